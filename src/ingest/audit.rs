@@ -1,0 +1,159 @@
+//! Audit events, `audit.k8s.io/v1` and the same fields of `v1beta1`.
+//!
+//! Source of the fields: k8s.io/apiserver `pkg/apis/audit/v1/types.go`.
+
+use super::object::{AnyBody, Text};
+use serde::Deserialize;
+
+/// How far the server had come with the request when it wrote the event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+pub enum Stage {
+    /// The request arrived; nothing else is known.
+    RequestReceived,
+    /// Headers of a long answer were sent.
+    ResponseStarted,
+    /// The answer is complete.
+    ResponseComplete,
+    /// The handler panicked: the outcome is open.
+    Panic,
+    /// No stage, or one that this version does not know.
+    #[default]
+    #[serde(other)]
+    Unknown,
+}
+
+/// Who asked.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct User<'a> {
+    /// User name as authenticated.
+    #[serde(borrow)]
+    pub username: Text<'a>,
+    /// Marks of a bound token: pod, node, credential.
+    #[serde(borrow)]
+    pub extra: Option<Extra<'a>>,
+}
+
+/// The `extra` values that tell processes apart (apiserver `authentication/serviceaccount/util.go`).
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Extra<'a> {
+    /// Uid of the pod whose token was used: one pod life.
+    #[serde(borrow, rename = "authentication.kubernetes.io/pod-uid")]
+    pub pod_uid: Vec<Text<'a>>,
+    /// Name of that pod.
+    #[serde(borrow, rename = "authentication.kubernetes.io/pod-name")]
+    pub pod_name: Vec<Text<'a>>,
+    /// Node of that pod.
+    #[serde(borrow, rename = "authentication.kubernetes.io/node-name")]
+    pub node_name: Vec<Text<'a>>,
+}
+
+/// What was asked for.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ObjectRef<'a> {
+    /// Plural resource.
+    #[serde(borrow)]
+    pub resource: Text<'a>,
+    /// Namespace.
+    #[serde(borrow)]
+    pub namespace: Text<'a>,
+    /// Name; empty for lists and for `generateName`.
+    #[serde(borrow)]
+    pub name: Text<'a>,
+    /// From the request's body (PUT).
+    #[serde(borrow)]
+    pub uid: Text<'a>,
+    /// API group, empty for the core group.
+    #[serde(borrow, rename = "apiGroup")]
+    pub api_group: Text<'a>,
+    /// From the request's body (PUT): the version that the write is based on, never the commit.
+    #[serde(borrow, rename = "resourceVersion")]
+    pub resource_version: Text<'a>,
+    /// Subresource.
+    #[serde(borrow)]
+    pub subresource: Text<'a>,
+}
+
+/// The answer's status.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ResponseStatus<'a> {
+    /// HTTP code.
+    pub code: u16,
+    /// Error text.
+    #[serde(borrow)]
+    pub message: Text<'a>,
+    /// Machine-readable reason.
+    #[serde(borrow)]
+    pub reason: Text<'a>,
+}
+
+/// Annotations that matter.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct EventAnnotations<'a> {
+    /// `"true"` when the backend cut both bodies off.
+    #[serde(borrow, rename = "audit.k8s.io/truncated")]
+    pub truncated: Text<'a>,
+}
+
+/// One audit event, borrowed from its line.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Event<'a> {
+    /// `Event`, absent inside an `EventList`.
+    #[serde(borrow)]
+    pub kind: Text<'a>,
+    /// `audit.k8s.io/v1`, absent inside an `EventList`.
+    #[serde(borrow, rename = "apiVersion")]
+    pub api_version: Text<'a>,
+    /// Metadata, Request or RequestResponse.
+    #[serde(borrow)]
+    pub level: Text<'a>,
+    /// Not unique and not trustworthy: a client may send it.
+    #[serde(borrow, rename = "auditID")]
+    pub audit_id: Text<'a>,
+    /// Stage.
+    pub stage: Stage,
+    /// Path and query.
+    #[serde(borrow, rename = "requestURI")]
+    pub request_uri: Text<'a>,
+    /// Verb of the API, or the HTTP verb of a non-resource request.
+    #[serde(borrow)]
+    pub verb: Text<'a>,
+    /// User.
+    #[serde(borrow)]
+    pub user: User<'a>,
+    /// The user that the request acted as.
+    #[serde(borrow, rename = "impersonatedUser")]
+    pub impersonated_user: Option<User<'a>>,
+    /// The last one is the TCP peer; earlier ones can be forged.
+    #[serde(borrow, rename = "sourceIPs")]
+    pub source_ips: Vec<Text<'a>>,
+    /// User agent.
+    #[serde(borrow, rename = "userAgent")]
+    pub user_agent: Text<'a>,
+    /// Object, absent for non-resource requests.
+    #[serde(borrow, rename = "objectRef")]
+    pub object_ref: Option<ObjectRef<'a>>,
+    /// Status.
+    #[serde(borrow, rename = "responseStatus")]
+    pub response_status: Option<ResponseStatus<'a>>,
+    /// Body of the request (level Request and above).
+    #[serde(borrow, rename = "requestObject")]
+    pub request_object: AnyBody<'a>,
+    /// Body of the answer (level RequestResponse).
+    #[serde(borrow, rename = "responseObject")]
+    pub response_object: AnyBody<'a>,
+    /// When the request arrived, on the server's clock. RFC 3339 with six digits.
+    #[serde(borrow, rename = "requestReceivedTimestamp")]
+    pub request_received: Text<'a>,
+    /// When the stage was reached.
+    #[serde(borrow, rename = "stageTimestamp")]
+    pub stage_timestamp: Text<'a>,
+    /// Annotations.
+    #[serde(borrow)]
+    pub annotations: Option<EventAnnotations<'a>>,
+}

@@ -1,0 +1,63 @@
+//! Where a fact stands in the evidence, and when it happened.
+
+use std::fmt;
+
+/// Index of an input file in the order in which the inputs were given (directories are walked in name order).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct FileId(pub u32);
+
+/// The place of one line (or one document) of evidence: enough to re-read it, so that no text is kept.
+///
+/// `offset` counts bytes from the start of the *decompressed* content; `line` counts from 1. Every event of an audit
+/// `EventList` shares the position of its line.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Position {
+    /// The file.
+    pub file: FileId,
+    /// The line, from 1.
+    pub line: u32,
+    /// Byte offset of the first byte of the line in the decompressed content.
+    pub offset: u64,
+}
+
+/// Nanoseconds since 1970-01-01T00:00:00Z on some clock; [`Time::UNKNOWN`] where the evidence has none.
+///
+/// Two times compare only when they belong to one clock (or through the offsets that the evidence proves).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(pub i64);
+
+impl Time {
+    /// No time was recorded. Sorts after every known time, which is what an open interval needs.
+    pub const UNKNOWN: Time = Time(i64::MAX);
+
+    /// Whether a time was recorded.
+    pub fn is_known(self) -> bool {
+        self != Time::UNKNOWN
+    }
+}
+
+impl Default for Time {
+    fn default() -> Self {
+        Time::UNKNOWN
+    }
+}
+
+impl fmt::Debug for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// RFC 3339 in UTC with six digits of a second (nine where the nanoseconds matter), `-` when unknown.
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.is_known() {
+            return f.write_str("-");
+        }
+        match jiff::Timestamp::from_nanosecond(i128::from(self.0)) {
+            Ok(t) if self.0 % 1_000 == 0 => write!(f, "{t:.6}"),
+            Ok(t) => write!(f, "{t:.9}"),
+            Err(_) => write!(f, "{}ns", self.0),
+        }
+    }
+}
