@@ -2,19 +2,33 @@
 //! counted. Invariant: knows no rule, and panics on no input.
 
 pub mod audit;
+mod block;
 pub mod capture;
+mod detection;
 pub mod etcd_watch;
 pub mod format;
+mod framing;
+mod ledger;
 pub mod object;
+mod outline;
+mod parser;
 pub mod position;
 pub mod problem;
+mod reduction;
+mod reread;
+mod schedule;
 pub mod source;
+mod stream;
 pub mod timestamp;
 
 pub use format::Format;
 pub use position::{FileId, Position, Time};
 pub use problem::{FileSummary, Problem};
-pub use source::{InputFile, SourceRule};
+pub use reread::reread;
+pub use source::{InputError, InputFile, SourceRule, inputs};
+
+use block::{BlockReader, Buffers, Piece};
+use ledger::{Entry, Ledger};
 
 /// One piece of evidence, borrowed from its line.
 #[derive(Clone, Debug)]
@@ -45,4 +59,90 @@ pub trait Batch: Send {
     /// Takes one record. `line` counts from 0 within the block, `offset` is the absolute byte offset of the line (or
     /// document) in the decompressed file. An error is counted as a problem of the line; the batch goes on.
     fn record(&mut self, line: u32, offset: u64, record: Record<'_>) -> Result<(), Refused>;
+}
+
+/// How to read.
+#[derive(Clone, Debug)]
+pub struct ReadOptions {
+    /// Threads that parse; 0 for one per core.
+    pub threads: usize,
+    /// Least size of a block, the unit of work of a thread.
+    pub block_bytes: usize,
+    /// A longer line (or document) is a problem instead of a record: it bounds memory.
+    pub max_line_bytes: usize,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        ReadOptions { threads: 0, block_bytes: 4 << 20, max_line_bytes: 64 << 20 }
+    }
+}
+
+/// Is told how far reading has come.
+pub trait Progress: Sync {
+    /// So many more bytes left the disk (compressed, where the input is).
+    fn bytes(&self, _n: u64) {}
+}
+
+impl Progress for () {}
+
+/// What reading came to.
+#[derive(Clone, Debug, Default)]
+pub struct Reading {
+    /// One summary per input, in their order.
+    pub files: Vec<FileSummary>,
+    /// The problems by file and line; of each file no more than [`problem::KEPT_PROBLEMS_PER_FILE`].
+    pub problems: Vec<Problem>,
+}
+
+/// Reads all inputs.
+///
+/// The workers call `start` for each block of evidence and fill the batch it returns; `merge` gets the batches in the
+/// order of files and lines, whatever the number of threads, together with the number (from 1) of the line that the
+/// batch counts from. It runs while later blocks are parsed. Memory is bounded by a few blocks per thread, and by the
+/// longest line. What cannot be used is counted and described, never fatal.
+pub fn read<B: Batch>(
+    files: &[InputFile],
+    options: &ReadOptions,
+    progress: &dyn Progress,
+    start: impl Fn(&InputFile, Format) -> B + Sync,
+    mut merge: impl FnMut(FileId, u32, B) + Send,
+) -> Reading {
+    let threads = match options.threads {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        n => n,
+    };
+    let buffers = Buffers::default();
+    let mut reader = BlockReader::new(files, options, progress, &buffers);
+    let mut ledger = Ledger::new(files);
+    schedule::in_order(
+        threads,
+        || reader.unit(),
+        |unit| {
+            let entry = |piece| match piece {
+                Piece::Closed(closed) => Entry::Closed(closed),
+                Piece::Block(block) => {
+                    let (batch, tally) = match block.format {
+                        Format::LegacyAudit => (None, parser::count_lines(&block)),
+                        format => {
+                            let mut batch = start(&files[block.file], format);
+                            let tally = parser::parse(&block, options.max_line_bytes, &mut batch);
+                            (Some(batch), tally)
+                        }
+                    };
+                    buffers.give_back(block.buffer, options.block_bytes);
+                    Entry::Block { file: block.file, batch, tally }
+                }
+            };
+            unit.into_iter().map(entry).collect::<Vec<_>>()
+        },
+        |entries| {
+            for entry in entries {
+                if let Some((file, line, batch)) = ledger.enter(entry) {
+                    merge(file, line, batch);
+                }
+            }
+        },
+    );
+    ledger.reading()
 }

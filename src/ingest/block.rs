@@ -1,0 +1,377 @@
+//! Cuts the inputs into blocks that end where a line or a document ends.
+
+use super::detection::{Detected, Framing, SAMPLE, detect};
+use super::format::Format;
+use super::framing::{Framer, Span};
+use super::problem::{Fault, excerpt, size};
+use super::source::InputFile;
+use super::stream::{self, Stream};
+use super::{Progress, ReadOptions};
+use std::io;
+use std::sync::Mutex;
+
+/// What the reader hands to a worker.
+pub(super) enum Piece {
+    /// Some lines or documents.
+    Block(Block),
+    /// The end of a file.
+    Closed(Closed),
+}
+
+/// Whole lines or documents of one file.
+pub(super) struct Block {
+    /// Index of the file.
+    pub file: usize,
+    /// Format of the file.
+    pub format: Format,
+    /// Offset of the first byte in the decompressed content.
+    pub offset: u64,
+    /// The bytes: the buffer may be longer.
+    pub buffer: Vec<u8>,
+    /// How many of them belong to the block.
+    pub length: usize,
+    /// Where the documents are; `None` for lines.
+    pub documents: Option<Vec<Span>>,
+    /// What is wrong with the first line beyond its bytes (which are then only its beginning).
+    pub fault: Option<Fault>,
+}
+
+impl Block {
+    /// The bytes of the block.
+    pub fn bytes(&self) -> &[u8] {
+        &self.buffer[..self.length]
+    }
+}
+
+/// How reading a file ended.
+pub(super) struct Closed {
+    /// Index of the file.
+    pub file: usize,
+    /// Its format.
+    pub format: Option<Format>,
+    /// Why it has none.
+    pub ignored: Option<String>,
+    /// Decompressed bytes read.
+    pub bytes: u64,
+    /// What is wrong with the file as a whole.
+    pub fault: Option<Fault>,
+}
+
+/// Buffers that workers are done with: new ones would have to be cleared first.
+#[derive(Default)]
+pub(super) struct Buffers(Mutex<Vec<Vec<u8>>>);
+
+impl Buffers {
+    fn take(&self, length: usize) -> Vec<u8> {
+        let kept = self.0.lock().ok().and_then(|mut kept| kept.pop());
+        let mut buffer = kept.unwrap_or_default();
+        if buffer.len() < length {
+            buffer.resize(length, 0);
+        }
+        buffer
+    }
+
+    /// Takes a buffer back, unless one long line made it huge.
+    pub fn give_back(&self, buffer: Vec<u8>, block_bytes: usize) {
+        if let Ok(mut kept) = self.0.lock()
+            && buffer.len() <= block_bytes.saturating_mul(4)
+            && kept.len() < 64
+        {
+            kept.push(buffer);
+        }
+    }
+}
+
+/// Reads all inputs, one after the other.
+pub(super) struct BlockReader<'a> {
+    inputs: &'a [InputFile],
+    options: &'a ReadOptions,
+    progress: &'a dyn Progress,
+    buffers: &'a Buffers,
+    next: usize,
+    open: Option<OpenFile<'a>>,
+}
+
+impl<'a> BlockReader<'a> {
+    /// A reader that stands in front of the first input.
+    pub fn new(
+        inputs: &'a [InputFile],
+        options: &'a ReadOptions,
+        progress: &'a dyn Progress,
+        buffers: &'a Buffers,
+    ) -> BlockReader<'a> {
+        BlockReader { inputs, options, progress, buffers, next: 0, open: None }
+    }
+
+    /// Enough pieces to keep a worker busy: one block of a long file, or many small files.
+    pub fn unit(&mut self) -> Option<Vec<Piece>> {
+        let mut pieces = Vec::new();
+        let mut bytes = 0;
+        while bytes < self.options.block_bytes && pieces.len() < 512 {
+            let Some(piece) = self.piece() else { break };
+            if let Piece::Block(block) = &piece {
+                bytes += block.length;
+            }
+            pieces.push(piece);
+        }
+        (!pieces.is_empty()).then_some(pieces)
+    }
+
+    fn piece(&mut self) -> Option<Piece> {
+        loop {
+            if let Some(open) = &mut self.open {
+                if let Some(block) = open.block() {
+                    return Some(Piece::Block(block));
+                }
+                let closed = self.open.take()?.close();
+                return Some(Piece::Closed(closed));
+            }
+            let file = self.next;
+            let input = self.inputs.get(file)?;
+            self.next += 1;
+            match stream::open(input, self.progress) {
+                Ok(stream) => self.open = Some(OpenFile::new(file, input, stream, self.options, self.buffers)),
+                Err(fault) => {
+                    let fault = Some(fault);
+                    return Some(Piece::Closed(Closed { file, format: None, ignored: None, bytes: 0, fault }));
+                }
+            }
+        }
+    }
+}
+
+struct OpenFile<'a> {
+    file: usize,
+    stream: Stream<'a>,
+    options: &'a ReadOptions,
+    buffers: &'a Buffers,
+    detected: Result<(Format, Framing), String>,
+    framer: Framer,
+    /// Bytes read and not yet handed on.
+    buffer: Vec<u8>,
+    filled: usize,
+    /// Offset of the buffer's first byte.
+    offset: u64,
+    eof: bool,
+    fault: Option<Fault>,
+    /// NUL bytes dropped in front of the buffer.
+    nuls: u64,
+}
+
+impl<'a> OpenFile<'a> {
+    fn new(
+        file: usize,
+        input: &InputFile,
+        stream: Stream<'a>,
+        options: &'a ReadOptions,
+        buffers: &'a Buffers,
+    ) -> OpenFile<'a> {
+        let mut open = OpenFile {
+            file,
+            stream,
+            options,
+            buffers,
+            detected: Err(String::new()),
+            framer: Framer::default(),
+            buffer: Vec::new(),
+            filled: 0,
+            offset: 0,
+            eof: false,
+            fault: None,
+            nuls: 0,
+        };
+        open.fill_to(SAMPLE);
+        while !open.eof && open.drop_nuls() {
+            open.fill_to(SAMPLE);
+        }
+        if open.buffer[..open.filled].starts_with(b"\xef\xbb\xbf") {
+            open.drop_front(3);
+        }
+        let sample = &open.buffer[..open.filled];
+        open.detected = if let [0xff, 0xfe, ..] | [0xfe, 0xff, ..] = sample {
+            // Windows PowerShell writes this when output is redirected.
+            open.fault = Some(Fault::new("UTF-8 text", "UTF-16 text (a byte order mark)"));
+            Err(String::new())
+        } else {
+            match detect(sample, open.eof, input.format) {
+                Detected::Evidence(format, framing) => Ok((format, framing)),
+                Detected::Ignored(reason) => Err(reason.to_owned()),
+            }
+        };
+        open
+    }
+
+    fn close(self) -> Closed {
+        let OpenFile { file, detected, offset, filled, mut fault, buffer, .. } = self;
+        self.buffers.give_back(buffer, self.options.block_bytes);
+        let bytes = offset + filled as u64;
+        // An input that could not be read at all is a problem; "empty" would be a wrong reason.
+        let (format, ignored) = match detected {
+            Ok((format, _)) => (Some(format), None),
+            Err(_) if fault.is_some() => (None, None),
+            Err(reason) => (None, Some(reason)),
+        };
+        if let (Some(fault), Some(compression)) = (&mut fault, self.stream.compression) {
+            fault.expected = format!("a whole {compression} stream");
+            fault.found = super::problem::shortened(&format!("{} after {}", fault.found, size(bytes)));
+        }
+        Closed { file, format, ignored, bytes, fault }
+    }
+
+    /// Reads until the buffer holds `target` bytes or the stream ends.
+    fn fill_to(&mut self, target: usize) {
+        if self.buffer.len() < target {
+            if self.buffer.is_empty() {
+                self.buffer = self.buffers.take(target.max(SAMPLE));
+            }
+            if self.buffer.len() < target {
+                self.buffer.resize(target, 0);
+            }
+        }
+        if self.eof || self.filled >= target {
+            return;
+        }
+        let (n, result) = stream::fill(&mut self.stream, &mut self.buffer[self.filled..target]);
+        self.filled += n;
+        self.eof = n == 0 || self.filled < target;
+        if let Err(error) = result {
+            self.eof = true;
+            self.fault = Some(fault_of(&error));
+        }
+    }
+
+    fn drop_front(&mut self, n: usize) {
+        self.buffer.copy_within(n..self.filled, 0);
+        self.filled -= n;
+        self.offset += n as u64;
+    }
+
+    /// Drops NUL bytes when nothing else was read: a log that was truncated under its writer may begin with any number.
+    fn drop_nuls(&mut self) -> bool {
+        let only_nuls = self.filled > 0 && self.buffer[..self.filled].iter().all(|b| *b == 0);
+        if only_nuls {
+            self.nuls += self.filled as u64;
+            self.offset += self.filled as u64;
+            self.filled = 0;
+        }
+        only_nuls
+    }
+
+    /// The next block, `None` at the end.
+    fn block(&mut self) -> Option<Block> {
+        let (format, framing) = *self.detected.as_ref().ok()?;
+        match framing {
+            Framing::Lines => self.lines(format),
+            Framing::Documents => self.documents(format),
+        }
+    }
+
+    fn lines(&mut self, format: Format) -> Option<Block> {
+        let mut searched = 0;
+        let mut target = self.options.block_bytes.max(1);
+        loop {
+            self.fill_to(target);
+            if self.eof {
+                if self.filled == 0 {
+                    return None;
+                }
+                return Some(self.cut(format, self.filled, None));
+            }
+            if let Some(at) = memchr::memrchr(b'\n', &self.buffer[searched..self.filled]) {
+                return Some(self.cut(format, searched + at + 1, None));
+            }
+            if self.drop_nuls() {
+                continue;
+            }
+            if self.filled > self.options.max_line_bytes {
+                return Some(self.skip_line(format));
+            }
+            searched = self.filled;
+            target = self.filled.saturating_add(self.options.block_bytes.max(1));
+        }
+    }
+
+    fn documents(&mut self, format: Format) -> Option<Block> {
+        let mut spans = Vec::new();
+        let mut target = self.options.block_bytes.max(1);
+        loop {
+            self.fill_to(target);
+            self.framer.scan(&self.buffer[..self.filled], &mut spans);
+            if self.eof {
+                if self.filled == 0 {
+                    return None;
+                }
+                self.framer.finish(&mut spans);
+                return Some(self.cut(format, self.filled, Some(spans)));
+            }
+            let (resume, _) = self.framer.resume();
+            if !spans.is_empty() || resume > 0 {
+                self.framer.shift();
+                return Some(self.cut(format, resume, Some(spans)));
+            }
+            if self.filled > self.options.max_line_bytes {
+                let length = self.filled;
+                self.framer.abandon();
+                self.framer.shift();
+                let mut block = self.cut(format, length, Some(Vec::new()));
+                block.fault = Some(self.too_long("document", block.bytes(), length as u64));
+                return Some(block);
+            }
+            target = self.filled.saturating_add(self.options.block_bytes.max(1));
+        }
+    }
+
+    /// Hands the first `length` bytes on.
+    fn cut(&mut self, format: Format, length: usize, documents: Option<Vec<Span>>) -> Block {
+        let rest = self.filled - length;
+        let mut next = if self.eof && rest == 0 {
+            Vec::new()
+        } else {
+            self.buffers.take(self.options.block_bytes.max(rest).max(1))
+        };
+        next[..rest].copy_from_slice(&self.buffer[length..self.filled]);
+        let buffer = std::mem::replace(&mut self.buffer, next);
+        let block = Block { file: self.file, format, offset: self.offset, buffer, length, documents, fault: None };
+        self.filled = rest;
+        self.offset += length as u64;
+        let nuls = std::mem::take(&mut self.nuls);
+        let fault = (nuls > 0).then(|| Fault::new("text", format!("{} of NUL before it", size(nuls))));
+        Block { fault, ..block }
+    }
+
+    /// Skips a line that is too long to be kept; the block holds nothing but its line end.
+    fn skip_line(&mut self, format: Format) -> Block {
+        let head = self.buffer[..self.filled.min(256)].to_vec();
+        let start = self.offset;
+        loop {
+            if let Some(at) = memchr::memchr(b'\n', &self.buffer[..self.filled]) {
+                self.drop_front(at);
+                break;
+            }
+            self.offset += self.filled as u64;
+            self.filled = 0;
+            self.fill_to(self.options.block_bytes.max(1));
+            if self.filled == 0 {
+                break;
+            }
+        }
+        let fault = self.too_long("line", &head, self.offset - start);
+        let mut block = self.cut(format, self.filled.min(1), Some(Vec::new()));
+        block.fault = Some(fault);
+        block
+    }
+
+    fn too_long(&self, what: &str, head: &[u8], length: u64) -> Fault {
+        Fault::new(
+            format!("a {what} of at most {}", size(self.options.max_line_bytes as u64)),
+            format!("{}: {}", size(length), excerpt(head)),
+        )
+    }
+}
+
+fn fault_of(error: &io::Error) -> Fault {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => Fault::new("a whole file", "cut off"),
+        _ => stream::unreadable(error),
+    }
+}

@@ -1,0 +1,216 @@
+//! What a file is, decided by its first bytes and never by its name.
+
+use super::format::Format;
+use super::outline::{Evidence, Outline};
+use memchr::memmem;
+
+/// How many decompressed bytes are looked at.
+pub(super) const SAMPLE: usize = 64 * 1024;
+
+/// How the records of a file are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Framing {
+    /// One JSON value a line.
+    Lines,
+    /// Values that span lines, one after the other.
+    Documents,
+}
+
+/// What a sample says about its file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Detected {
+    /// Evidence.
+    Evidence(Format, Framing),
+    /// Not evidence, and why.
+    Ignored(&'static str),
+}
+
+impl Evidence {
+    /// The format whose files hold such values. Objects and lists count only where the sample has a resource version:
+    /// a manifest observed nothing.
+    fn format(self, versioned: bool) -> Option<Format> {
+        match self {
+            Evidence::Audit | Evidence::AuditList => Some(Format::Audit),
+            Evidence::Capture => Some(Format::Capture),
+            Evidence::Watch => Some(Format::Watch),
+            Evidence::List | Evidence::Object if versioned => Some(Format::List),
+            Evidence::Etcd => Some(Format::EtcdWatch),
+            _ => None,
+        }
+    }
+}
+
+/// Looks at the first bytes of a file. `whole` says that there are no more.
+pub(super) fn detect(sample: &[u8], whole: bool, forced: Option<Format>) -> Detected {
+    let text: Vec<&[u8]> = sample.split(|b| *b == b'\n').map(trimmed).filter(|line| !line.is_empty()).collect();
+    let Some(first) = text.first() else { return Detected::Ignored("empty") };
+    if forced == Some(Format::LegacyAudit) || (forced.is_none() && is_legacy(&text)) {
+        return Detected::Evidence(Format::LegacyAudit, Framing::Lines);
+    }
+    // An indented first value decides for documents, which may be compact as well.
+    let indented = *first == b"{";
+    let versioned = memmem::find(sample, b"\"resourceVersion\"").is_some();
+    let lines = lines(&text, versioned, forced);
+    let documents = || documents(sample, whole, versioned, forced);
+    let found = if indented { documents().or(lines) } else { lines.or_else(documents) };
+    match found {
+        Some((format, framing)) => Detected::Evidence(forced.unwrap_or(format), framing),
+        None if forced.is_some() => Detected::Evidence(forced.unwrap_or(Format::Audit), Framing::Lines),
+        None => Detected::Ignored(reason(first, &text)),
+    }
+}
+
+/// Spaces, and the NUL bytes that a log truncated in place begins with.
+pub(super) fn trimmed(mut line: &[u8]) -> &[u8] {
+    while let Some((b' ' | b'\r' | b'\t' | b'\0', rest)) = line.split_last() {
+        line = rest;
+    }
+    while let Some((b'\0' | b'\r', rest)) = line.split_first() {
+        line = rest;
+    }
+    line
+}
+
+/// `2026-11-20T20:26:45.607755314Z AUDIT: id="..."` (k8s.io/apiserver `plugin/pkg/audit/log`).
+fn is_legacy(text: &[&[u8]]) -> bool {
+    text.iter().take(4).any(|line| line[0] != b'{' && memmem::find(line, b" AUDIT: id=\"").is_some())
+}
+
+/// The first line that is one whole value of a known format. Text that merely quotes JSON is not taken for evidence: at
+/// least half of the lines must begin like an object.
+fn lines(text: &[&[u8]], versioned: bool, forced: Option<Format>) -> Option<(Format, Framing)> {
+    let objects = text.iter().filter(|line| line[0] == b'{').count();
+    if objects * 2 < text.len() && forced.is_none() {
+        return None;
+    }
+    text.iter().filter(|line| line[0] == b'{').find_map(|line| {
+        let outline = Outline::of(line);
+        if outline.end != Some(line.len()) {
+            return None;
+        }
+        let format = forced.or_else(|| outline.evidence().format(versioned))?;
+        Some((format, Framing::Lines))
+    })
+}
+
+/// The first value that begins a line and spans lines, or is longer than the sample.
+fn documents(sample: &[u8], whole: bool, versioned: bool, forced: Option<Format>) -> Option<(Format, Framing)> {
+    let starts = std::iter::once(0).chain(memchr::memchr_iter(b'\n', sample).map(|at| at + 1));
+    let mut foreign = 0;
+    for start in starts {
+        let rest = &sample[start..];
+        let rest = &rest[rest.iter().take_while(|b| **b == b'\0').count()..];
+        match rest.first() {
+            Some(b'{') => {}
+            // The rest of a value whose beginning was rotated away.
+            None | Some(b' ' | b'\t' | b'\r' | b'\n' | b'}' | b']' | b'"') => continue,
+            // A line or two that a terminal wrote is forgiven; more is text that quotes JSON.
+            Some(_) if foreign == 2 && forced.is_none() => return None,
+            Some(_) => {
+                foreign += 1;
+                continue;
+            }
+        }
+        let outline = Outline::of(rest);
+        if outline.malformed {
+            continue;
+        }
+        let value = &rest[..outline.end.unwrap_or(rest.len())];
+        // A list cut by the sample may have its version in what follows.
+        let versioned = versioned || (outline.end.is_none() && !whole);
+        let Some(format) = forced.or_else(|| outline.evidence().format(versioned)) else { continue };
+        let one_line = memchr::memchr(b'\n', trimmed(value)).is_none();
+        return Some((format, if one_line && outline.end.is_none() { Framing::Lines } else { Framing::Documents }));
+    }
+    None
+}
+
+fn reason(first: &[u8], text: &[&[u8]]) -> &'static str {
+    if text.iter().any(|line| line.contains(&0)) {
+        return "binary data";
+    }
+    if first.starts_with(b"{") {
+        let outline = text.iter().map(|line| Outline::of(line)).find(|outline| outline.end.is_some());
+        return match outline.map(|outline| outline.evidence()) {
+            Some(Evidence::Policy) => "an audit policy",
+            Some(Evidence::Object | Evidence::List) => "Kubernetes objects without resource versions",
+            _ => "JSON of an unknown kind",
+        };
+    }
+    if first.starts_with(b"[") {
+        return "a JSON array";
+    }
+    "text of an unknown kind"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn look(sample: &str) -> Detected {
+        detect(sample.as_bytes(), true, None)
+    }
+
+    const EVENT: &str = r#"{"kind":"Event","apiVersion":"audit.k8s.io/v1","auditID":"a","stage":"Panic"}"#;
+
+    #[test]
+    fn one_value_a_line_is_read_by_lines_and_anything_else_by_documents() {
+        assert_eq!(look(EVENT), Detected::Evidence(Format::Audit, Framing::Lines));
+        let indented = "{\n  \"type\": \"ADDED\",\n  \"object\": {}\n}\n{\n";
+        assert_eq!(look(indented), Detected::Evidence(Format::Watch, Framing::Documents));
+        let object =
+            "{\n \"apiVersion\": \"v1\",\n \"kind\": \"Pod\",\n \"metadata\": {\"resourceVersion\": \"1\"}\n}\n";
+        assert_eq!(look(object), Detected::Evidence(Format::List, Framing::Documents));
+        assert_eq!(
+            look("{\"type\":\"A\",\"object\":{}}{\"type\":"),
+            Detected::Evidence(Format::Watch, Framing::Documents)
+        );
+    }
+
+    #[test]
+    fn a_file_whose_first_line_is_broken_is_still_recognised() {
+        assert_eq!(look(&format!("\":\"x\"}}\n{EVENT}\n")), Detected::Evidence(Format::Audit, Framing::Lines));
+        assert_eq!(look(&format!("\0\0\0{EVENT}\r\n")), Detected::Evidence(Format::Audit, Framing::Lines));
+        assert_eq!(look(&EVENT[..70]), Detected::Evidence(Format::Audit, Framing::Lines));
+    }
+
+    #[test]
+    fn a_list_longer_than_the_sample_is_recognised() {
+        let item = r#"{"metadata":{"name":"x"}},"#.repeat(4000);
+        let line = format!(r#"{{"apiVersion":"v1","items":[{item}"#);
+        let sample = &line.as_bytes()[..SAMPLE];
+        assert_eq!(detect(sample, false, None), Detected::Evidence(Format::List, Framing::Lines));
+        let indented = line.replace(',', ",\n  ").replacen('{', "{\n  ", 1);
+        let sample = &indented.as_bytes()[..SAMPLE];
+        assert_eq!(detect(sample, false, None), Detected::Evidence(Format::List, Framing::Documents));
+    }
+
+    #[test]
+    fn what_is_no_evidence_says_why() {
+        for (sample, reason) in [
+            ("", "empty"),
+            (" \r\n\n", "empty"),
+            ("NAME AGE\npre-0 1s\n", "text of an unknown kind"),
+            ("object:\n  kind: Pod\n", "text of an unknown kind"),
+            ("digraph { a -> b }\n", "text of an unknown kind"),
+            ("{\"time\":1,\"msg\":\"x\"}\n", "JSON of an unknown kind"),
+            ("[1,\n2]\n", "a JSON array"),
+            (r#"{"apiVersion":"audit.k8s.io/v1","kind":"Policy","rules":[]}"#, "an audit policy"),
+            (r#"{"apiVersion":"v1","kind":"Pod","metadata":{}}"#, "Kubernetes objects without resource versions"),
+            ("PK\u{3}\u{4}\0\0x\0", "binary data"),
+            ("a\nb\nc\n{\"type\":\"ADDED\",\"object\":{}}\n", "text of an unknown kind"),
+        ] {
+            assert_eq!(look(sample), Detected::Ignored(reason), "{sample:?}");
+        }
+    }
+
+    #[test]
+    fn legacy_audit_text_is_recognised_and_a_forced_format_wins() {
+        let line = "2026-11-20T20:26:45.607755314Z AUDIT: id=\"e8\" stage=\"RequestReceived\" ip=\"127.0.0.1\"\n";
+        assert_eq!(look(line), Detected::Evidence(Format::LegacyAudit, Framing::Lines));
+        let forced = detect(b"x\n", true, Some(Format::Watch));
+        assert_eq!(forced, Detected::Evidence(Format::Watch, Framing::Lines));
+        let forced = detect(b"{\n \"a\": 1\n}\n", true, Some(Format::List));
+        assert_eq!(forced, Detected::Evidence(Format::List, Framing::Documents));
+    }
+}

@@ -1,0 +1,94 @@
+//! Adds up what the blocks came to, file by file, in order.
+
+use super::Reading;
+use super::block::Closed;
+use super::format::Format;
+use super::parser::Tally;
+use super::position::FileId;
+use super::problem::{Fault, FileSummary, KEPT_PROBLEMS_PER_FILE, Problem};
+use super::source::InputFile;
+
+/// One result of a worker.
+pub(super) enum Entry<B> {
+    /// A block was parsed.
+    Block { file: usize, batch: Option<B>, tally: Tally },
+    /// A file ended.
+    Closed(Closed),
+}
+
+/// The sums so far.
+pub(super) struct Ledger<'a> {
+    inputs: &'a [InputFile],
+    reading: Reading,
+    /// Number of the next block's first line.
+    line: u32,
+    /// Problems kept of the present file.
+    kept: usize,
+}
+
+impl<'a> Ledger<'a> {
+    /// An empty ledger.
+    pub fn new(inputs: &'a [InputFile]) -> Ledger<'a> {
+        let files = inputs.iter().map(|input| FileSummary { path: input.shown.clone(), ..FileSummary::default() });
+        Ledger { inputs, reading: Reading { files: files.collect(), problems: Vec::new() }, line: 1, kept: 0 }
+    }
+
+    /// Enters a result; a batch comes back with its place.
+    pub fn enter<B>(&mut self, entry: Entry<B>) -> Option<(FileId, u32, B)> {
+        match entry {
+            Entry::Block { file, batch, tally } => {
+                let first = self.line;
+                let summary = &mut self.reading.files[file];
+                summary.lines += tally.lines;
+                summary.records += tally.records;
+                summary.problems += tally.problems;
+                summary.unknown += tally.unknown;
+                for (line, fault) in tally.kept {
+                    self.keep(file, first.saturating_add(line), fault);
+                }
+                self.line = first.saturating_add(tally.line_ends);
+                batch.map(|batch| (self.inputs[file].id, first, batch))
+            }
+            Entry::Closed(closed) => {
+                self.close(closed);
+                None
+            }
+        }
+    }
+
+    fn close(&mut self, closed: Closed) {
+        let file = closed.file;
+        let summary = &mut self.reading.files[file];
+        summary.format = closed.format.map(Format::name);
+        summary.ignored = closed.ignored;
+        summary.bytes = closed.bytes;
+        if closed.format == Some(Format::LegacyAudit) {
+            let lines = summary.lines;
+            summary.problems += lines;
+            let found = format!("text in the legacy audit format, {lines} lines of it");
+            self.keep(file, 0, Fault::new("audit events as JSON (--audit-log-format=json)", found));
+        }
+        if let Some(fault) = closed.fault {
+            self.reading.files[file].problems += 1;
+            // This one must be seen: it says that the file goes on.
+            self.kept = self.kept.min(KEPT_PROBLEMS_PER_FILE - 1);
+            self.keep(file, 0, fault);
+        }
+        (self.line, self.kept) = (1, 0);
+    }
+
+    fn keep(&mut self, file: usize, line: u32, fault: Fault) {
+        if self.kept == KEPT_PROBLEMS_PER_FILE {
+            return;
+        }
+        self.kept += 1;
+        let input = &self.inputs[file];
+        let (path, Fault { expected, found }) = (input.shown.clone(), fault);
+        self.reading.problems.push(Problem { file: Some(input.id), path, line, expected, found });
+    }
+
+    /// The sums.
+    pub fn reading(self) -> Reading {
+        self.reading
+    }
+}

@@ -1,0 +1,369 @@
+//! Blocks to records: every line is parsed once, checked to be of its file's kind, and handed on.
+
+use super::block::Block;
+use super::detection::trimmed;
+use super::format::Format;
+use super::outline::{Evidence, Outline};
+use super::problem::{Fault, KEPT_PROBLEMS_PER_FILE, excerpt, size};
+use super::{Batch, Record, Refused, audit, capture, etcd_watch, object, reduction, timestamp};
+use serde::Deserialize;
+
+/// What one block came to.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub lines: u64,
+    pub records: u64,
+    pub problems: u64,
+    pub unknown: u64,
+    /// Count of line ends in the block.
+    pub line_ends: u32,
+    /// The first problems, with the line within the block.
+    pub kept: Vec<(u32, Fault)>,
+}
+
+impl Tally {
+    fn problem(&mut self, line: u32, fault: impl FnOnce() -> Fault) {
+        self.problems += 1;
+        if self.kept.len() < KEPT_PROBLEMS_PER_FILE {
+            self.kept.push((line, fault()));
+        }
+    }
+}
+
+/// Parses a block into a batch.
+pub(super) fn parse<B: Batch>(block: &Block, max_line_bytes: usize, batch: &mut B) -> Tally {
+    let mut parser = Parser { format: block.format, max_line_bytes, batch, tally: Tally::default() };
+    if let Some(fault) = &block.fault {
+        parser.tally.lines += 1;
+        parser.tally.problem(0, || fault.clone());
+    }
+    let bytes = block.bytes();
+    match &block.documents {
+        Some(spans) => {
+            parser.tally.line_ends = count_line_ends(bytes);
+            for span in spans {
+                parser.value(span.line, block.offset + span.start as u64, &bytes[span.start..span.end]);
+            }
+        }
+        None => {
+            let mut start = 0;
+            let mut line = 0;
+            for end in memchr::memchr_iter(b'\n', bytes).chain((bytes.last() != Some(&b'\n')).then_some(bytes.len())) {
+                parser.value(line, block.offset + start as u64, &bytes[start..end]);
+                start = end + 1;
+                line += 1;
+            }
+            parser.tally.line_ends = line;
+        }
+    }
+    parser.tally
+}
+
+/// Counts the lines of a legacy audit log.
+pub(super) fn count_lines(block: &Block) -> Tally {
+    let lines = block.bytes().split(|b| *b == b'\n').filter(|line| !trimmed(line).is_empty()).count() as u64;
+    Tally { lines, line_ends: count_line_ends(block.bytes()), ..Tally::default() }
+}
+
+fn count_line_ends(bytes: &[u8]) -> u32 {
+    u32::try_from(memchr::memchr_iter(b'\n', bytes).count()).unwrap_or(u32::MAX)
+}
+
+/// What became of one value.
+enum Outcome {
+    Handed,
+    Unknown,
+    Fault(Fault),
+}
+
+impl From<Result<(), Refused>> for Outcome {
+    fn from(result: Result<(), Refused>) -> Self {
+        match result {
+            Ok(()) => Outcome::Handed,
+            Err(refused) => Outcome::Fault(Fault::new(refused.expected, refused.found)),
+        }
+    }
+}
+
+impl From<Fault> for Outcome {
+    fn from(fault: Fault) -> Self {
+        Outcome::Fault(fault)
+    }
+}
+
+struct Parser<'a, B> {
+    format: Format,
+    max_line_bytes: usize,
+    batch: &'a mut B,
+    tally: Tally,
+}
+
+/// A list of audit events whose items are parsed one by one, so that one odd item does not cost the others.
+#[derive(Deserialize)]
+struct AuditList<'a> {
+    #[serde(borrow, default)]
+    items: Option<Vec<&'a serde_json::value::RawValue>>,
+}
+
+impl<B: Batch> Parser<'_, B> {
+    /// One line or document.
+    fn value(&mut self, line: u32, offset: u64, bytes: &[u8]) {
+        let start = bytes.iter().take_while(|b| matches!(**b, 0 | b' ' | b'\t' | b'\r')).count();
+        let inner = trimmed(&bytes[start..]);
+        if inner.is_empty() {
+            self.blank(line, bytes);
+            return;
+        }
+        let offset = offset + start as u64;
+        let outcome = match self.text(line, inner) {
+            Ok(text) => match self.format {
+                Format::Audit => match self.audit(line, offset, text) {
+                    Some(outcome) => outcome,
+                    None => return,
+                },
+                Format::Capture => self.capture(line, offset, text),
+                Format::Watch => self.watch(line, offset, text),
+                Format::List => self.list(line, offset, text),
+                Format::EtcdWatch => self.etcd(line, offset, text),
+                Format::LegacyAudit => Outcome::Unknown,
+            },
+            Err(fault) => Outcome::Fault(fault),
+        };
+        self.settle(line, outcome);
+    }
+
+    fn settle(&mut self, line: u32, outcome: Outcome) {
+        self.tally.lines += 1;
+        match outcome {
+            Outcome::Handed => self.tally.records += 1,
+            Outcome::Unknown => self.tally.unknown += 1,
+            Outcome::Fault(fault) => self.tally.problem(line, || fault),
+        }
+    }
+
+    /// A line of spaces is nothing; a line of NUL bytes is what a crash or a truncation left of a log.
+    fn blank(&mut self, line: u32, bytes: &[u8]) {
+        let nuls = bytes.iter().filter(|b| **b == 0).count() as u64;
+        if nuls > 0 {
+            let expected = self.expected();
+            self.settle(line, Fault::new(expected, format!("{} of NUL", size(nuls))).into());
+        }
+    }
+
+    fn text<'b>(&mut self, line: u32, bytes: &'b [u8]) -> Result<&'b str, Fault> {
+        let _ = line;
+        if bytes.len() > self.max_line_bytes {
+            return Err(Fault::new(
+                format!("a line of at most {}", size(self.max_line_bytes as u64)),
+                format!("{}: {}", size(bytes.len() as u64), excerpt(bytes)),
+            ));
+        }
+        std::str::from_utf8(bytes).map_err(|error| {
+            let at = error.valid_up_to();
+            let context = &bytes[at.saturating_sub(24)..];
+            Fault::new(
+                "UTF-8 text",
+                format!("byte 0x{:02x} at column {}: \u{2026}{}", bytes[at], at + 1, excerpt(context)),
+            )
+        })
+    }
+
+    fn expected(&self) -> &'static str {
+        match self.format {
+            Format::Audit => "an audit event",
+            Format::LegacyAudit => "a line of text",
+            Format::Capture => "a capture line",
+            Format::Watch => "a watch event",
+            Format::List => "a list response or an object",
+            Format::EtcdWatch => "an etcd watch response",
+        }
+    }
+
+    /// `None` when the line was a list of events, each of which is settled.
+    fn audit(&mut self, line: u32, offset: u64, text: &str) -> Option<Outcome> {
+        if text.starts_with("{\"kind\":\"EventList\"")
+            || text.starts_with("{\"apiVersion\":\"audit.k8s.io/v1\",\"items\"")
+        {
+            return self.audit_list(line, offset, text);
+        }
+        Some(match serde_json::from_str::<audit::Event<'_>>(text) {
+            Ok(event) if is_audit(&event) => self.audit_event(line, offset, event),
+            Ok(_) | Err(_) if Outline::of(text.as_bytes()).evidence() == Evidence::AuditList => {
+                return self.audit_list(line, offset, text);
+            }
+            Ok(_) => self.other_kind(text),
+            Err(error) => match reduction::without_odd_bodies(text, &error, &["requestObject", "responseObject"]) {
+                Some(reduced) => match serde_json::from_str::<audit::Event<'_>>(&reduced) {
+                    Ok(event) if is_audit(&event) => self.audit_event(line, offset, event),
+                    _ => self.no_json(text, &error),
+                },
+                None => self.no_json(text, &error),
+            },
+        })
+    }
+
+    fn audit_event(&mut self, line: u32, offset: u64, event: audit::Event<'_>) -> Outcome {
+        for stamp in [&event.request_received, &event.stage_timestamp] {
+            if !stamp.is_empty() && timestamp::parse(stamp).is_none() {
+                return no_time(stamp);
+            }
+        }
+        self.batch.record(line, offset, Record::Audit(Box::new(event))).into()
+    }
+
+    fn audit_list(&mut self, line: u32, offset: u64, text: &str) -> Option<Outcome> {
+        let list = match serde_json::from_str::<AuditList<'_>>(text) {
+            Ok(list) => list,
+            Err(error) => return Some(self.no_json(text, &error)),
+        };
+        for item in list.items.unwrap_or_default() {
+            let outcome = match serde_json::from_str::<audit::Event<'_>>(item.get()) {
+                Ok(event) if is_audit(&event) => self.audit_event(line, offset, event),
+                _ => match Outline::of(item.get().as_bytes()).evidence() {
+                    Evidence::AuditList => self.other_kind(item.get()),
+                    _ => self.audit(line, offset, item.get()).unwrap_or(Outcome::Unknown),
+                },
+            };
+            self.settle(line, outcome);
+        }
+        None
+    }
+
+    fn capture(&mut self, line: u32, offset: u64, text: &str) -> Outcome {
+        match serde_json::from_str::<capture::Line<'_>>(text) {
+            Ok(read) => self.capture_line(line, offset, text, read),
+            Err(error) => match reduction::without_odd_bodies(text, &error, &["body", "event"]) {
+                Some(reduced) => match serde_json::from_str::<capture::Line<'_>>(&reduced) {
+                    Ok(read) => self.capture_line(line, offset, &reduced, read),
+                    Err(_) => self.no_json(text, &error),
+                },
+                None => self.no_json(text, &error),
+            },
+        }
+    }
+
+    fn capture_line(&mut self, line: u32, offset: u64, text: &str, read: capture::Line<'_>) -> Outcome {
+        match &*read.kind {
+            "capture" | "request" | "response" | "event" | "end" | "mark" | "decision" | "read" => {}
+            "" => return self.other_kind(text),
+            _ if Outline::of(text.as_bytes()).evidence() == Evidence::Unknown => return Outcome::Unknown,
+            _ => return self.other_kind(text),
+        }
+        if let Err(stamp) = read.at.time() {
+            return no_time(&stamp);
+        }
+        self.batch.record(line, offset, Record::Capture(Box::new(read))).into()
+    }
+
+    fn watch(&mut self, line: u32, offset: u64, text: &str) -> Outcome {
+        match serde_json::from_str::<capture::WatchEvent<'_>>(text) {
+            Ok(event) => self.watch_event(line, offset, text, event),
+            Err(error) => match reduction::without_odd_bodies(text, &error, &["object"]) {
+                Some(reduced) => match serde_json::from_str::<capture::WatchEvent<'_>>(&reduced) {
+                    Ok(event) => self.watch_event(line, offset, &reduced, event),
+                    Err(_) => self.no_json(text, &error),
+                },
+                None => self.no_json(text, &error),
+            },
+        }
+    }
+
+    fn watch_event(&mut self, line: u32, offset: u64, text: &str, event: capture::WatchEvent<'_>) -> Outcome {
+        match &*event.kind {
+            "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK" | "ERROR" => {}
+            _ if Outline::of(text.as_bytes()).evidence() != Evidence::Watch => return self.other_kind(text),
+            _ => return Outcome::Unknown,
+        }
+        let object = &event.object;
+        if object.kind.is_empty() && object.metadata.resource_version.is_empty() && object.items.is_none() {
+            return Fault::new("a watch event with an object", excerpt(text.as_bytes())).into();
+        }
+        self.batch.record(line, offset, Record::Watch(Box::new(event))).into()
+    }
+
+    fn list(&mut self, line: u32, offset: u64, text: &str) -> Outcome {
+        let (body, reduced);
+        match serde_json::from_str::<object::Body<'_>>(text) {
+            Ok(read) => body = read,
+            Err(error) => {
+                let Some(text) = reduction::reduced_body(text, &error) else { return self.no_json(text, &error) };
+                reduced = text;
+                match serde_json::from_str::<object::Body<'_>>(&reduced) {
+                    Ok(read) => body = read,
+                    Err(error) => return self.no_json(&reduced, &error),
+                }
+            }
+        }
+        let evidence = Outline::of(text.as_bytes()).evidence();
+        if !matches!(evidence, Evidence::List | Evidence::Object) {
+            return self.other_kind(text);
+        }
+        if body.items.is_none() && body.rows.is_none() && body.metadata.resource_version.is_empty() {
+            return Fault::new("an object with a resourceVersion", excerpt(text.as_bytes())).into();
+        }
+        self.batch.record(line, offset, Record::List(Box::new(body))).into()
+    }
+
+    fn etcd(&mut self, line: u32, offset: u64, text: &str) -> Outcome {
+        match serde_json::from_str::<etcd_watch::Response<'_>>(text) {
+            Ok(response) if response.header.revision != 0 || response.events.is_some() => {
+                self.batch.record(line, offset, Record::Etcd(Box::new(response))).into()
+            }
+            Ok(_) => self.other_kind(text),
+            Err(error) => self.no_json(text, &error),
+        }
+    }
+
+    /// A value that is JSON, but not of the file's kind.
+    fn other_kind(&self, text: &str) -> Outcome {
+        let evidence = Outline::of(text.as_bytes()).evidence();
+        let found = match evidence {
+            Evidence::Unknown => format!("{}: {}", evidence.words(), excerpt(text.as_bytes())),
+            _ => evidence.words().to_owned(),
+        };
+        Fault::new(self.expected(), found).into()
+    }
+
+    /// A value that the parser refused.
+    fn no_json(&self, text: &str, error: &serde_json::Error) -> Outcome {
+        let message = error.to_string();
+        let message = message.split(" at line ").next().unwrap_or_default();
+        let found = if error.is_eof() {
+            format!("a line cut off after {}: {}", size(text.len() as u64), excerpt(text.as_bytes()))
+        } else if message.starts_with("duplicate field") {
+            return Fault::new("each key once", format!("{message} at column {}", error.column())).into();
+        } else if !text.starts_with('{') {
+            format!("no JSON object: {}", excerpt(text.as_bytes()))
+        } else {
+            let evidence = Outline::of(text.as_bytes()).evidence();
+            if error.is_data() && evidence != Evidence::Unknown && !self.reads(evidence) {
+                return self.other_kind(text);
+            }
+            format!("{message} at column {}: {}", error.column(), excerpt(text.as_bytes()))
+        };
+        Fault::new(self.expected(), found).into()
+    }
+
+    fn reads(&self, evidence: Evidence) -> bool {
+        match self.format {
+            Format::Audit => matches!(evidence, Evidence::Audit | Evidence::AuditList),
+            Format::Capture => evidence == Evidence::Capture,
+            Format::Watch => evidence == Evidence::Watch,
+            Format::List => matches!(evidence, Evidence::List | Evidence::Object),
+            Format::EtcdWatch => evidence == Evidence::Etcd,
+            Format::LegacyAudit => false,
+        }
+    }
+}
+
+/// Whether a line that parsed is an audit event: every field may be absent, so any object parses.
+fn is_audit(event: &audit::Event<'_>) -> bool {
+    let kind = event.kind.is_empty() || &*event.kind == "Event";
+    let group = event.api_version.starts_with("audit.k8s.io/");
+    kind && (group
+        || (event.api_version.is_empty() && (!event.audit_id.is_empty() || event.stage != audit::Stage::Unknown)))
+}
+
+fn no_time(stamp: &str) -> Outcome {
+    Fault::new("a time (RFC 3339)", stamp).into()
+}

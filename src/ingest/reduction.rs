@@ -1,0 +1,128 @@
+//! Bodies that do not fit the narrow types: custom resources may use `items`, `code` or `details` for anything.
+//!
+//! The envelope of such a line is still evidence. So the odd body is reduced to identity, or, where even that does not
+//! fit, to nothing, and the line is parsed again.
+
+use super::object::Body;
+use serde::Deserialize;
+use serde::de::{self, MapAccess, Visitor};
+use serde_json::value::RawValue;
+use std::fmt::{self, Write};
+
+/// Keys and values of an object as they were written, repeated keys included.
+struct Fields<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Fields<'de> {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct FieldsVisitor;
+        impl<'de> Visitor<'de> for FieldsVisitor {
+            type Value = Fields<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(field) = map.next_entry()? {
+                    fields.push(field);
+                }
+                Ok(Fields(fields))
+            }
+        }
+        deserializer.deserialize_map(FieldsVisitor)
+    }
+}
+
+fn worth_a_retry(error: &serde_json::Error) -> bool {
+    // A key that stands twice has two meanings: readers disagree on which one counts.
+    error.is_data() && !error.to_string().starts_with("duplicate field")
+}
+
+/// The line with each of the named bodies reduced as far as is needed; `None` where that cannot help.
+pub(super) fn without_odd_bodies(text: &str, error: &serde_json::Error, bodies: &[&str]) -> Option<String> {
+    if !worth_a_retry(error) {
+        return None;
+    }
+    rewritten(text, |key, value| match key {
+        // A watch event inside a capture line: its object is the body.
+        "event" if bodies.contains(&key) => rewritten(value, |key, value| (key == "object").then(|| reduced(value))?),
+        _ if bodies.contains(&key) => reduced(value),
+        _ => None,
+    })
+}
+
+/// A body of its own (a list file) reduced to identity.
+pub(super) fn reduced_body(text: &str, error: &serde_json::Error) -> Option<String> {
+    if !worth_a_retry(error) {
+        return None;
+    }
+    identity(text)
+}
+
+/// `None` where the body is fine as it is.
+fn reduced(body: &str) -> Option<String> {
+    match serde_json::from_str::<Body<'_>>(body) {
+        Ok(_) => None,
+        Err(_) if !body.starts_with('{') => None,
+        Err(error) if !worth_a_retry(&error) => None,
+        // A number reads as "recorded, but of no use".
+        Err(_) => Some(identity(body).unwrap_or_else(|| "0".to_owned())),
+    }
+}
+
+/// The object with its identity alone. Never for a list: one without its items would look like an observed absence.
+fn identity(body: &str) -> Option<String> {
+    let fields: Fields<'_> = serde_json::from_str(body).ok()?;
+    let list = |(key, value): &(String, &RawValue)| key == "kind" && value.get().ends_with("List\"");
+    if fields.0.iter().any(list) {
+        return None;
+    }
+    let text = written(fields.0.iter().filter(|(key, _)| matches!(&**key, "kind" | "apiVersion" | "metadata")));
+    serde_json::from_str::<Body<'_>>(&text).is_ok().then_some(text)
+}
+
+fn rewritten(text: &str, change: impl Fn(&str, &str) -> Option<String>) -> Option<String> {
+    let fields: Fields<'_> = serde_json::from_str(text).ok()?;
+    let changed: Vec<(String, Box<RawValue>)> = fields
+        .0
+        .into_iter()
+        .map(|(key, value)| {
+            let new = change(&key, value.get()).and_then(|text| RawValue::from_string(text).ok());
+            (key, new.unwrap_or_else(|| value.to_owned()))
+        })
+        .collect();
+    Some(written(changed.iter().map(|(key, value)| (key, &**value)).collect::<Vec<_>>().iter()))
+}
+
+trait Field {
+    fn key(&self) -> &str;
+    fn raw(&self) -> &str;
+}
+
+impl Field for (String, &RawValue) {
+    fn key(&self) -> &str {
+        &self.0
+    }
+    fn raw(&self) -> &str {
+        self.1.get()
+    }
+}
+
+impl Field for (&String, &RawValue) {
+    fn key(&self) -> &str {
+        self.0
+    }
+    fn raw(&self) -> &str {
+        self.1.get()
+    }
+}
+
+fn written<'f, F: Field + 'f>(fields: impl Iterator<Item = &'f F>) -> String {
+    let mut text = String::from("{");
+    for (nth, field) in fields.enumerate() {
+        let comma = if nth == 0 { "" } else { "," };
+        let key = serde_json::to_string(field.key()).unwrap_or_default();
+        let _ = write!(text, "{comma}{key}:{}", field.raw());
+    }
+    text.push('}');
+    text
+}

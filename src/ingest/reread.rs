@@ -1,0 +1,125 @@
+//! Reads single lines or documents again, so that no text need be kept.
+
+use super::framing::Framer;
+use super::position::Position;
+use super::source::InputFile;
+use super::stream;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+
+/// The longest line that is read again.
+const LONGEST: usize = 64 << 20;
+
+/// How much is read at a time.
+const STEP: usize = 16 * 1024;
+
+/// The lines (or documents) that stand at these positions of a file, in the order of the positions.
+///
+/// The file is passed once, or sought where it is not compressed. `None` for what cannot be read any more: standard
+/// input, a file that was removed or shortened since, a position at which no object begins.
+pub fn reread(file: &InputFile, positions: &[Position]) -> Vec<Option<String>> {
+    let mut found = vec![None; positions.len()];
+    let mut order: Vec<usize> = (0..positions.len()).collect();
+    order.sort_by_key(|n| positions[*n].offset);
+    let Some(mut source) = Source::open(file) else { return found };
+    let mut previous: Option<(u64, Option<String>)> = None;
+    for n in order {
+        let offset = positions[n].offset;
+        if let Some((same, text)) = &previous
+            && *same == offset
+        {
+            found[n].clone_from(text);
+            continue;
+        }
+        found[n] = source.document(offset);
+        previous = Some((offset, found[n].clone()));
+    }
+    found
+}
+
+enum Source<'a> {
+    Memory(&'a [u8]),
+    File(File),
+    /// A stream, how many bytes went by, and those read but not yet passed.
+    Stream(Box<dyn Read + 'a>, u64, Vec<u8>),
+}
+
+impl<'a> Source<'a> {
+    fn open(file: &'a InputFile) -> Option<Source<'a>> {
+        let regular = file.bytes.is_some() || std::fs::metadata(&file.path).is_ok_and(|data| data.is_file());
+        // Standard input and pipes are gone once they were read.
+        if !regular {
+            return None;
+        }
+        let stream = stream::open(file, &()).ok()?;
+        if stream.compression.is_some() {
+            return Some(Source::Stream(Box::new(stream), 0, Vec::new()));
+        }
+        match &file.bytes {
+            Some(bytes) => Some(Source::Memory(bytes)),
+            None => File::open(&file.path).ok().map(Source::File),
+        }
+    }
+
+    /// The object that begins at the offset. Offsets must not fall from call to call.
+    fn document(&mut self, offset: u64) -> Option<String> {
+        let mut framer = Framer::default();
+        let mut spans = Vec::new();
+        let mut bytes = Vec::new();
+        self.go_to(offset).ok()?;
+        loop {
+            let before = bytes.len();
+            self.more(offset, &mut bytes).ok()?;
+            framer.scan(&bytes, &mut spans);
+            let at_end = bytes.len() == before;
+            if at_end {
+                framer.finish(&mut spans);
+            }
+            if let Some(span) = spans.first() {
+                let text = (span.start == 0 && bytes[0] == b'{').then(|| bytes[..span.end].to_vec());
+                return String::from_utf8(text?).ok();
+            }
+            if at_end || bytes.len() > LONGEST {
+                return None;
+            }
+        }
+    }
+
+    fn go_to(&mut self, offset: u64) -> io::Result<()> {
+        match self {
+            Source::Memory(_) => Ok(()),
+            Source::File(file) => file.seek(SeekFrom::Start(offset)).map(|_| ()),
+            Source::Stream(reader, passed, kept) => {
+                let inside = usize::try_from(offset.saturating_sub(*passed)).unwrap_or(usize::MAX).min(kept.len());
+                kept.drain(..inside);
+                *passed += inside as u64;
+                *passed += io::copy(&mut reader.take(offset.saturating_sub(*passed)), &mut io::sink())?;
+                Ok(())
+            }
+        }
+    }
+
+    /// Appends the next bytes behind those of the document that were read so far.
+    fn more(&mut self, offset: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
+        match self {
+            Source::Memory(all) => {
+                let start = usize::try_from(offset).unwrap_or(usize::MAX).saturating_add(bytes.len()).min(all.len());
+                let end = start.saturating_add(STEP).min(all.len());
+                bytes.extend_from_slice(&all[start..end]);
+            }
+            Source::File(file) => {
+                file.take(STEP as u64).read_to_end(bytes)?;
+            }
+            Source::Stream(reader, passed, kept) => {
+                if *passed != offset {
+                    return Ok(());
+                }
+                if kept.len() == bytes.len() {
+                    reader.take(STEP as u64).read_to_end(kept)?;
+                }
+                bytes.extend_from_slice(&kept[bytes.len()..]);
+            }
+        }
+        Ok(())
+    }
+}

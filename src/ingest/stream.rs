@@ -1,0 +1,117 @@
+//! Opens an input as a stream of decompressed bytes.
+
+use super::source::InputFile;
+use super::{Progress, problem::Fault};
+use std::fs::File;
+use std::io::{self, Cursor, Read};
+
+/// A decompressed stream, and whether it is the file itself (so that offsets can be sought).
+pub(super) struct Stream<'a> {
+    reader: Box<dyn Read + Send + 'a>,
+    /// `gzip` or `zstd`.
+    pub compression: Option<&'static str>,
+}
+
+impl Read for Stream<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.reader.read(buffer)
+    }
+}
+
+/// Counts what leaves the disk.
+struct Counted<'a, R> {
+    inner: R,
+    progress: &'a dyn Progress,
+}
+
+impl<R: Read> Read for Counted<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.inner.read(buffer)?;
+        self.progress.bytes(n as u64);
+        Ok(n)
+    }
+}
+
+/// Fills the buffer as far as the stream goes, so that a pipe's short reads do not decide where blocks end.
+pub(super) fn fill(stream: &mut dyn Read, buffer: &mut [u8]) -> (usize, io::Result<()>) {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match stream.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(n) => filled += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return (filled, Err(error)),
+        }
+    }
+    (filled, Ok(()))
+}
+
+/// Opens an input and sees through its compression, which its first bytes tell.
+pub(super) fn open<'a>(input: &'a InputFile, progress: &'a dyn Progress) -> Result<Stream<'a>, Fault> {
+    if let Some(bytes) = &input.bytes {
+        return decompressed(Counted { inner: &bytes[..], progress });
+    }
+    if input.path.as_os_str() == "-" {
+        return decompressed(Counted { inner: io::stdin(), progress });
+    }
+    let file = File::open(&input.path).map_err(|error| unreadable(&error))?;
+    let kind = file.metadata().map_err(|error| unreadable(&error))?.file_type();
+    if kind.is_dir() {
+        return Err(Fault::new("a file that can be read", "a directory"));
+    }
+    if is_device(kind) {
+        return Err(Fault::new("a file that can be read", "a device"));
+    }
+    decompressed(Counted { inner: file, progress })
+}
+
+#[cfg(unix)]
+fn is_device(kind: std::fs::FileType) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    kind.is_char_device() || kind.is_block_device()
+}
+
+#[cfg(not(unix))]
+fn is_device(_: std::fs::FileType) -> bool {
+    false
+}
+
+/// An error of the system, in the words of a problem.
+pub(super) fn unreadable(error: &io::Error) -> Fault {
+    Fault::new("a file that can be read", error.to_string())
+}
+
+fn decompressed<'a>(mut raw: impl Read + Send + 'a) -> Result<Stream<'a>, Fault> {
+    let mut magic = [0u8; 4];
+    let (n, result) = fill(&mut raw, &mut magic);
+    result.map_err(|error| unreadable(&error))?;
+    let whole = Cursor::new(magic).take(n as u64).chain(raw);
+    match magic {
+        [0x1f, 0x8b, ..] => gunzip(whole),
+        [0x28, 0xb5, 0x2f, 0xfd] => unzstd(whole),
+        _ => Ok(Stream { reader: Box::new(whole), compression: None }),
+    }
+}
+
+#[cfg(feature = "compress")]
+fn gunzip<'a>(raw: impl Read + Send + 'a) -> Result<Stream<'a>, Fault> {
+    let raw = io::BufReader::with_capacity(256 * 1024, raw);
+    let reader = flate2::bufread::MultiGzDecoder::new(raw);
+    Ok(Stream { reader: Box::new(reader), compression: Some("gzip") })
+}
+
+#[cfg(feature = "compress")]
+fn unzstd<'a>(raw: impl Read + Send + 'a) -> Result<Stream<'a>, Fault> {
+    let reader = zstd::Decoder::new(raw).map_err(|error| unreadable(&error))?;
+    Ok(Stream { reader: Box::new(reader), compression: Some("zstd") })
+}
+
+#[cfg(not(feature = "compress"))]
+fn gunzip<'a>(_: impl Read + Send + 'a) -> Result<Stream<'a>, Fault> {
+    Err(Fault::new("evidence without compression (this build has no feature `compress`)", "gzip"))
+}
+
+#[cfg(not(feature = "compress"))]
+fn unzstd<'a>(_: impl Read + Send + 'a) -> Result<Stream<'a>, Fault> {
+    Err(Fault::new("evidence without compression (this build has no feature `compress`)", "zstd"))
+}
