@@ -1,0 +1,149 @@
+//! What rules look at, and how they cite it.
+
+use super::Fact;
+use crate::history::{History, KeyId, Operation, OperationId, Revision, Symbol, Verb};
+use crate::order::{Order, Showing, Version};
+
+/// A history with its order.
+#[derive(Clone, Copy, Debug)]
+pub struct Evidence<'h> {
+    /// The recorded facts.
+    pub history: &'h History,
+    /// What follows about order.
+    pub order: &'h Order,
+}
+
+impl<'h> Evidence<'h> {
+    /// Cites an operation. For a read and a write the time is its return, for a watch its start.
+    pub fn operation(&self, id: OperationId, revision: Revision, says: impl Into<String>) -> Fact {
+        let o = self.history.operation(id);
+        let (time, clock) = self.order.moment(self.history, Showing::Answer(id));
+        Fact {
+            position: o.position,
+            says: says.into(),
+            revision,
+            key: o.key,
+            uid: o.answer_uid,
+            time: if time.is_known() { time } else { o.invoke },
+            clock,
+            incarnation: o.incarnation,
+            server: o.server,
+            audit_id: o.audit_id,
+            operation: id,
+        }
+    }
+
+    /// Cites the beginning of an operation: when it was sent.
+    pub fn request(&self, id: OperationId, revision: Revision, says: impl Into<String>) -> Fact {
+        Fact { time: self.history.operation(id).invoke, ..self.operation(id, revision, says) }
+    }
+
+    /// Cites one key inside an operation: a listed item.
+    pub fn item(&self, id: OperationId, key: KeyId, uid: Symbol, revision: Revision, says: impl Into<String>) -> Fact {
+        Fact { key, uid, ..self.operation(id, revision, says) }
+    }
+
+    /// Cites a delivery by its index.
+    pub fn delivery(&self, index: usize, watch: OperationId, says: impl Into<String>) -> Fact {
+        let d = &self.history.deliveries[index];
+        let o = self.history.operation(watch);
+        Fact {
+            position: d.position,
+            says: says.into(),
+            revision: d.revision,
+            key: d.key,
+            uid: d.uid,
+            time: d.at,
+            clock: o.clock,
+            incarnation: o.incarnation,
+            server: o.server,
+            audit_id: o.audit_id,
+            operation: watch,
+        }
+    }
+
+    /// Cites a version of T where it is known from; its writer, where there is one.
+    pub fn version(&self, version: &Version, says: impl Into<String>) -> Fact {
+        if version.writer.is_some() {
+            let fact = self.operation(version.writer, version.revision, says);
+            return Fact { key: version.key, uid: version.uid, ..fact };
+        }
+        let shower = version.shown_by.is_some().then(|| self.history.operation(version.shown_by));
+        Fact {
+            position: version.position,
+            says: says.into(),
+            revision: version.revision,
+            key: version.key,
+            uid: version.uid,
+            time: version.time,
+            clock: version.clock,
+            incarnation: shower.map_or_else(Default::default, |o| o.incarnation),
+            server: shower.map_or_else(Default::default, |o| o.server),
+            audit_id: shower.map_or_else(Default::default, |o| o.audit_id),
+            operation: version.shown_by,
+        }
+    }
+
+    /// Cites what shows a revision.
+    pub fn showing(&self, showing: Showing, revision: Revision, says: impl Into<String>) -> Fact {
+        match showing {
+            Showing::Answer(id) => self.operation(id, revision, says),
+            Showing::Delivery(index, watch) => Fact { revision, ..self.delivery(index as usize, watch, says) },
+        }
+    }
+
+    /// Operations that count as something a process did or saw: answered, not a shadow of a client's own record, not a dry run
+    /// of a write.
+    pub fn operations(&self) -> impl Iterator<Item = (OperationId, &'h Operation)> + use<'h> {
+        use crate::history::Marks;
+        self.history
+            .operations
+            .iter()
+            .enumerate()
+            .filter(|(_, o)| !o.marks.has(Marks::SHADOW))
+            .map(|(index, o)| (OperationId(index as u32), o))
+    }
+
+    /// What a version is, in words: "pods default/web-0 version 37 (uid 3ce7…)".
+    pub fn version_words(&self, key: KeyId, uid: Symbol, revision: Revision) -> String {
+        let uid = self.short_uid(uid);
+        let name = self.history.key_name(key);
+        if uid.is_empty() { format!("{name}@{revision}") } else { format!("{name}@{revision} (uid {uid})") }
+    }
+
+    /// The first characters of a uid.
+    pub fn short_uid(&self, uid: Symbol) -> String {
+        let text = self.history.name(uid);
+        match text.char_indices().nth(8) {
+            Some((at, _)) if text.len() > 12 => format!("{}…", &text[..at]),
+            _ => text.to_owned(),
+        }
+    }
+
+    /// What happened at a version, in words.
+    pub fn change_words(&self, version: &Version) -> String {
+        use crate::order::Change;
+        let what = match version.change {
+            Change::Created => "created",
+            Change::Updated | Change::Put => "written",
+            Change::Deleted => "deleted",
+            Change::Left => "changed or deleted",
+        };
+        format!("{} was {what} at revision {}", self.history.key_name(version.key), version.revision)
+    }
+
+    /// The last part of a user name, for sentences: `node-1` of `system:node:node-1`.
+    pub fn short_client(&self, operation: &Operation) -> &'h str {
+        let name = self.history.client_name(operation.incarnation);
+        name.rsplit(':').next().unwrap_or(name)
+    }
+
+    /// Whether the operation is a write that was answered with success and was not a dry run.
+    pub fn committed(&self, operation: &Operation) -> bool {
+        use crate::history::Marks;
+        operation.verb.is_write()
+            && operation.verb != Verb::Other
+            && operation.is_answered()
+            && !operation.marks.has(Marks::DRY_RUN)
+    }
+}

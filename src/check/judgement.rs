@@ -1,0 +1,288 @@
+//! From rulings to verdicts: per rule, per client, overall (`docs/verdicts.md`).
+
+use super::ruling::{self, Ruling};
+use super::{ClientReport, CoverageReport, Evidence, Finding, Judgement, Kind, RULES, Rule, RuleReport, Verdict};
+use crate::history::{ClientId, History, IncarnationId, Marks, ToldBy};
+use crate::order::{Order, Provenance};
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+
+/// Which rules to run.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Only these slugs; empty: all.
+    pub only: Vec<String>,
+    /// Not these.
+    pub skip: Vec<String>,
+}
+
+impl Options {
+    fn runs(&self, rule: &Rule) -> bool {
+        let named = |list: &[String]| list.iter().any(|s| s == rule.slug);
+        (self.only.is_empty() || named(&self.only)) && !named(&self.skip)
+    }
+}
+
+/// Runs the rules and draws the verdicts.
+pub fn judge(history: &History, order: &Order, options: &Options) -> Judgement {
+    let evidence = Evidence { history, order };
+    let rulings: Vec<Option<Ruling<'_>>> = RULES
+        .par_iter()
+        .map(|rule| {
+            options.runs(rule).then(|| {
+                let mut ruling = Ruling::new(rule, &evidence);
+                (rule.check)(&evidence, &mut ruling);
+                ruling
+            })
+        })
+        .collect();
+    let mut findings = Vec::new();
+    let mut rules = Vec::new();
+    let mut unchecked = unchecked_evidence(history, order);
+    let lost = lost_input(history);
+    let mut per_client: FxHashMap<(ClientId, usize), u64> = FxHashMap::default();
+    for (index, (rule, ruling)) in RULES.iter().zip(rulings).enumerate() {
+        let Some(ruling) = ruling else {
+            rules.push(RuleReport {
+                rule: rule.slug,
+                verdict: Verdict::NotChecked("not asked for".to_owned()),
+                checked: 0,
+            });
+            continue;
+        };
+        for (life, count) in &ruling.checked_by {
+            *per_client.entry((history.incarnations[life.index()].client, index)).or_default() += count;
+        }
+        let mut open: Vec<_> = ruling.undecided.iter().collect();
+        open.sort();
+        unchecked
+            .extend(open.into_iter().map(|(reason, count)| format!("{}: {count} not decided: {reason}", rule.slug)));
+        rules.push(RuleReport {
+            rule: rule.slug,
+            verdict: rule_verdict(rule, &ruling, lost.as_deref()),
+            checked: ruling.checked,
+        });
+        findings.extend(ruling.findings);
+    }
+    for finding in &mut findings {
+        finding.id = ruling::identify(&evidence, finding);
+    }
+    explain_consequences(&mut findings);
+    order_findings(&mut findings);
+    let clients = client_reports(history, &findings, &per_client, lost.as_deref());
+    let verdict = overall(history, &rules, lost.as_deref());
+    Judgement { verdict, clients, rules, findings, coverage: coverage(history, order), unchecked }
+}
+
+fn rule_verdict(rule: &Rule, ruling: &Ruling<'_>, lost: Option<&str>) -> Verdict {
+    let has = |kind| ruling.findings.iter().find(|f| f.kind == kind);
+    if has(Kind::Violation).is_some() {
+        return Verdict::Violated;
+    }
+    if let Some(suspect) = has(Kind::Suspect) {
+        return Verdict::Unknown(suspect.certificate.reason.clone());
+    }
+    if ruling.checked == 0 {
+        return Verdict::NotChecked(format!("no such evidence: {}", rule.needs));
+    }
+    match lost {
+        Some(lost) => Verdict::Unknown(lost.to_owned()),
+        None => Verdict::Holds,
+    }
+}
+
+/// Why too much input was lost for anything to hold, if it was.
+fn lost_input(history: &History) -> Option<String> {
+    let file = history.files.iter().find(|f| f.format.is_some() && f.too_many_problems())?;
+    Some(format!("{} of {} lines of {} could not be used", file.problems, file.lines.max(1), file.path))
+}
+
+fn overall(history: &History, rules: &[RuleReport], lost: Option<&str>) -> Verdict {
+    if rules.iter().any(|r| r.verdict == Verdict::Violated) {
+        return Verdict::Violated;
+    }
+    if let Some(lost) = lost {
+        return Verdict::Unknown(lost.to_owned());
+    }
+    if history.is_empty() {
+        return Verdict::Unknown("nothing could be read".to_owned());
+    }
+    for report in rules {
+        if let Verdict::Unknown(reason) = &report.verdict {
+            return Verdict::Unknown(format!("{}: {reason}", report.rule));
+        }
+    }
+    if rules.iter().all(|r| matches!(r.verdict, Verdict::NotChecked(_))) {
+        return Verdict::Unknown("no rule met anything to check in this evidence".to_owned());
+    }
+    // A file that could not be opened, or ends early, leaves its mark even when few lines are lost.
+    if let Some(problem) = history.problems.iter().find(|p| p.line == 0) {
+        return Verdict::Unknown(format!("{}: expected {}, found {}", problem.path, problem.expected, problem.found));
+    }
+    Verdict::Holds
+}
+
+/// Marks findings that another one explains: a rule names its possible causes, and the two share an operation, or a key and
+/// process.
+fn explain_consequences(findings: &mut [Finding]) {
+    let causes: Vec<(usize, String)> = findings
+        .iter()
+        .enumerate()
+        .filter_map(|(index, finding)| {
+            let rule = super::rules::find(finding.rule)?;
+            let operations: Vec<_> =
+                finding.certificate.facts.iter().map(|f| f.operation).filter(|o| o.is_some()).collect();
+            let cause = rule.causes.iter().find_map(|slug| {
+                findings.iter().enumerate().find(|(other, cause)| {
+                    *other != index
+                        && cause.rule == *slug
+                        && cause.kind <= finding.kind
+                        && (cause.occurrences.iter().flat_map(|c| &c.facts).any(|f| operations.contains(&f.operation))
+                            || (cause.key.is_some() && cause.key == finding.key && cause.client == finding.client))
+                })
+            })?;
+            Some((index, cause.1.id.clone()))
+        })
+        .collect();
+    for (index, id) in causes {
+        findings[index].consequence_of = Some(id);
+    }
+}
+
+fn order_findings(findings: &mut [Finding]) {
+    let place = |slug: &str| RULES.iter().position(|r| r.slug == slug).unwrap_or(usize::MAX);
+    findings.sort_by(|a, b| {
+        (a.kind, place(a.rule), a.client, &a.revisions, &a.id).cmp(&(
+            b.kind,
+            place(b.rule),
+            b.client,
+            &b.revisions,
+            &b.id,
+        ))
+    });
+}
+
+fn client_reports(
+    history: &History,
+    findings: &[Finding],
+    per_client: &FxHashMap<(ClientId, usize), u64>,
+    lost: Option<&str>,
+) -> Vec<ClientReport> {
+    let mut lives: BTreeMap<ClientId, Vec<IncarnationId>> = BTreeMap::new();
+    for (index, life) in history.incarnations.iter().enumerate() {
+        if life.told_by != ToldBy::File || !history.name(history.clients[life.client.index()]).is_empty() {
+            lives.entry(life.client).or_default().push(IncarnationId(index as u32));
+        }
+    }
+    let mut reports: Vec<ClientReport> = lives
+        .into_iter()
+        .map(|(client, incarnations)| {
+            let mut guarantees = Vec::new();
+            let mut verdict = Verdict::NotChecked("nothing that this client saw is in the evidence".to_owned());
+            for (index, rule) in RULES.iter().enumerate() {
+                let of_rule: Vec<&Finding> =
+                    findings.iter().filter(|f| f.client == client && f.rule == rule.slug).collect();
+                let checked = per_client.get(&(client, index)).copied().unwrap_or(0);
+                if of_rule.is_empty() && checked == 0 {
+                    continue;
+                }
+                let ruled = if of_rule.iter().any(|f| f.kind == Kind::Violation) {
+                    Verdict::Violated
+                } else if let Some(suspect) = of_rule.iter().find(|f| f.kind == Kind::Suspect) {
+                    Verdict::Unknown(suspect.certificate.reason.clone())
+                } else if let Some(lost) = lost {
+                    Verdict::Unknown(lost.to_owned())
+                } else {
+                    Verdict::Holds
+                };
+                if rule.group.is_about_observations() {
+                    verdict = worse(verdict, &ruled);
+                }
+                guarantees.push((rule.slug, ruled));
+            }
+            ClientReport { client, incarnations, verdict, guarantees }
+        })
+        .collect();
+    reports.sort_by(|a, b| {
+        let name = |c: ClientId| history.name(history.clients[c.index()]);
+        name(a.client).cmp(name(b.client))
+    });
+    reports
+}
+
+fn worse(a: Verdict, b: &Verdict) -> Verdict {
+    let rank = |v: &Verdict| match v {
+        Verdict::NotChecked(_) => 0,
+        Verdict::Holds => 1,
+        Verdict::Unknown(_) => 2,
+        Verdict::Violated => 3,
+    };
+    if rank(b) > rank(&a) { b.clone() } else { a }
+}
+
+fn coverage(history: &History, order: &Order) -> Vec<CoverageReport> {
+    let mut reports: Vec<CoverageReport> = Vec::new();
+    for span in order.timeline.spans() {
+        let (domain, scope) = if span.scope.is_some() {
+            let domain = history.domain_of(history.scopes[span.scope.index()].resource);
+            (history.domains[domain.index()].clone(), history.scope_name(span.scope))
+        } else {
+            ("default".to_owned(), String::new())
+        };
+        let shown_by = span.provenance.word().to_owned();
+        // Stretches of one scope that meet or overlap are one.
+        match reports.last_mut() {
+            Some(last)
+                if last.scope == scope
+                    && last.domain == domain
+                    && last.shown_by == shown_by
+                    && span.after <= last.through =>
+            {
+                last.through = last.through.max(span.through);
+            }
+            _ => reports.push(CoverageReport { domain, scope, after: span.after, through: span.through, shown_by }),
+        }
+    }
+    reports
+}
+
+/// What no rule could look at, and why.
+fn unchecked_evidence(history: &History, order: &Order) -> Vec<String> {
+    let mut reasons = Vec::new();
+    let silent = history.operations.iter().filter(|o| {
+        o.is_answered()
+            && matches!(o.verb, crate::history::Verb::List | crate::history::Verb::Get)
+            && !o.marks.has(Marks::ANSWER_BODY)
+    });
+    let count = silent.count();
+    if count > 0 {
+        reasons.push(format!("{count} reads were recorded without their answer (audit level below RequestResponse)"));
+    }
+    let watches = history.operations.iter().enumerate().filter(|(index, o)| {
+        o.verb == crate::history::Verb::Watch
+            && !o.marks.has(Marks::SHADOW)
+            && history.stream_of(crate::history::OperationId(*index as u32)).is_none()
+    });
+    let count = watches.count();
+    if count > 0 {
+        reasons.push(format!(
+            "{count} watches were recorded without their events (audit logs never hold them; record a capture)"
+        ));
+    }
+    let cut = history.operations.iter().filter(|o| o.marks.has(Marks::TRUNCATED)).count();
+    if cut > 0 {
+        reasons.push(format!("{cut} audit events lost their bodies to truncation"));
+    }
+    for step in order.clocks.steps() {
+        reasons.push(format!(
+            "clock {} stepped or drifted by at least {} ms: its times prove no order",
+            history.clock_name(step.clock),
+            step.by as f64 / 1e6
+        ));
+    }
+    if order.timeline.spans().iter().all(|s| s.provenance != Provenance::Witness) && !history.is_empty() {
+        reasons.push("no etcd witness: what nobody wrote, read or watched in this evidence is not known".to_owned());
+    }
+    reasons
+}

@@ -1,0 +1,11 @@
+//! The table of rules, causes before consequences.
+
+use super::rule::Rule;
+
+/// Every rule. The order is the precedence: a finding can be explained by those of rules before it.
+pub static RULES: &[Rule] = &[super::monotonic_reads::RULE];
+
+/// The rule with a slug.
+pub fn find(slug: &str) -> Option<&'static Rule> {
+    RULES.iter().find(|r| r.slug == slug)
+}

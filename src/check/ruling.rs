@@ -1,0 +1,144 @@
+//! What one rule collects: findings, folded by cause, and how much it checked.
+
+use super::rule::Rule;
+use super::{BrokenBy, Certificate, Evidence, Fact, Finding, Kind};
+use crate::history::{ClientId, IncarnationId, KeyId, Revision};
+use rustc_hash::FxHashMap;
+
+/// One finding as a rule states it, before it is folded with its repeats.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    /// Kind.
+    pub kind: Kind,
+    /// Whose promise broke.
+    pub broken_by: BrokenBy,
+    /// The process that it happened to, or that did it.
+    pub incarnation: IncarnationId,
+    /// The key, where it is about one.
+    pub key: KeyId,
+    /// What else makes it another cause than the client's other findings of this rule: a scope, a stream, a key. Repeats with
+    /// one (kind, client, cause) fold.
+    pub cause: String,
+    /// One sentence.
+    pub summary: String,
+    /// The facts, 2 to 5 (a hazard may have one).
+    pub facts: Vec<Fact>,
+    /// Why.
+    pub reason: String,
+    /// What would refute it.
+    pub refuted_by: String,
+    /// What it leads to.
+    pub consequence: String,
+}
+
+/// Findings of one rule over one history.
+pub struct Ruling<'e> {
+    rule: &'e Rule,
+    evidence: &'e Evidence<'e>,
+    folds: FxHashMap<(Kind, ClientId, String), usize>,
+    /// Findings so far.
+    pub findings: Vec<Finding>,
+    /// Obligations checked.
+    pub checked: u64,
+    /// Obligations checked per process life.
+    pub checked_by: FxHashMap<IncarnationId, u64>,
+    /// Obligations that the evidence leaves open, by reason.
+    pub undecided: FxHashMap<&'static str, u64>,
+}
+
+impl<'e> Ruling<'e> {
+    /// An empty ruling.
+    pub fn new(rule: &'e Rule, evidence: &'e Evidence<'e>) -> Ruling<'e> {
+        Ruling {
+            rule,
+            evidence,
+            folds: FxHashMap::default(),
+            findings: Vec::new(),
+            checked: 0,
+            checked_by: FxHashMap::default(),
+            undecided: FxHashMap::default(),
+        }
+    }
+
+    /// One obligation of a process was checked (kept or broken).
+    pub fn checked(&mut self, incarnation: IncarnationId) {
+        self.checked += 1;
+        if incarnation.is_some() {
+            *self.checked_by.entry(incarnation).or_default() += 1;
+        }
+    }
+
+    /// One obligation could not be decided, and nothing speaks for a violation: shown as not checked, no change of the verdict.
+    pub fn undecided(&mut self, reason: &'static str) {
+        *self.undecided.entry(reason).or_default() += 1;
+    }
+
+    /// States a finding.
+    pub fn found(&mut self, draft: Draft) {
+        let history = self.evidence.history;
+        let client = match draft.incarnation.is_some() {
+            true => history.incarnations[draft.incarnation.index()].client,
+            false => ClientId::NONE,
+        };
+        let mut revisions: Vec<Revision> = draft.facts.iter().map(|f| f.revision).filter(|r| r.is_some()).collect();
+        revisions.sort_unstable();
+        revisions.dedup();
+        let certificate = Certificate { facts: draft.facts, reason: draft.reason };
+        let fold = (draft.kind, client, draft.cause);
+        if let Some(&at) = self.folds.get(&fold) {
+            self.findings[at].occurrences.push(certificate);
+            return;
+        }
+        self.folds.insert(fold, self.findings.len());
+        self.findings.push(Finding {
+            id: String::new(),
+            rule: self.rule.slug,
+            kind: draft.kind,
+            broken_by: draft.broken_by,
+            client,
+            incarnation: draft.incarnation,
+            key: draft.key,
+            revisions,
+            summary: draft.summary,
+            occurrences: vec![certificate.clone()],
+            certificate,
+            consequence_of: None,
+            prevention: Vec::new(),
+            refuted_by: draft.refuted_by,
+            consequence: draft.consequence,
+        });
+    }
+}
+
+/// The identifier of a finding: a 64-bit FNV-1a hash of the rule and what its first certificate is about. Places in files take
+/// no part, so recording the same history again gives the same identifier.
+pub fn identify(evidence: &Evidence<'_>, finding: &Finding) -> String {
+    let history = evidence.history;
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    let mut eat = |text: &str| {
+        for byte in text.bytes().chain([0xff]) {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    };
+    eat(finding.rule);
+    eat(finding.kind_word());
+    eat(history.client_name(finding.incarnation));
+    for fact in &finding.certificate.facts {
+        eat(&history.key_name(fact.key));
+        eat(&fact.revision.to_string());
+        eat(&history.audit_id(fact.audit_id));
+        eat(&fact.says);
+    }
+    format!("{hash:016x}")
+}
+
+impl Finding {
+    /// The word of the kind in reports.
+    pub fn kind_word(&self) -> &'static str {
+        match self.kind {
+            Kind::Violation => "violation",
+            Kind::Suspect => "suspect",
+            Kind::Hazard => "hazard",
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Clients, their process lives, and what told them apart.
+
+use super::ids::{ClientId, ClockId, Symbol};
+use crate::ingest::Time;
+
+/// What the evidence says about the process behind a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Process {
+    /// The user (the impersonated one when present), verbatim.
+    pub user: Symbol,
+    /// The incarnation label of a capture.
+    pub label: Symbol,
+    /// Uid of the pod whose token was used.
+    pub pod_uid: Symbol,
+    /// Name of that pod.
+    pub pod_name: Symbol,
+    /// Node of that pod.
+    pub node_name: Symbol,
+    /// The TCP peer.
+    pub address: Symbol,
+    /// The user agent.
+    pub agent: Symbol,
+    /// The clock of the recorder (captures).
+    pub clock: Symbol,
+}
+
+/// Which rule told one process life from the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ToldBy {
+    /// The recorder named the incarnation.
+    CaptureLabel,
+    /// The uid of the pod in the token.
+    PodUid,
+    /// User, source address and agent: weaker, since a restart leaves them as they are.
+    Address,
+    /// A command-line tool: every request may be a process of its own.
+    CommandLine,
+    /// A saved file without client.
+    File,
+}
+
+impl ToldBy {
+    /// One sentence for reports.
+    pub fn sentence(self) -> &'static str {
+        match self {
+            ToldBy::CaptureLabel => "the capture names the process life",
+            ToldBy::PodUid => "the token's pod uid names the process life",
+            ToldBy::Address => "same user, source address and agent; a restart in between would not show",
+            ToldBy::CommandLine => "a command-line tool: each request may be a process of its own",
+            ToldBy::File => "a saved file: nobody knows which process read it",
+        }
+    }
+}
+
+/// One process life of a client.
+#[derive(Clone, Debug)]
+pub struct Incarnation {
+    /// Whose.
+    pub client: ClientId,
+    /// The name for people: the capture's label, a pod uid, an address.
+    pub label: String,
+    /// What told it apart.
+    pub told_by: ToldBy,
+    /// The place that survives a restart: a node, a pod's controller and ordinal, a recorder. None where nothing says it.
+    pub place: Option<String>,
+    /// The agent's program name (the part before the first `/`).
+    pub program: String,
+    /// First invoke and last return that are known, on `clock`.
+    pub span: (Time, Time),
+    /// The clock of the first request.
+    pub clock: ClockId,
+}
+
+/// The program in a user agent: `kubelet` of `kubelet/v1.34.13 (linux/amd64)`.
+pub fn program(agent: &str) -> &str {
+    agent.split(['/', ' ']).next().unwrap_or("")
+}
+
+/// Whether every invocation of the program is a process of its own.
+pub fn is_command_line(program: &str) -> bool {
+    matches!(program, "kubectl" | "oc" | "helm" | "curl" | "k9s" | "kustomize" | "etcdctl" | "retrograde")
+}
+
+/// The place of a pod that survives its restart: its name without what a controller drew at random.
+///
+/// A StatefulSet's pods keep their ordinal (`web-0`); a DaemonSet's are one a node, so the node says it; a Deployment's two
+/// random parts leave only the controller, which does not tell replicas apart, so it is no place.
+pub fn pod_place(pod_name: &str, node_name: &str, program: &str) -> Option<String> {
+    let ordinal =
+        pod_name.rsplit_once('-').is_some_and(|(_, n)| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+    if ordinal {
+        return Some(format!("pod {pod_name}"));
+    }
+    (!node_name.is_empty()).then(|| format!("{program} on node {node_name}"))
+}
+
+/// An incarnation label without the count at its end: `boot` of `boot-2`, `kubelet-1` of `kubelet-1#2`.
+///
+/// Only a count behind a separator that is not part of the name counts: `#`, or the last `-`, `.`, `_`, `/`.
+pub fn label_stem(label: &str) -> &str {
+    match label.rfind(['#', '-', '.', '_', '/']) {
+        Some(at) if at + 1 < label.len() && label[at + 1..].bytes().all(|b| b.is_ascii_digit()) => &label[..at],
+        _ => label,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_survive_a_restart_and_never_join_replicas() {
+        assert_eq!(pod_place("web-0", "", "x").as_deref(), Some("pod web-0"));
+        assert_eq!(pod_place("azure-cns-x7k2p", "node-1", "azure-cns").as_deref(), Some("azure-cns on node node-1"));
+        assert_eq!(pod_place("web-7d9c5b6f4-x7k2p", "", "web"), None);
+        assert_eq!(label_stem("kubelet-1#2"), "kubelet-1");
+        assert_eq!(label_stem("boot-2"), "boot");
+        assert_eq!(label_stem("ip-reconciler"), "ip-reconciler");
+        assert_ne!(label_stem("whereabouts-node-1#1"), label_stem("whereabouts-node-2#1"));
+    }
+}

@@ -1,0 +1,59 @@
+//! Identifiers: u32 newtypes, so that a key never passes for a client.
+
+macro_rules! id {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            /// "There is none" or "not known".
+            pub const NONE: $name = $name(u32::MAX);
+
+            /// Whether this names something.
+            pub fn is_some(self) -> bool {
+                self != Self::NONE
+            }
+
+            /// As an index of its table.
+            pub fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self::NONE
+            }
+        }
+    )*};
+}
+
+id! {
+    /// Interned text.
+    Symbol;
+    /// A resource: API group and plural name.
+    ResourceId;
+    /// One revision counter.
+    DomainId;
+    /// A key of the store: resource, namespace, name.
+    KeyId;
+    /// What a request covers: resource, namespace, name, selectors.
+    ScopeId;
+    /// What selectors can see of a version.
+    AttributesId;
+    /// A client identity: a user name.
+    ClientId;
+    /// One process life of a client.
+    IncarnationId;
+    /// An API server.
+    ServerId;
+    /// A clock.
+    ClockId;
+    /// An operation of the history.
+    OperationId;
+    /// A watch stream of the history.
+    StreamId;
+    /// What the evidence says about the process behind a request.
+    ProcessId;
+}

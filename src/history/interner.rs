@@ -1,0 +1,118 @@
+//! Text and tuples to dense ids.
+
+use super::ids::Symbol;
+use hashbrown::HashTable;
+use rustc_hash::{FxBuildHasher, FxHashMap};
+use std::hash::{BuildHasher, Hash};
+
+/// Interned text in one growing buffer: one allocation for all, 12 bytes of bookkeeping a text beside the table.
+#[derive(Clone, Debug, Default)]
+pub struct Interner {
+    text: String,
+    ends: Vec<u32>,
+    table: HashTable<u32>,
+}
+
+impl Interner {
+    /// The id of a text, a new one where it was not seen before.
+    pub fn intern(&mut self, text: &str) -> Symbol {
+        let hash = FxBuildHasher.hash_one(text);
+        let (buffer, ends) = (&self.text, &self.ends);
+        if let Some(&id) = self.table.find(hash, |&id| slice(buffer, ends, id) == text) {
+            return Symbol(id);
+        }
+        let id = self.ends.len() as u32;
+        self.text.push_str(text);
+        self.ends.push(u32::try_from(self.text.len()).expect("more than 4 GiB of distinct names"));
+        let (buffer, ends) = (&self.text, &self.ends);
+        self.table.insert_unique(hash, id, |&other| FxBuildHasher.hash_one(slice(buffer, ends, other)));
+        Symbol(id)
+    }
+
+    /// The id of a text that was interned before.
+    pub fn find(&self, text: &str) -> Option<Symbol> {
+        let hash = FxBuildHasher.hash_one(text);
+        self.table.find(hash, |&id| slice(&self.text, &self.ends, id) == text).map(|&id| Symbol(id))
+    }
+
+    /// The text of an id; empty for [`Symbol::NONE`].
+    pub fn get(&self, id: Symbol) -> &str {
+        if id.is_some() { slice(&self.text, &self.ends, id.0) } else { "" }
+    }
+
+    /// How many texts there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// All texts in id order.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        (0..self.ends.len() as u32).map(|id| slice(&self.text, &self.ends, id))
+    }
+}
+
+fn slice<'t>(text: &'t str, ends: &[u32], id: u32) -> &'t str {
+    let start = if id == 0 { 0 } else { ends[id as usize - 1] as usize };
+    &text[start..ends[id as usize] as usize]
+}
+
+/// Interned values of a small type.
+#[derive(Clone, Debug)]
+pub struct Table<T> {
+    values: Vec<T>,
+    ids: FxHashMap<T, u32>,
+}
+
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Table { values: Vec::new(), ids: FxHashMap::default() }
+    }
+}
+
+impl<T: Clone + Eq + Hash> Table<T> {
+    /// The id of a value.
+    pub fn intern(&mut self, value: T) -> u32 {
+        if let Some(&id) = self.ids.get(&value) {
+            return id;
+        }
+        let id = self.values.len() as u32;
+        self.values.push(value.clone());
+        self.ids.insert(value, id);
+        id
+    }
+
+    /// The id of a value that was interned before.
+    pub fn find(&self, value: &T) -> Option<u32> {
+        self.ids.get(value).copied()
+    }
+
+    /// All values in id order.
+    pub fn values(&self) -> &[T] {
+        &self.values
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_texts_share_an_id_and_the_empty_text_is_a_text() {
+        let mut interner = Interner::default();
+        let ids: Vec<_> = ["pods", "", "nodes", "pods", ""].iter().map(|t| interner.intern(t).0).collect();
+        assert_eq!(ids, [0, 1, 2, 0, 1]);
+        assert_eq!(interner.get(Symbol(2)), "nodes");
+        assert_eq!(interner.get(Symbol::NONE), "");
+        assert_eq!(interner.iter().collect::<Vec<_>>(), ["pods", "", "nodes"]);
+        for n in 0..5_000 {
+            interner.intern(&format!("pod-{n}"));
+        }
+        assert_eq!(interner.find("pod-4999").map(|s| interner.get(s)), Some("pod-4999"));
+        assert_eq!(interner.find("absent"), None);
+    }
+}

@@ -1,0 +1,28 @@
+//! Stage 2 of 5: records to a history. Input: [`crate::ingest::Record`]s. Output: [`History`], the recorded facts in rows
+//! with interned names. Invariant: decides nothing.
+
+pub mod batch;
+pub mod builder;
+pub mod client;
+pub mod ids;
+pub mod interner;
+pub mod operation;
+pub mod request;
+pub mod resource;
+pub mod revision;
+pub mod scope;
+pub mod selector;
+pub mod store;
+
+pub use builder::{Builder, Domains, load};
+pub use client::{Incarnation, ToldBy};
+pub use ids::*;
+pub use operation::{
+    AuditId, CacheRead, Delivery, DeliveryKind, Item, Marks, Operation, Outcome, Stream, StreamEnd, Subresource,
+    WitnessEvent, WitnessSpan,
+};
+pub use request::{Asked, Verb};
+pub use resource::{Key, Placement, Resource};
+pub use revision::{Revision, RevisionError};
+pub use scope::{Attributes, Scope};
+pub use store::History;

@@ -1,0 +1,31 @@
+//! Scopes, and what selectors can see of a version.
+
+use super::ids::{ResourceId, Symbol};
+
+/// What a request covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Scope {
+    /// Resource.
+    pub resource: ResourceId,
+    /// Namespace; the empty text covers all.
+    pub namespace: Symbol,
+    /// Name; the empty text covers all.
+    pub name: Symbol,
+    /// `labelSelector`; empty for none.
+    pub labels: Symbol,
+    /// `fieldSelector` without name and namespace; empty for none.
+    pub fields: Symbol,
+    /// `shardSelector`; empty for none. Never decidable here: it hashes uids (KEP-5866).
+    pub shard: Symbol,
+}
+
+/// What selectors can see of a version. `NONE` anywhere: the evidence does not say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Attributes {
+    /// Labels as raw JSON.
+    pub labels: Symbol,
+    /// `spec.nodeName`.
+    pub node: Symbol,
+    /// `status.phase`.
+    pub phase: Symbol,
+}

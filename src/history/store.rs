@@ -1,0 +1,299 @@
+//! The history itself: rows, names, and the questions that every later stage asks of them.
+
+use super::client::Incarnation;
+use super::ids::*;
+use super::interner::Interner;
+use super::operation::*;
+use super::request::Verb;
+use super::resource::{Key, Placement, Resource};
+use super::revision::Revision;
+use super::scope::{Attributes, Scope};
+use super::selector;
+use crate::ingest::{FileId, FileSummary, InputFile, Problem};
+
+/// Everything that was recorded, as facts. Operations are in order of invoke time, then place.
+#[derive(Debug, Default)]
+pub struct History {
+    /// All names.
+    pub names: Interner,
+    /// Inputs, for re-reading.
+    pub inputs: Vec<InputFile>,
+    /// What reading each input came to.
+    pub files: Vec<FileSummary>,
+    /// What could not be used.
+    pub problems: Vec<Problem>,
+    /// Resources.
+    pub resources: Vec<Resource>,
+    /// Where each resource's revisions come from.
+    pub placements: Vec<Placement>,
+    /// Names of the domains.
+    pub domains: Vec<String>,
+    /// Keys.
+    pub keys: Vec<Key>,
+    /// Scopes.
+    pub scopes: Vec<Scope>,
+    /// What selectors see.
+    pub attributes: Vec<Attributes>,
+    /// Clients: user names.
+    pub clients: Vec<Symbol>,
+    /// Process lives.
+    pub incarnations: Vec<Incarnation>,
+    /// Servers.
+    pub servers: Vec<Symbol>,
+    /// Clocks.
+    pub clocks: Vec<Symbol>,
+    /// Operations.
+    pub operations: Vec<Operation>,
+    /// Listed items of all operations.
+    pub items: Vec<Item>,
+    /// Watches of which the deliveries are known.
+    pub streams: Vec<Stream>,
+    /// Their deliveries, each stream's in the order of arrival.
+    pub deliveries: Vec<Delivery>,
+    /// Events of etcd witnesses.
+    pub witness: Vec<WitnessEvent>,
+    /// What the witnesses show without a hole.
+    pub witness_spans: Vec<WitnessSpan>,
+    /// Reads from client-side caches.
+    pub cache_reads: Vec<CacheRead>,
+    /// Versions of API servers, where their own loopback client named one: (server, minor version of 1.x).
+    pub server_versions: Vec<(ServerId, u32)>,
+}
+
+impl History {
+    /// The text of a name.
+    pub fn name(&self, symbol: Symbol) -> &str {
+        self.names.get(symbol)
+    }
+
+    /// An operation.
+    pub fn operation(&self, id: OperationId) -> &Operation {
+        &self.operations[id.index()]
+    }
+
+    /// The stream of a watch, where its deliveries are known.
+    pub fn stream_of(&self, id: OperationId) -> Option<&Stream> {
+        if self.operation(id).verb != Verb::Watch {
+            return None;
+        }
+        self.streams.binary_search_by_key(&id, |s| s.operation).ok().map(|at| &self.streams[at])
+    }
+
+    /// The deliveries of a stream.
+    pub fn deliveries_of(&self, stream: &Stream) -> &[Delivery] {
+        &self.deliveries[stream.deliveries()]
+    }
+
+    /// The items of a list.
+    pub fn items_of(&self, operation: &Operation) -> &[Item] {
+        &self.items[operation.items()]
+    }
+
+    /// The resource of a key.
+    pub fn resource_of(&self, key: KeyId) -> ResourceId {
+        self.keys[key.index()].resource
+    }
+
+    /// The domain of a resource.
+    pub fn domain_of(&self, resource: ResourceId) -> DomainId {
+        self.placements[resource.index()].domain
+    }
+
+    /// Whether the revisions of two resources certainly come from one counter: one resource, or one domain in which neither
+    /// may have an etcd of its own.
+    pub fn share_counter(&self, a: ResourceId, b: ResourceId) -> bool {
+        let (pa, pb) = (self.placements[a.index()], self.placements[b.index()]);
+        a == b || (pa.domain == pb.domain && !pa.overridable && !pb.overridable)
+    }
+
+    /// The client of a process life.
+    pub fn client_name(&self, incarnation: IncarnationId) -> &str {
+        if !incarnation.is_some() {
+            return "";
+        }
+        self.name(self.clients[self.incarnations[incarnation.index()].client.index()])
+    }
+
+    /// The name of a server; empty when unknown.
+    pub fn server_name(&self, server: ServerId) -> &str {
+        if server.is_some() { self.name(self.servers[server.index()]) } else { "" }
+    }
+
+    /// The name of a clock; empty when unknown.
+    pub fn clock_name(&self, clock: ClockId) -> &str {
+        if clock.is_some() { self.name(self.clocks[clock.index()]) } else { "" }
+    }
+
+    /// A resource as people write it: `pods`, `deployments.apps`.
+    pub fn resource_name(&self, id: ResourceId) -> String {
+        let resource = self.resources[id.index()];
+        let (plural, group) = (self.name(resource.plural), self.name(resource.group));
+        if group.is_empty() { plural.to_owned() } else { format!("{plural}.{group}") }
+    }
+
+    /// A key as people write it: `pods default/web-0`.
+    pub fn key_name(&self, id: KeyId) -> String {
+        if !id.is_some() {
+            return String::new();
+        }
+        let key = self.keys[id.index()];
+        let (namespace, name) = (self.name(key.namespace), self.name(key.name));
+        let resource = self.resource_name(key.resource);
+        if namespace.is_empty() { format!("{resource} {name}") } else { format!("{resource} {namespace}/{name}") }
+    }
+
+    /// A scope as people write it: `pods in default where spec.nodeName=node-1`.
+    pub fn scope_name(&self, id: ScopeId) -> String {
+        if !id.is_some() {
+            return String::new();
+        }
+        let scope = self.scopes[id.index()];
+        let mut text = self.resource_name(scope.resource);
+        let (namespace, name) = (self.name(scope.namespace), self.name(scope.name));
+        match (namespace.is_empty(), name.is_empty()) {
+            (true, true) => {}
+            (false, true) => text += &format!(" in {namespace}"),
+            (true, false) => text += &format!(" {name}"),
+            (false, false) => text += &format!(" {namespace}/{name}"),
+        }
+        for selector in [scope.labels, scope.fields, scope.shard] {
+            if !self.name(selector).is_empty() {
+                text += &format!(" where {}", self.name(selector));
+            }
+        }
+        text
+    }
+
+    /// The path of a file as the user named it.
+    pub fn file_name(&self, id: FileId) -> &str {
+        self.files.get(id.0 as usize).map_or("", |f| f.path.as_str())
+    }
+
+    /// Whether a scope has a selector beyond namespace and name.
+    pub fn is_selective(&self, id: ScopeId) -> bool {
+        let scope = self.scopes[id.index()];
+        [scope.labels, scope.fields, scope.shard].iter().any(|&s| !self.name(s).is_empty())
+    }
+
+    /// Whether a key lies in the scope's resource, namespace and name (selectors aside).
+    pub fn covers_key(&self, scope: ScopeId, key: KeyId) -> bool {
+        let (scope, key) = (self.scopes[scope.index()], self.keys[key.index()]);
+        scope.resource == key.resource
+            && (self.name(scope.namespace).is_empty() || scope.namespace == key.namespace)
+            && (self.name(scope.name).is_empty() || scope.name == key.name)
+    }
+
+    /// Whether a version is selected by the scope's selectors; `None` where the evidence does not say.
+    pub fn selects(&self, scope: ScopeId, attributes: AttributesId) -> Option<bool> {
+        if !self.is_selective(scope) {
+            return Some(true);
+        }
+        let scope = self.scopes[scope.index()];
+        if !attributes.is_some() || !self.name(scope.shard).is_empty() {
+            return None;
+        }
+        let seen = self.attributes[attributes.index()];
+        let text = |symbol: Symbol| symbol.is_some().then(|| self.name(symbol));
+        let labels = match self.name(scope.labels) {
+            "" => Some(true),
+            wanted => text(seen.labels).and_then(|labels| selector::matches_labels(wanted, labels)),
+        };
+        let fields = selector::matches_fields(self.name(scope.fields), |field| match field {
+            "spec.nodeName" => text(seen.node),
+            "status.phase" => text(seen.phase),
+            _ => None,
+        });
+        match (labels, fields) {
+            (Some(false), _) | (_, Some(false)) => Some(false),
+            (Some(true), Some(true)) => Some(true),
+            _ => None,
+        }
+    }
+
+    /// Whether every key and selection of `inner` is inside `outer`, as far as their texts show it.
+    pub fn scope_contains(&self, outer: ScopeId, inner: ScopeId) -> bool {
+        let (o, i) = (self.scopes[outer.index()], self.scopes[inner.index()]);
+        let wide = |o: Symbol, i: Symbol| self.name(o).is_empty() || o == i;
+        o.resource == i.resource
+            && wide(o.namespace, i.namespace)
+            && wide(o.name, i.name)
+            && wide(o.labels, i.labels)
+            && wide(o.fields, i.fields)
+            && wide(o.shard, i.shard)
+    }
+
+    /// Whether two scopes can have an object in common, as far as namespaces and names show it.
+    pub fn scopes_may_overlap(&self, a: ScopeId, b: ScopeId) -> bool {
+        let (a, b) = (self.scopes[a.index()], self.scopes[b.index()]);
+        let meets = |x: Symbol, y: Symbol| x == y || self.name(x).is_empty() || self.name(y).is_empty();
+        a.resource == b.resource && meets(a.namespace, b.namespace) && meets(a.name, b.name)
+    }
+
+    /// An audit id as text.
+    pub fn audit_id(&self, id: AuditId) -> String {
+        match id {
+            AuditId::None => String::new(),
+            AuditId::Text(symbol) => self.name(symbol).to_owned(),
+            AuditId::Uuid(high, low) => format!(
+                "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+                high >> 32,
+                (high >> 16) & 0xffff,
+                high & 0xffff,
+                low >> 48,
+                low & 0xffff_ffff_ffff
+            ),
+        }
+    }
+
+    /// The minor version of a server's Kubernetes, where its own loopback client named it.
+    pub fn server_minor(&self, server: ServerId) -> Option<u32> {
+        self.server_versions.iter().find(|(s, _)| *s == server).map(|(_, minor)| *minor)
+    }
+
+    /// Whether there is nothing to judge.
+    pub fn is_empty(&self) -> bool {
+        self.operations.is_empty() && self.witness.is_empty()
+    }
+
+    /// The key with a name as [`History::key_name`] writes it, for tests and readers of small histories.
+    pub fn find_key(&self, name: &str) -> Option<KeyId> {
+        (0..self.keys.len() as u32).map(KeyId).find(|&k| self.key_name(k) == name)
+    }
+
+    /// The item of a list with a key.
+    pub fn item(&self, operation: &Operation, key: KeyId) -> Option<&Item> {
+        self.items_of(operation).iter().find(|i| i.key == key)
+    }
+
+    /// The request as people write it: `LIST pods resourceVersion=0`.
+    pub fn request_name(&self, operation: &Operation) -> String {
+        use super::request::Asked;
+        let target =
+            if operation.key.is_some() { self.key_name(operation.key) } else { self.scope_name(operation.scope) };
+        let asked = match operation.asked {
+            _ if operation.verb.is_write() => match operation.asked_revision.known() {
+                Some(base) => format!(" based on {base}"),
+                None => String::new(),
+            },
+            Asked::Unset => String::new(),
+            Asked::Any => " resourceVersion=0".to_owned(),
+            Asked::From | Asked::LegacyExact => format!(" resourceVersion={}", operation.asked_revision),
+            Asked::Exact => format!(" resourceVersion={} exactly", operation.asked_revision),
+            Asked::Continue => format!(" continued at {}", operation.asked_revision),
+            Asked::ContinueInconsistent => " continued at a newer revision".to_owned(),
+            Asked::Invalid => " with invalid options".to_owned(),
+            Asked::Unrecorded => " (request not recorded)".to_owned(),
+        };
+        let sub = match operation.subresource {
+            Subresource::Status => "/status",
+            Subresource::Scale => "/scale",
+            _ => "",
+        };
+        format!("{} {target}{sub}{asked}", operation.verb.name())
+    }
+
+    /// The deliveries' last revision of a stream that is above zero, bookmarks included.
+    pub fn last_delivered(&self, stream: &Stream) -> Revision {
+        self.deliveries_of(stream).iter().map(|d| d.revision).max().unwrap_or(Revision::NONE)
+    }
+}

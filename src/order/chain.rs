@@ -1,0 +1,206 @@
+//! Reflector chains: which list or stream each watch continues.
+//!
+//! A reflector lists, watches from the list's revision, and goes on from where the stream came to. Several informers of one
+//! process may watch one resource, so a watch that nothing explains is a new consumer, not a reflector gone backwards.
+
+use super::head::Showing;
+use super::timeline::Timeline;
+use crate::history::{Asked, DeliveryKind, History, IncarnationId, Marks, OperationId, Revision, ScopeId, Verb};
+use crate::ingest::Time;
+use rustc_hash::FxHashMap;
+
+/// Why a watch starts where it starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// The list whose revision it names.
+    List(OperationId),
+    /// The list right before it, whose body is not recorded: its revision is taken to be the watch's (reflector pair).
+    Pair(OperationId),
+    /// The watch before it, which had ended.
+    Continues(OperationId),
+    /// Another consumer of the same scope: the watch before it was still open.
+    NewConsumer,
+    /// It brings its own initial state, or is the first that the evidence shows.
+    Fresh,
+}
+
+/// One watch or list of a chain.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    /// The operation.
+    pub operation: OperationId,
+    /// For a watch: why it starts where it starts.
+    pub start: Start,
+    /// The highest revision that the chain had seen before this step, and what showed it; none at its beginning.
+    pub frontier: Option<(Revision, Showing)>,
+    /// The error that the stream before ended with (an HTTP code), 0 for none known.
+    pub error: u16,
+}
+
+/// The lists and watches of one process on one scope, in order.
+#[derive(Clone, Debug)]
+pub struct Chain {
+    /// The process.
+    pub incarnation: IncarnationId,
+    /// The scope, selectors included.
+    pub scope: ScopeId,
+    /// In order of invoke time.
+    pub steps: Vec<Step>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct State {
+    list: Option<OperationId>,
+    /// The list's revision, where its body was recorded.
+    list_revision: Option<Revision>,
+    watch: Option<OperationId>,
+    watch_since_list: bool,
+    frontier: Option<(Revision, Showing)>,
+    error: u16,
+}
+
+/// Chains and the revisions of lists that only a watch after them discloses.
+#[derive(Debug, Default)]
+pub struct Chains {
+    /// In order of incarnation, then scope.
+    pub chains: Vec<Chain>,
+    /// Lists whose revision comes from the reflector pair: list, revision, watch.
+    pub paired: FxHashMap<OperationId, (Revision, OperationId)>,
+    starts: FxHashMap<OperationId, Start>,
+}
+
+impl Chains {
+    /// Builds the chains of every process.
+    pub fn build(history: &History, timeline: &Timeline) -> Chains {
+        let mut by_chain: FxHashMap<(IncarnationId, ScopeId), Vec<OperationId>> = FxHashMap::default();
+        for (index, o) in history.operations.iter().enumerate() {
+            let read = matches!(o.verb, Verb::List | Verb::Watch);
+            if read && !o.marks.has(Marks::SHADOW) && !o.marks.has(Marks::SAVED) {
+                by_chain.entry((o.incarnation, o.scope)).or_default().push(OperationId(index as u32));
+            }
+        }
+        let mut chains = Chains::default();
+        let mut keys: Vec<_> = by_chain.keys().copied().collect();
+        keys.sort_unstable();
+        for key in keys {
+            let operations = by_chain.remove(&key).unwrap_or_default();
+            let mut steps = Vec::with_capacity(operations.len());
+            let mut state = State::default();
+            for id in operations {
+                if let Some(step) = chains.step(history, timeline, &mut state, id) {
+                    steps.push(step);
+                }
+            }
+            chains.chains.push(Chain { incarnation: key.0, scope: key.1, steps });
+        }
+        chains
+    }
+
+    fn step(&mut self, history: &History, timeline: &Timeline, state: &mut State, id: OperationId) -> Option<Step> {
+        let o = history.operation(id);
+        let mut step = Step { operation: id, start: Start::Fresh, frontier: state.frontier, error: state.error };
+        if !o.is_answered() && o.verb == Verb::List {
+            return None;
+        }
+        if o.verb == Verb::List {
+            // Deliberate reads of the past and later pages are not where a reflector starts from.
+            if matches!(
+                o.asked,
+                Asked::Exact | Asked::LegacyExact | Asked::Continue | Asked::ContinueInconsistent | Asked::Invalid
+            ) {
+                return Some(step);
+            }
+            state.list = Some(id);
+            state.list_revision = o.answered.known();
+            state.watch_since_list = false;
+            if let Some(revision) = o.answered.known() {
+                advance(state, revision, Showing::Answer(id));
+            }
+            return Some(step);
+        }
+        if !(o.is_answered() || o.marks.has(Marks::OPEN)) {
+            return None;
+        }
+        step.start = self.explain(history, state, id);
+        self.starts.insert(id, step.start);
+        if step.start == Start::NewConsumer {
+            return Some(step);
+        }
+        let start = (o.asked == Asked::From).then_some(o.asked_revision);
+        if matches!(step.start, Start::Fresh) && start.is_none() {
+            // It brings its own state; where the chain stood no longer matters to it.
+            state.frontier = None;
+            step.frontier = None;
+        }
+        if let (Start::Pair(list), Some(start)) = (step.start, start) {
+            self.paired.insert(list, (start, id));
+        }
+        if let Some(start) = start {
+            advance(state, start, Showing::Answer(id));
+        }
+        state.watch = Some(id);
+        state.watch_since_list = true;
+        state.error = 0;
+        if let Some(stream) = history.stream_of(id) {
+            for index in stream.deliveries() {
+                let d = &history.deliveries[index];
+                if d.kind == DeliveryKind::Error {
+                    state.error = d.code;
+                } else if d.revision.is_some() && !timeline.is_misdated(index) {
+                    advance(state, d.revision, Showing::Delivery(index as u32, id));
+                }
+            }
+        }
+        Some(step)
+    }
+
+    fn explain(&self, history: &History, state: &State, id: OperationId) -> Start {
+        let o = history.operation(id);
+        if o.asked != Asked::From || o.marks.has(Marks::INITIAL_EVENTS) {
+            return Start::Fresh;
+        }
+        if let Some(list) = state.list {
+            let listed = history.operation(list);
+            let before = !listed.ret.is_known() || listed.ret <= o.invoke || listed.clock != o.clock;
+            if before && state.list_revision == Some(o.asked_revision) {
+                return Start::List(list);
+            }
+            let pairs = matches!(listed.asked, Asked::Any | Asked::Unset) && !listed.marks.has(Marks::MORE_PAGES);
+            let one_place = listed.server == o.server || !listed.server.is_some();
+            if before && state.list_revision.is_none() && !state.watch_since_list && pairs && one_place {
+                return Start::Pair(list);
+            }
+        }
+        match state.watch {
+            Some(previous) => {
+                let ended = history.operation(previous).ret;
+                let same_clock = history.operation(previous).clock == o.clock;
+                // Another clock's end is compared by the bare times: a reflector's next watch follows within milliseconds,
+                // and taking it for a new consumer only loses a finding.
+                if ended.is_known() && (ended <= o.invoke || (!same_clock && near(ended, o.invoke))) {
+                    Start::Continues(previous)
+                } else {
+                    Start::NewConsumer
+                }
+            }
+            // A list that does not explain the start still belongs to the process.
+            None if state.list.is_some() => Start::Continues(state.list.unwrap_or_default()),
+            None => Start::Fresh,
+        }
+    }
+
+    /// Why a watch starts where it starts.
+    pub fn start_of(&self, watch: OperationId) -> Option<Start> {
+        self.starts.get(&watch).copied()
+    }
+}
+
+fn near(a: Time, b: Time) -> bool {
+    a.0.abs_diff(b.0) < 1_000_000_000
+}
+
+fn advance(state: &mut State, revision: Revision, showing: Showing) {
+    if state.frontier.is_none_or(|(frontier, _)| revision > frontier) {
+        state.frontier = Some((revision, showing));
+    }
+}

@@ -1,0 +1,217 @@
+//! Clocks: what the evidence proves about the offsets between them.
+//!
+//! Every time belongs to a named clock. Two times of one clock compare freely. Across clocks, an answer that shows a revision
+//! cannot have returned before the write of that revision was sent, and a server's interval lies inside its client's:
+//! difference constraints, closed by Floyd and Warshall. Offsets are taken as constant; where the constraints contradict each
+//! other, a clock stepped, and nothing is proved by its times any more.
+
+use super::head::Counter;
+use crate::history::{AuditId, ClockId, History, Marks, OperationId, Revision, Verb};
+use crate::ingest::Time;
+use rustc_hash::FxHashMap;
+
+/// No bound.
+const OPEN: i64 = i64::MAX / 4;
+
+/// A microsecond: audit times are cut to it, so a time stands for the microsecond that begins with it.
+const GRAIN: i64 = 1_000;
+
+/// Bounds on the offsets between clocks.
+#[derive(Clone, Debug, Default)]
+pub struct Clocks {
+    count: usize,
+    /// `bound[a * count + b]`: the offset of clock a minus that of b is at most this. Adding a clock's offset to its times
+    /// gives common time.
+    bound: Vec<i64>,
+    /// Clocks whose times contradict the evidence.
+    stepped: Vec<Option<ClockStep>>,
+}
+
+/// Evidence that a clock stepped, or that two clocks drift: an answer before the request that it shows.
+#[derive(Clone, Copy, Debug)]
+pub struct ClockStep {
+    /// The clock.
+    pub clock: ClockId,
+    /// By at least this many nanoseconds.
+    pub by: i64,
+    /// The write.
+    pub write: OperationId,
+}
+
+/// How two moments relate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relation {
+    /// Proved: before.
+    Before,
+    /// Proved: not before.
+    NotBefore,
+    /// Their clocks' times say before, and nothing proves the offset: this many nanoseconds of offset explain it away.
+    BeforeUnless(i64),
+    /// A time is missing.
+    Unknown,
+}
+
+impl Clocks {
+    /// Bounds from the evidence; `skew` bounds every pair, where the user declares it.
+    pub fn bound(history: &History, counter: &Counter, skew: Option<i64>) -> Clocks {
+        let count = history.clocks.len();
+        let mut clocks = Clocks { count, bound: vec![OPEN; count * count], stepped: vec![None; count] };
+        for a in 0..count {
+            for b in 0..count {
+                if a == b {
+                    clocks.bound[a * count + b] = 0;
+                } else if let Some(skew) = skew {
+                    clocks.bound[a * count + b] = skew;
+                }
+            }
+        }
+        clocks.from_reads(history, counter);
+        clocks.from_sides(history);
+        clocks.close();
+        clocks
+    }
+
+    fn limit(&mut self, a: ClockId, b: ClockId, at_most: i64) {
+        if a.is_some() && b.is_some() && a != b {
+            let cell = &mut self.bound[a.index() * self.count + b.index()];
+            *cell = (*cell).min(at_most);
+        }
+    }
+
+    /// An answer on clock b at t that shows revision R: every write at or below R was sent before, so for a write sent at s on
+    /// clock a, the offsets differ by at most t - s.
+    fn from_reads(&mut self, history: &History, counter: &Counter) {
+        for group in 0..counter.groups() {
+            let mut writes: Vec<(Revision, ClockId, Time, OperationId)> = Vec::new();
+            let mut answers: Vec<(Revision, ClockId, Time)> = Vec::new();
+            counter.collect(history, group, &mut writes, &mut answers);
+            writes.sort_unstable();
+            answers.sort_unstable();
+            let mut latest: Vec<Option<(Time, OperationId)>> = vec![None; self.count];
+            let mut next = 0;
+            for (revision, clock, returned) in answers {
+                while next < writes.len() && writes[next].0 <= revision {
+                    let (_, of, sent, id) = writes[next];
+                    if latest[of.index()].is_none_or(|(time, _)| sent > time) {
+                        latest[of.index()] = Some((sent, id));
+                    }
+                    next += 1;
+                }
+                for (of, sent) in latest.iter().enumerate() {
+                    let Some((sent, id)) = *sent else { continue };
+                    let slack = returned.0.saturating_add(GRAIN).saturating_sub(sent.0);
+                    if of != clock.index() {
+                        self.limit(ClockId(of as u32), clock, slack);
+                    } else if slack < 0 && self.stepped[of].is_none_or(|s| s.by < -slack) {
+                        self.stepped[of] = Some(ClockStep { clock, by: -slack, write: id });
+                    }
+                }
+            }
+        }
+    }
+
+    /// A server's interval lies inside that of its client, for a request that both recorded.
+    fn from_sides(&mut self, history: &History) {
+        let mut shadows: FxHashMap<(AuditId, Verb), Vec<OperationId>> = FxHashMap::default();
+        for (index, o) in history.operations.iter().enumerate().filter(|(_, o)| o.marks.has(Marks::SHADOW)) {
+            shadows.entry((o.audit_id, o.verb)).or_default().push(OperationId(index as u32));
+        }
+        for client in
+            history.operations.iter().filter(|o| o.marks.has(Marks::BOTH_SIDES) && o.marks.has(Marks::CLIENT_SIDE))
+        {
+            let Some(found) = shadows.get(&(client.audit_id, client.verb)) else { continue };
+            let [only] = found.as_slice() else { continue };
+            let server = history.operation(*only);
+            if client.invoke.is_known() && server.invoke.is_known() {
+                self.limit(client.clock, server.clock, server.invoke.0 + GRAIN - client.invoke.0);
+            }
+            if client.verb != Verb::Watch && client.ret.is_known() && server.ret.is_known() {
+                self.limit(server.clock, client.clock, client.ret.0 + GRAIN - server.ret.0);
+            }
+        }
+    }
+
+    fn close(&mut self) {
+        let n = self.count;
+        for k in 0..n {
+            for a in 0..n {
+                let left = self.bound[a * n + k];
+                if left >= OPEN {
+                    continue;
+                }
+                for b in 0..n {
+                    let right = self.bound[k * n + b];
+                    if right < OPEN && left + right < self.bound[a * n + b] {
+                        self.bound[a * n + b] = left + right;
+                    }
+                }
+            }
+        }
+        // A negative cycle: no constant offsets explain the evidence, so both clocks of it are out.
+        for a in 0..n {
+            let own = self.bound[a * n + a];
+            if own < 0 && self.stepped[a].is_none() {
+                let clock = ClockId(a as u32);
+                self.stepped[a] = Some(ClockStep { clock, by: -own, write: OperationId::NONE });
+            }
+        }
+    }
+
+    /// How much clock a may be ahead of clock b at most, in nanoseconds; `None` without bound.
+    pub fn lead(&self, a: ClockId, b: ClockId) -> Option<i64> {
+        if !a.is_some() || !b.is_some() {
+            return None;
+        }
+        if a == b {
+            return Some(0);
+        }
+        // A clock's lead over another is minus its offset to common time.
+        let bound = self.bound[b.index() * self.count + a.index()];
+        (bound < OPEN).then_some(bound)
+    }
+
+    /// The step of a clock, where the evidence shows one.
+    pub fn step(&self, clock: ClockId) -> Option<ClockStep> {
+        if clock.is_some() { self.stepped[clock.index()] } else { None }
+    }
+
+    /// All clocks that stepped.
+    pub fn steps(&self) -> impl Iterator<Item = ClockStep> + '_ {
+        self.stepped.iter().flatten().copied()
+    }
+
+    /// The latest time of clock `of` that is certainly before `time` of `clock`: times below it are proved earlier.
+    pub fn horizon(&self, of: ClockId, clock: ClockId, time: Time) -> Option<Time> {
+        if !time.is_known() || self.step(of).is_some() || self.step(clock).is_some() {
+            return None;
+        }
+        if of == clock {
+            return Some(time);
+        }
+        // t_of + o_of < t + o_clock for every allowed offset iff t_of < t - max(o_of - o_clock).
+        let bound = self.bound[of.index() * self.count + clock.index()];
+        (bound < OPEN).then(|| Time(time.0.saturating_sub(bound)))
+    }
+
+    /// Whether a moment is before another.
+    pub fn relation(&self, a: (Time, ClockId), b: (Time, ClockId)) -> Relation {
+        if !a.0.is_known() || !b.0.is_known() || !a.1.is_some() || !b.1.is_some() {
+            return Relation::Unknown;
+        }
+        if self.horizon(a.1, b.1, b.0).is_some_and(|horizon| a.0 < horizon) {
+            return Relation::Before;
+        }
+        if a.1 == b.1 && self.step(a.1).is_none() {
+            return Relation::NotBefore;
+        }
+        if self.horizon(b.1, a.1, a.0).is_some_and(|horizon| b.0 < horizon) {
+            return Relation::NotBefore;
+        }
+        if a.0 < b.0 { Relation::BeforeUnless(b.0.0 - a.0.0) } else { Relation::NotBefore }
+    }
+
+    /// Whether a moment is proved to be before another.
+    pub fn before(&self, a: (Time, ClockId), b: (Time, ClockId)) -> bool {
+        self.relation(a, b) == Relation::Before
+    }
+}

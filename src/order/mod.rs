@@ -1,0 +1,99 @@
+//! Stage 3 of 5: history to order. Input: [`History`]. Output: [`Order`]: the timeline T of every domain, clock bounds, the
+//! head over time, reflector chains, sessions. Invariant: judges nothing; contradictions are data.
+
+pub mod chain;
+pub mod clock;
+pub mod head;
+pub mod session;
+pub mod timeline;
+
+pub use chain::{Chain, Chains, Start, Step};
+pub use clock::{ClockStep, Clocks, Relation};
+pub use head::{Counter, Head, Heads, Showing};
+pub use session::{Session, Sessions};
+pub use timeline::{
+    Change, Contradiction, Provenance, Removal, Span, Timeline, Version, VersionId, removes, stream_base,
+};
+
+use crate::history::{ClockId, History, Marks, OperationId, Revision, Verb};
+use crate::ingest::Time;
+
+/// What the user declares about time and processes.
+#[derive(Clone, Debug, Default)]
+pub struct OrderOptions {
+    /// `--clock-skew`: no two clocks differ by more, in nanoseconds.
+    pub clock_skew: Option<i64>,
+    /// `--same-process`: clients whose lives are one process.
+    pub same_process: Vec<String>,
+}
+
+/// Where a list's revision is known from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListRevision {
+    /// Its own answer.
+    Answer,
+    /// The watch that followed it (reflector pair).
+    Pair(OperationId),
+    /// Its request names the revision exactly, and it was answered.
+    Asked,
+}
+
+/// Everything that is known about order.
+#[derive(Debug, Default)]
+pub struct Order {
+    /// T.
+    pub timeline: Timeline,
+    /// Offsets between clocks.
+    pub clocks: Clocks,
+    /// The head over time.
+    pub heads: Heads,
+    /// Reflector chains.
+    pub chains: Chains,
+    /// Sessions.
+    pub sessions: Sessions,
+}
+
+impl Order {
+    /// Derives the order of a history.
+    pub fn derive(history: &History, options: &OrderOptions) -> Order {
+        let mut timeline = Timeline::rebuild(history);
+        let counter = Counter::collect_all(history, &timeline);
+        let clocks = Clocks::bound(history, &counter, options.clock_skew);
+        let heads = Heads::build(history, counter);
+        timeline.bound_removals(history, &clocks, &heads);
+        let chains = Chains::build(history, &timeline);
+        let sessions = Sessions::build(history, &clocks, &options.same_process);
+        Order { timeline, clocks, heads, chains, sessions }
+    }
+
+    /// The revision of a list, and where it is known from.
+    pub fn list_revision(&self, history: &History, id: OperationId) -> Option<(Revision, ListRevision)> {
+        let o = history.operation(id);
+        if o.verb != Verb::List || !o.is_answered() {
+            return None;
+        }
+        if o.answered.is_some() {
+            return Some((o.answered, ListRevision::Answer));
+        }
+        if let Some((revision, watch)) = self.chains.paired.get(&id) {
+            return Some((*revision, ListRevision::Pair(*watch)));
+        }
+        let exact = matches!(
+            o.asked,
+            crate::history::Asked::Exact | crate::history::Asked::Continue | crate::history::Asked::LegacyExact
+        );
+        (exact && !o.marks.has(Marks::ANSWER_BODY)).then_some((o.asked_revision, ListRevision::Asked))
+    }
+
+    /// The moment at which what is shown had reached its reader.
+    pub fn moment(&self, history: &History, showing: Showing) -> (Time, ClockId) {
+        match showing {
+            Showing::Answer(id) => {
+                let o = history.operation(id);
+                // A watch shows its start when it is sent.
+                (if o.verb == Verb::Watch { o.invoke } else { o.ret }, o.clock)
+            }
+            Showing::Delivery(index, watch) => (history.deliveries[index as usize].at, history.operation(watch).clock),
+        }
+    }
+}
