@@ -3,12 +3,14 @@
 
 pub mod chain;
 pub mod clock;
+pub mod frontier;
 pub mod head;
 pub mod session;
 pub mod timeline;
 
 pub use chain::{Chain, Chains, Start, Step};
 pub use clock::{ClockStep, Clocks, Relation};
+pub use frontier::{Frontier, Frontiers, Sight, is_deliberate, remembers};
 pub use head::{Counter, Head, Heads, Showing};
 pub use session::{Session, Sessions};
 pub use timeline::{
@@ -51,6 +53,8 @@ pub struct Order {
     pub chains: Chains,
     /// Sessions.
     pub sessions: Sessions,
+    /// What every session had seen and done.
+    pub frontiers: Frontiers,
 }
 
 impl Order {
@@ -63,7 +67,9 @@ impl Order {
         timeline.bound_removals(history, &clocks, &heads);
         let chains = Chains::build(history, &timeline);
         let sessions = Sessions::build(history, &clocks, &options.same_process);
-        Order { timeline, clocks, heads, chains, sessions }
+        let mut order = Order { timeline, clocks, heads, chains, sessions, frontiers: Frontiers::default() };
+        order.frontiers = Frontiers::collect(history, &order);
+        order
     }
 
     /// The revision of a list, and where it is known from.

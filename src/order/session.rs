@@ -67,6 +67,11 @@ impl Sessions {
         Sessions { sessions, of_life }
     }
 
+    /// The number of the session of a process life.
+    pub fn index_of(&self, life: IncarnationId) -> u32 {
+        self.of_life.get(life.index()).copied().unwrap_or(u32::MAX)
+    }
+
     /// The session of a process life.
     pub fn of(&self, life: IncarnationId) -> Option<&Session> {
         self.of_life.get(life.index()).map(|&index| &self.sessions[index as usize])
