@@ -3,6 +3,7 @@
 //! Source of the fields: k8s.io/apiserver `pkg/apis/audit/v1/types.go`.
 
 use super::object::{AnyBody, Text};
+use super::text::{default_or_null, list_or_null};
 use serde::Deserialize;
 
 /// How far the server had come with the request when it wrote the event.
@@ -39,13 +40,13 @@ pub struct User<'a> {
 #[serde(default)]
 pub struct Extra<'a> {
     /// Uid of the pod whose token was used: one pod life.
-    #[serde(borrow, rename = "authentication.kubernetes.io/pod-uid")]
+    #[serde(borrow, rename = "authentication.kubernetes.io/pod-uid", deserialize_with = "list_or_null")]
     pub pod_uid: Vec<Text<'a>>,
     /// Name of that pod.
-    #[serde(borrow, rename = "authentication.kubernetes.io/pod-name")]
+    #[serde(borrow, rename = "authentication.kubernetes.io/pod-name", deserialize_with = "list_or_null")]
     pub pod_name: Vec<Text<'a>>,
     /// Node of that pod.
-    #[serde(borrow, rename = "authentication.kubernetes.io/node-name")]
+    #[serde(borrow, rename = "authentication.kubernetes.io/node-name", deserialize_with = "list_or_null")]
     pub node_name: Vec<Text<'a>>,
 }
 
@@ -124,13 +125,13 @@ pub struct Event<'a> {
     #[serde(borrow)]
     pub verb: Text<'a>,
     /// User.
-    #[serde(borrow)]
+    #[serde(borrow, deserialize_with = "default_or_null")]
     pub user: User<'a>,
     /// The user that the request acted as.
     #[serde(borrow, rename = "impersonatedUser")]
     pub impersonated_user: Option<User<'a>>,
     /// The last one is the TCP peer; earlier ones can be forged.
-    #[serde(borrow, rename = "sourceIPs")]
+    #[serde(borrow, rename = "sourceIPs", deserialize_with = "list_or_null")]
     pub source_ips: Vec<Text<'a>>,
     /// User agent.
     #[serde(borrow, rename = "userAgent")]

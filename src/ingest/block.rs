@@ -32,6 +32,8 @@ pub(super) struct Block {
     pub length: usize,
     /// Where the documents are; `None` for lines.
     pub documents: Option<Vec<Span>>,
+    /// NUL bytes that were dropped in front of it.
+    pub nuls: u64,
     /// What is wrong with the first line beyond its bytes (which are then only its beginning).
     pub fault: Option<Fault>,
 }
@@ -71,10 +73,11 @@ impl Buffers {
         buffer
     }
 
-    /// Takes a buffer back, unless one long line made it huge.
+    /// Takes a buffer back, unless it is the small one of a small file or one that a long line made huge.
     pub fn give_back(&self, buffer: Vec<u8>, block_bytes: usize) {
         if let Ok(mut kept) = self.0.lock()
-            && buffer.len() <= block_bytes.saturating_mul(4)
+            && buffer.len() >= block_bytes
+            && buffer.len() <= block_bytes.saturating_mul(4).max(SAMPLE)
             && kept.len() < 64
         {
             kept.push(buffer);
@@ -188,7 +191,9 @@ impl<'a> OpenFile<'a> {
             open.drop_front(3);
         }
         let sample = &open.buffer[..open.filled];
-        open.detected = if let [0xff, 0xfe, ..] | [0xfe, 0xff, ..] = sample {
+        open.detected = if sample.is_empty() && open.nuls > 0 {
+            Err("nothing but NUL bytes".to_owned())
+        } else if let [0xff, 0xfe, ..] | [0xfe, 0xff, ..] = sample {
             // Windows PowerShell writes this when output is redirected.
             open.fault = Some(Fault::new("UTF-8 text", "UTF-16 text (a byte order mark)"));
             Err(String::new())
@@ -220,20 +225,17 @@ impl<'a> OpenFile<'a> {
 
     /// Reads until the buffer holds `target` bytes or the stream ends.
     fn fill_to(&mut self, target: usize) {
-        if self.buffer.len() < target {
-            if self.buffer.is_empty() {
-                self.buffer = self.buffers.take(target.max(SAMPLE));
-            }
-            if self.buffer.len() < target {
-                self.buffer.resize(target, 0);
-            }
-        }
         if self.eof || self.filled >= target {
             return;
         }
+        if self.buffer.is_empty() {
+            self.buffer = self.buffers.take(target.max(self.options.block_bytes));
+        } else if self.buffer.len() < target {
+            self.buffer.resize(target, 0);
+        }
         let (n, result) = stream::fill(&mut self.stream, &mut self.buffer[self.filled..target]);
         self.filled += n;
-        self.eof = n == 0 || self.filled < target;
+        self.eof = self.filled < target;
         if let Err(error) = result {
             self.eof = true;
             self.fault = Some(fault_of(&error));
@@ -272,15 +274,13 @@ impl<'a> OpenFile<'a> {
         loop {
             self.fill_to(target);
             if self.eof {
-                if self.filled == 0 {
-                    return None;
-                }
-                return Some(self.cut(format, self.filled, None));
+                return self.rest(format, None);
             }
             if let Some(at) = memchr::memrchr(b'\n', &self.buffer[searched..self.filled]) {
                 return Some(self.cut(format, searched + at + 1, None));
             }
             if self.drop_nuls() {
+                (searched, target) = (0, self.options.block_bytes.max(1));
                 continue;
             }
             if self.filled > self.options.max_line_bytes {
@@ -298,11 +298,8 @@ impl<'a> OpenFile<'a> {
             self.fill_to(target);
             self.framer.scan(&self.buffer[..self.filled], &mut spans);
             if self.eof {
-                if self.filled == 0 {
-                    return None;
-                }
                 self.framer.finish(&mut spans);
-                return Some(self.cut(format, self.filled, Some(spans)));
+                return self.rest(format, Some(spans));
             }
             let (resume, _) = self.framer.resume();
             if !spans.is_empty() || resume > 0 {
@@ -311,32 +308,39 @@ impl<'a> OpenFile<'a> {
             }
             if self.filled > self.options.max_line_bytes {
                 let length = self.filled;
+                let fault = Fault::new(
+                    format!("a document of at most {}", size(self.options.max_line_bytes as u64)),
+                    format!("more than that: {}", excerpt(&self.buffer[..length])),
+                );
                 self.framer.abandon();
                 self.framer.shift();
-                let mut block = self.cut(format, length, Some(Vec::new()));
-                block.fault = Some(self.too_long("document", block.bytes(), length as u64));
-                return Some(block);
+                return Some(Block { fault: Some(fault), ..self.cut(format, length, Some(Vec::new())) });
             }
             target = self.filled.saturating_add(self.options.block_bytes.max(1));
         }
     }
 
+    /// The last block, unless nothing is left.
+    fn rest(&mut self, format: Format, documents: Option<Vec<Span>>) -> Option<Block> {
+        (self.filled > 0 || self.nuls > 0).then(|| self.cut(format, self.filled, documents))
+    }
+
     /// Hands the first `length` bytes on.
     fn cut(&mut self, format: Format, length: usize, documents: Option<Vec<Span>>) -> Block {
         let rest = self.filled - length;
-        let mut next = if self.eof && rest == 0 {
-            Vec::new()
+        let buffer = if rest == 0 && length * 2 <= self.buffer.len() {
+            // Many small files may wait for a worker at once: none of them may hold on to a whole buffer.
+            self.buffer[..length].to_vec()
         } else {
-            self.buffers.take(self.options.block_bytes.max(rest).max(1))
+            let mut next = self.buffers.take(self.options.block_bytes.max(rest).max(1));
+            next[..rest].copy_from_slice(&self.buffer[length..self.filled]);
+            std::mem::replace(&mut self.buffer, next)
         };
-        next[..rest].copy_from_slice(&self.buffer[length..self.filled]);
-        let buffer = std::mem::replace(&mut self.buffer, next);
-        let block = Block { file: self.file, format, offset: self.offset, buffer, length, documents, fault: None };
         self.filled = rest;
+        let offset = self.offset;
         self.offset += length as u64;
         let nuls = std::mem::take(&mut self.nuls);
-        let fault = (nuls > 0).then(|| Fault::new("text", format!("{} of NUL before it", size(nuls))));
-        Block { fault, ..block }
+        Block { file: self.file, format, offset, buffer, length, documents, nuls, fault: None }
     }
 
     /// Skips a line that is too long to be kept; the block holds nothing but its line end.
@@ -355,18 +359,15 @@ impl<'a> OpenFile<'a> {
                 break;
             }
         }
-        let fault = self.too_long("line", &head, self.offset - start);
-        let mut block = self.cut(format, self.filled.min(1), Some(Vec::new()));
-        block.fault = Some(fault);
-        block
+        let fault = too_long(self.offset - start, &head, self.options.max_line_bytes);
+        Block { fault: Some(fault), ..self.cut(format, self.filled.min(1), Some(Vec::new())) }
     }
+}
 
-    fn too_long(&self, what: &str, head: &[u8], length: u64) -> Fault {
-        Fault::new(
-            format!("a {what} of at most {}", size(self.options.max_line_bytes as u64)),
-            format!("{}: {}", size(length), excerpt(head)),
-        )
-    }
+/// The problem of a line that is too long to be kept.
+pub(super) fn too_long(length: u64, head: &[u8], most: usize) -> Fault {
+    let expected = format!("a line of at most {}", size(most as u64));
+    Fault::new(expected, format!("{}: {}", size(length), excerpt(head)))
 }
 
 fn fault_of(error: &io::Error) -> Fault {

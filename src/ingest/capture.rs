@@ -3,6 +3,9 @@
 use super::object::{AnyBody, Body, Text};
 use super::position::Time;
 use serde::Deserialize;
+use serde::de::{self, Visitor};
+use std::borrow::Cow;
+use std::fmt;
 
 /// One line of a capture. `kind` decides which of the other fields mean something.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -26,8 +29,10 @@ pub struct Line<'a> {
     #[serde(borrow)]
     pub clock: Text<'a>,
     /// Request id (a number, or a text), unique in its file; the name of a decision.
+    #[serde(borrow)]
     pub id: Option<Id<'a>>,
     /// Time of the line.
+    #[serde(borrow)]
     pub at: Moment<'a>,
     /// HTTP method.
     #[serde(borrow)]
@@ -79,19 +84,39 @@ pub struct Line<'a> {
 }
 
 /// A number or a text.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(untagged)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Id<'a> {
     /// A number.
     Number(u64),
     /// A text.
-    #[serde(borrow)]
     Text(Text<'a>),
 }
 
+// By hand, because serde buffers the whole value of an untagged enum.
+impl<'de: 'a, 'a> Deserialize<'de> for Id<'a> {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct IdVisitor;
+        impl<'de> Visitor<'de> for IdVisitor {
+            type Value = Id<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number or a text")
+            }
+            fn visit_u64<E>(self, v: u64) -> Result<Self::Value, E> {
+                Ok(Id::Number(v))
+            }
+            fn visit_borrowed_str<E>(self, v: &'de str) -> Result<Self::Value, E> {
+                Ok(Id::Text(Text(Cow::Borrowed(v))))
+            }
+            fn visit_str<E>(self, v: &str) -> Result<Self::Value, E> {
+                Ok(Id::Text(Text(Cow::Owned(v.to_owned()))))
+            }
+        }
+        deserializer.deserialize_any(IdVisitor)
+    }
+}
+
 /// A time as written: RFC 3339 text, integer nanoseconds, or absent.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(untagged)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Moment<'a> {
     /// No time.
     #[default]
@@ -99,8 +124,39 @@ pub enum Moment<'a> {
     /// Nanoseconds since 1970.
     Nanoseconds(i64),
     /// RFC 3339.
-    #[serde(borrow)]
     Text(Text<'a>),
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Moment<'a> {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct MomentVisitor;
+        impl<'de> Visitor<'de> for MomentVisitor {
+            type Value = Moment<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a time (RFC 3339, or nanoseconds as an integer)")
+            }
+            fn visit_unit<E>(self) -> Result<Self::Value, E> {
+                Ok(Moment::Absent)
+            }
+            fn visit_i64<E>(self, v: i64) -> Result<Self::Value, E> {
+                Ok(Moment::Nanoseconds(v))
+            }
+            fn visit_u64<E: de::Error>(self, v: u64) -> Result<Self::Value, E> {
+                // The largest value stands for "unknown"; a recorder that writes it means no time of this kind.
+                match i64::try_from(v) {
+                    Ok(n) if n < i64::MAX => Ok(Moment::Nanoseconds(n)),
+                    _ => Err(E::invalid_value(de::Unexpected::Unsigned(v), &self)),
+                }
+            }
+            fn visit_borrowed_str<E>(self, v: &'de str) -> Result<Self::Value, E> {
+                Ok(Moment::Text(Text(Cow::Borrowed(v))))
+            }
+            fn visit_str<E>(self, v: &str) -> Result<Self::Value, E> {
+                Ok(Moment::Text(Text(Cow::Owned(v.to_owned()))))
+            }
+        }
+        deserializer.deserialize_any(MomentVisitor)
+    }
 }
 
 impl Moment<'_> {

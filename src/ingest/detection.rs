@@ -43,7 +43,10 @@ impl Evidence {
 /// Looks at the first bytes of a file. `whole` says that there are no more.
 pub(super) fn detect(sample: &[u8], whole: bool, forced: Option<Format>) -> Detected {
     let text: Vec<&[u8]> = sample.split(|b| *b == b'\n').map(trimmed).filter(|line| !line.is_empty()).collect();
-    let Some(first) = text.first() else { return Detected::Ignored("empty") };
+    let Some(first) = text.first() else {
+        let nuls = sample.contains(&0);
+        return Detected::Ignored(if nuls { "nothing but NUL bytes" } else { "empty" });
+    };
     if forced == Some(Format::LegacyAudit) || (forced.is_none() && is_legacy(&text)) {
         return Detected::Evidence(Format::LegacyAudit, Framing::Lines);
     }
@@ -60,12 +63,15 @@ pub(super) fn detect(sample: &[u8], whole: bool, forced: Option<Format>) -> Dete
     }
 }
 
-/// Spaces, and the NUL bytes that a log truncated in place begins with.
-pub(super) fn trimmed(mut line: &[u8]) -> &[u8] {
-    while let Some((b' ' | b'\r' | b'\t' | b'\0', rest)) = line.split_last() {
-        line = rest;
-    }
-    while let Some((b'\0' | b'\r', rest)) = line.split_first() {
+/// The line without spaces at its end, and without the NUL bytes that a truncated log begins and ends with.
+fn trimmed(line: &[u8]) -> &[u8] {
+    let start = line.iter().take_while(|b| matches!(b, 0 | b'\r')).count();
+    trimmed_end(&line[start..])
+}
+
+/// The line without spaces and NUL bytes at its end.
+pub(super) fn trimmed_end(mut line: &[u8]) -> &[u8] {
+    while let Some((b' ' | b'\r' | b'\t' | b'\n' | b'\0', rest)) = line.split_last() {
         line = rest;
     }
     line
@@ -119,7 +125,7 @@ fn documents(sample: &[u8], whole: bool, versioned: bool, forced: Option<Format>
         // A list cut by the sample may have its version in what follows.
         let versioned = versioned || (outline.end.is_none() && !whole);
         let Some(format) = forced.or_else(|| outline.evidence().format(versioned)) else { continue };
-        let one_line = memchr::memchr(b'\n', trimmed(value)).is_none();
+        let one_line = memchr::memchr(b'\n', trimmed_end(value)).is_none();
         return Some((format, if one_line && outline.end.is_none() { Framing::Lines } else { Framing::Documents }));
     }
     None
@@ -189,6 +195,7 @@ mod tests {
     fn what_is_no_evidence_says_why() {
         for (sample, reason) in [
             ("", "empty"),
+            ("\0\0\n\0", "nothing but NUL bytes"),
             (" \r\n\n", "empty"),
             ("NAME AGE\npre-0 1s\n", "text of an unknown kind"),
             ("object:\n  kind: Pod\n", "text of an unknown kind"),

@@ -2,6 +2,8 @@
 
 use super::object::Text;
 use serde::Deserialize;
+use serde::de::{self, Visitor};
+use std::fmt;
 
 /// One printed watch response.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -46,8 +48,7 @@ pub struct Event<'a> {
 }
 
 /// Put or delete, written as a number by etcdctl 3.4 to 3.6 and as a word by some wrappers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(from = "RawType")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EventType {
     /// A put.
     #[default]
@@ -56,20 +57,30 @@ pub enum EventType {
     Delete,
 }
 
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum RawType {
-    Number(i64),
-    Word(String),
-}
-
-impl From<RawType> for EventType {
-    fn from(raw: RawType) -> Self {
-        match raw {
-            RawType::Number(1) => EventType::Delete,
-            RawType::Word(w) if w.eq_ignore_ascii_case("delete") => EventType::Delete,
-            _ => EventType::Put,
+impl<'de> Deserialize<'de> for EventType {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct TypeVisitor;
+        impl Visitor<'_> for TypeVisitor {
+            type Value = EventType;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("0, 1, PUT or DELETE")
+            }
+            fn visit_u64<E: de::Error>(self, v: u64) -> Result<Self::Value, E> {
+                match v {
+                    0 => Ok(EventType::Put),
+                    1 => Ok(EventType::Delete),
+                    _ => Err(E::invalid_value(de::Unexpected::Unsigned(v), &self)),
+                }
+            }
+            fn visit_str<E: de::Error>(self, v: &str) -> Result<Self::Value, E> {
+                match v {
+                    _ if v.eq_ignore_ascii_case("put") => Ok(EventType::Put),
+                    _ if v.eq_ignore_ascii_case("delete") => Ok(EventType::Delete),
+                    _ => Err(E::invalid_value(de::Unexpected::Str(v), &self)),
+                }
+            }
         }
+        deserializer.deserialize_any(TypeVisitor)
     }
 }
 

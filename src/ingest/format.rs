@@ -33,4 +33,9 @@ impl Format {
             Format::EtcdWatch => "etcd-watch",
         }
     }
+
+    /// The format of a name.
+    pub fn from_name(name: &str) -> Option<Format> {
+        Format::ALL.into_iter().find(|format| format.name() == name)
+    }
 }

@@ -30,6 +30,8 @@ pub(super) struct Framer {
     /// Whether the next byte is the first of its line.
     line_begins: bool,
     indented: bool,
+    /// Whether the open text was given up: it is no span.
+    abandoned: bool,
     /// The last byte of the open document that is no space.
     last: u8,
 }
@@ -91,13 +93,13 @@ impl Framer {
     }
 
     /// Whether a document (or broken text) is open.
-    pub fn is_open(&self) -> bool {
+    fn is_open(&self) -> bool {
         self.state != State::Between
     }
 
     /// Where the open document began, or the next byte to look at; and its line.
     pub fn resume(&self) -> (usize, u32) {
-        if self.is_open() { (self.start, self.start_line) } else { (self.at, self.line) }
+        if self.is_open() && !self.abandoned { (self.start, self.start_line) } else { (self.at, self.line) }
     }
 
     /// Forgets the bytes in front of [`Framer::resume`].
@@ -111,8 +113,7 @@ impl Framer {
     /// Gives the open document up: what follows is skipped to the next line that begins one.
     pub fn abandon(&mut self) {
         self.state = State::Broken;
-        self.start = self.at;
-        self.start_line = self.line;
+        self.abandoned = true;
         self.open.clear();
     }
 
@@ -160,7 +161,9 @@ impl Framer {
     }
 
     fn close(&mut self, end: usize, found: &mut Vec<Span>) {
-        found.push(Span { start: self.start, end, line: self.start_line });
+        if !std::mem::take(&mut self.abandoned) {
+            found.push(Span { start: self.start, end, line: self.start_line });
+        }
         self.state = State::Between;
         self.open = Vec::new();
     }

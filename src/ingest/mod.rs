@@ -3,6 +3,7 @@
 
 pub mod audit;
 mod block;
+mod body;
 pub mod capture;
 mod detection;
 pub mod etcd_watch;
@@ -19,6 +20,7 @@ mod reread;
 mod schedule;
 pub mod source;
 mod stream;
+mod text;
 pub mod timestamp;
 
 pub use format::Format;
@@ -146,3 +148,6 @@ pub fn read<B: Batch>(
     );
     ledger.reading()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! Blocks to records: every line is parsed once, checked to be of its file's kind, and handed on.
 
-use super::block::Block;
-use super::detection::trimmed;
+use super::block::{Block, too_long};
+use super::detection::trimmed_end;
 use super::format::Format;
 use super::outline::{Evidence, Outline};
 use super::problem::{Fault, KEPT_PROBLEMS_PER_FILE, excerpt, size};
@@ -32,7 +32,7 @@ impl Tally {
 
 /// Parses a block into a batch.
 pub(super) fn parse<B: Batch>(block: &Block, max_line_bytes: usize, batch: &mut B) -> Tally {
-    let mut parser = Parser { format: block.format, max_line_bytes, batch, tally: Tally::default() };
+    let mut parser = Parser { format: block.format, max_line_bytes, batch, nuls: block.nuls, tally: Tally::default() };
     if let Some(fault) = &block.fault {
         parser.tally.lines += 1;
         parser.tally.problem(0, || fault.clone());
@@ -41,8 +41,14 @@ pub(super) fn parse<B: Batch>(block: &Block, max_line_bytes: usize, batch: &mut 
     match &block.documents {
         Some(spans) => {
             parser.tally.line_ends = count_line_ends(bytes);
+            let mut seen = 0;
             for span in spans {
+                parser.between(&bytes[seen..span.start], span.line);
                 parser.value(span.line, block.offset + span.start as u64, &bytes[span.start..span.end]);
+                seen = span.end;
+            }
+            if block.fault.is_none() {
+                parser.between(&bytes[seen..], parser.tally.line_ends);
             }
         }
         None => {
@@ -61,7 +67,7 @@ pub(super) fn parse<B: Batch>(block: &Block, max_line_bytes: usize, batch: &mut 
 
 /// Counts the lines of a legacy audit log.
 pub(super) fn count_lines(block: &Block) -> Tally {
-    let lines = block.bytes().split(|b| *b == b'\n').filter(|line| !trimmed(line).is_empty()).count() as u64;
+    let lines = block.bytes().split(|b| *b == b'\n').filter(|line| !trimmed_end(line).is_empty()).count() as u64;
     Tally { lines, line_ends: count_line_ends(block.bytes()), ..Tally::default() }
 }
 
@@ -95,6 +101,8 @@ struct Parser<'a, B> {
     format: Format,
     max_line_bytes: usize,
     batch: &'a mut B,
+    /// NUL bytes in front of the first value.
+    nuls: u64,
     tally: Tally,
 }
 
@@ -109,13 +117,20 @@ impl<B: Batch> Parser<'_, B> {
     /// One line or document.
     fn value(&mut self, line: u32, offset: u64, bytes: &[u8]) {
         let start = bytes.iter().take_while(|b| matches!(**b, 0 | b' ' | b'\t' | b'\r')).count();
-        let inner = trimmed(&bytes[start..]);
-        if inner.is_empty() {
-            self.blank(line, bytes);
+        let (before, mut inner) = bytes.split_at(start);
+        let mut offset = offset + start as u64;
+        // Files written on Windows and then concatenated have the mark in the middle.
+        if let Some(rest) = inner.strip_prefix(b"\xef\xbb\xbf") {
+            inner = rest;
+            offset += 3;
+        }
+        let text = trimmed_end(inner);
+        self.between(before, line);
+        self.between(&inner[text.len()..], line);
+        if text.is_empty() {
             return;
         }
-        let offset = offset + start as u64;
-        let outcome = match self.text(line, inner) {
+        let outcome = match self.text(text) {
             Ok(text) => match self.format {
                 Format::Audit => match self.audit(line, offset, text) {
                     Some(outcome) => outcome,
@@ -141,22 +156,24 @@ impl<B: Batch> Parser<'_, B> {
         }
     }
 
-    /// A line of spaces is nothing; a line of NUL bytes is what a crash or a truncation left of a log.
-    fn blank(&mut self, line: u32, bytes: &[u8]) {
-        let nuls = bytes.iter().filter(|b| **b == 0).count() as u64;
-        if nuls > 0 {
-            let expected = self.expected();
-            self.settle(line, Fault::new(expected, format!("{} of NUL", size(nuls))).into());
+    /// What stands between values: spaces are nothing, NUL bytes are what a crash or a truncation left of a log, and
+    /// lines may be lost there.
+    fn between(&mut self, bytes: &[u8], line: u32) {
+        if self.nuls == 0 && !bytes.contains(&0) {
+            return;
         }
+        let nuls = std::mem::take(&mut self.nuls) + bytes.iter().filter(|b| **b == 0).count() as u64;
+        let expected = self.expected();
+        self.settle(line, Fault::new(expected, format!("{} of NUL", size(nuls))).into());
     }
 
-    fn text<'b>(&mut self, line: u32, bytes: &'b [u8]) -> Result<&'b str, Fault> {
-        let _ = line;
+    fn text<'b>(&self, bytes: &'b [u8]) -> Result<&'b str, Fault> {
         if bytes.len() > self.max_line_bytes {
-            return Err(Fault::new(
-                format!("a line of at most {}", size(self.max_line_bytes as u64)),
-                format!("{}: {}", size(bytes.len() as u64), excerpt(bytes)),
-            ));
+            return Err(too_long(bytes.len() as u64, bytes, self.max_line_bytes));
+        }
+        // A derived struct would read an array as its fields in order.
+        if bytes[0] != b'{' {
+            return Err(Fault::new(self.expected(), format!("no JSON object: {}", excerpt(bytes))));
         }
         std::str::from_utf8(bytes).map_err(|error| {
             let at = error.valid_up_to();
@@ -332,8 +349,6 @@ impl<B: Batch> Parser<'_, B> {
             format!("a line cut off after {}: {}", size(text.len() as u64), excerpt(text.as_bytes()))
         } else if message.starts_with("duplicate field") {
             return Fault::new("each key once", format!("{message} at column {}", error.column())).into();
-        } else if !text.starts_with('{') {
-            format!("no JSON object: {}", excerpt(text.as_bytes()))
         } else {
             let evidence = Outline::of(text.as_bytes()).evidence();
             if error.is_data() && evidence != Evidence::Unknown && !self.reads(evidence) {

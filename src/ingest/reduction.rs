@@ -3,7 +3,7 @@
 //! The envelope of such a line is still evidence. So the odd body is reduced to identity, or, where even that does not
 //! fit, to nothing, and the line is parsed again.
 
-use super::object::Body;
+use super::object::{AnyBody, Body};
 use serde::Deserialize;
 use serde::de::{self, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -60,12 +60,12 @@ pub(super) fn reduced_body(text: &str, error: &serde_json::Error) -> Option<Stri
 
 /// `None` where the body is fine as it is.
 fn reduced(body: &str) -> Option<String> {
-    match serde_json::from_str::<Body<'_>>(body) {
-        Ok(_) => None,
-        Err(_) if !body.starts_with('{') => None,
-        Err(error) if !worth_a_retry(&error) => None,
-        // A number reads as "recorded, but of no use".
-        Err(_) => Some(identity(body).unwrap_or_else(|| "0".to_owned())),
+    match serde_json::from_str::<AnyBody<'_>>(body) {
+        Err(error) if worth_a_retry(&error) => {
+            // A number reads as "recorded, but of no use".
+            Some(identity(body).unwrap_or_else(|| "0".to_owned()))
+        }
+        _ => None,
     }
 }
 

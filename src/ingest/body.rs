@@ -1,0 +1,162 @@
+//! Bodies of requests and answers, and the objects of watch events.
+
+use super::object::{Item, Metadata, Spec, StatusField};
+use super::text::{Loose, Text, default_or_null, list_or_null, visit_scalars_as};
+use serde::Deserialize;
+use serde::de::{self, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use std::fmt;
+
+/// One row of a `Table` answer.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Row<'a> {
+    /// `PartialObjectMetadata`, the full object, or `null` (`includeObject=None`).
+    #[serde(borrow, deserialize_with = "default_or_null")]
+    pub object: Item<'a>,
+}
+
+/// `details` of a `Status`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Details<'a> {
+    /// The uid of a deleted object (answer to a DELETE).
+    #[serde(borrow)]
+    pub uid: Text<'a>,
+}
+
+/// `preconditions` of `DeleteOptions`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Preconditions<'a> {
+    /// Required uid.
+    #[serde(borrow)]
+    pub uid: Text<'a>,
+    /// Required version.
+    #[serde(borrow, rename = "resourceVersion")]
+    pub resource_version: Text<'a>,
+}
+
+/// Any body: an object, a list, a `Table`, a `Status`, `DeleteOptions`, or a watch event's object.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Body<'a> {
+    /// `kind`.
+    #[serde(borrow)]
+    pub kind: Text<'a>,
+    /// `apiVersion`.
+    #[serde(borrow, rename = "apiVersion")]
+    pub api_version: Text<'a>,
+    /// Identity and version of an object; revision and continue token of a list.
+    #[serde(borrow, deserialize_with = "default_or_null")]
+    pub metadata: Metadata<'a>,
+    /// `None` where the body has no `spec`.
+    #[serde(borrow)]
+    pub spec: Option<Spec<'a>>,
+    /// Phase of an object, word of a `Status`.
+    #[serde(borrow)]
+    pub status: StatusField<'a>,
+    /// Items of a list; `None` where the body has no such field (an empty list has `Some`).
+    #[serde(borrow, deserialize_with = "present_list")]
+    pub items: Option<Vec<Item<'a>>>,
+    /// Rows of a `Table`.
+    #[serde(borrow, deserialize_with = "present_list")]
+    pub rows: Option<Vec<Row<'a>>>,
+    /// HTTP code of a `Status`.
+    pub code: Option<u16>,
+    /// Message of a `Status`.
+    #[serde(borrow)]
+    pub message: Text<'a>,
+    /// Reason of a `Status`.
+    #[serde(borrow)]
+    pub reason: Text<'a>,
+    /// Details of a `Status`.
+    #[serde(borrow, deserialize_with = "default_or_null")]
+    pub details: Details<'a>,
+    /// Preconditions of `DeleteOptions`.
+    #[serde(borrow, deserialize_with = "default_or_null")]
+    pub preconditions: Preconditions<'a>,
+    /// `dryRun` of an options body: any element means that nothing is committed.
+    #[serde(rename = "dryRun", deserialize_with = "list_or_null")]
+    pub dry_run: Vec<IgnoredAny>,
+}
+
+/// `null` counts as present and empty: Go writes an empty list so.
+fn present_list<'de, D, T>(deserializer: D) -> Result<Option<Vec<T>>, D::Error>
+where
+    D: de::Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    Ok(Some(Option::<Vec<T>>::deserialize(deserializer)?.unwrap_or_default()))
+}
+
+/// One operation of a JSON patch; only its `test`s on identity and version are conditions.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct PatchStep<'a> {
+    /// `test`, `add`, `remove`, `replace`...
+    #[serde(borrow)]
+    pub op: Text<'a>,
+    /// JSON pointer.
+    #[serde(borrow)]
+    pub path: Text<'a>,
+    /// Text values only.
+    #[serde(borrow)]
+    pub value: Loose<'a>,
+}
+
+/// A request or response body as found: an object, a JSON patch, or something without identity.
+#[derive(Clone, Debug, Default)]
+pub enum AnyBody<'a> {
+    /// No body was recorded.
+    #[default]
+    Absent,
+    /// A JSON object.
+    Object(Box<Body<'a>>),
+    /// A JSON patch.
+    Patch(Vec<PatchStep<'a>>),
+    /// Recorded, but of no use here: a string (an exporter's "skipped-too-big-size-object"), a number.
+    Other,
+}
+
+impl<'a> AnyBody<'a> {
+    /// The object, when it is one.
+    pub fn object(&self) -> Option<&Body<'a>> {
+        match self {
+            AnyBody::Object(body) => Some(body),
+            _ => None,
+        }
+    }
+
+    /// Whether the evidence has a body here.
+    pub fn is_recorded(&self) -> bool {
+        !matches!(self, AnyBody::Absent)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for AnyBody<'a> {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct BodyVisitor;
+        impl<'de> Visitor<'de> for BodyVisitor {
+            type Value = AnyBody<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a body")
+            }
+            fn visit_unit<E>(self) -> Result<Self::Value, E> {
+                Ok(AnyBody::Absent)
+            }
+            visit_scalars_as!(AnyBody::Other);
+            visit_scalars_as!(AnyBody::Other; visit_str: &str);
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+                Body::deserialize(de::value::MapAccessDeserializer::new(map)).map(|b| AnyBody::Object(Box::new(b)))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+                let mut steps = Vec::new();
+                while let Some(step) = seq.next_element()? {
+                    steps.push(step);
+                }
+                Ok(AnyBody::Patch(steps))
+            }
+        }
+        deserializer.deserialize_any(BodyVisitor)
+    }
+}
