@@ -1,5 +1,40 @@
-//! pending
-use super::{BrokenBy, Evidence, Group, Rule, Ruling};
+//! No observation lies below one that the same process made before: **monotonic reads**.
+//!
+//! A process that saw revision 39 of a resource and then reads a state of revision 37 went back in time. What it concluded
+//! from 39 (that a pod is gone, that an address is free) is undone in its eyes, and it acts again. A list with
+//! `resourceVersion=0` from another, lagging API server does this (kubernetes#59848), and so does a stream that starts again
+//! from an old version (kubernetes#58545).
+//!
+//! ```text
+//! T          35 create   37 status   38 terminating   39 delete
+//! kubelet#1  |-- watch ------------------------------> DELETED 39     (restart)
+//! kubelet#2                                                           |-- LIST rv=0 => 37: the pod is back
+//! ```
+//!
+//! **Whose promise.** The API server's, where the request excludes the old answer (resourceVersion unset, or not older than a
+//! version above it). Else nobody's: `resourceVersion=0` allows any state, yet what the client saw is not one history.
+//!
+//! **A violation** is an observation (a list, a read, the initial events of a watch, the events of a stream that goes back)
+//! below a sight of the same session that was complete before the request was sent, where one of these holds: both are of one
+//! scope; T has a version inside both scopes between the two; the object seen before is inside the later scope. If every
+//! change of the scope in between is known and there is none, the two states are the same and nothing is said. Otherwise the
+//! finding is a **suspect**.
+//!
+//! **Sessions.** Lives of one user join only at one place (node, pod ordinal, recorder) with the same program and without
+//! overlap; replicas of one ServiceAccount are different processes; each invocation of a command-line tool is a process.
+//!
+//! **Not judged**: deliberate reads of the past (exact lists, continue pages, a watch by a new consumer); events of a stream
+//! that lags behind live reads of the same process (every cache does); own writes (see `read-your-writes`).
+//!
+//! **Evidence**: two observations by one process; the audit log at level Metadata is enough where a watch discloses the
+//! revision of the list before it (reflector pair).
+//!
+//! Sources: Terry et al., Session Guarantees for Weakly Consistent Replicated Data (PDIS 1994); Kubernetes API concepts,
+//! resource versions; Sun et al., Reasoning about modern datacenter infrastructures using partial histories (HotOS 2021).
+
+use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use crate::history::{DeliveryKind, KeyId, Marks, Operation, OperationId, Revision, ScopeId, Verb};
+use crate::order::{Frontier, Provenance, Showing, Sight, Start, Version, is_deliberate, remembers, stream_base};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -8,9 +43,316 @@ pub const RULE: Rule = Rule {
     group: Group::Sessions,
     promise: BrokenBy::Nobody,
     needs: "two observations by one process",
-    causes: &[],
+    causes: &["stale-consistent-read", "below-minimum", "delete-version", "resume-backwards", "revision-rewind"],
     source: include_str!("monotonic_reads.rs"),
     check,
 };
 
-fn check(_evidence: &Evidence<'_>, _ruling: &mut Ruling<'_>) {}
+/// How many sights above an answer are looked at before the rule gives up on it.
+const SIGHTS: usize = 10_000;
+
+fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    for (id, o) in evidence.operations() {
+        if !remembers(evidence.history, o.incarnation) || is_deliberate(evidence.history, &evidence.order.chains, id) {
+            continue;
+        }
+        let resource = evidence.history.scopes[o.scope.index()].resource;
+        let Some(frontier) = evidence.order.frontiers.of(evidence.order, o.incarnation, resource) else { continue };
+        let reader = Reader { evidence, frontier, id, o };
+        match o.verb {
+            Verb::List if o.is_answered() => {
+                if let Some((revision, _)) = evidence.order.list_revision(evidence.history, id) {
+                    ruling.checked(o.incarnation);
+                    reader.snapshot(revision, id_fact(evidence, id, revision), ruling);
+                }
+            }
+            Verb::Get if o.is_answered() && o.answered.is_some() && o.key.is_some() => {
+                ruling.checked(o.incarnation);
+                let fact = evidence.operation(id, o.answered, format!("read it at version {}", o.answered));
+                reader.object(o.key, o.answered, fact, ruling);
+            }
+            Verb::Watch => reader.stream(ruling),
+            _ => {}
+        }
+    }
+}
+
+fn id_fact(evidence: &Evidence<'_>, id: OperationId, revision: Revision) -> Fact {
+    let request = evidence.history.request_name(evidence.history.operation(id));
+    let fact = evidence.operation(id, revision, format!("{request} answered the state of revision {revision}"));
+    Fact { key: KeyId::NONE, ..fact }
+}
+
+struct Reader<'r> {
+    evidence: &'r Evidence<'r>,
+    frontier: &'r Frontier,
+    id: OperationId,
+    o: &'r Operation,
+}
+
+/// What was seen before, and what makes it contradict the later observation.
+struct Conflict {
+    sight: Sight,
+    version: Option<Version>,
+    kind: Kind,
+    because: String,
+}
+
+impl Reader<'_> {
+    /// A state of the whole scope at a revision.
+    fn snapshot(&self, revision: Revision, fact: Fact, ruling: &mut Ruling<'_>) {
+        let found = self.above_in_scopes(revision).or_else(|| self.above_in_objects(revision));
+        if let Some(conflict) = found {
+            self.state(conflict, revision, fact, ruling);
+        } else if self.unproved_above(revision) {
+            self.suspect_clock(revision, fact, ruling);
+        }
+    }
+
+    /// Sights of lists and streams.
+    fn above_in_scopes(&self, revision: Revision) -> Option<Conflict> {
+        let (history, order, o) = (self.evidence.history, self.evidence.order, self.o);
+        let mut weaker = None;
+        let mut scopes: Vec<&ScopeId> = self.frontier.scopes.keys().collect();
+        // The same scope first: the plainest proof.
+        scopes.sort_by_key(|&&s| (s != o.scope, s));
+        for &scope in scopes {
+            let Some(sight) = self.frontier.scopes[&scope].before(&order.clocks, o.clock, o.invoke) else { continue };
+            if sight.revision <= revision || !history.scopes_may_overlap(scope, o.scope) {
+                continue;
+            }
+            let resource = history.scopes[o.scope.index()].resource;
+            let inside = |v: &&Version| {
+                [scope, o.scope].iter().all(|&s| {
+                    history.covers_key(s, v.key)
+                        && (history.selects(s, v.attributes) == Some(true) || self.was_selected(s, v))
+                })
+            };
+            let version = order.timeline.of_resource(resource, revision, sight.revision).find(inside).copied();
+            if version.is_some() {
+                let because = "the change in between lies inside what both show".to_owned();
+                return Some(Conflict { sight, version, kind: Kind::Violation, because });
+            }
+            if order.timeline.covers(history, o.scope, revision, sight.revision, Provenance::Event) {
+                continue;
+            }
+            if scope == o.scope {
+                let because = "both show the same scope".to_owned();
+                return Some(Conflict { sight, version, kind: Kind::Violation, because });
+            }
+            let because = "the two scopes overlap, and no change in between is known inside both".to_owned();
+            weaker = weaker.or(Some(Conflict { sight, version, kind: Kind::Suspect, because }));
+        }
+        weaker
+    }
+
+    /// Whether the version before was selected: then a deletion, or a change out of the selection, lies inside the scope too.
+    fn was_selected(&self, scope: ScopeId, version: &Version) -> bool {
+        let before = Revision::new(version.revision.value().saturating_sub(1));
+        let previous = self.evidence.order.timeline.at_or_before(version.key, before);
+        previous.is_some_and(|p| self.evidence.history.selects(scope, p.attributes) == Some(true))
+    }
+
+    /// Sights of single objects inside the scope.
+    fn above_in_objects(&self, revision: Revision) -> Option<Conflict> {
+        let (history, order, o) = (self.evidence.history, self.evidence.order, self.o);
+        let sights = self.frontier.objects.above(&order.clocks, o.clock, o.invoke, revision).take(SIGHTS);
+        let mut best: Option<Sight> = None;
+        for sight in sights {
+            if !history.covers_key(o.scope, sight.key) || best.is_some_and(|b| b.revision >= sight.revision) {
+                continue;
+            }
+            let version = order.timeline.version_at(sight.key, sight.revision);
+            let selected = version.and_then(|v| history.selects(o.scope, v.attributes));
+            // A delivery on a stream is not held against a list when the stream's own scope lies elsewhere: its object may
+            // have entered or left the selection.
+            let listed = history.items_of(o).iter().any(|item| item.key == sight.key);
+            if selected == Some(true) || (selected.is_none() && listed) {
+                best = Some(*sight);
+            }
+        }
+        best.map(|sight| Conflict {
+            sight,
+            version: order.timeline.version_at(sight.key, sight.revision).copied(),
+            kind: Kind::Violation,
+            because: "the object that it had seen is inside what was listed".to_owned(),
+        })
+    }
+
+    /// One object at a version.
+    fn object(&self, key: KeyId, revision: Revision, fact: Fact, ruling: &mut Ruling<'_>) {
+        let (history, order, o) = (self.evidence.history, self.evidence.order, self.o);
+        let own = self.frontier.keys.get(&key).and_then(|line| line.before(&order.clocks, o.clock, o.invoke));
+        if let Some(sight) = own.filter(|s| s.revision > revision) {
+            let because = "both are of one object".to_owned();
+            let version = order.timeline.version_at(key, sight.revision).copied();
+            return self.state(Conflict { sight, version, kind: Kind::Violation, because }, revision, fact, ruling);
+        }
+        let mut scopes: Vec<&ScopeId> = self.frontier.scopes.keys().collect();
+        scopes.sort();
+        for &scope in scopes {
+            if !history.covers_key(scope, key) {
+                continue;
+            }
+            let Some(sight) = self.frontier.scopes[&scope].before(&order.clocks, o.clock, o.invoke) else { continue };
+            let between = order.timeline.between(key, revision, sight.revision);
+            let version = between
+                .iter()
+                .find(|v| history.selects(scope, v.attributes) == Some(true) || self.was_selected(scope, v));
+            if let Some(version) = version {
+                let because = "the state that it had seen includes the change in between".to_owned();
+                let conflict = Conflict { sight, version: Some(*version), kind: Kind::Violation, because };
+                return self.state(conflict, revision, fact, ruling);
+            }
+        }
+    }
+
+    /// The beginning of a watch, and what a reflector's stream repeats.
+    fn stream(&self, ruling: &mut Ruling<'_>) {
+        let (history, order) = (self.evidence.history, self.evidence.order);
+        let Some(stream) = history.stream_of(self.id) else { return };
+        ruling.checked(self.o.incarnation);
+        if matches!(order.chains.start_of(self.id), Some(Start::Continues(_) | Start::Item(_))) {
+            return self.repeated(ruling);
+        }
+        let marker = stream.deliveries().find(|&i| history.deliveries[i].kind == DeliveryKind::InitialEventsEnd);
+        if let (Some(index), Some(base)) = (marker, stream_base(history, stream.id)) {
+            let fact = self.evidence.delivery(
+                index,
+                self.id,
+                format!("its initial events showed the state of revision {base}"),
+            );
+            return self.snapshot(base, fact, ruling);
+        }
+        // Without marker the initial part ends at the first event that is not ADDED.
+        for index in stream.deliveries() {
+            let d = &history.deliveries[index];
+            if d.kind != DeliveryKind::Added {
+                break;
+            }
+            let fact = self.evidence.delivery(index, self.id, "its initial events showed this version");
+            self.object(d.key, d.revision, fact, ruling);
+        }
+    }
+
+    /// A chain that goes on from below where it stood sees its past again.
+    fn repeated(&self, ruling: &mut Ruling<'_>) {
+        let (history, order, o) = (self.evidence.history, self.evidence.order, self.o);
+        let Some(stream) = history.stream_of(self.id) else { return };
+        let line = self.frontier.scopes.get(&o.scope);
+        let Some(sight) = line.and_then(|line| line.before(&order.clocks, o.clock, o.invoke)) else { return };
+        let seen = stream.deliveries().find(|&index| {
+            let d = &history.deliveries[index];
+            d.key.is_some()
+                && d.revision.is_some()
+                && d.revision <= sight.revision
+                && !order.timeline.is_misdated(index)
+        });
+        // An event at the very frontier was delivered before; one below it as well.
+        let Some(index) = seen.filter(|&i| history.deliveries[i].revision < sight.revision) else { return };
+        let d = &history.deliveries[index];
+        let fact = self.evidence.delivery(index, self.id, format!("the stream delivered {} again", d.revision));
+        let because = "one reflector of one scope, which had come further".to_owned();
+        self.state(Conflict { sight, version: None, kind: Kind::Violation, because }, d.revision, fact, ruling);
+    }
+
+    /// Whether only the bare times of two clocks put a higher sight before.
+    fn unproved_above(&self, revision: Revision) -> bool {
+        let line = self.frontier.scopes.get(&self.o.scope);
+        line.and_then(|line| line.before_by_the_clock(self.o.invoke)).is_some_and(|sight| {
+            sight.revision > revision && sight.clock != self.o.clock && self.proves_change(revision, sight.revision)
+        })
+    }
+
+    fn proves_change(&self, after: Revision, through: Revision) -> bool {
+        let (history, order) = (self.evidence.history, self.evidence.order);
+        !order.timeline.covers(history, self.o.scope, after, through, Provenance::Event)
+    }
+
+    fn suspect_clock(&self, revision: Revision, fact: Fact, ruling: &mut Ruling<'_>) {
+        let line = self.frontier.scopes.get(&self.o.scope);
+        let Some(sight) = line.and_then(|line| line.before_by_the_clock(self.o.invoke)) else { return };
+        let offset = (self.o.invoke.0 - sight.time.0) as f64 / 1e6;
+        let because = format!(
+            "their clocks would have to differ by {offset:.3} ms to explain it away, and nothing rules that out"
+        );
+        self.state(Conflict { sight, version: None, kind: Kind::Suspect, because }, revision, fact, ruling);
+    }
+
+    fn state(&self, conflict: Conflict, revision: Revision, fact: Fact, ruling: &mut Ruling<'_>) {
+        let Conflict { sight, version, kind, because } = conflict;
+        let (evidence, history, o) = (self.evidence, self.evidence.history, self.o);
+        let earlier_life = match sight.showing {
+            Showing::Answer(id) | Showing::Delivery(_, id) => history.operation(id).incarnation,
+        };
+        let restarted = earlier_life != o.incarnation;
+        let mut facts = vec![evidence.showing(sight.showing, sight.revision, seen_words(evidence, &sight))];
+        if let Some(version) = version.filter(|v| v.revision < sight.revision) {
+            facts.push(evidence.version(&version, evidence.change_words(&version)));
+        }
+        facts.push(fact);
+        let client = evidence.short_client(o);
+        let after = if restarted { "its process before the restart" } else { "it" };
+        let told = history.incarnations[o.incarnation.index()].told_by.sentence();
+        let server = self.broken_by(sight.revision);
+        let demand = match server {
+            BrokenBy::Server => "The request excluded so old an answer.",
+            _ => {
+                "The request allowed any state, so no server broke a promise; but what the client saw is not one history."
+            }
+        };
+        ruling.found(Draft {
+            kind,
+            broken_by: server,
+            incarnation: o.incarnation,
+            key: facts.last().map_or(KeyId::NONE, |f| f.key),
+            cause: format!("{}|{}", history.resource_name(history.scopes[o.scope.index()].resource), restarted),
+            summary: format!(
+                "{client} saw {} at revision {revision} after {after} had seen revision {}: it went back in time",
+                history.scope_name(o.scope),
+                sight.revision
+            ),
+            facts,
+            reason: format!("A process never observes below what it observed before (monotonic reads): {because}. {demand} Process lives: {told}."),
+            refuted_by: "evidence that the two observations are of different processes, or that the earlier one was complete only after the later request was sent".to_owned(),
+            consequence: "it acts on a past that it had already left: deleted objects live again in its cache, until its stream catches up".to_owned(),
+        });
+    }
+
+    /// The server's promise broke where the request asked for the most recent state, or for one not older than a version
+    /// above what was answered.
+    fn broken_by(&self, above: Revision) -> BrokenBy {
+        use crate::history::Asked;
+        match self.o.asked {
+            Asked::Unset if self.o.verb != Verb::Watch || self.o.marks.has(Marks::INITIAL_EVENTS) => BrokenBy::Server,
+            Asked::From if self.o.verb != Verb::Watch && self.o.asked_revision >= above => BrokenBy::Server,
+            _ => BrokenBy::Nobody,
+        }
+    }
+}
+
+/// What a sight was, in words.
+fn seen_words(evidence: &Evidence<'_>, sight: &Sight) -> String {
+    let history = evidence.history;
+    match sight.showing {
+        Showing::Delivery(index, _) => {
+            let d = &history.deliveries[index as usize];
+            let object = if d.key.is_some() { history.key_name(d.key) } else { String::new() };
+            match d.kind {
+                DeliveryKind::Added => format!("its stream delivered {object} added"),
+                DeliveryKind::Modified => format!("its stream delivered {object} modified"),
+                DeliveryKind::Deleted => format!("its stream delivered {object} deleted"),
+                _ => "its stream confirmed progress".to_owned(),
+            }
+        }
+        Showing::Answer(id) => {
+            let o = history.operation(id);
+            let request = history.request_name(o);
+            match o.verb {
+                Verb::Watch => format!("{request}: it had come to {}", sight.revision),
+                Verb::Update if sight.revision == o.asked_revision => format!("{request}: it held that version"),
+                _ => format!("{request} showed it revision {}", sight.revision),
+            }
+        }
+    }
+}

@@ -3,7 +3,12 @@
 use super::rule::Rule;
 
 /// Every rule. The order is the precedence: a finding can be explained by those of rules before it.
-pub static RULES: &[Rule] = &[super::monotonic_reads::RULE];
+pub static RULES: &[Rule] = &[
+    super::monotonic_reads::RULE,
+    super::read_your_writes::RULE,
+    super::monotonic_writes::RULE,
+    super::writes_follow_reads::RULE,
+];
 
 /// The rule with a slug.
 pub fn find(slug: &str) -> Option<&'static Rule> {

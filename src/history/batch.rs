@@ -781,16 +781,27 @@ impl Batch {
             kind,
             code: body.code.unwrap_or(0),
         };
-        if let Some(items) = &body.items {
-            return items
-                .iter()
-                .map(|item| {
-                    let resource = if resource.is_some() {
-                        self.resource_of_kind(&item.api_version, &item.kind)
+        // A whole list (kubectl's first chunks), or a table: one delivery an object.
+        let listed: Option<Vec<&BodyItem<'_>>> = match (&body.items, &body.rows) {
+            (Some(items), _) => Some(items.iter().collect()),
+            (None, Some(rows)) if kind != DeliveryKind::Bookmark => Some(rows.iter().map(|r| &r.object).collect()),
+            _ => None,
+        };
+        if let Some(objects) = listed {
+            return objects
+                .into_iter()
+                .map(|object| {
+                    if object.metadata.name.is_empty() {
+                        // includeObject=None: something was delivered, and nobody can say what.
+                        return Delivery { kind: DeliveryKind::Unidentified, ..delivery };
+                    }
+                    let partial = object.kind.is_empty() || &*object.kind == "PartialObjectMetadata";
+                    let resource = if resource.is_some() && !partial {
+                        self.resource_of_kind(&object.api_version, &object.kind)
                     } else {
                         resource
                     };
-                    let row = self.item(resource, item);
+                    let row = self.item(resource, object);
                     Delivery {
                         key: row.key,
                         uid: row.uid,
@@ -911,11 +922,10 @@ impl Batch {
             if id.is_some()
                 && kv.value.starts_with("ey")
                 && let Some(value) = decode(&kv.value)
+                && let Ok(body) = serde_json::from_slice::<Body<'_>>(&value)
             {
-                if let Ok(body) = serde_json::from_slice::<Body<'_>>(&value) {
-                    uid = self.tables.optional(&body.metadata.uid);
-                    attributes = self.attributes(&body.metadata, &body.spec, &body.status);
-                }
+                uid = self.tables.optional(&body.metadata.uid);
+                attributes = self.attributes(&body.metadata, &body.spec, &body.status);
             }
             self.witness.push(WitnessEvent {
                 position,

@@ -161,10 +161,12 @@ impl Builder {
         match batch.format {
             Format::Audit => {
                 let (server, clock) = self.file_source(file, true);
-                self.operations.extend(batch.operations.iter().map(|&row| {
-                    let process = moved.process(ProcessId(row.incarnation.0));
-                    Operation { server, clock, incarnation: IncarnationId(process.0), ..place(row) }
-                }));
+                let name = self.servers.values()[server.index()];
+                for row in &batch.operations {
+                    let process = self.on_server(moved.process(ProcessId(row.incarnation.0)), name);
+                    let row = place(*row);
+                    self.operations.push(Operation { server, clock, incarnation: IncarnationId(process.0), ..row });
+                }
                 if let Some(minor) = batch.loopback_minor {
                     self.versions.push((file, minor));
                 }
@@ -190,6 +192,15 @@ impl Builder {
             Format::EtcdWatch => self.merge_witness(file, first_line, &batch.witness, &batch.witness_breaks, &moved),
             Format::LegacyAudit => {}
         }
+    }
+
+    /// An API server's own loopback client is a process of that server: its user and address are the same on every one.
+    fn on_server(&mut self, process: ProcessId, server: Symbol) -> ProcessId {
+        let known = self.tables.processes.values()[process.index()];
+        if self.tables.names.get(known.user) != "system:apiserver" {
+            return process;
+        }
+        ProcessId(self.tables.processes.intern(Process { clock: server, ..known }))
     }
 
     fn placed(&self, mut delivery: Delivery, first_line: u32, moved: &Moved) -> Delivery {
@@ -682,9 +693,13 @@ impl Builder {
         }
         // A node's own identity is its place; any other user is placed by its address.
         let place = text(p.user).strip_prefix("system:node:").map(|node| format!("{program} on node {node}"));
-        let label = format!("{} from {}", text(p.agent), text(p.address));
+        let mut label = format!("{} from {}", text(p.agent), text(p.address));
+        if p.clock.is_some() {
+            label += &format!(" inside {}", text(p.clock));
+        }
         let told_by = if client::is_command_line(&program) { ToldBy::CommandLine } else { ToldBy::Address };
-        (told_by, label, place.or_else(|| Some(format!("{program} at {}", text(p.address)))), program)
+        let place = place.or_else(|| Some(format!("{program} at {}{}", text(p.address), text(p.clock))));
+        (told_by, label, place, program)
     }
 }
 

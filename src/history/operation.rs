@@ -242,6 +242,8 @@ pub enum DeliveryKind {
     InitialEventsEnd,
     /// An error; `code` says which.
     Error,
+    /// Something that the evidence does not identify (a table row without object): the stream's account has a hole here.
+    Unidentified,
 }
 
 /// One event of a watch stream, as it reached the client.

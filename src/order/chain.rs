@@ -18,6 +18,8 @@ pub enum Start {
     Pair(OperationId),
     /// The watch before it, which had ended.
     Continues(OperationId),
+    /// It names the version of an item of that list, below the list's own revision, and no stream lies in between.
+    Item(OperationId),
     /// Another consumer of the same scope: the watch before it was still open.
     NewConsumer,
     /// It brings its own initial state, or is the first that the evidence shows.
@@ -183,10 +185,19 @@ impl Chains {
                     Start::NewConsumer
                 }
             }
-            // A list that does not explain the start still belongs to the process.
-            None if state.list.is_some() => Start::Continues(state.list.unwrap_or_default()),
-            None => Start::Fresh,
+            // No stream before it: a start that is an item's version of the list took the wrong number from that list; any
+            // other start is somebody else's.
+            None => match state.list {
+                Some(list) if self.is_item(history, list, o.asked_revision) => Start::Item(list),
+                Some(_) => Start::NewConsumer,
+                None => Start::Fresh,
+            },
         }
+    }
+
+    fn is_item(&self, history: &History, list: OperationId, revision: Revision) -> bool {
+        let listed = history.operation(list);
+        revision < listed.answered && history.items_of(listed).iter().any(|item| item.revision == revision)
     }
 
     /// Why a watch starts where it starts.

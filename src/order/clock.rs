@@ -65,8 +65,8 @@ impl Clocks {
                 }
             }
         }
-        clocks.from_reads(history, counter);
-        clocks.from_sides(history);
+        clocks.bound_by_reads(history, counter);
+        clocks.bound_by_sides(history);
         clocks.close();
         clocks
     }
@@ -80,7 +80,7 @@ impl Clocks {
 
     /// An answer on clock b at t that shows revision R: every write at or below R was sent before, so for a write sent at s on
     /// clock a, the offsets differ by at most t - s.
-    fn from_reads(&mut self, history: &History, counter: &Counter) {
+    fn bound_by_reads(&mut self, history: &History, counter: &Counter) {
         for group in 0..counter.groups() {
             let mut writes: Vec<(Revision, ClockId, Time, OperationId)> = Vec::new();
             let mut answers: Vec<(Revision, ClockId, Time)> = Vec::new();
@@ -111,7 +111,7 @@ impl Clocks {
     }
 
     /// A server's interval lies inside that of its client, for a request that both recorded.
-    fn from_sides(&mut self, history: &History) {
+    fn bound_by_sides(&mut self, history: &History) {
         let mut shadows: FxHashMap<(AuditId, Verb), Vec<OperationId>> = FxHashMap::default();
         for (index, o) in history.operations.iter().enumerate().filter(|(_, o)| o.marks.has(Marks::SHADOW)) {
             shadows.entry((o.audit_id, o.verb)).or_default().push(OperationId(index as u32));

@@ -331,10 +331,8 @@ impl Timeline {
             for index in stream.deliveries() {
                 let d = &history.deliveries[index];
                 match d.kind {
-                    DeliveryKind::Added | DeliveryKind::Modified => {
-                        if selective {
-                            delivered.insert((d.key, d.revision));
-                        }
+                    DeliveryKind::Added | DeliveryKind::Modified if selective => {
+                        delivered.insert((d.key, d.revision));
                     }
                     DeliveryKind::Deleted if d.revision.is_some() => {
                         let put = self.version_at(d.key, d.revision).filter(|v| v.change.lives() == Some(true));

@@ -1,0 +1,73 @@
+//! The writes of one process commit in the order in which it made them: **monotonic writes**.
+//!
+//! A process sends a write after the one before was answered; the store gives the later one the higher revision. Falling
+//! revisions mean that the store lost its order: it was restored from a backup under running API servers, members disagree,
+//! or a crash took acknowledged writes back (kubernetes#107457, etcd#17780).
+//!
+//! ```text
+//! ctrl  |-- PUT a => 120 --|   |-- PUT b => 87 --|
+//! ```
+//!
+//! **Whose promise.** The server's (the store's).
+//!
+//! **A violation** is a write that is proved to have committed at r2, sent after an own write that had been answered at
+//! r1 > r2, both of resources that certainly share one counter. Answers to no-op writes carry old versions and count as no
+//! commit.
+//!
+//! **Evidence**: answers of writes (level RequestResponse, or a capture).
+//!
+//! Sources: Terry et al., Session Guarantees (PDIS 1994); etcd API guarantees (revisions rise with every commit).
+
+use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
+use crate::order::{Showing, remembers};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    slug: "monotonic-writes",
+    title: "the writes of one process commit in the order in which it made them",
+    group: Group::Sessions,
+    promise: BrokenBy::Server,
+    needs: "two completed writes of one resource by one process",
+    causes: &["revision-rewind", "revision-reuse"],
+    source: include_str!("monotonic_writes.rs"),
+    check,
+};
+
+fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    let (history, order) = (evidence.history, evidence.order);
+    for version in order.timeline.all().iter().filter(|v| v.writer.is_some()) {
+        let o = history.operation(version.writer);
+        if !remembers(history, o.incarnation) || !super::proves_commit(evidence, version) {
+            continue;
+        }
+        let resource = history.resource_of(version.key);
+        let Some(frontier) = order.frontiers.of(order, o.incarnation, resource) else { continue };
+        let Some(before) = frontier.commits.before(&order.clocks, o.clock, o.invoke) else { continue };
+        ruling.checked(o.incarnation);
+        let Showing::Answer(earlier) = before.showing else { continue };
+        if before.revision <= version.revision {
+            continue;
+        }
+        let names = [earlier, version.writer].map(|id| history.request_name(history.operation(id)));
+        ruling.found(Draft {
+            kind: Kind::Violation,
+            broken_by: BrokenBy::Server,
+            incarnation: o.incarnation,
+            key: version.key,
+            cause: history.resource_name(resource),
+            summary: format!(
+                "{} wrote at revision {} after its earlier write had committed at {}: revisions fell",
+                evidence.short_client(o),
+                version.revision,
+                before.revision
+            ),
+            facts: vec![
+                evidence.operation(earlier, before.revision, format!("{} committed at {}", names[0], before.revision)),
+                evidence.operation(version.writer, version.revision, format!("{} committed at {}", names[1], version.revision)),
+            ],
+            reason: "The second write was sent after the first was answered, so etcd orders it later: its revision must be higher.".to_owned(),
+            refuted_by: "evidence that the two resources live in different etcds (--domain)".to_owned(),
+            consequence: "the store went back: everything committed in between may be lost for some observers".to_owned(),
+        });
+    }
+}

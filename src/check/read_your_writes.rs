@@ -1,0 +1,200 @@
+//! No observation excludes what the same process had written before: **read your writes**.
+//!
+//! A process that deleted an object, got the answer, and then reads a state in which the object lives, decides on a world
+//! before its own act. A controller that does not see the child which it just created creates it again (kubernetes#129795);
+//! a kubelet that lists from a lagging server starts the pod whose end it had itself confirmed (kubernetes#59848).
+//!
+//! ```text
+//! T        38 terminating   39 delete (by kubelet)
+//! kubelet  |-- PUT: finalizer removed => 200 --|
+//! kubelet                                        |-- LIST rv=0 => 37: the pod is there --|
+//! ```
+//!
+//! **Whose promise.** The API server's, where the request excludes the old answer; else nobody's.
+//!
+//! **A violation** is a list or a read that was sent after an own write had been answered with success, and that shows its
+//! scope below that write's revision, or shows the very object that an own request had removed; and an accepted PUT whose base
+//! is below an own completed write of the same object. Such a PUT that the server refused (409) is a **hazard**: the process did
+//! hold an outdated object, several loops of one program usually do, and optimistic locking made it harmless. A write counts when its answer proves that it committed: not a dry run, not a
+//! no-op, and never one whose outcome is open (5xx, no answer).
+//!
+//! **Not judged**: watches. A stream may start below an own write, which it will still deliver. Reads of the past on purpose.
+//!
+//! **Evidence**: the answers of the writes (level RequestResponse, or a capture), and a list or read with its revision.
+//!
+//! Sources: Terry et al., Session Guarantees (PDIS 1994); kubernetes#129795, #127429; KEP-5647 (stale controllers).
+
+use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use crate::history::{Asked, KeyId, Marks, Operation, OperationId, Revision, Verb};
+use crate::order::{Frontier, Showing, is_deliberate, remembers};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    slug: "read-your-writes",
+    title: "no observation, and no write's base, excludes an own completed write",
+    group: Group::Sessions,
+    promise: BrokenBy::Nobody,
+    needs: "a completed write and a later read of the same resource by one process",
+    causes: &["stale-consistent-read", "below-minimum", "revision-rewind", "monotonic-reads"],
+    source: include_str!("read_your_writes.rs"),
+    check,
+};
+
+/// How many own commits above an answer are looked at before the rule gives up on it.
+const COMMITS: usize = 10_000;
+
+fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    let (history, order) = (evidence.history, evidence.order);
+    for (id, o) in evidence.operations() {
+        if !remembers(history, o.incarnation) {
+            continue;
+        }
+        let resource = history.scopes[o.scope.index()].resource;
+        let Some(frontier) = order.frontiers.of(order, o.incarnation, resource) else { continue };
+        let observer = Observer { evidence, frontier, id, o };
+        let deliberate = is_deliberate(history, &order.chains, id);
+        match o.verb {
+            Verb::List if o.is_answered() && !deliberate => observer.list(ruling),
+            Verb::Get if o.is_answered() && !deliberate && o.answered.is_some() && o.key.is_some() => {
+                ruling.checked(o.incarnation);
+                let fact = evidence.operation(id, o.answered, format!("read it at version {}", o.answered));
+                if !observer.removed(o.key, o.answer_uid, &fact, ruling) {
+                    observer.object(o.answered, fact, ruling);
+                }
+            }
+            // A base that T never had (a made-up number) was not read by anybody.
+            Verb::Update if order.timeline.version_at(o.key, o.asked_revision).is_some() => {
+                ruling.checked(o.incarnation);
+                let fact = evidence.request(
+                    id,
+                    o.asked_revision,
+                    format!("sent a write based on version {}", o.asked_revision),
+                );
+                observer.object(o.asked_revision, fact, ruling);
+            }
+            _ => {}
+        }
+    }
+}
+
+struct Observer<'r> {
+    evidence: &'r Evidence<'r>,
+    frontier: &'r Frontier,
+    id: OperationId,
+    o: &'r Operation,
+}
+
+impl Observer<'_> {
+    fn list(&self, ruling: &mut Ruling<'_>) {
+        let (history, order, o) = (self.evidence.history, self.evidence.order, self.o);
+        ruling.checked(o.incarnation);
+        for item in history.items_of(o) {
+            let fact = self.evidence.item(self.id, item.key, item.uid, item.revision, self.shown());
+            if self.removed(item.key, item.uid, &fact, ruling) {
+                return;
+            }
+        }
+        let Some((revision, _)) = order.list_revision(history, self.id) else { return };
+        let commits = self.frontier.commits.above(&order.clocks, o.clock, o.invoke, revision).take(COMMITS);
+        for commit in commits {
+            if !history.covers_key(o.scope, commit.key) {
+                continue;
+            }
+            let version = order.timeline.version_at(commit.key, commit.revision);
+            let selected = version.and_then(|v| history.selects(o.scope, v.attributes));
+            let listed = history.item(o, commit.key);
+            if selected == Some(true) || listed.is_some() {
+                let fact = match listed {
+                    Some(item) => self.evidence.item(self.id, item.key, item.uid, revision, self.shown()),
+                    None => self.evidence.item(self.id, commit.key, Default::default(), revision, self.shown()),
+                };
+                return self.state(commit.showing, commit.revision, commit.key, revision, fact, ruling);
+            }
+        }
+    }
+
+    fn shown(&self) -> String {
+        format!("{} showed an older state", self.evidence.history.request_name(self.o))
+    }
+
+    /// An object that an own request had removed is shown alive. Its uid tells it from a later object of the name.
+    fn removed(&self, key: KeyId, uid: crate::history::Symbol, fact: &Fact, ruling: &mut Ruling<'_>) -> bool {
+        let (history, order, o) = (self.evidence.history, self.evidence.order, self.o);
+        let Some(removals) = self.frontier.removals.get(&key).filter(|_| uid.is_some()) else { return false };
+        let own = removals.iter().find(|removal| {
+            let removal_op = history.operation(removal.operation);
+            removal.uid == uid && order.clocks.before((removal_op.ret, removal_op.clock), (o.invoke, o.clock))
+        });
+        let Some(own) = own else { return false };
+        // Where T knows the removal's revision, say it.
+        let known = order
+            .timeline
+            .versions(key)
+            .iter()
+            .find(|v| v.writer == own.operation && v.change == crate::order::Change::Deleted)
+            .map_or(Revision::NONE, |v| v.revision);
+        self.state(Showing::Answer(own.operation), known, key, fact.revision, fact.clone(), ruling);
+        true
+    }
+
+    fn object(&self, revision: Revision, fact: Fact, ruling: &mut Ruling<'_>) {
+        let (order, o) = (self.evidence.order, self.o);
+        let own = self.frontier.commits_of.get(&o.key).and_then(|line| line.before(&order.clocks, o.clock, o.invoke));
+        if let Some(commit) = own.filter(|c| c.revision > revision) {
+            self.state(commit.showing, commit.revision, o.key, revision, fact, ruling);
+        }
+    }
+
+    fn state(
+        &self,
+        write: Showing,
+        commit: Revision,
+        key: KeyId,
+        revision: Revision,
+        fact: Fact,
+        ruling: &mut Ruling<'_>,
+    ) {
+        let (evidence, history, o) = (self.evidence, self.evidence.history, self.o);
+        let (Showing::Answer(write) | Showing::Delivery(_, write)) = write;
+        let by = history.operation(write);
+        let object = history.key_name(key);
+        let at = if commit.is_some() { format!(" at revision {commit}") } else { String::new() };
+        let what = if crate::order::removes(by) { "removed" } else { "wrote" };
+        let request = history.request_name(by);
+        let facts = vec![
+            Fact { key, ..evidence.operation(write, commit, format!("{request} was answered with success")) },
+            fact,
+        ];
+        let excluded = match o.asked {
+            Asked::Unset => true,
+            Asked::From => commit.is_some() && o.asked_revision >= commit,
+            _ => false,
+        };
+        let broken_by = if excluded && !o.verb.is_write() { BrokenBy::Server } else { BrokenBy::Nobody };
+        let client = evidence.short_client(o);
+        let (saw, refused) = match o.verb {
+            Verb::Update => {
+                (format!("based a write of it on version {revision}"), o.marks.has(Marks::OPEN) || o.status >= 400)
+            }
+            _ => (format!("then read a state (revision {revision}) without that"), false),
+        };
+        let kind = if refused { Kind::Hazard } else { Kind::Violation };
+        let consequence = if refused {
+            "the server refused the write; a controller that does not retry on a fresh read stays wrong"
+        } else {
+            "it acts as if its own write had not happened: it repeats it, or undoes it"
+        };
+        ruling.found(Draft {
+            kind,
+            broken_by,
+            incarnation: o.incarnation,
+            key,
+            cause: format!("{}|{:?}", history.resource_name(history.resource_of(key)), o.verb),
+            summary: format!("{client} {what} {object}{at}, and {saw}"),
+            facts,
+            reason: "A process sees what it wrote itself (read your writes): the write was answered before the later request was sent.".to_owned(),
+            refuted_by: "evidence that the write did not commit, or that the two requests are of different processes".to_owned(),
+            consequence: consequence.to_owned(),
+        });
+    }
+}

@@ -1,0 +1,84 @@
+//! A write lands after everything that its process had read before: **writes follow reads**.
+//!
+//! A process that read revision 120 and then writes makes a later change; etcd gives it a higher revision. A write that
+//! commits at 87 landed on a past that the process had already left: the store was rolled back between the read and the write.
+//!
+//! ```text
+//! ctrl  |-- GET a => a@120 --|   |-- PUT a => a@87 --|
+//! ```
+//!
+//! **Whose promise.** The server's (the store's).
+//!
+//! **A violation** is a write that is proved to have committed at r, sent after the same process had read a revision above r
+//! of the same resource.
+//!
+//! **Evidence**: answers of reads and writes, or a capture of a stream.
+//!
+//! Sources: Terry et al., Session Guarantees (PDIS 1994); etcd#16028 and kubernetes#107457 (restores without a revision bump).
+
+use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
+use crate::order::remembers;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    slug: "writes-follow-reads",
+    title: "a write commits above everything that its process had read before",
+    group: Group::Sessions,
+    promise: BrokenBy::Server,
+    needs: "a read and a later completed write of one resource by one process",
+    causes: &["revision-rewind", "revision-reuse"],
+    source: include_str!("writes_follow_reads.rs"),
+    check,
+};
+
+fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    let (history, order) = (evidence.history, evidence.order);
+    for version in order.timeline.all().iter().filter(|v| v.writer.is_some()) {
+        let o = history.operation(version.writer);
+        if !remembers(history, o.incarnation) || !super::proves_commit(evidence, version) {
+            continue;
+        }
+        let resource = history.resource_of(version.key);
+        let Some(frontier) = order.frontiers.of(order, o.incarnation, resource) else { continue };
+        let read = |line: &crate::order::frontier::Line| line.before(&order.clocks, o.clock, o.invoke);
+        let seen = frontier
+            .scopes
+            .values()
+            .filter_map(read)
+            .chain(read(&frontier.objects))
+            .max_by_key(|s| (s.revision, s.showing));
+        let Some(seen) = seen else { continue };
+        ruling.checked(o.incarnation);
+        if seen.revision <= version.revision {
+            continue;
+        }
+        let request = history.request_name(o);
+        ruling.found(Draft {
+            kind: Kind::Violation,
+            broken_by: BrokenBy::Server,
+            incarnation: o.incarnation,
+            key: version.key,
+            cause: history.resource_name(resource),
+            summary: format!(
+                "{} wrote at revision {} after it had read revision {}",
+                evidence.short_client(o),
+                version.revision,
+                seen.revision
+            ),
+            facts: vec![
+                evidence.showing(seen.showing, seen.revision, format!("it had read revision {}", seen.revision)),
+                evidence.operation(
+                    version.writer,
+                    version.revision,
+                    format!("{request} committed at {}", version.revision),
+                ),
+            ],
+            reason: "What it read was committed before the write was sent, so the write's revision must be higher."
+                .to_owned(),
+            refuted_by: "evidence that the read and the write went to different etcds (--domain)".to_owned(),
+            consequence:
+                "the store went back below what clients had read: their caches and their writes no longer agree"
+                    .to_owned(),
+        });
+    }
+}
