@@ -1,13 +1,14 @@
 //! Batches to a history: names made global, captures put together, audit stages joined, duplicates dropped.
 
-use super::batch::{Answer, Batch, CaptureId, CapturePart, Moved, Tables, put_answer};
+use super::batch::{Batch, CaptureId, Moved, Tables};
 use super::client::{self, Incarnation, Process, ToldBy};
 use super::ids::*;
 use super::interner::Table;
 use super::operation::*;
 use super::request::Verb;
-use super::resource::{self, Key, Placement};
+use super::resource::{self, Placement};
 use super::scope::Scope;
+use super::sides::join;
 use super::store::History;
 use crate::ingest::{self, FileId, Format, InputFile, Progress, ReadOptions, Time};
 use rustc_hash::FxHashMap;
@@ -39,40 +40,40 @@ pub fn load(inputs: Vec<InputFile>, options: &ReadOptions, domains: &Domains, pr
 
 /// What a file says, or the user said of it.
 #[derive(Clone, Debug)]
-struct FileContext {
-    path: String,
-    server: Option<String>,
-    client: Option<String>,
-    clock: Option<String>,
+pub(super) struct FileContext {
+    pub(super) path: String,
+    pub(super) server: Option<String>,
+    pub(super) client: Option<String>,
+    pub(super) clock: Option<String>,
     /// The capture context in force: process, server, clock.
-    process: Process,
-    capture_server: Symbol,
-    capture_clock: Symbol,
-    named: bool,
-    requests: FxHashMap<CaptureId, u32>,
+    pub(super) process: Process,
+    pub(super) capture_server: Symbol,
+    pub(super) capture_clock: Symbol,
+    pub(super) named: bool,
+    pub(super) requests: FxHashMap<CaptureId, u32>,
     /// Row of the one stream that a raw watch file is.
-    raw_stream: Option<u32>,
-    last_witness: Option<super::Revision>,
+    pub(super) raw_stream: Option<u32>,
+    pub(super) last_witness: Option<super::Revision>,
 }
 
 /// Collects batches in input order.
 #[derive(Debug)]
 pub struct Builder {
-    tables: Tables,
-    servers: Table<Symbol>,
-    clocks: Table<Symbol>,
-    files: Vec<FileContext>,
-    operations: Vec<Operation>,
-    items: Vec<Item>,
+    pub(super) tables: Tables,
+    pub(super) servers: Table<Symbol>,
+    pub(super) clocks: Table<Symbol>,
+    pub(super) files: Vec<FileContext>,
+    pub(super) operations: Vec<Operation>,
+    pub(super) items: Vec<Item>,
     /// (row of the stream's request, delivery), in order of arrival.
-    deliveries: Vec<(u32, Delivery)>,
-    ends: FxHashMap<u32, (StreamEnd, Time)>,
-    witness: Vec<WitnessEvent>,
-    spans: Vec<WitnessSpan>,
-    span_start: usize,
-    cache_reads: Vec<CacheRead>,
-    versions: Vec<(FileId, u32)>,
-    problems: Vec<ingest::Problem>,
+    pub(super) deliveries: Vec<(u32, Delivery)>,
+    pub(super) ends: FxHashMap<u32, (StreamEnd, Time)>,
+    pub(super) witness: Vec<WitnessEvent>,
+    pub(super) spans: Vec<WitnessSpan>,
+    pub(super) span_start: usize,
+    pub(super) cache_reads: Vec<CacheRead>,
+    pub(super) versions: Vec<(FileId, u32)>,
+    pub(super) problems: Vec<ingest::Problem>,
 }
 
 impl Builder {
@@ -203,7 +204,7 @@ impl Builder {
         ProcessId(self.tables.processes.intern(Process { clock: server, ..known }))
     }
 
-    fn placed(&self, mut delivery: Delivery, first_line: u32, moved: &Moved) -> Delivery {
+    pub(super) fn placed(&self, mut delivery: Delivery, first_line: u32, moved: &Moved) -> Delivery {
         delivery.position.line += first_line;
         delivery.key = moved.key(delivery.key);
         delivery.uid = moved.name(delivery.uid);
@@ -245,175 +246,7 @@ impl Builder {
         row
     }
 
-    fn merge_capture(
-        &mut self,
-        file: FileId,
-        first_line: u32,
-        parts: Vec<CapturePart>,
-        moved: &Moved,
-        items_base: u32,
-        place: impl Fn(Operation) -> Operation,
-    ) {
-        if !self.files[file.0 as usize].named {
-            self.capture_context(file, Symbol::NONE, Symbol::NONE, Symbol::NONE, Symbol::NONE);
-        }
-        let move_id = |id: CaptureId| match id {
-            CaptureId::Name(name) => CaptureId::Name(moved.name(name)),
-            number => number,
-        };
-        for part in parts {
-            match part {
-                CapturePart::Context { client, incarnation, server, clock } => {
-                    let names = [client, incarnation, server, clock].map(|n| moved.name(n));
-                    self.capture_context(file, names[0], names[1], names[2], names[3]);
-                }
-                CapturePart::Request { id, agent, operation } => {
-                    let context = &self.files[file.0 as usize];
-                    let process = Process { agent: moved.name(agent), ..context.process };
-                    let (server, clock) = (context.capture_server, context.capture_clock);
-                    let process = ProcessId(self.tables.processes.intern(process));
-                    let row = self.operations.len() as u32;
-                    let server = if server.is_some() { ServerId(self.servers.intern(server)) } else { ServerId::NONE };
-                    let clock = ClockId(self.clocks.intern(clock));
-                    let placed = place(*operation);
-                    self.operations.push(Operation { server, clock, incarnation: IncarnationId(process.0), ..placed });
-                    if self.files[file.0 as usize].requests.insert(move_id(id), row).is_some() {
-                        self.problem(
-                            file,
-                            placed.position.line,
-                            "a request id that is new in its file",
-                            "an id met before",
-                        );
-                    }
-                }
-                CapturePart::Response { id, position, at, status, audit_id, answer } => {
-                    let line = position.line + first_line;
-                    let Some(&row) = self.files[file.0 as usize].requests.get(&move_id(id)) else {
-                        self.problem(file, line, "a request before its response", "a response to an unknown id");
-                        continue;
-                    };
-                    let answer = Answer {
-                        uid: moved.name(answer.uid),
-                        namespace: moved.name(answer.namespace),
-                        name: moved.name(answer.name),
-                        attributes: moved.attributes(answer.attributes),
-                        items: (answer.items.0 + items_base, answer.items.1),
-                        ..answer
-                    };
-                    self.respond(
-                        row,
-                        ingest::Position { line, ..position },
-                        at,
-                        status,
-                        moved.audit_id(audit_id),
-                        &answer,
-                    );
-                }
-                CapturePart::Event { id, delivery } => {
-                    let mut delivery = self.placed(delivery, first_line, moved);
-                    let Some(&row) = self.files[file.0 as usize].requests.get(&move_id(id)) else {
-                        self.problem(
-                            file,
-                            delivery.position.line,
-                            "a request before its events",
-                            "an event of an unknown id",
-                        );
-                        continue;
-                    };
-                    delivery.key = self.with_resource(delivery.key, row);
-                    self.deliveries.push((row, delivery));
-                }
-                CapturePart::End { id, at, end } => {
-                    if let Some(&row) = self.files[file.0 as usize].requests.get(&move_id(id)) {
-                        self.ends.insert(row, (end, at));
-                    }
-                }
-                CapturePart::Read(read) => {
-                    let context = &self.files[file.0 as usize];
-                    let (process, clock) = (context.process, context.capture_clock);
-                    let process = ProcessId(self.tables.processes.intern(process));
-                    self.cache_reads.push(CacheRead {
-                        position: ingest::Position { line: read.position.line + first_line, ..read.position },
-                        clock: ClockId(self.clocks.intern(clock)),
-                        incarnation: IncarnationId(process.0),
-                        decision: moved.name(read.decision),
-                        key: moved.key(read.key),
-                        uid: moved.name(read.uid),
-                        ..read
-                    });
-                }
-            }
-        }
-    }
-
-    /// Puts a capture line's context in force; what it leaves out comes from `--source`, then from the file.
-    fn capture_context(&mut self, file: FileId, client: Symbol, incarnation: Symbol, server: Symbol, clock: Symbol) {
-        let context = self.files[file.0 as usize].clone();
-        let names = &mut self.tables.names;
-        let said = |names: &super::interner::Interner, s: Symbol| (!names.get(s).is_empty()).then_some(s);
-        let client = said(names, client).or_else(|| context.client.as_deref().map(|c| names.intern(c)));
-        let server = said(names, server).or_else(|| context.server.as_deref().map(|s| names.intern(s)));
-        let clock = said(names, clock)
-            .or_else(|| context.clock.as_deref().map(|c| names.intern(c)))
-            .unwrap_or_else(|| names.intern(&context.path));
-        // Without a label the recording itself is the process: one recorder, one process.
-        let label = said(names, incarnation).unwrap_or_else(|| names.intern(&context.path));
-        let context = &mut self.files[file.0 as usize];
-        context.process = Process { user: client.unwrap_or(Symbol::NONE), label, clock, ..Process::default() };
-        context.capture_server = server.unwrap_or(Symbol::NONE);
-        context.capture_clock = clock;
-        context.named = true;
-    }
-
-    fn respond(
-        &mut self,
-        row: u32,
-        position: ingest::Position,
-        at: Time,
-        status: u16,
-        audit_id: AuditId,
-        answer: &Answer,
-    ) {
-        let resource = self.resource_of_row(row);
-        // The items' keys lacked the resource: only the request says it.
-        let (start, length) = answer.items;
-        for index in start as usize..(start + length) as usize {
-            self.items[index].key = self.with_resource(self.items[index].key, row);
-        }
-        let operation = &mut self.operations[row as usize];
-        operation.status = status;
-        operation.audit_id = audit_id;
-        operation.position = position;
-        operation.marks.clear(Marks::OPEN);
-        if operation.verb != Verb::Watch {
-            operation.ret = at;
-        }
-        let namespace = self.tables.scopes.values()[operation.scope.index()].namespace;
-        put_answer(
-            operation,
-            answer,
-            |tables: &mut Tables, name| KeyId(tables.keys.intern(Key { resource, namespace, name })),
-            &mut self.tables,
-        );
-    }
-
-    fn resource_of_row(&self, row: u32) -> ResourceId {
-        let scope = self.operations[row as usize].scope;
-        if scope.is_some() { self.tables.scopes.values()[scope.index()].resource } else { ResourceId::NONE }
-    }
-
-    fn with_resource(&mut self, key: KeyId, row: u32) -> KeyId {
-        if !key.is_some() {
-            return key;
-        }
-        let known = self.tables.keys.values()[key.index()];
-        if known.resource.is_some() {
-            return key;
-        }
-        KeyId(self.tables.keys.intern(Key { resource: self.resource_of_row(row), ..known }))
-    }
-
-    fn problem(&mut self, file: FileId, line: u32, expected: &str, found: &str) {
+    pub(super) fn problem(&mut self, file: FileId, line: u32, expected: &str, found: &str) {
         let path = self.files[file.0 as usize].path.clone();
         self.problems.push(ingest::Problem {
             file: Some(file),
@@ -737,127 +570,6 @@ fn stream(row: u32, start: usize, ended: Option<(StreamEnd, Time)>) -> Stream {
         deliveries_len: 0,
         end,
         ended,
-    }
-}
-
-/// Joins the stages of audit events, drops events met twice, and puts the two sides of one request together.
-///
-/// Two audit events are the same iff server, audit id, stage, both timestamps, verb and URI agree; audit ids alone are not
-/// unique (a client may send one). Returns the rows and, for every row that went into another, which one.
-fn join(mut rows: Vec<Operation>) -> (Vec<Operation>, FxHashMap<u32, u32>) {
-    let mut gone = FxHashMap::default();
-    let mut index: Vec<u32> = (0..rows.len() as u32).filter(|&r| rows[r as usize].audit_id != AuditId::None).collect();
-    let group = |o: &Operation| (o.audit_id, o.verb, o.scope, o.marks.has(Marks::CLIENT_SIDE), o.server, o.invoke);
-    index.sort_unstable_by_key(|&r| {
-        (group(&rows[r as usize]), rows[r as usize].marks.has(Marks::OPEN), rows[r as usize].ret, r)
-    });
-    let mut at = 0;
-    while at < index.len() {
-        let first = index[at];
-        let mut end = at + 1;
-        while end < index.len() && group(&rows[index[end] as usize]) == group(&rows[first as usize]) {
-            end += 1;
-        }
-        if !rows[first as usize].marks.has(Marks::CLIENT_SIDE) {
-            let mut kept = first;
-            for &row in &index[at + 1..end] {
-                let (k, r) = (rows[kept as usize], rows[row as usize]);
-                // A stage before the answer goes into the answer; an answer met twice counts once.
-                if r.marks.has(Marks::OPEN)
-                    || (r.ret == k.ret && r.status == k.status && r.asked_revision == k.asked_revision)
-                {
-                    gone.insert(row, kept);
-                } else {
-                    kept = row;
-                }
-            }
-        }
-        at = end;
-    }
-    pair_sides(&mut rows, &index, &mut gone);
-    (rows, gone)
-}
-
-/// Finds the server's record of a request that a client recorded too. On one clock the two become one operation with the
-/// server's narrower interval; on two clocks both stay, the server's as a shadow that bounds clocks and proves commits.
-fn pair_sides(rows: &mut [Operation], index: &[u32], gone: &mut FxHashMap<u32, u32>) {
-    let mut by_id: FxHashMap<(AuditId, Verb), Vec<u32>> = FxHashMap::default();
-    for &row in index {
-        let o = &rows[row as usize];
-        if !o.marks.has(Marks::CLIENT_SIDE) && !gone.contains_key(&row) {
-            by_id.entry((o.audit_id, o.verb)).or_default().push(row);
-        }
-    }
-    if by_id.is_empty() {
-        return;
-    }
-    let mut taken: FxHashMap<u32, ()> = FxHashMap::default();
-    for &row in index {
-        let client = rows[row as usize];
-        if !client.marks.has(Marks::CLIENT_SIDE) {
-            continue;
-        }
-        let Some(candidates) = by_id.get(&(client.audit_id, client.verb)) else { continue };
-        let fits = |server: &Operation| {
-            let same_key = server.key == client.key || !server.key.is_some() || !client.key.is_some();
-            let same_server = server.server == client.server || !server.server.is_some() || !client.server.is_some();
-            // Audit times are cut to microseconds, so the server may seem to begin up to one early.
-            let inside = server.clock != client.clock
-                || (server.invoke.0 >= client.invoke.0.saturating_sub(1_000)
-                    && (client.ret >= server.ret || client.verb == Verb::Watch));
-            server.scope == client.scope && same_key && same_server && inside
-        };
-        // Servers of different names for one apiserver are usual (no --source): then an id that occurs once is enough.
-        let loose = |server: &Operation| server.scope == client.scope && candidates.len() == 1;
-        let free = |r: &&u32| !taken.contains_key(*r);
-        let fitting: Vec<u32> = candidates.iter().filter(free).filter(|&&r| fits(&rows[r as usize])).copied().collect();
-        let found = match fitting.as_slice() {
-            [one] => Some(*one),
-            [] => candidates
-                .iter()
-                .filter(free)
-                .find(|&&r| rows[r as usize].clock != client.clock && loose(&rows[r as usize]))
-                .copied(),
-            _ => None,
-        };
-        let Some(found) = found else { continue };
-        taken.insert(found, ());
-        let server = rows[found as usize];
-        let merged = &mut rows[row as usize];
-        merged.marks.set(Marks::BOTH_SIDES);
-        if !merged.answered.is_some() && !merged.marks.has(Marks::ANSWER_BODY) {
-            merged.answered = server.answered;
-            merged.answer_uid = server.answer_uid;
-            merged.items_start = server.items_start;
-            merged.items_len = server.items_len;
-            merged.marks.set(Marks(
-                server.marks.0
-                    & (Marks::ANSWER_BODY.0
-                        | Marks::LIST_ANSWER.0
-                        | Marks::MORE_PAGES.0
-                        | Marks::REMOVES.0
-                        | Marks::TERMINATING.0
-                        | Marks::STATUS_ANSWER.0),
-            ));
-        }
-        if !merged.request_uid.is_some() {
-            merged.request_uid = server.request_uid;
-        }
-        if !merged.key.is_some() {
-            merged.key = server.key;
-        }
-        if !merged.server.is_some() {
-            merged.server = server.server;
-        }
-        if server.clock == merged.clock {
-            merged.invoke = merged.invoke.max(server.invoke);
-            if server.ret.is_known() && merged.verb != Verb::Watch {
-                merged.ret = merged.ret.min(server.ret);
-            }
-            gone.insert(found, row);
-        } else {
-            rows[found as usize].marks.set(Marks(Marks::SHADOW.0 | Marks::BOTH_SIDES.0));
-        }
     }
 }
 

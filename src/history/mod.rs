@@ -7,11 +7,13 @@ pub mod client;
 pub mod ids;
 pub mod interner;
 pub mod operation;
+mod recording;
 pub mod request;
 pub mod resource;
 pub mod revision;
 pub mod scope;
 pub mod selector;
+mod sides;
 pub mod store;
 
 pub use builder::{Builder, Domains, load};

@@ -3,8 +3,8 @@
 //! Kept apart: what it observed (lists, streams, reads, bases that it sent) and what it committed itself. Deliberate reads of the
 //! past (exact, continued, a stream that goes back) raise a frontier where they are above it and never lower one.
 
+use super::claims::removes;
 use super::head::Showing;
-use super::timeline::removes;
 use super::{Chains, Clocks, Order, Start};
 use crate::history::{
     Asked, ClockId, DeliveryKind, History, IncarnationId, KeyId, Marks, Operation, OperationId, ResourceId, Revision,

@@ -2,6 +2,7 @@
 //! head over time, reflector chains, sessions. Invariant: judges nothing; contradictions are data.
 
 pub mod chain;
+mod claims;
 pub mod clock;
 pub mod frontier;
 pub mod head;
@@ -9,13 +10,12 @@ pub mod session;
 pub mod timeline;
 
 pub use chain::{Chain, Chains, Start, Step};
+pub use claims::{removes, stream_base};
 pub use clock::{ClockStep, Clocks, Relation};
 pub use frontier::{Frontier, Frontiers, Sight, is_deliberate, remembers};
 pub use head::{Counter, Head, Heads, Showing};
 pub use session::{Session, Sessions};
-pub use timeline::{
-    Change, Contradiction, Provenance, Removal, Span, Timeline, Version, VersionId, removes, stream_base,
-};
+pub use timeline::{Change, Contradiction, Provenance, Removal, Span, Timeline, Version, VersionId};
 
 use crate::history::{ClockId, History, Marks, OperationId, Revision, Verb};
 use crate::ingest::Time;

@@ -1,0 +1,141 @@
+//! Audit events to operations.
+
+use super::super::client::Process;
+use super::super::ids::*;
+use super::super::operation::*;
+use super::super::request::{self, Asked, Verb};
+use super::super::revision::Revision;
+use super::Batch;
+use crate::ingest::object::Text;
+use crate::ingest::{Position, Time, audit};
+
+impl Batch {
+    pub(super) fn process(&mut self, event: &audit::Event<'_>) -> ProcessId {
+        let user = event.impersonated_user.as_ref().filter(|u| !u.username.is_empty()).unwrap_or(&event.user);
+        let address = event.source_ips.last().map_or("", |a| a);
+        let tables = &mut self.tables;
+        let extra = user.extra.as_ref();
+        let (u, a, g, id) = self.last_process;
+        // Consecutive lines are often of one process: three comparisons save eight look-ups.
+        if id.is_some()
+            && extra.is_none()
+            && tables.names.get(u) == &*user.username
+            && tables.names.get(a) == address
+            && tables.names.get(g) == &*event.user_agent
+        {
+            return id;
+        }
+        let names = &mut tables.names;
+        let first = |list: &Vec<Text<'_>>| list.first().map_or(String::new(), |t| t.to_string());
+        let (pod_uid, pod_name, node_name) =
+            extra.map_or_else(Default::default, |e| (first(&e.pod_uid), first(&e.pod_name), first(&e.node_name)));
+        let process = Process {
+            user: names.intern(&user.username),
+            label: Symbol::NONE,
+            pod_uid: names.intern(&pod_uid),
+            pod_name: names.intern(&pod_name),
+            node_name: names.intern(&node_name),
+            address: names.intern(address),
+            agent: names.intern(&event.user_agent),
+            clock: Symbol::NONE,
+        };
+        let id = ProcessId(tables.processes.intern(process));
+        self.last_process =
+            if extra.is_none() { (process.user, process.address, process.agent, id) } else { Default::default() };
+        if &*event.user.username == "system:apiserver" && self.loopback_minor.is_none() {
+            self.loopback_minor = kubernetes_minor(&event.user_agent);
+        }
+        id
+    }
+
+    pub(super) fn audit(&mut self, position: Position, event: &audit::Event<'_>) {
+        let query = event.request_uri.split_once('?').map_or("", |(_, query)| query);
+        let mut verb = Verb::from_audit(&event.verb);
+        let Some(object) = event.object_ref.as_ref().filter(|o| !o.resource.is_empty()) else { return };
+        let options = request::options(query);
+        // The legacy /watch/ path keeps the verb; a list with watch=true is a watch in every release.
+        if verb == Verb::List && options.watch {
+            verb = Verb::Watch;
+        }
+        let resource = self.tables.resource(&object.api_group, &object.resource);
+        let mut operation = Operation {
+            position,
+            audit_id: self.audit_id(&event.audit_id),
+            invoke: self.time(&event.request_received, "requestReceivedTimestamp"),
+            ret: Time::UNKNOWN,
+            asked_revision: Revision::NONE,
+            answered: Revision::NONE,
+            clock: ClockId::NONE,
+            server: ServerId::NONE,
+            incarnation: IncarnationId(self.process(event).0),
+            scope: self.scope(resource, &object.namespace, &object.name, &options),
+            key: KeyId::NONE,
+            request_uid: Symbol::NONE,
+            answer_uid: Symbol::NONE,
+            attributes: AttributesId::NONE,
+            items_start: self.items.len() as u32,
+            items_len: 0,
+            decision: Symbol::NONE,
+            marks: Marks::default(),
+            status: event.response_status.as_ref().map_or(0, |s| s.code),
+            verb,
+            asked: Asked::Unset,
+            subresource: Subresource::from_word(&object.subresource),
+        };
+        Self::options(&mut operation, &options);
+        if !object.name.is_empty() && !matches!(verb, Verb::List | Verb::Watch | Verb::DeleteCollection) {
+            operation.key = self.tables.key(resource, &object.namespace, &object.name);
+        }
+        if verb.is_write() {
+            self.request_body(&mut operation, &event.request_object);
+            if !object.uid.is_empty() && verb == Verb::Update {
+                operation.request_uid = self.tables.names.intern(&object.uid);
+                operation.marks.set(Marks::NAMES_UID);
+            }
+            if !object.resource_version.is_empty() && verb == Verb::Update {
+                operation.asked_revision = self.version(&object.resource_version);
+            }
+            Self::conditions(&mut operation);
+        }
+        let message = event.response_status.as_ref().map_or("", |s| &s.message);
+        match event.stage {
+            // The filter fakes a 200 with this message when the connection went away (apiserver filters/audit.go).
+            audit::Stage::ResponseComplete if !(verb.is_write() && message.starts_with("Connection closed early")) => {
+                operation.ret = self.time(&event.stage_timestamp, "stageTimestamp");
+                let answer = self.answer(&event.response_object, resource);
+                self.apply(&mut operation, &answer);
+                if operation.status == 409 {
+                    self.live_uid(&mut operation, message);
+                }
+            }
+            _ => operation.marks.set(Marks::OPEN),
+        }
+        if event.annotations.as_ref().is_some_and(|a| &*a.truncated == "true") {
+            operation.marks.set(Marks::TRUNCATED);
+        }
+        self.operations.push(operation);
+    }
+
+    /// Takes the uids out of a refusal's text: the one that the request named, and the live one. Texts:
+    /// `docs/formats.md`, "refusals".
+    pub(super) fn live_uid(&mut self, operation: &mut Operation, message: &str) {
+        let between = |from: &str, to: &str| {
+            let rest = message.split_once(from)?.1;
+            Some(rest.split_once(to).map_or(rest, |(uid, _)| uid).trim())
+        };
+        let named = between("UID in precondition: ", ",").or_else(|| between("UID in the precondition (", ")"));
+        let live = between("UID in object meta: ", "\"").or_else(|| between("UID in record (", ")"));
+        if let Some(named) = named.filter(|_| !operation.request_uid.is_some()) {
+            operation.request_uid = self.tables.optional(named);
+        }
+        if let Some(live) = live {
+            operation.answer_uid = self.tables.optional(live);
+        }
+    }
+}
+
+/// The minor version in `kube-apiserver/v1.34.1 (linux/amd64) ...`.
+fn kubernetes_minor(agent: &str) -> Option<u32> {
+    let version = agent.strip_prefix("kube-apiserver/v1.")?;
+    version.split(['.', ' ', '+', '-']).next()?.parse().ok()
+}

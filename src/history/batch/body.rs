@@ -1,0 +1,208 @@
+//! Bodies to rows: items, objects, conditions.
+
+use super::super::ids::*;
+use super::super::operation::*;
+use super::super::request::Verb;
+use super::super::resource::Key;
+use super::super::revision::Revision;
+use super::super::scope::Attributes;
+use super::{Batch, Tables};
+use crate::ingest::object::{AnyBody, Item as BodyItem, Metadata, Spec, StatusField};
+
+/// What an answer's body shows.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Answer {
+    /// Marks to set on the operation.
+    pub marks: Marks,
+    /// Revision of a list, version of an object.
+    pub revision: Revision,
+    /// Uid of the object (of the deleted one, in a `Status`).
+    pub uid: Symbol,
+    /// Its namespace and name.
+    pub namespace: Symbol,
+    /// See `namespace`.
+    pub name: Symbol,
+    /// What selectors see of it.
+    pub attributes: AttributesId,
+    /// Listed items: (start, length) in the batch.
+    pub items: (u32, u32),
+}
+
+impl Batch {
+    pub(super) fn attributes(
+        &mut self,
+        metadata: &Metadata<'_>,
+        spec: &Option<Spec<'_>>,
+        status: &StatusField<'_>,
+    ) -> AttributesId {
+        // A body without creationTimestamp was reduced to identity: its missing labels say nothing.
+        if metadata.creation_timestamp.is_empty() {
+            return AttributesId::NONE;
+        }
+        let names = &mut self.tables.names;
+        let labels = names.intern(metadata.labels.map_or("null", |raw| raw.get()));
+        let (node, phase) = match spec {
+            Some(spec) => (names.intern(&spec.node_name), names.intern(&status.phase)),
+            None => (Symbol::NONE, Symbol::NONE),
+        };
+        AttributesId(self.tables.attributes.intern(Attributes { labels, node, phase }))
+    }
+
+    pub(super) fn item(&mut self, resource: ResourceId, item: &BodyItem<'_>) -> Item {
+        let revision = self.version(&item.metadata.resource_version);
+        let attributes = self.attributes(&item.metadata, &item.spec, &item.status);
+        let key = self.tables.key(resource, &item.metadata.namespace, &item.metadata.name);
+        let uid = self.tables.optional(&item.metadata.uid);
+        Item { key, uid, revision, attributes }
+    }
+
+    /// Reads an answer's body. `resource` is the one of the request, none where another line says it.
+    pub(super) fn answer(&mut self, body: &AnyBody<'_>, resource: ResourceId) -> Answer {
+        let mut answer = Answer::default();
+        let Some(body) = body.object() else { return answer };
+        answer.marks.set(Marks::ANSWER_BODY);
+        let start = self.items.len() as u32;
+        if let Some(items) = &body.items {
+            for item in items.iter().filter(|i| !i.metadata.name.is_empty()) {
+                let row = self.item(resource, item);
+                self.items.push(row);
+            }
+        }
+        if let Some(rows) = &body.rows {
+            for row in rows.iter().filter(|r| !r.object.metadata.name.is_empty()) {
+                let row = self.item(resource, &row.object);
+                self.items.push(row);
+            }
+        }
+        // A table of one object (kubectl get pod NAME) is still a table: its rows are items, its own version the list's.
+        if body.items.is_some() || body.rows.is_some() {
+            answer.marks.set(Marks::LIST_ANSWER);
+            // includeObject=None leaves rows without identity: then the body says only the revision.
+            let nameless = body.rows.as_ref().is_some_and(|r| r.iter().any(|r| r.object.metadata.name.is_empty()));
+            if nameless {
+                answer.marks.clear(Marks::ANSWER_BODY);
+            }
+            if !body.metadata.continue_token.is_empty() {
+                answer.marks.set(Marks::MORE_PAGES);
+            }
+            answer.revision = self.version(&body.metadata.resource_version);
+            answer.items = (start, self.items.len() as u32 - start);
+            return answer;
+        }
+        if &*body.kind == "Status" {
+            answer.marks.set(Marks::STATUS_ANSWER);
+            answer.uid = self.tables.optional(&body.details.uid);
+            return answer;
+        }
+        let metadata = &body.metadata;
+        answer.revision = self.version(&metadata.resource_version);
+        answer.uid = self.tables.optional(&metadata.uid);
+        answer.namespace = self.tables.names.intern(&metadata.namespace);
+        answer.name = self.tables.optional(&metadata.name);
+        answer.attributes = self.attributes(metadata, &body.spec, &body.status);
+        if !metadata.deletion_timestamp.is_empty() {
+            answer.marks.set(Marks::TERMINATING);
+            // Nothing holds the deletion back any more: the write that answers so removed the object (apiserver
+            // registry/generic/registry/store.go, deleteWithoutFinalizers).
+            if metadata.finalizers.is_empty() && metadata.deletion_grace_period_seconds.unwrap_or(0) == 0 {
+                answer.marks.set(Marks::REMOVES);
+            }
+        }
+        answer
+    }
+
+    /// Conditions and identity that a request's body names.
+    pub(super) fn request_body(&mut self, operation: &mut Operation, body: &AnyBody<'_>) {
+        if body.is_recorded() {
+            operation.marks.set(Marks::REQUEST_BODY);
+        }
+        match body {
+            AnyBody::Object(body) if matches!(operation.verb, Verb::Delete | Verb::DeleteCollection) => {
+                operation.request_uid = self.tables.optional(&body.preconditions.uid);
+                operation.asked_revision = self.version(&body.preconditions.resource_version);
+                if !body.dry_run.is_empty() {
+                    operation.marks.set(Marks::DRY_RUN);
+                }
+            }
+            AnyBody::Object(body) => {
+                if !body.metadata.uid.is_empty() {
+                    operation.request_uid = self.tables.names.intern(&body.metadata.uid);
+                    operation.marks.set(Marks::NAMES_UID);
+                }
+                if operation.verb != Verb::Create && !body.metadata.resource_version.is_empty() {
+                    operation.asked_revision = self.version(&body.metadata.resource_version);
+                }
+            }
+            AnyBody::Patch(steps) => {
+                for step in steps.iter().filter(|s| &*s.op == "test") {
+                    let Some(value) = &step.value.0 else { continue };
+                    match &*step.path {
+                        "/metadata/resourceVersion" => operation.asked_revision = self.version(value),
+                        "/metadata/uid" => operation.request_uid = self.tables.names.intern(value),
+                        _ => {}
+                    }
+                }
+            }
+            AnyBody::Absent | AnyBody::Other => {}
+        }
+    }
+
+    pub(super) fn conditions(operation: &mut Operation) {
+        let conditional = matches!(operation.verb, Verb::Update | Verb::Patch | Verb::Delete);
+        // A patch or delete without recorded body may have had a condition; only a PUT shows its base without body.
+        let known = operation.marks.has(Marks::REQUEST_BODY) || operation.verb == Verb::Delete;
+        if conditional && known && !operation.asked_revision.is_some() && !operation.request_uid.is_some() {
+            operation.marks.set(Marks::UNCONDITIONED);
+        }
+    }
+
+    /// Puts an answer on its operation (names of one batch).
+    pub(super) fn apply(&mut self, operation: &mut Operation, answer: &Answer) {
+        let resource = self.tables.scopes.values()[operation.scope.index()].resource;
+        let namespace = self.tables.scopes.values()[operation.scope.index()].namespace;
+        put_answer(
+            operation,
+            answer,
+            |tables: &mut Tables, name| KeyId(tables.keys.intern(Key { resource, namespace, name })),
+            &mut self.tables,
+        );
+    }
+}
+
+/// Puts an answer on its operation. `key` makes the key of a created object whose name only the answer says.
+pub fn put_answer<T>(
+    operation: &mut Operation,
+    answer: &Answer,
+    key: impl FnOnce(&mut T, Symbol) -> KeyId,
+    tables: &mut T,
+) {
+    let succeeded = (200..300).contains(&operation.status);
+    let mut marks = answer.marks;
+    if !matches!(operation.verb, Verb::Update | Verb::Patch | Verb::Delete) {
+        marks.clear(Marks::REMOVES);
+    }
+    operation.marks.set(marks);
+    if !succeeded {
+        return;
+    }
+    operation.items_start = answer.items.0;
+    operation.items_len = answer.items.1;
+    if marks.has(Marks::LIST_ANSWER) {
+        operation.answered = answer.revision;
+        return;
+    }
+    // A binding's or eviction's answer, a token, a log: none of them shows the parent's version.
+    if !operation.subresource.answers_parent() {
+        return;
+    }
+    operation.answer_uid = answer.uid;
+    operation.answered = answer.revision;
+    operation.attributes = answer.attributes;
+    // A Scale's labels and spec are not its parent's.
+    if operation.subresource == Subresource::Scale {
+        operation.attributes = AttributesId::NONE;
+    }
+    if !operation.key.is_some() && operation.verb == Verb::Create && answer.name.is_some() {
+        operation.key = key(tables, answer.name);
+    }
+}

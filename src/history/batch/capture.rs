@@ -1,0 +1,278 @@
+//! Lines of captures to parts: context and request stand on other lines, so the builder puts them together.
+
+use super::super::ids::*;
+use super::super::operation::*;
+use super::super::request::{self, Asked, Verb};
+use super::super::revision::Revision;
+use super::Batch;
+use super::body::Answer;
+use crate::ingest::object::Item as BodyItem;
+use crate::ingest::{Position, Time, capture};
+
+/// A request id of a capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CaptureId {
+    /// A number.
+    Number(u64),
+    /// A text.
+    Name(Symbol),
+}
+
+/// A line of a capture, whose context and request stand on other lines.
+#[derive(Clone, Debug)]
+pub enum CapturePart {
+    /// A new context.
+    Context {
+        /// Client.
+        client: Symbol,
+        /// Incarnation.
+        incarnation: Symbol,
+        /// Server.
+        server: Symbol,
+        /// Clock.
+        clock: Symbol,
+    },
+    /// A request: an open operation.
+    Request {
+        /// Its id.
+        id: CaptureId,
+        /// User agent.
+        agent: Symbol,
+        /// The row.
+        operation: Box<Operation>,
+    },
+    /// A response.
+    Response {
+        /// Id of the request.
+        id: CaptureId,
+        /// Place.
+        position: Position,
+        /// When the last byte was read.
+        at: Time,
+        /// HTTP status.
+        status: u16,
+        /// Audit id.
+        audit_id: AuditId,
+        /// Body.
+        answer: Answer,
+    },
+    /// A watch event. `items` of a whole list stand for initial events.
+    Event {
+        /// Id of the request.
+        id: CaptureId,
+        /// The row; the key's resource is not known yet.
+        delivery: Delivery,
+    },
+    /// The end of a stream.
+    End {
+        /// Id of the request.
+        id: CaptureId,
+        /// When.
+        at: Time,
+        /// How.
+        end: StreamEnd,
+    },
+    /// A read from a cache.
+    Read(CacheRead),
+}
+
+impl Batch {
+    pub(super) fn capture(&mut self, position: Position, line: &capture::Line<'_>) {
+        let at = match line.at.time() {
+            Ok(time) => time,
+            Err(text) => {
+                let shown: String = text.chars().take(60).collect();
+                self.refuse("an RFC 3339 time or nanoseconds", format!("at {shown:?}"));
+                Time::UNKNOWN
+            }
+        };
+        let id = match &line.id {
+            Some(capture::Id::Number(n)) => Some(CaptureId::Number(*n)),
+            Some(capture::Id::Text(t)) => Some(CaptureId::Name(self.tables.names.intern(t))),
+            None => None,
+        };
+        match &*line.kind {
+            "capture" => {
+                let part = CapturePart::Context {
+                    client: self.tables.names.intern(&line.client),
+                    incarnation: self.tables.names.intern(&line.incarnation),
+                    server: self.tables.optional(&line.server),
+                    clock: self.tables.optional(&line.clock),
+                };
+                self.capture.push(part);
+            }
+            "request" => {
+                let Some(id) = id else { return self.refuse("a request with an id", "no id") };
+                let operation = self.capture_request(position, at, line);
+                let agent = self.tables.names.intern(&line.user_agent);
+                self.capture.push(CapturePart::Request { id, agent, operation: Box::new(operation) });
+            }
+            "response" => {
+                let Some(id) = id else { return self.refuse("a response with an id", "no id") };
+                let answer = self.answer(&line.body, ResourceId::NONE);
+                let audit_id = self.audit_id(&line.audit_id);
+                let status = line.status.unwrap_or(0);
+                self.capture.push(CapturePart::Response { id, position, at, status, audit_id, answer });
+            }
+            "event" => {
+                let Some(id) = id else { return self.refuse("an event with an id", "no id") };
+                let Some(event) = &line.event else { return self.refuse("an event with a watch event", "no event") };
+                for delivery in self.delivery(position, at, event, ResourceId::NONE) {
+                    self.capture.push(CapturePart::Event { id, delivery });
+                }
+            }
+            "end" => {
+                let Some(id) = id else { return self.refuse("an end with an id", "no id") };
+                let end = match &*line.reason {
+                    "closed" => StreamEnd::Closed,
+                    "eof" | "timeout" => StreamEnd::Eof,
+                    _ => StreamEnd::Broken,
+                };
+                self.capture.push(CapturePart::End { id, at, end });
+            }
+            "read" => {
+                let resource = self.tables.resource(&line.group, &line.resource);
+                let read = CacheRead {
+                    position,
+                    at,
+                    clock: ClockId::NONE,
+                    incarnation: IncarnationId::NONE,
+                    decision: self.tables.optional(&line.decision),
+                    key: self.tables.key(resource, &line.namespace, &line.name),
+                    uid: self.tables.optional(&line.uid),
+                    revision: self.version(&line.resource_version),
+                };
+                self.capture.push(CapturePart::Read(read));
+            }
+            // Marks annotate pictures; a decision's brackets only order its own reads and writes.
+            _ => {}
+        }
+    }
+
+    pub(super) fn capture_request(&mut self, position: Position, at: Time, line: &capture::Line<'_>) -> Operation {
+        let parsed = request::parse(&line.uri).unwrap_or_default();
+        let verb = if parsed.plural.is_empty() { Verb::Other } else { request::verb_of(&line.method, &parsed) };
+        let resource = self.tables.resource(&parsed.group, &parsed.plural);
+        let mut operation = Operation {
+            position,
+            audit_id: AuditId::None,
+            invoke: at,
+            ret: Time::UNKNOWN,
+            asked_revision: Revision::NONE,
+            answered: Revision::NONE,
+            clock: ClockId::NONE,
+            server: ServerId::NONE,
+            incarnation: IncarnationId::NONE,
+            scope: self.scope(resource, &parsed.namespace, &parsed.name, &parsed.options),
+            key: KeyId::NONE,
+            request_uid: Symbol::NONE,
+            answer_uid: Symbol::NONE,
+            attributes: AttributesId::NONE,
+            items_start: 0,
+            items_len: 0,
+            decision: self.tables.optional(&line.decision),
+            marks: Marks::CLIENT_SIDE,
+            status: 0,
+            verb,
+            asked: Asked::Unset,
+            subresource: Subresource::from_word(&parsed.subresource),
+        };
+        operation.marks.set(Marks::OPEN);
+        Self::options(&mut operation, &parsed.options);
+        if verb == Verb::Other {
+            operation.marks.set(Marks::NO_RESOURCE);
+        }
+        if !parsed.name.is_empty() {
+            operation.key = self.tables.key(resource, &parsed.namespace, &parsed.name);
+        }
+        if verb.is_write() {
+            self.request_body(&mut operation, &line.body);
+            if verb == Verb::Create
+                && let Some(body) = line.body.object()
+                && !body.metadata.name.is_empty()
+            {
+                operation.key = self.tables.key(resource, &parsed.namespace, &body.metadata.name);
+            }
+            Self::conditions(&mut operation);
+        }
+        operation
+    }
+
+    /// A watch event as deliveries: one, or one an item where `kubectl get -w` printed a whole list.
+    pub(super) fn delivery(
+        &mut self,
+        position: Position,
+        at: Time,
+        event: &capture::WatchEvent<'_>,
+        resource: ResourceId,
+    ) -> Vec<Delivery> {
+        let body = &event.object;
+        let kind = match &*event.kind {
+            "ADDED" => DeliveryKind::Added,
+            "MODIFIED" => DeliveryKind::Modified,
+            "DELETED" => DeliveryKind::Deleted,
+            "BOOKMARK" if &*body.metadata.annotations.initial_events_end == "true" => DeliveryKind::InitialEventsEnd,
+            "BOOKMARK" => DeliveryKind::Bookmark,
+            "ERROR" => DeliveryKind::Error,
+            other => {
+                let shown: String = other.chars().take(40).collect();
+                self.refuse("ADDED, MODIFIED, DELETED, BOOKMARK or ERROR", format!("type {shown:?}"));
+                return Vec::new();
+            }
+        };
+        let mut delivery = Delivery {
+            position,
+            at,
+            revision: Revision::NONE,
+            key: KeyId::NONE,
+            uid: Symbol::NONE,
+            attributes: AttributesId::NONE,
+            kind,
+            code: body.code.unwrap_or(0),
+        };
+        // A whole list (kubectl's first chunks), or a table: one delivery an object.
+        let listed: Option<Vec<&BodyItem<'_>>> = match (&body.items, &body.rows) {
+            (Some(items), _) => Some(items.iter().collect()),
+            (None, Some(rows)) if kind != DeliveryKind::Bookmark => Some(rows.iter().map(|r| &r.object).collect()),
+            _ => None,
+        };
+        if let Some(objects) = listed {
+            return objects
+                .into_iter()
+                .map(|object| {
+                    if object.metadata.name.is_empty() {
+                        // includeObject=None: something was delivered, and nobody can say what.
+                        return Delivery { kind: DeliveryKind::Unidentified, ..delivery };
+                    }
+                    let partial = object.kind.is_empty() || &*object.kind == "PartialObjectMetadata";
+                    let resource = if resource.is_some() && !partial {
+                        self.resource_of_kind(&object.api_version, &object.kind)
+                    } else {
+                        resource
+                    };
+                    let row = self.item(resource, object);
+                    Delivery {
+                        key: row.key,
+                        uid: row.uid,
+                        revision: row.revision,
+                        attributes: row.attributes,
+                        ..delivery
+                    }
+                })
+                .collect();
+        }
+        if kind != DeliveryKind::Error {
+            delivery.revision = self.version(&body.metadata.resource_version);
+        }
+        if matches!(kind, DeliveryKind::Added | DeliveryKind::Modified | DeliveryKind::Deleted) {
+            if body.metadata.name.is_empty() {
+                self.refuse("an object with a name", "no metadata.name");
+                return Vec::new();
+            }
+            delivery.key = self.tables.key(resource, &body.metadata.namespace, &body.metadata.name);
+            delivery.uid = self.tables.optional(&body.metadata.uid);
+            delivery.attributes = self.attributes(&body.metadata, &body.spec, &body.status);
+        }
+        vec![delivery]
+    }
+}

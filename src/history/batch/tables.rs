@@ -1,0 +1,154 @@
+//! The tables that rows point into, and where the names of a block go when another absorbs it.
+
+use super::super::client::Process;
+use super::super::ids::*;
+use super::super::interner::{Interner, Table};
+use super::super::operation::AuditId;
+use super::super::resource::{self, Key, Resource};
+use super::super::scope::{Attributes, Scope};
+
+/// The tables that rows point into.
+#[derive(Clone, Debug, Default)]
+pub struct Tables {
+    /// Names.
+    pub names: Interner,
+    /// Resources.
+    pub resources: Table<Resource>,
+    /// Keys. The resource is [`ResourceId::NONE`] where only the request, on another line, says it.
+    pub keys: Table<Key>,
+    /// Scopes.
+    pub scopes: Table<Scope>,
+    /// What selectors see.
+    pub attributes: Table<Attributes>,
+    /// Processes.
+    pub processes: Table<Process>,
+}
+
+impl Tables {
+    /// A resource, cohabiting groups made one.
+    pub fn resource(&mut self, group: &str, plural: &str) -> ResourceId {
+        let group = self.names.intern(resource::canonical_group(group, plural));
+        let plural = self.names.intern(plural);
+        ResourceId(self.resources.intern(Resource { group, plural }))
+    }
+
+    /// A key.
+    pub fn key(&mut self, resource: ResourceId, namespace: &str, name: &str) -> KeyId {
+        let (namespace, name) = (self.names.intern(namespace), self.names.intern(name));
+        KeyId(self.keys.intern(Key { resource, namespace, name }))
+    }
+
+    /// A text, or none where it is empty.
+    pub fn optional(&mut self, text: &str) -> Symbol {
+        if text.is_empty() { Symbol::NONE } else { self.names.intern(text) }
+    }
+
+    /// Takes in the tables of a block; returns where its ids went.
+    pub fn absorb(&mut self, other: &Tables) -> Moved {
+        let names: Vec<Symbol> = other.names.iter().map(|t| self.names.intern(t)).collect();
+        let name = |s: Symbol| if s.is_some() { names[s.index()] } else { s };
+        let resources: Vec<ResourceId> = other
+            .resources
+            .values()
+            .iter()
+            .map(|r| ResourceId(self.resources.intern(Resource { group: name(r.group), plural: name(r.plural) })))
+            .collect();
+        let resource = |r: ResourceId| if r.is_some() { resources[r.index()] } else { r };
+        let keys = other
+            .keys
+            .values()
+            .iter()
+            .map(|k| {
+                let key = Key { resource: resource(k.resource), namespace: name(k.namespace), name: name(k.name) };
+                KeyId(self.keys.intern(key))
+            })
+            .collect();
+        let scopes = other
+            .scopes
+            .values()
+            .iter()
+            .map(|s| {
+                ScopeId(self.scopes.intern(Scope {
+                    resource: resource(s.resource),
+                    namespace: name(s.namespace),
+                    name: name(s.name),
+                    labels: name(s.labels),
+                    fields: name(s.fields),
+                    shard: name(s.shard),
+                }))
+            })
+            .collect();
+        let attributes = other
+            .attributes
+            .values()
+            .iter()
+            .map(|a| {
+                let a = Attributes { labels: name(a.labels), node: name(a.node), phase: name(a.phase) };
+                AttributesId(self.attributes.intern(a))
+            })
+            .collect();
+        let processes = other
+            .processes
+            .values()
+            .iter()
+            .map(|p| {
+                ProcessId(self.processes.intern(Process {
+                    user: name(p.user),
+                    label: name(p.label),
+                    pod_uid: name(p.pod_uid),
+                    pod_name: name(p.pod_name),
+                    node_name: name(p.node_name),
+                    address: name(p.address),
+                    agent: name(p.agent),
+                    clock: name(p.clock),
+                }))
+            })
+            .collect();
+        Moved { names, keys, scopes, attributes, processes }
+    }
+}
+
+/// Where the ids of a block went in the tables that absorbed it.
+#[derive(Debug)]
+pub struct Moved {
+    names: Vec<Symbol>,
+    keys: Vec<KeyId>,
+    scopes: Vec<ScopeId>,
+    attributes: Vec<AttributesId>,
+    processes: Vec<ProcessId>,
+}
+
+impl Moved {
+    /// A name.
+    pub fn name(&self, id: Symbol) -> Symbol {
+        if id.is_some() { self.names[id.index()] } else { id }
+    }
+
+    /// A key.
+    pub fn key(&self, id: KeyId) -> KeyId {
+        if id.is_some() { self.keys[id.index()] } else { id }
+    }
+
+    /// A scope.
+    pub fn scope(&self, id: ScopeId) -> ScopeId {
+        if id.is_some() { self.scopes[id.index()] } else { id }
+    }
+
+    /// What selectors see.
+    pub fn attributes(&self, id: AttributesId) -> AttributesId {
+        if id.is_some() { self.attributes[id.index()] } else { id }
+    }
+
+    /// A process.
+    pub fn process(&self, id: ProcessId) -> ProcessId {
+        if id.is_some() { self.processes[id.index()] } else { id }
+    }
+
+    /// An audit id.
+    pub fn audit_id(&self, id: AuditId) -> AuditId {
+        match id {
+            AuditId::Text(symbol) => AuditId::Text(self.name(symbol)),
+            other => other,
+        }
+    }
+}

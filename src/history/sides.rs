@@ -1,0 +1,126 @@
+//! Stages of one audit event, one event met twice, and the two sides of one request: which rows are the same request.
+
+use super::operation::{AuditId, Marks, Operation};
+use super::request::Verb;
+use rustc_hash::FxHashMap;
+
+/// Joins the stages of audit events, drops events met twice, and puts the two sides of one request together.
+///
+/// Two audit events are the same iff server, audit id, stage, both timestamps, verb and URI agree; audit ids alone are not
+/// unique (a client may send one). Returns the rows and, for every row that went into another, which one.
+pub(super) fn join(mut rows: Vec<Operation>) -> (Vec<Operation>, FxHashMap<u32, u32>) {
+    let mut gone = FxHashMap::default();
+    let mut index: Vec<u32> = (0..rows.len() as u32).filter(|&r| rows[r as usize].audit_id != AuditId::None).collect();
+    let group = |o: &Operation| (o.audit_id, o.verb, o.scope, o.marks.has(Marks::CLIENT_SIDE), o.server, o.invoke);
+    index.sort_unstable_by_key(|&r| {
+        (group(&rows[r as usize]), rows[r as usize].marks.has(Marks::OPEN), rows[r as usize].ret, r)
+    });
+    let mut at = 0;
+    while at < index.len() {
+        let first = index[at];
+        let mut end = at + 1;
+        while end < index.len() && group(&rows[index[end] as usize]) == group(&rows[first as usize]) {
+            end += 1;
+        }
+        if !rows[first as usize].marks.has(Marks::CLIENT_SIDE) {
+            let mut kept = first;
+            for &row in &index[at + 1..end] {
+                let (k, r) = (rows[kept as usize], rows[row as usize]);
+                // A stage before the answer goes into the answer; an answer met twice counts once.
+                if r.marks.has(Marks::OPEN)
+                    || (r.ret == k.ret && r.status == k.status && r.asked_revision == k.asked_revision)
+                {
+                    gone.insert(row, kept);
+                } else {
+                    kept = row;
+                }
+            }
+        }
+        at = end;
+    }
+    pair_sides(&mut rows, &index, &mut gone);
+    (rows, gone)
+}
+
+/// Finds the server's record of a request that a client recorded too. On one clock the two become one operation with the
+/// server's narrower interval; on two clocks both stay, the server's as a shadow that bounds clocks and proves commits.
+fn pair_sides(rows: &mut [Operation], index: &[u32], gone: &mut FxHashMap<u32, u32>) {
+    let mut by_id: FxHashMap<(AuditId, Verb), Vec<u32>> = FxHashMap::default();
+    for &row in index {
+        let o = &rows[row as usize];
+        if !o.marks.has(Marks::CLIENT_SIDE) && !gone.contains_key(&row) {
+            by_id.entry((o.audit_id, o.verb)).or_default().push(row);
+        }
+    }
+    if by_id.is_empty() {
+        return;
+    }
+    let mut taken: FxHashMap<u32, ()> = FxHashMap::default();
+    for &row in index {
+        let client = rows[row as usize];
+        if !client.marks.has(Marks::CLIENT_SIDE) {
+            continue;
+        }
+        let Some(candidates) = by_id.get(&(client.audit_id, client.verb)) else { continue };
+        let fits = |server: &Operation| {
+            let same_key = server.key == client.key || !server.key.is_some() || !client.key.is_some();
+            let same_server = server.server == client.server || !server.server.is_some() || !client.server.is_some();
+            // Audit times are cut to microseconds, so the server may seem to begin up to one early.
+            let inside = server.clock != client.clock
+                || (server.invoke.0 >= client.invoke.0.saturating_sub(1_000)
+                    && (client.ret >= server.ret || client.verb == Verb::Watch));
+            server.scope == client.scope && same_key && same_server && inside
+        };
+        // Servers of different names for one apiserver are usual (no --source): then an id that occurs once is enough.
+        let loose = |server: &Operation| server.scope == client.scope && candidates.len() == 1;
+        let free = |r: &&u32| !taken.contains_key(*r);
+        let fitting: Vec<u32> = candidates.iter().filter(free).filter(|&&r| fits(&rows[r as usize])).copied().collect();
+        let found = match fitting.as_slice() {
+            [one] => Some(*one),
+            [] => candidates
+                .iter()
+                .filter(free)
+                .find(|&&r| rows[r as usize].clock != client.clock && loose(&rows[r as usize]))
+                .copied(),
+            _ => None,
+        };
+        let Some(found) = found else { continue };
+        taken.insert(found, ());
+        let server = rows[found as usize];
+        let merged = &mut rows[row as usize];
+        merged.marks.set(Marks::BOTH_SIDES);
+        if !merged.answered.is_some() && !merged.marks.has(Marks::ANSWER_BODY) {
+            merged.answered = server.answered;
+            merged.answer_uid = server.answer_uid;
+            merged.items_start = server.items_start;
+            merged.items_len = server.items_len;
+            merged.marks.set(Marks(
+                server.marks.0
+                    & (Marks::ANSWER_BODY.0
+                        | Marks::LIST_ANSWER.0
+                        | Marks::MORE_PAGES.0
+                        | Marks::REMOVES.0
+                        | Marks::TERMINATING.0
+                        | Marks::STATUS_ANSWER.0),
+            ));
+        }
+        if !merged.request_uid.is_some() {
+            merged.request_uid = server.request_uid;
+        }
+        if !merged.key.is_some() {
+            merged.key = server.key;
+        }
+        if !merged.server.is_some() {
+            merged.server = server.server;
+        }
+        if server.clock == merged.clock {
+            merged.invoke = merged.invoke.max(server.invoke);
+            if server.ret.is_known() && merged.verb != Verb::Watch {
+                merged.ret = merged.ret.min(server.ret);
+            }
+            gone.insert(found, row);
+        } else {
+            rows[found as usize].marks.set(Marks(Marks::SHADOW.0 | Marks::BOTH_SIDES.0));
+        }
+    }
+}

@@ -1,0 +1,549 @@
+//! How T is rebuilt: every piece of evidence claims versions, and the claims are settled into one table.
+
+use super::timeline::*;
+use crate::history::{
+    AttributesId, ClockId, DeliveryKind, DomainId, History, KeyId, Marks, Operation, OperationId, Revision, StreamId,
+    Symbol, Verb,
+};
+use crate::ingest::{Position, Time};
+use rustc_hash::FxHashSet;
+
+#[derive(Clone, Copy)]
+struct Claim {
+    revision: Revision,
+    key: KeyId,
+    uid: Symbol,
+    change: Change,
+    attributes: AttributesId,
+    provenance: Provenance,
+    position: Position,
+    operation: OperationId,
+    writes: bool,
+    time: Time,
+    clock: ClockId,
+}
+
+impl Timeline {
+    /// Rebuilds T.
+    pub fn rebuild(history: &History) -> Timeline {
+        let mut timeline = Timeline::default();
+        let mut claims = Vec::new();
+        witness_claims(history, &mut claims);
+        timeline.operation_claims(history, &mut claims);
+        stream_claims(history, &mut claims);
+        timeline.settle(history, claims, true);
+        // Deletions come second: whether a DELETED event carries an earlier version shows only against the puts.
+        let mut deletions = Vec::new();
+        timeline.deletion_claims(history, &mut deletions);
+        if !deletions.is_empty() {
+            let known = timeline.versions.iter().map(claim_of).collect::<Vec<_>>();
+            let writers = std::mem::take(&mut timeline.writers);
+            deletions.extend(known);
+            timeline.settle(history, deletions, false);
+            timeline.writers = writers;
+            timeline.put_writers();
+        }
+        timeline.index(history);
+        timeline.bound_presence(history);
+        timeline.resolve_removals();
+        timeline.cover(history);
+        timeline
+    }
+
+    fn operation_claims(&mut self, history: &History, claims: &mut Vec<Claim>) {
+        for (index, o) in history.operations.iter().enumerate() {
+            let id = OperationId(index as u32);
+            let claim = |key, uid, revision, change, attributes, provenance, writes| Claim {
+                revision,
+                key,
+                uid,
+                change,
+                attributes,
+                provenance,
+                position: o.position,
+                operation: id,
+                writes,
+                time: o.ret,
+                clock: o.clock,
+            };
+            if o.verb == Verb::Update && o.asked_revision.is_some() && o.key.is_some() && o.is_answered() {
+                // Only an accepted base proves that the version existed in this timeline.
+                claims.push(claim(
+                    o.key,
+                    o.request_uid,
+                    o.asked_revision,
+                    Change::Put,
+                    AttributesId::NONE,
+                    Provenance::Base,
+                    false,
+                ));
+            }
+            if !o.is_answered() || o.marks.has(Marks::DRY_RUN) {
+                continue;
+            }
+            for item in history.items_of(o).iter().filter(|i| i.revision.is_some()) {
+                claims.push(claim(
+                    item.key,
+                    item.uid,
+                    item.revision,
+                    Change::Put,
+                    item.attributes,
+                    Provenance::Read,
+                    false,
+                ));
+            }
+            if !o.key.is_some() || o.marks.has(Marks::LIST_ANSWER) {
+                continue;
+            }
+            match o.verb {
+                Verb::Get if o.answered.is_some() && o.subresource.answers_parent() => {
+                    claims.push(claim(
+                        o.key,
+                        o.answer_uid,
+                        o.answered,
+                        Change::Put,
+                        o.attributes,
+                        Provenance::Read,
+                        false,
+                    ));
+                }
+                Verb::Create if o.answered.is_some() && o.status == 201 && o.subresource == Default::default() => {
+                    claims.push(claim(
+                        o.key,
+                        o.answer_uid,
+                        o.answered,
+                        Change::Created,
+                        o.attributes,
+                        Provenance::Write,
+                        true,
+                    ));
+                }
+                Verb::Update | Verb::Patch if o.answered.is_some() && !o.marks.has(Marks::REMOVES) => {
+                    let proven = o.asked_revision.is_some() && o.answered > o.asked_revision;
+                    let change = match (proven, o.status) {
+                        (_, 201) => Change::Created,
+                        (true, _) => Change::Updated,
+                        _ => Change::Put,
+                    };
+                    let writes = proven || o.status == 201;
+                    let provenance =
+                        if writes || !o.asked_revision.is_some() { Provenance::Write } else { Provenance::Read };
+                    claims.push(claim(o.key, o.answer_uid, o.answered, change, o.attributes, provenance, writes));
+                }
+                Verb::Delete
+                    if o.answered.is_some() && o.marks.has(Marks::TERMINATING) && !o.marks.has(Marks::REMOVES) =>
+                {
+                    claims.push(claim(
+                        o.key,
+                        o.answer_uid,
+                        o.answered,
+                        Change::Put,
+                        o.attributes,
+                        Provenance::Write,
+                        false,
+                    ));
+                }
+                _ => {}
+            }
+            if removes(o) {
+                let after = if o.answered.is_some() { o.answered } else { o.asked_revision };
+                self.removals.push(Removal { key: o.key, uid: o.answer_uid, operation: id, after, before: None });
+                if o.answered.is_some() && o.verb != Verb::Delete {
+                    let base = claim(
+                        o.key,
+                        o.answer_uid,
+                        o.answered,
+                        Change::Put,
+                        AttributesId::NONE,
+                        Provenance::Base,
+                        false,
+                    );
+                    claims.push(base);
+                }
+            }
+        }
+    }
+
+    fn deletion_claims(&mut self, history: &History, claims: &mut Vec<Claim>) {
+        for stream in &history.streams {
+            let operation = history.operation(stream.operation);
+            let selective = !operation.scope.is_some() || history.is_selective(operation.scope);
+            let mut delivered: FxHashSet<(KeyId, Revision)> = FxHashSet::default();
+            for index in stream.deliveries() {
+                let d = &history.deliveries[index];
+                match d.kind {
+                    DeliveryKind::Added | DeliveryKind::Modified if selective => {
+                        delivered.insert((d.key, d.revision));
+                    }
+                    DeliveryKind::Deleted if d.revision.is_some() => {
+                        let put = self.version_at(d.key, d.revision).filter(|v| v.change.lives() == Some(true));
+                        // With a selector, leaving it carries the version of the change that made the object leave; only a
+                        // version that was itself inside the selection proves an old one.
+                        let misdated = put.is_some_and(|v| {
+                            (v.uid == d.uid || !v.uid.is_some() || !d.uid.is_some())
+                                && (!selective
+                                    || delivered.contains(&(d.key, d.revision))
+                                    || history.selects(operation.scope, v.attributes) == Some(true))
+                        });
+                        if misdated {
+                            self.misdated.insert(index as u32);
+                            continue;
+                        }
+                        if selective && put.is_some() {
+                            continue;
+                        }
+                        claims.push(Claim {
+                            revision: d.revision,
+                            key: d.key,
+                            uid: d.uid,
+                            change: if selective { Change::Left } else { Change::Deleted },
+                            attributes: AttributesId::NONE,
+                            provenance: Provenance::Event,
+                            position: d.position,
+                            operation: stream.operation,
+                            writes: false,
+                            time: d.at,
+                            clock: operation.clock,
+                        });
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// Sorts claims into versions; the most trusted one of a (key, revision) gives the place, the most specific one the change.
+    fn settle(&mut self, history: &History, mut claims: Vec<Claim>, first: bool) {
+        claims.sort_unstable_by_key(|c| (c.key, c.revision, c.provenance, c.position, c.operation));
+        self.versions.clear();
+        self.versions.reserve(claims.len() / 4);
+        let mut at = 0;
+        while at < claims.len() {
+            let head = claims[at];
+            let mut end = at + 1;
+            while end < claims.len() && (claims[end].key, claims[end].revision) == (head.key, head.revision) {
+                end += 1;
+            }
+            let group = &claims[at..end];
+            let mut version = Version {
+                revision: head.revision,
+                key: head.key,
+                uid: head.uid,
+                change: head.change,
+                attributes: head.attributes,
+                provenance: head.provenance,
+                position: head.position,
+                writer: OperationId::NONE,
+                shown_by: head.operation,
+                time: head.time,
+                clock: head.clock,
+            };
+            let mut writer: Option<&Claim> = None;
+            for claim in group {
+                if !version.uid.is_some() {
+                    version.uid = claim.uid;
+                } else if claim.uid.is_some() && claim.uid != version.uid {
+                    let fragment = Fragment { position: claim.position, uid: claim.uid, operation: claim.operation };
+                    self.contradictions.push(Contradiction::TwoUids(head.key, head.revision, fragment));
+                }
+                if !version.attributes.is_some() {
+                    version.attributes = claim.attributes;
+                }
+                let specific = matches!(claim.change, Change::Created | Change::Updated | Change::Deleted);
+                if specific && matches!(version.change, Change::Put | Change::Left) {
+                    version.change = claim.change;
+                } else if version.change == Change::Left && claim.change == Change::Put {
+                    version.change = Change::Put;
+                }
+                if claim.writes {
+                    match writer {
+                        // One request has at most one record a side, so two of one side are two requests.
+                        Some(other)
+                            if side(history, other) == side(history, claim) && other.operation != claim.operation =>
+                        {
+                            self.contradictions.push(Contradiction::TwoWrites(other.operation, claim.operation));
+                        }
+                        Some(_) => {}
+                        None => writer = Some(claim),
+                    }
+                }
+            }
+            // A patch without known base: its own answer made this version unless another write proves to be the writer or
+            // someone showed it before.
+            let writer = writer.or_else(|| {
+                let patch = group.iter().find(|c| c.provenance == Provenance::Write && c.change == Change::Put)?;
+                let invoke = history.operation(patch.operation).invoke;
+                let earlier =
+                    group.iter().any(|c| c.operation != patch.operation && c.clock == patch.clock && c.time < invoke);
+                let claimants =
+                    group.iter().filter(|c| c.provenance == Provenance::Write && c.operation.is_some()).count();
+                (!earlier && claimants == 1).then_some(patch)
+            });
+            if first && let Some(writer) = writer {
+                version.writer = writer.operation;
+                self.writers.insert((head.key, head.revision), writer.operation);
+            }
+            self.versions.push(version);
+            at = end;
+        }
+    }
+
+    fn put_writers(&mut self) {
+        for version in &mut self.versions {
+            if let Some(&writer) = self.writers.get(&(version.key, version.revision)) {
+                version.writer = writer;
+            }
+        }
+    }
+
+    fn index(&mut self, history: &History) {
+        self.key_starts = vec![0; history.keys.len() + 1];
+        for version in &self.versions {
+            self.key_starts[version.key.index() + 1] += 1;
+        }
+        for key in 0..history.keys.len() {
+            self.key_starts[key + 1] += self.key_starts[key];
+        }
+        self.by_resource = vec![Vec::new(); history.resources.len()];
+        for (index, version) in self.versions.iter().enumerate() {
+            self.by_resource[history.resource_of(version.key).index()].push(VersionId(index as u32));
+        }
+        for list in &mut self.by_resource {
+            list.sort_unstable_by_key(|v| (self.versions[v.0 as usize].revision, *v));
+        }
+        // One revision, two keys: within every group of resources that share a counter for certain, and (weaker) a domain.
+        let mut by_revision: Vec<(DomainId, Revision, u32)> = self
+            .versions
+            .iter()
+            .enumerate()
+            .map(|(i, v)| (history.domain_of(history.resource_of(v.key)), v.revision, i as u32))
+            .collect();
+        by_revision.sort_unstable();
+        for pair in by_revision.windows(2) {
+            if pair[0].0 == pair[1].0 && pair[0].1 == pair[1].1 {
+                self.contradictions.push(Contradiction::TwoKeys(VersionId(pair[0].2), VersionId(pair[1].2)));
+            }
+        }
+    }
+
+    /// How long each version was the present one at least: a list at L that shows it proves it through L.
+    fn bound_presence(&mut self, history: &History) {
+        for o in history
+            .operations
+            .iter()
+            .filter(|o| o.is_answered() && o.marks.has(Marks::LIST_ANSWER) && o.answered.is_some())
+        {
+            for item in history.items_of(o) {
+                if item.revision > o.answered {
+                    continue;
+                }
+                if let Some(id) = self.id_at(item.key, item.revision) {
+                    let until = self.until.entry(id).or_insert(o.answered);
+                    *until = (*until).max(o.answered);
+                }
+            }
+        }
+    }
+
+    fn resolve_removals(&mut self) {
+        let mut removals = std::mem::take(&mut self.removals);
+        removals.retain_mut(|removal| {
+            // The last known version of the object bounds the removal from below; a known deletion of it settles it.
+            let range = self.range_of(removal.key);
+            let mut settled = None;
+            for index in range {
+                let version = &self.versions[index];
+                if removal.uid.is_some() && version.uid != removal.uid && version.uid.is_some() {
+                    if version.revision > removal.after && removal.before.is_none() && version.change != Change::Deleted
+                    {
+                        // A later life of the name: the removal came before it.
+                        removal.before = Some(version.revision);
+                    }
+                    continue;
+                }
+                match version.change {
+                    Change::Deleted if version.revision > removal.after => settled = settled.or(Some(index)),
+                    Change::Deleted | Change::Left => {}
+                    _ if removal.before.is_none() && removal.uid.is_some() => {
+                        removal.after = removal.after.max(version.revision)
+                    }
+                    _ => {}
+                }
+            }
+            match settled {
+                Some(index) => {
+                    let version = &mut self.versions[index];
+                    if !version.writer.is_some() {
+                        version.writer = removal.operation;
+                        self.writers.insert((version.key, version.revision), removal.operation);
+                    }
+                    false
+                }
+                None => true,
+            }
+        });
+        removals.sort_by_key(|r| (r.key, r.after));
+        self.removals = removals;
+    }
+
+    fn cover(&mut self, history: &History) {
+        for span in &history.witness_spans {
+            self.spans.push(Span {
+                after: span.after,
+                through: span.through,
+                scope: span.scope,
+                provenance: Provenance::Witness,
+                position: span.position,
+            });
+        }
+        for stream in &history.streams {
+            let operation = history.operation(stream.operation);
+            if !operation.scope.is_some() || history.is_selective(operation.scope) {
+                continue;
+            }
+            let Some(after) = stream_base(history, stream.id) else { continue };
+            let deliveries = stream.deliveries();
+            let through = deliveries
+                .filter(|d| !self.misdated.contains(&(*d as u32)))
+                .map(|d| history.deliveries[d].revision)
+                .max()
+                .unwrap_or(Revision::NONE);
+            if through > after {
+                let position = operation.position;
+                self.spans.push(Span {
+                    after,
+                    through,
+                    scope: operation.scope,
+                    provenance: Provenance::Event,
+                    position,
+                });
+            }
+        }
+        self.spans.sort_by_key(|s| (s.scope, s.after, s.through));
+    }
+
+    /// Bounds removals of unknown revision by time: above everything that was complete when the request began, below every
+    /// write that was sent after it had returned.
+    pub fn bound_removals(&mut self, history: &History, clocks: &super::Clocks, heads: &super::Heads) {
+        for removal in &mut self.removals {
+            let o = history.operation(removal.operation);
+            let resource = history.resource_of(removal.key);
+            if let Some(head) = heads.before(clocks, resource, o.clock, o.invoke) {
+                removal.after = removal.after.max(head.revision);
+            }
+            if let Some((revision, _)) = heads.after(clocks, resource, o.clock, o.ret) {
+                removal.before = Some(removal.before.map_or(revision, |b| b.min(revision)));
+            }
+        }
+    }
+}
+
+/// Whether an operation removed its object: a delete answered with success that left nothing behind, or the write that took
+/// the last finalizer away.
+pub fn removes(o: &Operation) -> bool {
+    if !o.is_answered() || o.marks.has(Marks::DRY_RUN) || !o.key.is_some() {
+        return false;
+    }
+    match o.verb {
+        // A delete answers with a Status that names the uid, or with the object: gone unless something holds it.
+        Verb::Delete if o.subresource == Default::default() => {
+            let object = o.answered.is_some();
+            o.marks.has(Marks::ANSWER_BODY)
+                && (!object || !o.marks.has(Marks::TERMINATING) || o.marks.has(Marks::REMOVES))
+        }
+        Verb::Update | Verb::Patch => o.marks.has(Marks::REMOVES),
+        _ => false,
+    }
+}
+
+/// The revision after which a stream is known to deliver every change of its scope: its start, or the end of its initial
+/// events. `None` where neither is known.
+pub fn stream_base(history: &History, stream: StreamId) -> Option<Revision> {
+    let stream = &history.streams[stream.index()];
+    let operation = history.operation(stream.operation);
+    let deliveries = history.deliveries_of(stream);
+    if let Some(end) = deliveries.iter().find(|d| d.kind == DeliveryKind::InitialEventsEnd) {
+        return end.revision.known();
+    }
+    let plain = operation.asked == crate::history::Asked::From && !operation.marks.has(Marks::INITIAL_EVENTS);
+    plain.then_some(operation.asked_revision)
+}
+
+fn side(history: &History, claim: &Claim) -> bool {
+    history.operation(claim.operation).marks.has(Marks::CLIENT_SIDE)
+}
+
+fn claim_of(v: &Version) -> Claim {
+    Claim {
+        revision: v.revision,
+        key: v.key,
+        uid: v.uid,
+        change: v.change,
+        attributes: v.attributes,
+        provenance: v.provenance,
+        position: v.position,
+        operation: v.shown_by,
+        writes: false,
+        time: v.time,
+        clock: v.clock,
+    }
+}
+
+fn witness_claims(history: &History, claims: &mut Vec<Claim>) {
+    for e in history.witness.iter().filter(|e| e.key.is_some()) {
+        let change = if e.tombstone {
+            Change::Deleted
+        } else if e.created == e.revision {
+            Change::Created
+        } else {
+            Change::Updated
+        };
+        claims.push(Claim {
+            revision: e.revision,
+            key: e.key,
+            uid: e.uid,
+            change,
+            attributes: e.attributes,
+            provenance: Provenance::Witness,
+            position: e.position,
+            operation: OperationId::NONE,
+            writes: false,
+            time: Time::UNKNOWN,
+            clock: ClockId::NONE,
+        });
+    }
+}
+
+fn stream_claims(history: &History, claims: &mut Vec<Claim>) {
+    for stream in &history.streams {
+        let operation = history.operation(stream.operation);
+        let start = if operation.asked == crate::history::Asked::From && !operation.marks.has(Marks::INITIAL_EVENTS) {
+            Some(operation.asked_revision)
+        } else {
+            None
+        };
+        let selective = !operation.scope.is_some() || history.is_selective(operation.scope);
+        for d in history.deliveries_of(stream).iter().filter(|d| d.revision.is_some() && d.key.is_some()) {
+            let change = match d.kind {
+                // Outside the initial part and without selector, ADDED is a creation.
+                DeliveryKind::Added if !selective && start.is_some_and(|s| d.revision > s) => Change::Created,
+                DeliveryKind::Modified if !selective => Change::Updated,
+                DeliveryKind::Added | DeliveryKind::Modified => Change::Put,
+                _ => continue,
+            };
+            claims.push(Claim {
+                revision: d.revision,
+                key: d.key,
+                uid: d.uid,
+                change,
+                attributes: d.attributes,
+                provenance: Provenance::Event,
+                position: d.position,
+                operation: stream.operation,
+                writes: false,
+                time: d.at,
+                clock: operation.clock,
+            });
+        }
+    }
+}
