@@ -188,7 +188,7 @@ fn what_cannot_be_read_is_a_problem_of_the_file() {
     {
         use std::os::unix::fs::PermissionsExt;
         let file = folder.file("secret", "x");
-        std::fs::set_permissions(&file.path, std::fs::Permissions::from_mode(0)).unwrap();
+        std::fs::set_permissions(&file.path, std::fs::Permissions::from_mode(0o000)).unwrap();
         // The superuser may read everything.
         if std::fs::read(&file.path).is_err() {
             files.push((file, "ermission denied"));

@@ -30,11 +30,15 @@ fn a_record_can_be_read_again_at_its_position() {
     let lines = format!("\u{feff}{}\n  {}\0\0{}", event("a").trim_end(), event("b"), event("c"));
     let documents = format!("{}{}", watch(1), watch(2)).replace("{\"kind", "{\n  \"kind");
     let folder = Folder::new("again");
-    let mut files = vec![input(&lines), folder.file("lines", &lines), folder.file("documents", &documents)];
-    #[cfg(feature = "compress")]
-    files.push(folder.file("lines.gz", formats::gzip(&lines)));
-    #[cfg(feature = "compress")]
-    files.push(folder.file("documents.gz", formats::gzip(&documents)));
+    let files = [
+        input(&lines),
+        folder.file("lines", &lines),
+        folder.file("documents", &documents),
+        #[cfg(feature = "compress")]
+        folder.file("lines.gz", formats::gzip(&lines)),
+        #[cfg(feature = "compress")]
+        folder.file("documents.gz", formats::gzip(&documents)),
+    ];
     for file in &files {
         let (records, _) = read_all(std::slice::from_ref(file), &SMALL);
         let mut positions: Vec<Position> = records.iter().map(|(position, _)| *position).collect();
@@ -45,7 +49,7 @@ fn a_record_can_be_read_again_at_its_position() {
         let texts = reread(file, &positions);
         for (n, (_, mark)) in records.iter().rev().enumerate() {
             let text = texts[n].as_deref().unwrap();
-            assert_eq!(read_one(text).0, [mark.clone()], "{}", file.shown);
+            assert_eq!(read_one(text).0, std::slice::from_ref(mark), "{}", file.shown);
         }
         assert_eq!(texts[records.len()], texts[0]);
         assert_eq!(texts[records.len() + 1..], [None, None], "{}", file.shown);

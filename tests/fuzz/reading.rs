@@ -1,0 +1,48 @@
+//! What every fuzz target asserts of a reading.
+
+use retrograde::ingest::{Batch, FileId, Format, InputFile, ReadOptions, Reading, Record, Refused, read, reread};
+use retrograde::ingest::{Position, Time};
+
+#[derive(Default)]
+struct Marks(Vec<(u32, u64, String)>);
+
+impl Batch for Marks {
+    fn record(&mut self, line: u32, offset: u64, record: Record<'_>) -> Result<(), Refused> {
+        self.0.push((line, offset, format!("{record:?}")));
+        Ok(())
+    }
+}
+
+fn read_once(input: &InputFile, block_bytes: usize) -> (Vec<(Position, String)>, Reading) {
+    let options = ReadOptions { threads: 1, block_bytes, max_line_bytes: 1 << 16 };
+    let mut records = Vec::new();
+    let start = |_: &InputFile, _| Marks::default();
+    let reading = read(std::slice::from_ref(input), &options, &(), start, |file, first, batch: Marks| {
+        let place = |(line, offset, mark)| (Position { file, line: first + line, offset }, mark);
+        records.extend(batch.0.into_iter().map(place));
+    });
+    (records, reading)
+}
+
+/// Reads the bytes as the format and as what they seem to be: no panic, every line accounted for, the same result for
+/// every size of block, and every record found again at its position.
+pub fn check(bytes: &[u8], format: Format) {
+    for forced in [Some(format), None] {
+        let input = InputFile { format: forced, ..InputFile::in_memory(FileId(0), "fuzz", bytes) };
+        let (records, reading) = read_once(&input, 1 << 20);
+        let summary = &reading.files[0];
+        if summary.format != Some("audit-legacy") {
+            let of_the_file = reading.problems.iter().filter(|problem| problem.line == 0).count() as u64;
+            let accounted = summary.records + summary.problems + summary.unknown;
+            assert_eq!(accounted, summary.lines + of_the_file, "{summary:?}");
+        }
+        let (again, other) = read_once(&input, 16);
+        assert_eq!(records, again);
+        assert_eq!(reading.problems, other.problems);
+        let positions: Vec<Position> = records.iter().map(|(position, _)| *position).collect();
+        assert!(reread(&input, &positions).iter().all(Option::is_some));
+    }
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        let _: Option<Time> = retrograde::ingest::timestamp::parse(text);
+    }
+}

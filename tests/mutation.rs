@@ -1,0 +1,284 @@
+//! Damaged evidence by the hundred thousand: whatever the bytes, reading must not panic, must account for every line,
+//! must keep what was not damaged, and must not depend on the number of threads.
+//!
+//! The run is deterministic; `RETROGRADE_MUTATION_SEED` and `RETROGRADE_MUTATION_INPUTS` change it.
+
+use retrograde::ingest::{
+    Batch, FileId, FileSummary, Format, InputFile, Problem, ReadOptions, Reading, Record, Refused, read,
+};
+use std::collections::HashSet;
+
+/// The samples, and whether they hold one record a line.
+const SAMPLES: [(&str, Format, bool, &[u8]); 10] = [
+    ("audit.log", Format::Audit, true, include_bytes!("samples/audit.log")),
+    ("audit-webhook.ndjson", Format::Audit, false, include_bytes!("samples/audit-webhook.ndjson")),
+    ("audit-legacy.log", Format::LegacyAudit, false, include_bytes!("samples/audit-legacy.log")),
+    ("capture.jsonl", Format::Capture, true, include_bytes!("samples/capture.jsonl")),
+    ("watch.json", Format::Watch, true, include_bytes!("samples/watch.json")),
+    ("watch-indented.json", Format::Watch, false, include_bytes!("samples/watch-indented.json")),
+    ("list.json", Format::List, false, include_bytes!("samples/list.json")),
+    ("list-compact.json", Format::List, true, include_bytes!("samples/list-compact.json")),
+    ("objects.json", Format::List, false, include_bytes!("samples/objects.json")),
+    ("etcd-watch.json", Format::EtcdWatch, true, include_bytes!("samples/etcd-watch.json")),
+];
+
+/// What JSON, logs and editors are made of: damage that is worth trying more often than chance would.
+const TOKENS: [&[u8]; 26] = [
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b"\"",
+    b"\\",
+    b",",
+    b":",
+    b"\n",
+    b"\r\n",
+    b"\0\0\0\0",
+    b"null",
+    b"true",
+    b"-1",
+    b"1e999",
+    b"18446744073709551616",
+    b"\\u0000",
+    b"\\ud800",
+    b"\xff",
+    b"\xef\xbb\xbf",
+    b" ",
+    b"\"kind\":\"Event\",",
+    b"\"metadata\":null,",
+    b"[[[[[[[[[[[[[[[[",
+    b"{\n",
+    b"}\n{\"type\":\"ADDED\",\"object\":{}}\n",
+];
+
+/// Marsaglia's xorshift64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() % n.max(1) as u64) as usize
+    }
+}
+
+fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
+    let at = random.below(bytes.len());
+    match random.below(12) {
+        0 if !bytes.is_empty() => bytes[at] ^= 1 << random.below(8),
+        1 if !bytes.is_empty() => bytes[at] = random.next() as u8,
+        2 => bytes.truncate(at),
+        3 => drop(bytes.drain(..at)),
+        4 => drop(bytes.drain(at..(at + random.below(200)).min(bytes.len()))),
+        5 => {
+            let token = TOKENS[random.below(TOKENS.len())];
+            bytes.splice(at..at, token.iter().copied());
+        }
+        6 => {
+            let token = TOKENS[random.below(TOKENS.len())];
+            let end = (at + token.len()).min(bytes.len());
+            bytes.splice(at..end, token.iter().copied());
+        }
+        7 => {
+            let other = SAMPLES[random.below(SAMPLES.len())].3;
+            let start = random.below(other.len());
+            let end = (start + random.below(600)).min(other.len());
+            bytes.splice(at..at, other[start..end].iter().copied());
+        }
+        8 => {
+            let (start, end) = line_at(bytes, at);
+            let line = bytes[start..end].to_vec();
+            let to = line_at(bytes, random.below(bytes.len())).0;
+            bytes.splice(to..to, line);
+        }
+        9 => {
+            let (start, end) = line_at(bytes, at);
+            drop(bytes.drain(start..end));
+        }
+        _ => {
+            let digits: Vec<usize> = (0..bytes.len()).filter(|n| bytes[*n].is_ascii_digit()).collect();
+            if !digits.is_empty() {
+                let first = random.below(digits.len());
+                for n in &digits[first..(first + 1 + random.below(4)).min(digits.len())] {
+                    bytes[*n] = b'0' + random.below(10) as u8;
+                }
+            }
+        }
+    }
+}
+
+/// The line that holds a byte, with its line end.
+fn line_at(bytes: &[u8], at: usize) -> (usize, usize) {
+    let start = bytes[..at].iter().rposition(|b| *b == b'\n').map_or(0, |n| n + 1);
+    let end = bytes[at..].iter().position(|b| *b == b'\n').map_or(bytes.len(), |n| at + n + 1);
+    (start, end)
+}
+
+/// Counts the records, and keeps a mark of each where threads are compared.
+struct Marks {
+    keep: bool,
+    marks: Vec<(u32, u64, String)>,
+}
+
+impl Batch for Marks {
+    fn record(&mut self, line: u32, offset: u64, record: Record<'_>) -> Result<(), Refused> {
+        if self.keep {
+            self.marks.push((line, offset, format!("{record:?}")));
+        }
+        Ok(())
+    }
+}
+
+fn read_all(inputs: &[InputFile], threads: usize, keep: bool) -> (Vec<(FileId, u32, String)>, Reading) {
+    let options = ReadOptions { threads, block_bytes: 2048, max_line_bytes: 16 * 1024 };
+    let mut all = Vec::new();
+    let start = |_: &InputFile, _| Marks { keep, marks: Vec::new() };
+    let reading = read(inputs, &options, &(), start, |file, first, batch: Marks| {
+        all.extend(
+            batch.marks.into_iter().map(|(line, offset, mark)| (file, first + line, format!("{offset} {mark}"))),
+        );
+    });
+    (all, reading)
+}
+
+struct Case {
+    sample: usize,
+    bytes: Vec<u8>,
+    compressed: bool,
+    forced: bool,
+}
+
+impl Case {
+    fn new(random: &mut Random) -> Case {
+        let sample = random.below(SAMPLES.len());
+        let mut bytes = SAMPLES[sample].3.to_vec();
+        let compressed = cfg!(feature = "compress") && random.below(16) == 0;
+        if compressed {
+            bytes = compress(&bytes, random);
+        }
+        for _ in 0..1 + random.below(4) {
+            mutate(&mut bytes, random);
+        }
+        Case { sample, bytes, compressed, forced: random.below(2) == 0 }
+    }
+
+    fn input(&self, id: usize) -> InputFile {
+        let (name, format, ..) = SAMPLES[self.sample];
+        let format = self.forced.then_some(format);
+        InputFile { format, ..InputFile::in_memory(FileId(id as u32), name, self.bytes.as_slice()) }
+    }
+
+    /// Lines that no damage reached, where each of them must be a record.
+    fn intact(&self, originals: &[HashSet<&[u8]>]) -> usize {
+        let (_, _, by_line, _) = SAMPLES[self.sample];
+        let odd_start = matches!(self.bytes.first(), Some(0x1f | 0x28 | 0xfe | 0xff));
+        let indented = self.bytes.split(|b| *b == b'\n').map(<[u8]>::trim_ascii).find(|line| !line.is_empty());
+        if !by_line || !self.forced || self.compressed || odd_start || indented.is_none_or(|line| line.ends_with(b"{"))
+        {
+            return 0;
+        }
+        self.bytes.split(|b| *b == b'\n').filter(|line| originals[self.sample].contains(line)).count()
+    }
+
+    fn check(&self, summary: &FileSummary, problems: &[&Problem], intact: usize) {
+        let text = String::from_utf8_lossy(&self.bytes);
+        let of_the_file = problems.iter().filter(|problem| problem.line == 0).count() as u64;
+        let legacy = summary.format == Some("audit-legacy");
+        let accounted = summary.records + summary.problems + summary.unknown;
+        if legacy {
+            assert!(accounted >= summary.lines, "{summary:?}\n{text}");
+        } else {
+            assert_eq!(accounted, summary.lines + of_the_file, "{summary:?}\n{problems:?}\n{text}");
+        }
+        assert!(summary.records >= intact as u64, "{intact} lines are intact: {summary:?}\n{problems:?}\n{text}");
+        assert!(
+            !self.forced || self.compressed || summary.format.is_some() || accounted > 0 || summary.ignored.is_some()
+        );
+        assert_eq!(summary.problems == 0, problems.is_empty(), "{summary:?}\n{text}");
+        for problem in problems {
+            assert!(problem.found.chars().count() <= 120, "{problem:?}");
+            assert!(!problem.found.chars().any(char::is_control), "{problem:?}");
+            assert!(!problem.expected.is_empty(), "{problem:?}");
+        }
+    }
+}
+
+#[cfg(feature = "compress")]
+fn compress(bytes: &[u8], random: &mut Random) -> Vec<u8> {
+    use std::io::Write;
+    if random.below(2) == 0 {
+        return zstd::encode_all(bytes, 1).unwrap();
+    }
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[cfg(not(feature = "compress"))]
+fn compress(bytes: &[u8], _: &mut Random) -> Vec<u8> {
+    bytes.to_vec()
+}
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+#[test]
+fn samples_are_read_without_a_problem() {
+    for (name, format, by_line, bytes) in SAMPLES {
+        let (_, reading) = read_all(&[InputFile::in_memory(FileId(0), name, bytes)], 1, false);
+        let summary = &reading.files[0];
+        assert_eq!(summary.format, Some(format.name()), "{name}");
+        if format != Format::LegacyAudit {
+            assert!(reading.problems.is_empty(), "{name}: {:?}", reading.problems);
+        }
+        if by_line {
+            assert_eq!(summary.records + summary.unknown, bytes.split(|b| *b == b'\n').count() as u64 - 1, "{name}");
+        }
+    }
+}
+
+#[test]
+fn damaged_input_is_accounted_for_line_by_line() {
+    let mut random = Random(number("RETROGRADE_MUTATION_SEED", 0x9e37_79b9_7f4a_7c15).max(1));
+    let originals: Vec<HashSet<&[u8]>> = SAMPLES
+        .iter()
+        .map(|(.., bytes)| {
+            let records = |line: &&[u8]| !line.is_empty() && !line.starts_with(b"{\"kind\":\"heartbeat\"");
+            bytes.split(|b| *b == b'\n').filter(records).collect()
+        })
+        .collect();
+    let most = number("RETROGRADE_MUTATION_INPUTS", 100_000) as usize;
+    let (mut done, mut intact_lines, mut all_problems) = (0, 0, 0);
+    while done < most {
+        let cases: Vec<Case> = (0..400).map(|_| Case::new(&mut random)).collect();
+        let inputs: Vec<InputFile> = cases.iter().enumerate().map(|(id, case)| case.input(id)).collect();
+        let compare = done % 4000 == 0;
+        let (records, reading) = read_all(&inputs, 1, compare);
+        let mut problems: Vec<Vec<&Problem>> = vec![Vec::new(); cases.len()];
+        for problem in &reading.problems {
+            problems[problem.file.unwrap().0 as usize].push(problem);
+        }
+        for (n, case) in cases.iter().enumerate() {
+            let intact = case.intact(&originals);
+            case.check(&reading.files[n], &problems[n], intact);
+            intact_lines += intact;
+            all_problems += reading.files[n].problems as usize;
+        }
+        if compare {
+            let (other_records, other) = read_all(&inputs, 4, true);
+            assert_eq!(records, other_records);
+            assert_eq!(reading.problems, other.problems);
+            assert_eq!(format!("{:?}", reading.files), format!("{:?}", other.files));
+        }
+        done += cases.len();
+    }
+    // The run must be worth something: there is damage, and there is what it did not reach.
+    assert!(intact_lines > done / 2 && all_problems > done, "{intact_lines} {all_problems} {done}");
+}
