@@ -5,6 +5,21 @@
 //! bytes --ingest--> records --history--> operations --order--> timeline + happens-before --check--> findings
 //!       findings --counterfactual--> prevention --explain--> narrative --report--> outputs
 //! ```
+//!
+//! Each module is one stage and uses only earlier ones (`docs/architecture.md`). The whole way in a few lines:
+//!
+//! ```no_run
+//! use retrograde::{Options, check::Verdict, history, ingest};
+//!
+//! let inputs = ingest::inputs(&["evidence/".into()], &[], &[])?;
+//! let history = history::load(inputs, &ingest::ReadOptions::default(), &history::Domains::default(), &());
+//! let judgement = retrograde::judge(&history, &Options::default());
+//! assert_eq!(judgement.verdict, Verdict::Holds);
+//! # Ok::<(), ingest::InputError>(())
+//! ```
+//!
+//! A verdict of [`check::Verdict::Holds`] speaks about the evidence that was given: what nobody recorded was not checked.
+//! [`check::Judgement::unchecked`] says what that is.
 #![deny(missing_docs)]
 
 pub mod ingest;
@@ -14,3 +29,22 @@ pub mod history;
 pub mod order;
 
 pub mod check;
+
+pub mod counterfactual;
+
+/// What the user declares, for all stages after reading.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Clocks and processes.
+    pub order: order::OrderOptions,
+    /// Rules.
+    pub check: check::Options,
+}
+
+/// Derives the order of a history, checks every rule, and computes what would have prevented each finding.
+pub fn judge(history: &history::History, options: &Options) -> check::Judgement {
+    let order = order::Order::derive(history, &options.order);
+    let mut judgement = check::judge(history, &order, &options.check);
+    counterfactual::prevent(history, &order, &mut judgement);
+    judgement
+}

@@ -1,0 +1,148 @@
+//! Other ways of reading.
+
+use crate::check::{BrokenBy, Effect, Evidence, Finding, Prevention};
+use crate::history::{Asked, KeyId, OperationId, Revision, Verb};
+use crate::order::{Change, Version};
+
+/// What a read that showed too old a state could have asked instead.
+pub fn preventions(evidence: &Evidence<'_>, finding: &Finding, fault: OperationId) -> Vec<Prevention> {
+    let (history, order) = (evidence.history, evidence.order);
+    let o = history.operation(fault);
+    if o.verb.is_write() {
+        return super::write::preventions(evidence, finding, fault);
+    }
+    let resource = history.scopes[o.scope.index()].resource;
+    // The highest revision that the session, or the contract, already stood at.
+    let facts = &finding.certificate.facts;
+    let frontier = facts[..facts.len() - 1].iter().map(|f| f.revision).max().unwrap_or(Revision::NONE);
+    let answered = facts.last().map_or(Revision::NONE, |f| f.revision);
+    let head = order.heads.before(&order.clocks, resource, o.clock, o.invoke);
+    let mut list = Vec::new();
+    let mut say = |request: String, effect, smallest_revision, because: String| {
+        list.push(Prevention { request, effect, smallest_revision, because });
+    };
+    if o.asked != Asked::Unset {
+        match head {
+            Some(head) if head.revision > answered => say(
+                "resourceVersion unset (the most recent state)".to_owned(),
+                Effect::Impossible,
+                head.revision,
+                format!(
+                    "revision {} was committed before the request was sent, so no older state is an answer",
+                    head.revision
+                ),
+            ),
+            _ => say(
+                "resourceVersion unset (the most recent state)".to_owned(),
+                Effect::Narrowed,
+                Revision::NONE,
+                "the evidence does not prove that anything newer was committed before the request was sent".to_owned(),
+            ),
+        }
+    }
+    if frontier.is_some() && !(o.asked == Asked::From && o.asked_revision >= frontier) {
+        say(
+            format!("resourceVersion={frontier}&resourceVersionMatch=NotOlderThan"),
+            Effect::Impossible,
+            frontier,
+            "the server waits until it has come so far, or refuses (504 Too large resource version)".to_owned(),
+        );
+        if o.verb == Verb::List {
+            say(
+                format!("resourceVersion={frontier}&resourceVersionMatch=Exact"),
+                Effect::Impossible,
+                frontier,
+                "it answers that very state, or refuses (410, 504); once it is old it shows the past again".to_owned(),
+            );
+        }
+    }
+    let key = subject(finding);
+    if o.verb != Verb::Get && key.is_some() {
+        let found = head.and_then(|h| order.timeline.at_or_before(key, h.revision).copied());
+        say(
+            format!("a live GET of {} before acting", history.key_name(key)),
+            Effect::Narrowed,
+            head.map_or(Revision::NONE, |h| h.revision),
+            format!(
+                "{}; the list stays old, and a window between that check and the act remains",
+                would_show(evidence, key, found)
+            ),
+        );
+        let held = history.item(o, key).map(|item| (item.uid, item.revision));
+        if let Some((uid, version)) = held {
+            let live = found.filter(|v| v.change != Change::Deleted);
+            let same = live.is_some_and(|v| v.uid == uid && v.revision == version);
+            say(
+                "preconditions on uid and resourceVersion in the writes that follow".to_owned(),
+                if same { Effect::None } else { Effect::Narrowed },
+                Revision::NONE,
+                if same {
+                    "T had this very object and version: the conditions hold".to_owned()
+                } else {
+                    "the read stays as it is; a write based on it is refused, for T had come further".to_owned()
+                },
+            );
+        }
+    }
+    if frontier.is_some() && finding.broken_by != BrokenBy::Client {
+        say(
+            format!("a client that refuses answers below {frontier}"),
+            Effect::Impossible,
+            frontier,
+            format!(
+                "the answer ({answered}) is below what the client had seen; comparing is defined since Kubernetes 1.35"
+            ),
+        );
+    }
+    list
+}
+
+/// Where a watch could have started instead.
+pub fn resumptions(evidence: &Evidence<'_>, finding: &Finding, fault: OperationId) -> Vec<Prevention> {
+    let o = evidence.history.operation(fault);
+    let frontier = finding.certificate.facts.iter().map(|f| f.revision).max().unwrap_or(Revision::NONE);
+    let started = o.asked_revision;
+    vec![
+        Prevention {
+            request: format!(
+                "watch from resourceVersion={frontier}, the highest revision that the stream or list had reached"
+            ),
+            effect: Effect::Impossible,
+            smallest_revision: frontier,
+            because: format!(
+                "the server replays only what lies above the start: nothing in ({started}, {frontier}] comes again"
+            ),
+        },
+        Prevention {
+            request: "a client that ignores events below its frontier".to_owned(),
+            effect: Effect::Impossible,
+            smallest_revision: frontier,
+            because:
+                "the replayed events are recognised as old and dropped; comparing is defined since Kubernetes 1.35"
+                    .to_owned(),
+        },
+        Prevention {
+            request: "list again (resourceVersion unset) and watch from the list's revision".to_owned(),
+            effect: Effect::Impossible,
+            smallest_revision: frontier,
+            because: "the list shows the state, not the changes that led to it".to_owned(),
+        },
+    ]
+}
+
+/// The object that a finding is about: the first key among its facts, from the last fact back.
+fn subject(finding: &Finding) -> KeyId {
+    if finding.key.is_some() {
+        return finding.key;
+    }
+    let keys = finding.certificate.facts.iter().rev().map(|f| f.key);
+    keys.into_iter().find(|k| k.is_some()).unwrap_or_default()
+}
+
+fn would_show(evidence: &Evidence<'_>, key: KeyId, found: Option<Version>) -> String {
+    match found {
+        Some(v) if v.change == Change::Deleted => format!("it answers 404: deleted at {}", v.revision),
+        Some(v) => format!("it answers {} or later", evidence.version_words(key, v.uid, v.revision)),
+        None => "what it answers is not in the evidence".to_owned(),
+    }
+}

@@ -1,0 +1,81 @@
+//! Conditions that a write could have carried.
+
+use crate::check::{Effect, Evidence, Finding, Prevention};
+use crate::history::{OperationId, Revision, Symbol};
+use crate::order::Change;
+
+/// What a write by name could have said to be refused.
+pub fn preventions(evidence: &Evidence<'_>, finding: &Finding, fault: OperationId) -> Vec<Prevention> {
+    let (history, order) = (evidence.history, evidence.order);
+    // The write at fault: the last fact of a write.
+    let writes = finding.certificate.facts.iter().rev().map(|f| f.operation);
+    let write = writes.into_iter().find(|id| id.is_some() && history.operation(*id).verb.is_write()).unwrap_or(fault);
+    let o = history.operation(write);
+    if !o.verb.is_write() || !o.key.is_some() {
+        return Vec::new();
+    }
+    let object = history.key_name(o.key);
+    let live = o.answer_uid;
+    let believed = believed(finding, live, o.request_uid);
+    let mut list = Vec::new();
+    let uids = (evidence.short_uid(believed), evidence.short_uid(live));
+    if believed.is_some() && live.is_some() && believed != live {
+        list.push(Prevention {
+            request: format!("a precondition on uid {}", uids.0),
+            effect: Effect::Impossible,
+            smallest_revision: Revision::NONE,
+            because: format!("the live object is uid {}: the server refuses (409)", uids.1),
+        });
+    } else {
+        list.push(Prevention {
+            request: "a precondition on uid".to_owned(),
+            effect: Effect::None,
+            smallest_revision: Revision::NONE,
+            because: "the object is the same life".to_owned(),
+        });
+    }
+    let committed = o.answered;
+    let predecessor = committed.known().and_then(|at| {
+        let below = Revision::new(at.value().saturating_sub(1));
+        order.timeline.at_or_before(o.key, below).copied()
+    });
+    let held =
+        finding.certificate.facts.iter().filter(|f| f.operation != write && f.key == o.key).map(|f| f.revision).max();
+    if let Some(held) = held.filter(|r| r.is_some()) {
+        let changed = predecessor.is_some_and(|p| p.revision > held && p.change != Change::Deleted);
+        list.push(Prevention {
+            request: format!("a precondition on resourceVersion {held}"),
+            effect: if changed { Effect::Impossible } else { Effect::Narrowed },
+            smallest_revision: Revision::NONE,
+            because: match predecessor {
+                Some(p) if changed => format!("the object stood at {}: the server refuses (409)", p.revision),
+                _ => "the evidence does not show which version the write met".to_owned(),
+            },
+        });
+    }
+    let head = order.heads.before(&order.clocks, history.resource_of(o.key), o.clock, o.invoke);
+    if let Some(head) = head {
+        let found = order.timeline.at_or_before(o.key, head.revision);
+        let seen = match found {
+            Some(v) if v.change == Change::Deleted => format!("it answers 404 (deleted at {})", v.revision),
+            Some(v) => format!("it answers {}", evidence.version_words(o.key, v.uid, v.revision)),
+            None => "what it answers is not in the evidence".to_owned(),
+        };
+        list.push(Prevention {
+            request: format!("a live GET of {object} right before the write"),
+            effect: Effect::Narrowed,
+            smallest_revision: head.revision,
+            because: format!("{seen}; a window between the check and the write remains"),
+        });
+    }
+    list
+}
+
+/// The uid that the writer took the object for.
+fn believed(finding: &Finding, live: Symbol, named: Symbol) -> Symbol {
+    if named.is_some() && named != live {
+        return named;
+    }
+    let uids = finding.certificate.facts.iter().map(|f| f.uid);
+    uids.into_iter().find(|u| u.is_some() && *u != live).unwrap_or(Symbol::NONE)
+}
