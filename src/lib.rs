@@ -32,6 +32,13 @@ pub mod check;
 
 pub mod counterfactual;
 
+pub mod explain;
+
+pub mod report;
+
+#[cfg(feature = "cli")]
+pub mod cli;
+
 /// What the user declares, for all stages after reading.
 #[derive(Clone, Debug, Default)]
 pub struct Options {

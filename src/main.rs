@@ -1,2 +1,7 @@
-//! x
-fn main() {}
+//! The command line of `retrograde`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    retrograde::cli::main()
+}

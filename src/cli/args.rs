@@ -1,0 +1,206 @@
+//! The arguments as typed.
+
+use super::value;
+use crate::check::RULES;
+use crate::ingest::{Format, SourceRule};
+use crate::report;
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Checks recorded etcd and Kubernetes histories: did each client see a history that etcd's total order can explain?
+#[derive(Debug, Parser)]
+#[command(name = "retrograde", version, max_term_width = 100, arg_required_else_help = true)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    /// When to write colours; NO_COLOR is honoured.
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN", display_order = 900)]
+    pub color: Color,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Check evidence; the human report goes to standard output.
+    #[command(after_help = EXIT_CODES)]
+    Check(Check),
+    /// What each rule proves, needs and cannot see.
+    Rules(Rules),
+    /// What was understood of the evidence: inputs, domains, clients, coverage.
+    Show(Show),
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 holds, 1 violated, 3 unknown, 2 no report could be made.";
+
+/// When colours are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless NO_COLOR is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// What `--fail-on` names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    /// Only violations.
+    Violation,
+    /// Suspects too.
+    Suspect,
+    /// Every finding.
+    Hazard,
+}
+
+/// What is read, and what the evidence does not say about itself.
+#[derive(Debug, Args)]
+pub struct Evidence {
+    /// Files and directories; `-` is standard input. Formats are detected, gzip and zstd are unpacked.
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// Say what a file does not: GLOB:server=NAME,client=NAME,clock=NAME (repeatable). GLOB is matched against the end of
+    /// the path. Times of files with one clock compare freely.
+    #[arg(long, value_name = "GLOB:KEY=NAME,...", value_parser = SourceRule::parse)]
+    pub source: Vec<SourceRule>,
+    /// Force the format of files (repeatable): audit, capture, watch, list, etcd-watch.
+    #[arg(long, value_name = "GLOB:NAME", value_parser = value::format)]
+    pub format: Vec<(String, Format)>,
+    /// Resources that count revisions by themselves (repeatable).
+    #[arg(long, value_name = "GROUP/RESOURCE=NAME", value_parser = value::domain)]
+    pub domain: Vec<(String, String, String)>,
+    /// Users whose name contains this are one process each, whatever the evidence says of restarts (repeatable).
+    #[arg(long, value_name = "PATTERN")]
+    pub same_process: Vec<String>,
+    /// No two clocks differ by more than this.
+    #[arg(long, value_name = "DURATION", value_parser = value::duration)]
+    pub clock_skew: Option<Duration>,
+    /// Threads; by default one a core.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+    /// What reading may hold at a time, such as 4GiB. The facts that are kept come on top; a line that does not fit is a
+    /// problem, never a crash.
+    #[arg(long, value_name = "SIZE", value_parser = value::memory)]
+    pub memory: Option<u64>,
+    /// List everything instead of the first of many.
+    #[arg(long, short)]
+    pub verbose: bool,
+}
+
+/// `retrograde check`.
+#[derive(Debug, Args)]
+pub struct Check {
+    /// The evidence.
+    #[command(flatten)]
+    pub evidence: Evidence,
+    /// JSON on standard output instead of the human report, or into FILE beside it.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    pub json: Option<PathBuf>,
+    /// Write a report of a kind (human, json) into a file, `-` for standard output (repeatable).
+    #[arg(long, value_name = "KIND=FILE", value_parser = value::report)]
+    pub report: Vec<(report::Format, PathBuf)>,
+    /// Only these rules; `retrograde rules` lists them.
+    #[arg(long, value_name = "RULE", value_delimiter = ',', value_parser = slugs(), hide_possible_values = true)]
+    pub only: Vec<String>,
+    /// Not these rules.
+    #[arg(long, value_name = "RULE", value_delimiter = ',', value_parser = slugs(), hide_possible_values = true)]
+    pub skip: Vec<String>,
+    /// The least grave kind of finding that makes the exit code 1.
+    #[arg(long, value_enum, default_value_t = FailOn::Violation, value_name = "KIND")]
+    pub fail_on: FailOn,
+}
+
+/// `retrograde rules`.
+#[derive(Debug, Args)]
+pub struct Rules {
+    /// The rule whose page is shown.
+    #[arg(value_parser = slugs(), hide_possible_values = true)]
+    pub rule: Option<String>,
+}
+
+/// `retrograde show`.
+#[derive(Debug, Args)]
+pub struct Show {
+    /// The evidence.
+    #[command(flatten)]
+    pub evidence: Evidence,
+    /// Every version and every record of one key, such as 'pods default/web-0' or web-0.
+    #[arg(long, value_name = "KEY", conflicts_with = "around")]
+    pub key: Option<String>,
+    /// The records nearest to a revision.
+    #[arg(long, value_name = "REVISION", value_parser = revision)]
+    pub around: Option<crate::history::Revision>,
+}
+
+/// The slugs of all rules: clap refuses others and suggests the nearest.
+fn slugs() -> PossibleValuesParser {
+    PossibleValuesParser::new(RULES.iter().map(|rule| rule.slug))
+}
+
+fn revision(text: &str) -> Result<crate::history::Revision, String> {
+    crate::history::Revision::parameter(text).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn check(arguments: &[&str]) -> Result<Check, clap::Error> {
+        let arguments = Arguments::try_parse_from(["retrograde", "check"].iter().chain(arguments))?;
+        match arguments.command {
+            Command::Check(check) => Ok(check),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn json_without_equals_never_takes_the_path_that_follows() {
+        let typed = check(&["--json", "evidence"]).unwrap();
+        assert_eq!(typed.json, Some(PathBuf::from("-")));
+        assert_eq!(typed.evidence.paths, [PathBuf::from("evidence")]);
+        let typed = check(&["--json=report.json", "evidence"]).unwrap();
+        assert_eq!(typed.json, Some(PathBuf::from("report.json")));
+        let typed = check(&["evidence", "--json"]).unwrap();
+        assert_eq!((typed.json, typed.evidence.paths.len()), (Some(PathBuf::from("-")), 1));
+        assert!(check(&["--json"]).is_err(), "a path is required");
+    }
+
+    #[test]
+    fn an_unknown_rule_is_refused_with_the_nearest_name() {
+        let slug = RULES[0].slug;
+        let error = check(&["--only", &format!("{slug}x"), "evidence"]).unwrap_err().to_string();
+        assert!(error.contains(&format!("'{slug}'")) && error.contains("similar"), "{error}");
+        let typed = check(&["--skip", slug, "--only", &format!("{slug},{slug}"), "evidence"]).unwrap();
+        assert_eq!((typed.skip.len(), typed.only.len()), (1, 2));
+    }
+
+    #[test]
+    fn an_unknown_kind_of_report_is_refused_with_the_kinds() {
+        let error = check(&["--report", "pdf=x", "evidence"]).unwrap_err();
+        assert!(error.to_string().contains("human, json"), "{error}");
+        assert_eq!(error.exit_code(), 2);
+    }
+
+    #[test]
+    fn the_words_of_fail_on_are_those_of_the_reports() {
+        assert_eq!(check(&["x"]).unwrap().fail_on, FailOn::Violation);
+        assert_eq!(check(&["--fail-on", "hazard", "x"]).unwrap().fail_on, FailOn::Hazard);
+        assert!(check(&["--fail-on", "anything", "x"]).is_err());
+    }
+
+    #[test]
+    fn standard_input_is_a_path() {
+        assert_eq!(check(&["-", "--threads", "2"]).unwrap().evidence.paths, [PathBuf::from("-")]);
+        assert!(check(&["-", "--threads", "0"]).is_err());
+    }
+}

@@ -1,0 +1,77 @@
+//! The one table of exit codes.
+
+use crate::check::{Kind, Verdict};
+use crate::report::Report;
+use std::process::ExitCode;
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// 0: every obligation that was met is kept (or the command was no check).
+    Holds,
+    /// 1: a violation was proved, or a finding that `--fail-on` names.
+    Violated,
+    /// 2: no report could be made: usage, no such path, output not writable.
+    NoReport,
+    /// 3: not decided. Never success.
+    Unknown,
+}
+
+impl Exit {
+    /// The code.
+    pub fn code(self) -> u8 {
+        match self {
+            Exit::Holds => 0,
+            Exit::Violated => 1,
+            Exit::NoReport => 2,
+            Exit::Unknown => 3,
+        }
+    }
+
+    /// The end of a check: `fail_on` is the least grave kind of finding that counts as a failure.
+    pub fn of(report: &Report<'_>, fail_on: Kind) -> Exit {
+        Exit::table(&report.verdict(), report.gravest(), fail_on)
+    }
+
+    fn table(verdict: &Verdict, gravest: Option<Kind>, fail_on: Kind) -> Exit {
+        match verdict {
+            Verdict::Violated => Exit::Violated,
+            // `Kind` orders from grave to harmless.
+            _ if gravest.is_some_and(|kind| kind <= fail_on) => Exit::Violated,
+            Verdict::Holds => Exit::Holds,
+            Verdict::Unknown(_) | Verdict::NotChecked(_) => Exit::Unknown,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit.code())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_exit_codes_is_the_documented_one() {
+        let unknown = Verdict::Unknown(String::new());
+        let unchecked = Verdict::NotChecked(String::new());
+        for (verdict, gravest, fail_on, code) in [
+            (&Verdict::Holds, None, Kind::Violation, 0),
+            (&Verdict::Holds, Some(Kind::Hazard), Kind::Violation, 0),
+            (&Verdict::Holds, Some(Kind::Hazard), Kind::Suspect, 0),
+            (&Verdict::Holds, Some(Kind::Hazard), Kind::Hazard, 1),
+            (&Verdict::Violated, Some(Kind::Violation), Kind::Violation, 1),
+            (&unknown, None, Kind::Hazard, 3),
+            (&unknown, Some(Kind::Suspect), Kind::Violation, 3),
+            (&unknown, Some(Kind::Suspect), Kind::Suspect, 1),
+            (&unknown, Some(Kind::Suspect), Kind::Hazard, 1),
+            (&unchecked, None, Kind::Violation, 3),
+        ] {
+            assert_eq!(Exit::table(verdict, gravest, fail_on).code(), code, "{verdict:?} {gravest:?} {fail_on:?}");
+        }
+        assert_eq!(Exit::NoReport.code(), 2);
+    }
+}

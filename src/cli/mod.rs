@@ -1,0 +1,46 @@
+//! The command line: arguments as typed, the plan they come to, and running it. Decides nothing about histories.
+
+pub mod args;
+pub mod exit;
+pub mod plan;
+pub mod progress;
+pub mod run;
+pub mod value;
+
+use args::{Arguments, Command};
+use clap::Parser;
+use exit::Exit;
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+
+/// Runs the command that the process was started with.
+pub fn main() -> ExitCode {
+    // Clap's own answers (help, version, usage errors with exit code 2) end the process here.
+    let arguments = Arguments::parse();
+    match command(arguments) {
+        Ok(exit) => exit.into(),
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            let text = format!("{error:#}");
+            let _ = writeln!(io::stderr(), "error: {}", crate::explain::visible::visible(&text));
+            Exit::NoReport.into()
+        }
+    }
+}
+
+fn command(arguments: Arguments) -> anyhow::Result<Exit> {
+    let look = plan::look(arguments.color, io::stdout().is_terminal());
+    match arguments.command {
+        Command::Check(check) => run::check(plan::Plan::of(check, look)?),
+        Command::Rules(rules) => run::rules(rules.rule.as_deref(), look, &mut io::stdout().lock()),
+        Command::Show(show) => run::show(plan::Showing::of(show, look)?, &mut io::stdout().lock()),
+    }
+}
+
+/// Whether somebody stopped reading: `retrograde check … | head` is no failure.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+}

@@ -1,0 +1,278 @@
+//! Arguments made ready to run: inputs found, outputs opened, contradictions refused before hours of work are spent.
+
+use super::args::{Check, Color, Evidence, FailOn, Show};
+use crate::check::{self, Kind};
+use crate::history::Domains;
+use crate::ingest::{self, InputFile, ReadOptions};
+use crate::order::OrderOptions;
+use crate::report::evidence::Question;
+use crate::report::page::Look;
+use crate::report::{Format, Report};
+use anyhow::{Context, bail};
+use std::fs::File;
+use std::io::{self, BufWriter, Seek, Write};
+use std::path::{Path, PathBuf};
+
+/// Revisions that `--around` shows below and above.
+const MARGIN: usize = 5;
+
+/// What is read, and how.
+#[derive(Debug)]
+pub struct Input {
+    /// The files.
+    pub files: Vec<InputFile>,
+    /// How they are read.
+    pub read: ReadOptions,
+    /// What the user says about domains.
+    pub domains: Domains,
+    /// What the user says about time and processes.
+    pub order: OrderOptions,
+    /// Threads, where given.
+    pub threads: Option<usize>,
+}
+
+/// A check that is ready to run.
+#[derive(Debug)]
+pub struct Plan {
+    /// What is read.
+    pub input: Input,
+    /// Which rules run.
+    pub rules: check::Options,
+    /// The least grave kind of finding that fails.
+    pub fail_on: Kind,
+    /// Where reports go.
+    pub outputs: Vec<Output>,
+}
+
+/// A `show` that is ready to run.
+#[derive(Debug)]
+pub struct Showing {
+    /// What is read.
+    pub input: Input,
+    /// What is asked; `None`: the overview.
+    pub question: Option<Question>,
+    /// How the answer looks.
+    pub look: Look,
+}
+
+/// One report and where it goes.
+#[derive(Debug)]
+pub struct Output {
+    format: Format,
+    look: Look,
+    target: Target,
+}
+
+#[derive(Debug)]
+enum Target {
+    Stdout,
+    File(PathBuf, File),
+}
+
+impl Output {
+    /// Writes the report there.
+    pub fn write(mut self, report: &Report<'_>) -> anyhow::Result<()> {
+        let sink = self.format.sink(self.look);
+        match &mut self.target {
+            Target::Stdout => {
+                let mut out = BufWriter::new(io::stdout().lock());
+                sink.write(report, &mut out).and_then(|()| out.flush()).context("writing to standard output")
+            }
+            Target::File(path, file) => {
+                // An older report stays whole until this one is ready. Pipes and devices cannot be cut.
+                if file.metadata().is_ok_and(|data| data.is_file()) {
+                    file.set_len(0)
+                        .and_then(|()| file.rewind())
+                        .with_context(|| format!("writing {}", path.display()))?;
+                }
+                let mut out = BufWriter::new(file);
+                sink.write(report, &mut out)
+                    .and_then(|()| out.flush())
+                    .with_context(|| format!("writing {}", path.display()))
+            }
+        }
+    }
+}
+
+/// How text on standard output looks.
+pub fn look(color: Color, terminal: bool) -> Look {
+    let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    let colour = match color {
+        Color::Always => true,
+        Color::Never => false,
+        Color::Auto => terminal && !set("NO_COLOR") && !dumb,
+    };
+    Look { colour, ..Look::default() }
+}
+
+impl Plan {
+    /// Makes the plan. Errors are refusals: nothing was read or written.
+    pub fn of(typed: Check, look: Look) -> anyhow::Result<Plan> {
+        let look = Look { verbose: typed.evidence.verbose, ..look };
+        let mut wanted = typed.report;
+        if let Some(path) = typed.json {
+            wanted.push((Format::Json, path));
+        }
+        if !wanted.iter().any(|(_, path)| is_stdout(path)) {
+            wanted.insert(0, (Format::Human, PathBuf::from("-")));
+        }
+        if wanted.iter().filter(|(_, path)| is_stdout(path)).count() > 1 {
+            bail!("two reports would go to standard output; give one of them a file");
+        }
+        for (at, (_, path)) in wanted.iter().enumerate() {
+            if !is_stdout(path) && wanted[..at].iter().any(|(_, other)| other == path) {
+                bail!("two reports would go to {}", path.display());
+            }
+        }
+        let input = Input::of(typed.evidence)?;
+        let outputs =
+            wanted.into_iter().map(|(format, path)| output(format, path, look, &input)).collect::<Result<_, _>>()?;
+        Ok(Plan {
+            input,
+            rules: check::Options { only: typed.only, skip: typed.skip },
+            fail_on: match typed.fail_on {
+                FailOn::Violation => Kind::Violation,
+                FailOn::Suspect => Kind::Suspect,
+                FailOn::Hazard => Kind::Hazard,
+            },
+            outputs,
+        })
+    }
+}
+
+impl Showing {
+    /// Makes the plan.
+    pub fn of(typed: Show, look: Look) -> anyhow::Result<Showing> {
+        let look = Look { verbose: typed.evidence.verbose, ..look };
+        let question = typed.key.map(Question::Key).or(typed.around.map(|r| Question::Around(r, MARGIN)));
+        Ok(Showing { input: Input::of(typed.evidence)?, question, look })
+    }
+}
+
+impl Input {
+    fn of(typed: Evidence) -> anyhow::Result<Input> {
+        if typed.paths.iter().filter(|path| is_stdout(path)).count() > 1 {
+            bail!("standard input can be read once only");
+        }
+        let files = ingest::inputs(&typed.paths, &typed.source, &typed.format)?;
+        let threads = typed.threads.map(usize::from);
+        let clock_skew = typed.clock_skew.map(|skew| i64::try_from(skew.as_nanos()).unwrap_or(i64::MAX));
+        Ok(Input {
+            files,
+            read: read_options(threads, typed.memory),
+            domains: Domains { overrides: typed.domain },
+            order: OrderOptions { clock_skew, same_process: typed.same_process },
+            threads,
+        })
+    }
+}
+
+/// Blocks and lines that keep reading below the limit: each thread holds a block that it parses and one that waits, and a
+/// line can make its block as long as itself.
+fn read_options(threads: Option<usize>, memory: Option<u64>) -> ReadOptions {
+    let mut options = ReadOptions { threads: threads.unwrap_or(0), ..ReadOptions::default() };
+    if let Some(memory) = memory {
+        let threads = threads.or_else(|| std::thread::available_parallelism().ok().map(usize::from)).unwrap_or(1);
+        let share = usize::try_from(memory).unwrap_or(usize::MAX) / (4 * threads);
+        options.block_bytes = options.block_bytes.min(share).max(64 << 10);
+        options.max_line_bytes = options.max_line_bytes.min(share).max(64 << 10);
+    }
+    options
+}
+
+fn is_stdout(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+fn output(format: Format, path: PathBuf, look: Look, input: &Input) -> anyhow::Result<Output> {
+    if is_stdout(&path) {
+        return Ok(Output { format, look, target: Target::Stdout });
+    }
+    // A report must never replace the evidence it is about.
+    if let Ok(real) = path.canonicalize()
+        && input.files.iter().any(|file| file.path.canonicalize().is_ok_and(|other| other == real))
+        && !is_report(&real)
+    {
+        bail!("{} is one of the inputs; it will not be overwritten", path.display());
+    }
+    let file = File::options()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&path)
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(Output { format, look: Look { colour: false, ..look }, target: Target::File(path, file) })
+}
+
+/// Whether a file is a report of an earlier run, which may lie among the evidence: then it is written anew.
+fn is_report(path: &Path) -> bool {
+    let mut head = [0; 64];
+    let read = File::open(path).and_then(|mut file| io::Read::read(&mut file, &mut head)).unwrap_or(0);
+    let head = String::from_utf8_lossy(&head[..read]);
+    read == 0
+        || head.contains("\"retrograde/report/")
+        || ["VIOLATED  ", "HOLDS  ", "UNKNOWN  "].iter().any(|word| head.starts_with(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::args::{Arguments, Command};
+    use clap::Parser;
+
+    fn plan(arguments: &[&str]) -> anyhow::Result<Plan> {
+        let typed = Arguments::try_parse_from(["retrograde", "check"].iter().chain(arguments)).unwrap();
+        match typed.command {
+            Command::Check(check) => Plan::of(check, Look::default()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn formats(plan: &Plan) -> Vec<(Format, bool)> {
+        plan.outputs.iter().map(|o| (o.format, matches!(o.target, Target::Stdout))).collect()
+    }
+
+    #[test]
+    fn json_replaces_the_human_report_or_stands_beside_it() {
+        let file = std::env::temp_dir().join(format!("retrograde-plan-{}.json", std::process::id()));
+        assert_eq!(formats(&plan(&["-"]).unwrap()), [(Format::Human, true)]);
+        assert_eq!(formats(&plan(&["--json", "-"]).unwrap()), [(Format::Json, true)]);
+        let both = plan(&[&format!("--json={}", file.display()), "-"]).unwrap();
+        assert_eq!(formats(&both), [(Format::Human, true), (Format::Json, false)]);
+        std::fs::remove_file(file).unwrap();
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused_before_anything_is_read() {
+        for (arguments, why) in [
+            (&["/no/such/path"][..], "no such file"),
+            (&["--json=/no/such/folder/x.json", "-"], "cannot write"),
+            (&["--json", "--report", "human=-", "-"], "two reports"),
+            (&["-", "-"], "once only"),
+        ] {
+            let error = format!("{:#}", plan(arguments).unwrap_err());
+            assert!(error.contains(why), "{error}");
+        }
+    }
+
+    #[test]
+    fn evidence_is_never_overwritten_and_an_old_report_is() {
+        let file = std::env::temp_dir().join(format!("retrograde-evidence-{}.log", std::process::id()));
+        let path = file.display().to_string();
+        std::fs::write(&file, "{\"kind\":\"capture\",\"version\":1}\n").unwrap();
+        let error = format!("{:#}", plan(&[&format!("--json={path}"), &path]).unwrap_err());
+        assert!(error.contains("will not be overwritten"), "{error}");
+        std::fs::write(&file, "{\n  \"schema\": \"retrograde/report/1\"").unwrap();
+        assert!(plan(&[&format!("--json={path}"), &path]).is_ok());
+        std::fs::remove_file(file).unwrap();
+    }
+
+    #[test]
+    fn memory_bounds_blocks_and_lines_but_never_to_nothing() {
+        let options = read_options(Some(2), Some(64 << 20));
+        assert_eq!((options.block_bytes, options.max_line_bytes), (4 << 20, 8 << 20));
+        assert_eq!(read_options(Some(2), Some(1)).block_bytes, 64 << 10);
+        assert_eq!(read_options(None, None).max_line_bytes, ReadOptions::default().max_line_bytes);
+    }
+}

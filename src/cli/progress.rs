@@ -1,0 +1,51 @@
+//! How far reading has come, on standard error, and only where somebody watches.
+
+use crate::ingest::{self, InputFile};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::IsTerminal;
+
+/// A bar of bytes.
+#[derive(Debug)]
+pub struct Progress {
+    bar: ProgressBar,
+}
+
+impl Progress {
+    /// A bar over these inputs; hidden where standard error is no terminal.
+    pub fn over(inputs: &[InputFile]) -> Progress {
+        if !std::io::stderr().is_terminal() {
+            return Progress { bar: ProgressBar::hidden() };
+        }
+        let sizes: Option<u64> = inputs
+            .iter()
+            .map(|input| std::fs::metadata(&input.path).ok().filter(|data| data.is_file()).map(|data| data.len()))
+            .sum();
+        let (bar, template) = match sizes {
+            Some(total) => {
+                (ProgressBar::new(total), "reading {bar:32} {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left")
+            }
+            // A pipe does not say how long it is.
+            None => (ProgressBar::no_length(), "reading {spinner} {bytes}, {bytes_per_sec}"),
+        };
+        bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(10));
+        bar.set_style(ProgressStyle::with_template(template).expect("a fixed template"));
+        Progress { bar }
+    }
+
+    /// Says what is done now that everything is read.
+    pub fn judging(&self) {
+        self.bar.set_style(ProgressStyle::with_template("judging {bytes} of evidence").expect("a fixed template"));
+        self.bar.tick();
+    }
+
+    /// Takes the bar off the screen.
+    pub fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl ingest::Progress for Progress {
+    fn bytes(&self, n: u64) {
+        self.bar.inc(n);
+    }
+}

@@ -1,0 +1,100 @@
+//! Runs what was planned.
+
+use super::exit::Exit;
+use super::is_broken_pipe;
+use super::plan::{Input, Plan, Showing};
+use super::progress::Progress;
+use crate::check::{self, Group, Judgement, RULES};
+use crate::explain::words::broken_by;
+use crate::history::{self, History};
+use crate::order::Order;
+use crate::report::page::{Column, Look, Page, Tone};
+use crate::report::{Nature, Part, Report, evidence, overview};
+use anyhow::Context;
+use std::io::Write;
+
+/// `retrograde check`.
+pub fn check(plan: Plan) -> anyhow::Result<Exit> {
+    let (history, judgement) = judged(plan.input, &plan.rules)?;
+    let part = Part { name: "kubernetes", nature: Nature::Kubernetes, history: &history, judgement: &judgement };
+    let report = Report { histories: vec![part] };
+    for output in plan.outputs {
+        match output.write(&report) {
+            // Who stops reading has read enough; the exit code still tells the verdict.
+            Err(error) if is_broken_pipe(&error) => {}
+            done => done?,
+        }
+    }
+    let exit = Exit::of(&report, plan.fail_on);
+    // The process ends here: giving millions of rows back one by one would only take time.
+    std::mem::forget(judgement);
+    std::mem::forget(history);
+    Ok(exit)
+}
+
+fn judged(input: Input, rules: &check::Options) -> anyhow::Result<(History, Judgement)> {
+    let (history, order, progress) = understood(input)?;
+    let judgement = check::judge(&history, &order, rules);
+    progress.end();
+    std::mem::forget(order);
+    Ok((history, judgement))
+}
+
+fn understood(input: Input) -> anyhow::Result<(History, Order, Progress)> {
+    if let Some(threads) = input.threads {
+        rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().context("starting threads")?;
+    }
+    let progress = Progress::over(&input.files);
+    let history = history::load(input.files, &input.read, &input.domains, &progress);
+    progress.judging();
+    let order = Order::derive(&history, &input.order);
+    Ok((history, order, progress))
+}
+
+/// `retrograde show`.
+pub fn show(showing: Showing, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    let (history, order, progress) = understood(showing.input)?;
+    progress.end();
+    let mut out = std::io::BufWriter::new(out);
+    let page = &mut Page::new(&mut out, showing.look);
+    match &showing.question {
+        Some(question) => evidence::write(page, &history, &order.timeline, question)?,
+        None => {
+            // No rule runs: only what the judgement says about the evidence itself is wanted.
+            let skip = RULES.iter().map(|rule| rule.slug.to_owned()).collect();
+            let judgement = check::judge(&history, &order, &check::Options { skip, ..check::Options::default() });
+            overview::write(page, &history, &judgement.coverage)?;
+        }
+    }
+    out.flush()?;
+    Ok(Exit::Holds)
+}
+
+/// `retrograde rules`.
+pub fn rules(slug: Option<&str>, look: Look, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    if let Some(rule) = slug.and_then(check::rules::find) {
+        writeln!(out, "{}", rule.page().trim_end())?;
+        writeln!(out, "\nPromise: {}. Needs: {}.", broken_by(rule.promise), rule.needs)?;
+        return Ok(Exit::Holds);
+    }
+    let page = &mut Page::new(out, look);
+    let mut groups: Vec<Group> = Vec::new();
+    for rule in RULES {
+        if !groups.contains(&rule.group) {
+            groups.push(rule.group);
+        }
+    }
+    for (at, group) in groups.into_iter().enumerate() {
+        if at > 0 {
+            page.gap()?;
+        }
+        page.paragraph(0, Tone::Title, group.title())?;
+        let rows: Vec<_> = RULES
+            .iter()
+            .filter(|rule| rule.group == group)
+            .map(|rule| (vec![rule.slug.to_owned(), broken_by(rule.promise).to_owned()], rule.title.to_owned()))
+            .collect();
+        page.table(2, &[Column::left("rule", 24), Column::left("promise", 8)], &rows)?;
+    }
+    Ok(Exit::Holds)
+}

@@ -1,0 +1,107 @@
+//! Values as people type them: lengths of time, sizes, and pairs.
+
+use crate::ingest::Format;
+use crate::report;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// `60s`, `500ms`, `1.5m`.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    const UNITS: [(&str, f64); 6] = [("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
+    let (number, unit) = number_and_unit(text);
+    let seconds = UNITS.iter().find(|(name, _)| *name == unit).zip(number).map(|((_, unit), number)| number * unit);
+    seconds
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .ok_or_else(|| "a number and a unit is expected, such as 500ms, 60s, 2m or 1h".to_owned())
+}
+
+/// `4GiB`, `500MB`.
+pub fn memory(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, f64); 9] = [
+        ("B", 1.0),
+        ("kB", 1e3),
+        ("KB", 1e3),
+        ("MB", 1e6),
+        ("GB", 1e9),
+        ("KiB", 1024.0),
+        ("MiB", 1_048_576.0),
+        ("GiB", 1_073_741_824.0),
+        ("TiB", 1_099_511_627_776.0),
+    ];
+    let (number, unit) = number_and_unit(text);
+    let size = UNITS.iter().find(|(name, _)| *name == unit).zip(number).map(|((_, unit), number)| number * unit);
+    match size {
+        Some(size) if (1.0..1e18).contains(&size) => Ok(size as u64),
+        _ => Err("a size with its unit is expected, such as 500MB or 4GiB".to_owned()),
+    }
+}
+
+fn number_and_unit(text: &str) -> (Option<f64>, &str) {
+    let digits = text.bytes().take_while(|b| b.is_ascii_digit() || *b == b'.').count();
+    (text[..digits].parse().ok(), &text[digits..])
+}
+
+/// `GLOB:NAME`, where the name is that of a format of evidence.
+pub fn format(text: &str) -> Result<(String, Format), String> {
+    let names = || Format::ALL.map(Format::name).join(", ");
+    let (glob, name) = text.rsplit_once(':').ok_or_else(|| format!("GLOB:NAME is expected; names: {}", names()))?;
+    let format = Format::ALL
+        .into_iter()
+        .find(|format| format.name() == name)
+        .ok_or_else(|| format!("no format is called '{name}'; formats: {}", names()))?;
+    if glob.is_empty() { Err("GLOB is empty".to_owned()) } else { Ok((glob.to_owned(), format)) }
+}
+
+/// `KIND=FILE`, where the kind is a format of reports and `-` is standard output.
+pub fn report(text: &str) -> Result<(report::Format, PathBuf), String> {
+    let kinds = || report::Format::ALL.map(report::Format::name).join(", ");
+    let (kind, file) = text.split_once('=').ok_or_else(|| format!("KIND=FILE is expected; kinds: {}", kinds()))?;
+    let format =
+        report::Format::named(kind).ok_or_else(|| format!("no report is called '{kind}'; kinds: {}", kinds()))?;
+    if file.is_empty() { Err("FILE is empty".to_owned()) } else { Ok((format, PathBuf::from(file))) }
+}
+
+/// `GROUP/RESOURCE=NAME`; without group it is a resource of the core group, and `*` is every resource of the group.
+pub fn domain(text: &str) -> Result<(String, String, String), String> {
+    let parts = text.split_once('=').map(|(resource, name)| {
+        let (group, plural) = resource.rsplit_once('/').unwrap_or(("", resource));
+        (group.to_owned(), plural.to_owned(), name.to_owned())
+    });
+    match parts {
+        Some((group, plural, name)) if !plural.is_empty() && !name.is_empty() => Ok((group, plural, name)),
+        _ => Err("GROUP/RESOURCE=NAME is expected, such as apps/deployments=main or events=events".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_of_time_and_sizes_need_their_unit() {
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("0s"), Ok(Duration::ZERO));
+        for text in ["", "60", "s", "-1s", "1 s", "1d", "1e9s", "999999999999999999999h"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+        assert_eq!(memory("4GiB"), Ok(4 << 30));
+        assert_eq!(memory("500MB"), Ok(500_000_000));
+        for text in ["", "4", "GiB", "0B", "4G", "1.2.3MB", "inf"] {
+            assert!(memory(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn pairs_name_what_they_accept_when_they_refuse() {
+        assert_eq!(format("a:b*.log:audit"), Ok(("a:b*.log".to_owned(), Format::Audit)));
+        assert!(format("*.log:yaml").unwrap_err().contains("etcd-watch"));
+        assert_eq!(report("json=a=b"), Ok((report::Format::Json, PathBuf::from("a=b"))));
+        assert!(report("pdf=x").unwrap_err().contains("human, json"));
+        assert_eq!(domain("apps/deployments=main").unwrap().1, "deployments");
+        assert_eq!(domain("events=e").unwrap(), (String::new(), "events".to_owned(), "e".to_owned()));
+        for text in ["", "apps/=x", "apps/deployments", "apps/deployments="] {
+            assert!(domain(text).is_err(), "{text}");
+        }
+    }
+}

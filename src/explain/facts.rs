@@ -1,0 +1,76 @@
+//! The facts of a certificate as rows of a table.
+
+use super::visible::visible;
+use super::{names, words};
+use crate::check::{Certificate, Fact};
+use crate::history::History;
+
+/// One fact, each cell visible text. Cells that say nothing are empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Time of day, with the day where the table spans several.
+    pub time: String,
+    /// The clock, where the table has times of several.
+    pub clock: String,
+    /// The revision that counts.
+    pub revision: String,
+    /// The process, as short as the table allows.
+    pub client: String,
+    /// The server.
+    pub server: String,
+    /// What the fact says.
+    pub says: String,
+    /// Where it stands: file and line.
+    pub place: String,
+}
+
+/// The rows of a certificate in its own order, which is the one in which a reader should meet them.
+pub fn rows(history: &History, certificate: &Certificate) -> Vec<Row> {
+    let facts = &certificate.facts;
+    let processes = names::processes(history, &facts.iter().map(|f| f.incarnation).collect::<Vec<_>>());
+    let clocks = differ(facts.iter().filter(|f| f.time.is_known()).map(|f| f.clock));
+    let days = differ(facts.iter().filter(|f| f.time.is_known()).map(|f| words::day(f.time)));
+    facts
+        .iter()
+        .map(|fact| Row {
+            time: match (fact.time.is_known(), days) {
+                (false, _) => String::new(),
+                (true, false) => words::time_of_day(fact.time),
+                (true, true) => format!("{} {}", words::day(fact.time), words::time_of_day(fact.time)),
+            },
+            clock: if clocks && fact.time.is_known() {
+                visible(history.clock_name(fact.clock)).into_owned()
+            } else {
+                String::new()
+            },
+            revision: fact.revision.known().map_or_else(String::new, |r| r.to_string()),
+            client: processes.get(&fact.incarnation).cloned().unwrap_or_default(),
+            server: visible(history.server_name(fact.server)).into_owned(),
+            says: visible(&fact.says).into_owned(),
+            place: place(history, fact),
+        })
+        .collect()
+}
+
+/// `audit-a.log:17`, or the file alone where there is no line.
+pub fn place(history: &History, fact: &Fact) -> String {
+    let file = visible(history.file_name(fact.position.file));
+    match (file.is_empty(), fact.position.line) {
+        (true, _) => String::new(),
+        (false, 0) => file.into_owned(),
+        (false, line) => format!("{file}:{line}"),
+    }
+}
+
+/// When a certificate happened: the time of day of its last fact that has one, with the day.
+pub fn moment(certificate: &Certificate) -> String {
+    match certificate.facts.iter().rev().find(|f| f.time.is_known()) {
+        Some(fact) => format!("{} {}", words::day(fact.time), words::time_of_day(fact.time)),
+        None => String::new(),
+    }
+}
+
+fn differ<T: PartialEq>(mut values: impl Iterator<Item = T>) -> bool {
+    let first = values.next();
+    values.any(|value| Some(value) != first)
+}

@@ -1,0 +1,9 @@
+//! Findings in words: names that fit a line, times, counts, and the rows of a certificate.
+//!
+//! Input: a [`crate::check::Judgement`] and the history that it is about. Output: texts for [`crate::report`]. Invariant:
+//! changes no verdict, and hands on no character of the evidence that a terminal would act upon.
+
+pub mod facts;
+pub mod names;
+pub mod visible;
+pub mod words;

@@ -1,0 +1,132 @@
+//! Text of the evidence made safe and measurable: what a terminal would act upon becomes visible, and long names lose their
+//! middle.
+//!
+//! Names come from whoever could send a request, so a report that prints them raw lets a stranger move the cursor, hide a
+//! line, or turn a sentence around (the "Trojan Source" marks).
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// The text with every control, direction and invisible character written out (`\n`, `\u{1b}`, `\u{202e}`).
+pub fn visible(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(acts) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            '\n' => shown.push_str("\\n"),
+            '\r' => shown.push_str("\\r"),
+            '\t' => shown.push_str("\\t"),
+            _ if acts(c) => write!(shown, "\\u{{{:x}}}", u32::from(c)).expect("a String takes all"),
+            _ => shown.push(c),
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// Whether a character does something other than to show itself.
+fn acts(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}'
+            | '\u{200b}'..='\u{200f}' // zero width, direction marks
+            | '\u{2028}'..='\u{202e}' // separators, embeddings and overrides
+            | '\u{2060}'..='\u{206f}' // joiners, isolates
+            | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}') // tags
+}
+
+/// Columns that a text takes on a terminal.
+pub fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// The text in at most `columns` columns: where it is longer, `…` stands for its middle. Both ends of a name tell more than
+/// its middle does: the pod's controller in front, its random part behind.
+pub fn shorten(text: &str, columns: usize) -> Cow<'_, str> {
+    if width(text) <= columns {
+        return Cow::Borrowed(text);
+    }
+    let room = columns.saturating_sub(1);
+    let (front, back) = (room.div_ceil(2), room / 2);
+    let head = prefix(text.chars(), front);
+    let tail: String = prefix(text.chars().rev(), back).chars().rev().collect();
+    Cow::Owned(format!("{head}…{tail}"))
+}
+
+/// As many characters as fit.
+fn prefix(characters: impl Iterator<Item = char>, columns: usize) -> String {
+    let mut left = columns;
+    characters
+        .take_while(|c| {
+            let needed = c.width().unwrap_or(0);
+            let fits = needed <= left;
+            left = left.saturating_sub(needed);
+            fits
+        })
+        .collect()
+}
+
+/// A visible text, not longer than `columns`.
+pub fn clip(text: &str, columns: usize) -> String {
+    shorten(&visible(text), columns).into_owned()
+}
+
+/// Breaks a visible text into lines of at most `columns` columns at its spaces. A word that is longer than a line is
+/// shortened in its middle.
+pub fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let columns = columns.max(8);
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    let mut used = 0;
+    for word in text.split(' ').filter(|w| !w.is_empty()) {
+        let word = shorten(word, columns);
+        let needed = width(&word);
+        if used > 0 && used + 1 + needed > columns {
+            lines.push(std::mem::take(&mut line));
+            used = 0;
+        }
+        if used > 0 {
+            line.push(' ');
+            used += 1;
+        }
+        line.push_str(&word);
+        used += needed;
+    }
+    if used > 0 {
+        lines.push(line);
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_would_act_upon_is_written_out() {
+        assert_eq!(visible("web-0"), "web-0");
+        assert_eq!(visible("a\u{1b}[2Jb\n\tc\u{7f}\u{9b}"), "a\\u{1b}[2Jb\\n\\tc\\u{7f}\\u{9b}");
+        assert_eq!(visible("pod\u{202e}0-bew\u{200b}"), "pod\\u{202e}0-bew\\u{200b}");
+        assert_eq!(visible("Köln 東京"), "Köln 東京");
+    }
+
+    #[test]
+    fn long_names_keep_both_ends() {
+        assert_eq!(shorten("web-0", 5), "web-0");
+        assert_eq!(shorten("deployment-7d9c5b6f4-x7k2p", 11), "deplo…x7k2p");
+        assert_eq!(shorten("東京東京東京", 5), "東…京");
+        for columns in 1..40 {
+            assert!(width(&shorten("a-long-name-of-several-parts", columns)) <= columns);
+        }
+    }
+
+    #[test]
+    fn lines_break_at_spaces_and_never_run_over() {
+        assert_eq!(wrap("one two three", 8), ["one two", "three"]);
+        assert!(wrap("", 8).is_empty());
+        assert_eq!(wrap("x 0123456789abcdef", 9), ["x", "0123…cdef"]);
+    }
+}

@@ -1,0 +1,160 @@
+//! Counts, sizes, times and verdicts as people write them.
+
+use crate::check::{BrokenBy, Effect, Kind, Verdict};
+use crate::ingest::Time;
+
+/// A number with its thousands apart: `12,345`.
+pub fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A count with its noun: `1 file`, `2 files`.
+pub fn count(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", thousands(number))
+}
+
+/// A size in bytes: `3.2 MiB`.
+pub fn bytes(size: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    if size < 1024 {
+        return count(size, "byte");
+    }
+    let mut value = size as f64 / 1024.0;
+    let mut unit = 0;
+    while value >= 1023.95 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    format!("{value:.1} {}", UNITS[unit])
+}
+
+/// A length of time that was measured in nanoseconds: `4.9 s`, `2 h 5 min`.
+pub fn duration(nanoseconds: i64) -> String {
+    let seconds = nanoseconds.max(0) as f64 / 1e9;
+    if nanoseconds < 1_000_000 {
+        format!("{} µs", nanoseconds.max(0) / 1_000)
+    } else if seconds < 1.0 {
+        format!("{} ms", nanoseconds / 1_000_000)
+    } else if seconds < 60.0 {
+        format!("{seconds:.1} s")
+    } else if seconds < 3600.0 {
+        format!("{} min {} s", seconds as u64 / 60, seconds as u64 % 60)
+    } else {
+        format!("{} h {} min", seconds as u64 / 3600, seconds as u64 % 3600 / 60)
+    }
+}
+
+/// The day of a time, `2026-11-20`; empty when unknown.
+pub fn day(time: Time) -> String {
+    let text = time.to_string();
+    text.split_once('T').map_or_else(String::new, |(day, _)| day.to_owned())
+}
+
+/// The time of day in UTC, `19:54:09.301894`; `-` when unknown.
+pub fn time_of_day(time: Time) -> String {
+    let text = time.to_string();
+    match text.split_once('T') {
+        Some((_, clock)) => clock.trim_end_matches('Z').to_owned(),
+        None => text,
+    }
+}
+
+/// Items in a sentence: `a, b and c`.
+pub fn series<T: AsRef<str>>(items: &[T]) -> String {
+    match items {
+        [] => String::new(),
+        [one] => one.as_ref().to_owned(),
+        [front @ .., last] => {
+            let front: Vec<&str> = front.iter().map(AsRef::as_ref).collect();
+            format!("{} and {}", front.join(", "), last.as_ref())
+        }
+    }
+}
+
+/// The word of a kind in JSON and on the command line.
+pub fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Violation => "violation",
+        Kind::Suspect => "suspect",
+        Kind::Hazard => "hazard",
+    }
+}
+
+/// Whose promise broke, as one word.
+pub fn broken_by(who: BrokenBy) -> &'static str {
+    match who {
+        BrokenBy::Server => "server",
+        BrokenBy::Client => "client",
+        BrokenBy::Nobody => "nobody",
+    }
+}
+
+/// Whose promise a finding of this kind breaks, as a sentence for the person who has to act on it.
+pub fn promise(kind: Kind, who: BrokenBy) -> &'static str {
+    match (kind, who) {
+        (Kind::Suspect, BrokenBy::Server) => "if it is a violation, the server's: its contract excludes this answer.",
+        (Kind::Suspect, BrokenBy::Client) => "if it is a violation, the client's: the protocol forbids this use.",
+        (Kind::Suspect, BrokenBy::Nobody) => "nobody's: the API allows it, and it may not be one history.",
+        (Kind::Hazard, BrokenBy::Server) => "the server's to avoid, though no promise of its broke.",
+        (Kind::Hazard, _) => "the client's to avoid; no promise broke.",
+        (_, BrokenBy::Server) => "the server's: its contract excludes this answer.",
+        (_, BrokenBy::Client) => "the client's: the protocol forbids this use.",
+        (_, BrokenBy::Nobody) => "nobody's: the API allows it, and still what the client saw is not one history.",
+    }
+}
+
+/// The word of an effect.
+pub fn effect(effect: Effect) -> &'static str {
+    match effect {
+        Effect::Impossible => "impossible",
+        Effect::Narrowed => "narrowed",
+        Effect::None => "none",
+    }
+}
+
+/// What a client's verdict says about what it saw.
+pub fn saw(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Holds => "consistent",
+        Verdict::Violated => "NOT consistent",
+        Verdict::Unknown(_) => "undecided",
+        Verdict::NotChecked(_) => "not checked",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_as_people_write_them() {
+        assert_eq!([0, 999, 1_000, 1_234_567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!([count(1, "file"), count(2_000, "file")], ["1 file", "2,000 files"]);
+        assert_eq!(
+            [1, 1023, 1024, 3_355_443, 1_048_575].map(bytes),
+            ["1 byte", "1,023 bytes", "1.0 KiB", "3.2 MiB", "1.0 MiB"]
+        );
+        assert_eq!(
+            [5_000, 5_000_000, 4_859_341_000, 125_000_000_000, 7_500_000_000_000].map(duration),
+            ["5 µs", "5 ms", "4.9 s", "2 min 5 s", "2 h 5 min"]
+        );
+        assert_eq!(series(&["a", "b", "c"]), "a, b and c");
+    }
+
+    #[test]
+    fn times_of_day_keep_the_digits_that_the_evidence_has() {
+        let time = Time(1_795_204_449_301_894_000);
+        assert_eq!((day(time).as_str(), time_of_day(time).as_str()), ("2026-11-20", "19:54:09.301894"));
+        assert_eq!(time_of_day(Time(1_795_204_449_301_894_001)), "19:54:09.301894001");
+        assert_eq!((day(Time::UNKNOWN).as_str(), time_of_day(Time::UNKNOWN).as_str()), ("", "-"));
+    }
+}

@@ -1,0 +1,240 @@
+//! What the evidence says about one key, or around one revision: `retrograde show --key` and `--around`.
+//!
+//! These are the records as they stand, before any rule: a reader who doubts a finding starts here.
+
+use super::page::{Column, Page, Tone};
+use crate::explain::words::{count, time_of_day};
+use crate::history::{
+    Delivery, DeliveryKind, History, IncarnationId, KeyId, Marks, Operation, Outcome, Revision, ServerId, Symbol,
+};
+use crate::ingest::{Position, Time};
+use crate::order::{Change, Timeline};
+use std::io;
+
+/// Which records are shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Question {
+    /// Those about a key, as `pods default/web-0`, `default/web-0` or `web-0`.
+    Key(String),
+    /// Those of the nearest revisions: so many below and above it.
+    Around(Revision, usize),
+}
+
+/// One record about one revision of one key.
+#[derive(Clone, Debug)]
+struct Row {
+    revision: Revision,
+    key: KeyId,
+    uid: Symbol,
+    time: Time,
+    incarnation: IncarnationId,
+    server: ServerId,
+    says: &'static str,
+    position: Position,
+}
+
+/// Writes the answer: the records in the order of revisions, then of time.
+///
+/// For a key its versions come first, as they were put together from all records.
+pub fn write(page: &mut Page<'_>, history: &History, timeline: &Timeline, question: &Question) -> io::Result<()> {
+    let mut rows = rows(history);
+    // A record of a path that names no resource has a key without one.
+    rows.retain(|row| history.resource_of(row.key).is_some());
+    rows.sort_by_key(|row| (row.revision, row.key, row.time, row.position));
+    match question {
+        Question::Key(wanted) => {
+            let keys: Vec<bool> = (0..history.keys.len() as u32)
+                .map(KeyId)
+                .map(|key| history.resource_of(key).is_some() && matches(&history.key_name(key), wanted))
+                .collect();
+            rows.retain(|row| keys[row.key.index()]);
+            for key in (0..keys.len() as u32).map(KeyId).filter(|key| keys[key.index()]) {
+                versions(page, history, timeline, key)?;
+            }
+            page.paragraph(0, Tone::Title, &format!("Records about {wanted}: {}", rows.len()))?;
+        }
+        Question::Around(revision, margin) => {
+            let mut known: Vec<Revision> = rows.iter().map(|row| row.revision).collect();
+            known.dedup();
+            let at = known.partition_point(|r| r < revision);
+            let low = known.get(at.saturating_sub(*margin)).copied().unwrap_or_default();
+            let high = known.get((at + margin).min(known.len().saturating_sub(1))).copied().unwrap_or_default();
+            rows.retain(|row| row.revision >= low && row.revision <= high);
+            page.paragraph(0, Tone::Title, &format!("Records around revision {revision}: {}", rows.len()))?;
+        }
+    }
+    if rows.is_empty() {
+        return page.paragraph(2, Tone::Plain, "none: no version of it is in the evidence");
+    }
+    let shown = if page.look().verbose { rows.len() } else { 200 };
+    let mut table: Vec<_> = rows.iter().take(shown).map(|row| cells(history, row)).collect();
+    // The key says itself where all rows have the same, and the uid leaves its place to the key where they have not.
+    let one_key = rows.iter().all(|row| row.key == rows[0].key);
+    let columns = [
+        Column::right("revision", 20),
+        Column::left("key", 22),
+        Column::left("uid", 8),
+        Column::left("time (UTC)", 15),
+        Column::left("client", 16),
+    ];
+    for (cells, _) in &mut table {
+        cells[if one_key { 1 } else { 2 }].clear();
+    }
+    page.table(2, &columns, &table)?;
+    if rows.len() > shown {
+        page.paragraph(
+            2,
+            Tone::Faint,
+            &format!("and {} (--verbose)", count((rows.len() - shown) as u64, "more record")),
+        )?;
+    }
+    Ok(())
+}
+
+/// The versions of one key, with what each is known from.
+fn versions(page: &mut Page<'_>, history: &History, timeline: &Timeline, key: KeyId) -> io::Result<()> {
+    let versions = timeline.versions(key);
+    page.paragraph(0, Tone::Title, &format!("{}: {}", history.key_name(key), count(versions.len() as u64, "version")))?;
+    let rows: Vec<_> = versions
+        .iter()
+        .map(|version| {
+            let change = match version.change {
+                Change::Created => "created",
+                Change::Updated => "updated",
+                Change::Put => "created or updated",
+                Change::Deleted => "deleted",
+                Change::Left => "deleted, or left the selection",
+            };
+            let writer = match version.writer.is_some() {
+                true => history.request_name(history.operation(version.writer)),
+                false => "writer not known".to_owned(),
+            };
+            let place = format!("{}:{}", history.file_name(version.position.file), version.position.line);
+            let uid: String = history.name(version.uid).chars().take(8).collect();
+            let cells =
+                vec![version.revision.to_string(), uid, change.to_owned(), version.provenance.word().to_owned()];
+            (cells, format!("{writer} [{place}]"))
+        })
+        .collect();
+    let columns = [
+        Column::right("revision", 20),
+        Column::left("uid", 8),
+        Column::left("change", 30),
+        Column::left("known from", 15),
+    ];
+    page.table(2, &columns, &rows)?;
+    for removal in timeline.removals(key) {
+        let before = removal.before.map_or_else(String::new, |r| format!(" and below {r}"));
+        let request = history.request_name(history.operation(removal.operation));
+        page.paragraph(2, Tone::Plain, &format!("deleted above revision {}{before} by {request}", removal.after))?;
+    }
+    page.gap()
+}
+
+fn cells(history: &History, row: &Row) -> (Vec<String>, String) {
+    let uid: String = history.name(row.uid).chars().take(8).collect();
+    let server = history.server_name(row.server);
+    let by = if server.is_empty() { String::new() } else { format!(" by {server}") };
+    let place = format!("{}:{}", history.file_name(row.position.file), row.position.line);
+    (
+        vec![
+            row.revision.to_string(),
+            history.key_name(row.key),
+            uid,
+            if row.time.is_known() { time_of_day(row.time) } else { String::new() },
+            crate::explain::names::short_user(history.client_name(row.incarnation)).to_owned(),
+        ],
+        format!("{}{by} [{place}]", row.says),
+    )
+}
+
+/// Whether a key is the wanted one: by its whole name, or by its end at a boundary of names.
+fn matches(key: &str, wanted: &str) -> bool {
+    key.strip_suffix(wanted).is_some_and(|front| front.is_empty() || front.ends_with([' ', '/']))
+}
+
+fn rows(history: &History) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for operation in &history.operations {
+        let row = |key, uid, revision, says| Row {
+            revision,
+            key,
+            uid,
+            time: if operation.ret.is_known() { operation.ret } else { operation.invoke },
+            incarnation: operation.incarnation,
+            server: operation.server,
+            says,
+            position: operation.position,
+        };
+        if operation.key.is_some() && operation.answered.is_some() {
+            rows.push(row(operation.key, operation.answer_uid, operation.answered, answer(operation)));
+        }
+        for item in history.items_of(operation) {
+            rows.push(row(item.key, item.uid, item.revision, "listed"));
+        }
+    }
+    for stream in &history.streams {
+        let operation = history.operation(stream.operation);
+        for delivery in history.deliveries_of(stream).iter().filter(|d| d.key.is_some()) {
+            rows.push(Row {
+                revision: delivery.revision,
+                key: delivery.key,
+                uid: delivery.uid,
+                time: delivery.at,
+                incarnation: operation.incarnation,
+                server: operation.server,
+                says: delivered(delivery),
+                position: delivery.position,
+            });
+        }
+    }
+    for event in history.witness.iter().filter(|e| e.key.is_some()) {
+        rows.push(Row {
+            revision: event.revision,
+            key: event.key,
+            uid: event.uid,
+            time: Time::UNKNOWN,
+            incarnation: IncarnationId::NONE,
+            server: ServerId::NONE,
+            says: if event.tombstone { "etcd: deleted" } else { "etcd: written" },
+            position: event.position,
+        });
+    }
+    for read in history.cache_reads.iter().filter(|r| r.revision.is_some() && r.key.is_some()) {
+        rows.push(Row {
+            revision: read.revision,
+            key: read.key,
+            uid: read.uid,
+            time: read.at,
+            incarnation: read.incarnation,
+            server: ServerId::NONE,
+            says: "read from the client's cache",
+            position: read.position,
+        });
+    }
+    rows
+}
+
+fn answer(operation: &Operation) -> &'static str {
+    use crate::history::Verb;
+    match (operation.verb, operation.outcome()) {
+        (_, Outcome::Rejected) => "refused",
+        (_, Outcome::Unknown) => "outcome unknown",
+        (Verb::Get, _) => "read",
+        (Verb::List, _) => "listed",
+        (Verb::Create, _) => "created",
+        (Verb::Delete | Verb::DeleteCollection, _) => "deletion answered",
+        _ if operation.marks.has(Marks::REMOVES) => "written, which removed it,",
+        _ => "written",
+    }
+}
+
+fn delivered(delivery: &Delivery) -> &'static str {
+    match delivery.kind {
+        DeliveryKind::Added => "watched ADDED",
+        DeliveryKind::Modified => "watched MODIFIED",
+        DeliveryKind::Deleted => "watched DELETED",
+        DeliveryKind::Bookmark | DeliveryKind::InitialEventsEnd => "watched BOOKMARK",
+        DeliveryKind::Error => "watched ERROR",
+    }
+}

@@ -1,0 +1,94 @@
+//! How far a history reaches: in time, and in the revisions of each domain.
+
+use crate::history::{ClockId, DomainId, History, ResourceId, Revision};
+use crate::ingest::Time;
+
+/// The reach of a history.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// Each clock that was used, with its first and last time.
+    pub clocks: Vec<(ClockId, Time, Time)>,
+    /// Each domain, in the history's order.
+    pub domains: Vec<DomainExtent>,
+}
+
+/// The reach of one domain.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DomainExtent {
+    /// The domain.
+    pub domain: DomainId,
+    /// Its resources that the evidence mentions.
+    pub resources: Vec<ResourceId>,
+    /// The lowest revision that the evidence mentions; zero: none.
+    pub first: Revision,
+    /// The highest.
+    pub last: Revision,
+}
+
+impl Extent {
+    /// Measures a history.
+    pub fn of(history: &History) -> Extent {
+        let mut extent = Extent::default();
+        for index in 0..history.domains.len() as u32 {
+            let domain = DomainId(index);
+            let resources = (0..history.resources.len() as u32)
+                .map(ResourceId)
+                .filter(|&r| history.placements.get(r.index()).is_some_and(|p| p.domain == domain))
+                .collect();
+            extent.domains.push(DomainExtent { domain, resources, ..DomainExtent::default() });
+        }
+        for operation in &history.operations {
+            extent.clock(operation.clock, operation.invoke);
+            extent.clock(operation.clock, operation.ret);
+            if operation.scope.is_some() && operation.is_answered() {
+                let resource = history.scopes[operation.scope.index()].resource;
+                extent.revision(history, resource, operation.answered);
+            }
+        }
+        for stream in &history.streams {
+            let operation = history.operation(stream.operation);
+            let resource = operation.scope.is_some().then(|| history.scopes[operation.scope.index()].resource);
+            for delivery in history.deliveries_of(stream) {
+                extent.clock(operation.clock, delivery.at);
+                if let Some(resource) = resource {
+                    extent.revision(history, resource, delivery.revision);
+                }
+            }
+        }
+        for event in history.witness.iter().filter(|event| event.key.is_some()) {
+            extent.revision(history, history.resource_of(event.key), event.revision);
+        }
+        extent
+    }
+
+    /// First and last time over all clocks; `None` where nothing has a time.
+    pub fn span(&self) -> Option<(Time, Time)> {
+        let first = self.clocks.iter().map(|c| c.1).min()?;
+        let last = self.clocks.iter().map(|c| c.2).max()?;
+        Some((first, last))
+    }
+
+    fn clock(&mut self, clock: ClockId, time: Time) {
+        if !time.is_known() {
+            return;
+        }
+        match self.clocks.iter_mut().find(|known| known.0 == clock) {
+            Some((_, first, last)) => {
+                *first = (*first).min(time);
+                *last = (*last).max(time);
+            }
+            None => self.clocks.push((clock, time, time)),
+        }
+    }
+
+    fn revision(&mut self, history: &History, resource: ResourceId, revision: Revision) {
+        if !revision.is_some() || !resource.is_some() {
+            return;
+        }
+        let Some(domain) = self.domains.get_mut(history.domain_of(resource).index()) else { return };
+        if !domain.first.is_some() || revision < domain.first {
+            domain.first = revision;
+        }
+        domain.last = domain.last.max(revision);
+    }
+}

@@ -1,0 +1,90 @@
+//! One line a client: is what it saw consistent with the order of writes?
+
+use crate::check::{ClientReport, Verdict};
+use crate::explain::names;
+use crate::explain::words::{count, saw, thousands};
+use crate::report::Part;
+use crate::report::page::{Page, Tone};
+use std::io;
+
+/// Clients that are in order get a line each up to this many.
+const LISTED: usize = 12;
+/// Clients that are open for one reason get a line each up to this many.
+const ALIKE: usize = 3;
+/// Of a folded line, this many are named.
+const NAMED: usize = 8;
+/// Room for the verdict.
+const LABEL: usize = 16;
+
+/// Writes the lines, the worst first.
+pub(super) fn write(page: &mut Page<'_>, part: &Part<'_>) -> io::Result<()> {
+    let clients = &part.judgement.clients;
+    if clients.is_empty() {
+        return Ok(());
+    }
+    page.title("Is what each client saw consistent with one order of writes?")?;
+    let grave = |wanted: fn(&Verdict) -> bool| clients.iter().filter(move |c| wanted(&c.verdict)).collect::<Vec<_>>();
+    for client in grave(|v| matches!(v, Verdict::Violated)) {
+        line(page, part, client)?;
+    }
+    for group in by_reason(grave(|v| matches!(v, Verdict::Unknown(_)))) {
+        fold(page, part, &group, ALIKE)?;
+    }
+    fold(page, part, &grave(|v| matches!(v, Verdict::Holds)), LISTED)?;
+    for group in by_reason(grave(|v| matches!(v, Verdict::NotChecked(_)))) {
+        fold(page, part, &group, ALIKE)?;
+    }
+    Ok(())
+}
+
+/// Clients with the same reason together, in the order in which the reasons come up.
+fn by_reason(clients: Vec<&ClientReport>) -> Vec<Vec<&ClientReport>> {
+    let mut groups: Vec<Vec<&ClientReport>> = Vec::new();
+    for client in clients {
+        match groups.iter_mut().find(|group| group[0].verdict == client.verdict) {
+            Some(group) => group.push(client),
+            None => groups.push(vec![client]),
+        }
+    }
+    groups
+}
+
+fn fold(page: &mut Page<'_>, part: &Part<'_>, clients: &[&ClientReport], listed: usize) -> io::Result<()> {
+    if clients.len() <= listed || page.look().verbose {
+        return clients.iter().try_for_each(|client| line(page, part, client));
+    }
+    let named: Vec<String> = clients.iter().take(NAMED).map(|c| names::client(part.history, c.client)).collect();
+    let mut text = format!("{}: {}", count(clients.len() as u64, "client"), named.join(", "));
+    if clients.len() > NAMED {
+        text += &format!(" and {} more", thousands((clients.len() - NAMED) as u64));
+    }
+    let verdict = &clients[0].verdict;
+    if !verdict.reason().is_empty() {
+        text += &format!("; {}", verdict.reason());
+    }
+    page.labelled(2, LABEL, (tone(verdict), saw(verdict)), &text)
+}
+
+fn line(page: &mut Page<'_>, part: &Part<'_>, client: &ClientReport) -> io::Result<()> {
+    let mut text = names::client(part.history, client.client);
+    if client.incarnations.len() > 1 {
+        text += &format!(", {} process lives", thousands(client.incarnations.len() as u64));
+    }
+    let broken: Vec<&str> =
+        client.guarantees.iter().filter(|(_, v)| *v == Verdict::Violated).map(|(rule, _)| *rule).collect();
+    if !broken.is_empty() {
+        text += &format!(": {}", broken.join(", "));
+    } else if !client.verdict.reason().is_empty() {
+        text += &format!(": {}", client.verdict.reason());
+    }
+    page.labelled(2, LABEL, (tone(&client.verdict), saw(&client.verdict)), &text)
+}
+
+fn tone(verdict: &Verdict) -> Tone {
+    match verdict {
+        Verdict::Violated => Tone::Bad,
+        Verdict::Unknown(_) => Tone::Doubt,
+        Verdict::Holds => Tone::Good,
+        Verdict::NotChecked(_) => Tone::Faint,
+    }
+}

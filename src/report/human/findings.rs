@@ -1,0 +1,276 @@
+//! The findings: a paragraph each, causes with their consequences below them; hazards short, at the end.
+
+use crate::check::{Certificate, Effect, Finding, Kind};
+use crate::explain::words::{count, promise, thousands};
+use crate::explain::{facts, names};
+use crate::history::History;
+use crate::report::Part;
+use crate::report::page::{Column, Page, Tone};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::io;
+
+/// Findings of one rule and kind that get a paragraph; the next ones are short, the rest is counted.
+const IN_FULL: usize = 5;
+/// Findings of one rule and kind that are shown at all.
+const SHOWN: usize = 20;
+/// Hazards of one rule that are shown.
+const HAZARDS: usize = 3;
+/// Consequences of one finding that are shown.
+const CONSEQUENCES: usize = 6;
+/// Room for the labels of a paragraph.
+const LABEL: usize = 16;
+/// Indentation of what stands below a title.
+const BODY: usize = 3;
+
+/// Writes all findings of a history.
+pub(super) fn write(page: &mut Page<'_>, part: &Part<'_>) -> io::Result<()> {
+    let forest = Forest::of(&part.judgement.findings);
+    for (kind, title) in
+        [(Kind::Violation, "Violations"), (Kind::Suspect, "Suspects: a violation, or missing evidence")]
+    {
+        let roots: Vec<usize> = forest.roots.iter().copied().filter(|&at| forest.findings[at].kind == kind).collect();
+        if roots.is_empty() {
+            continue;
+        }
+        page.title(title)?;
+        let mut met: FxHashMap<&str, usize> = FxHashMap::default();
+        let mut left_out: Vec<&Finding> = Vec::new();
+        for at in roots {
+            let finding = &forest.findings[at];
+            let seen = met.entry(finding.rule).or_default();
+            *seen += 1;
+            match *seen {
+                n if n <= IN_FULL || page.look().verbose => {
+                    page.gap()?;
+                    paragraph(page, part.history, finding)?;
+                    consequences(page, part.history, &forest, at, BODY)?;
+                }
+                n if n <= SHOWN => {
+                    page.gap()?;
+                    brief(page, part.history, finding, 0, "")?;
+                    consequences(page, part.history, &forest, at, BODY)?;
+                }
+                _ => left_out.push(finding),
+            }
+        }
+        counted(page, &left_out)?;
+    }
+    hazards(page, part.history, &forest)
+}
+
+/// Who explains whom. A finding hangs below its cause only where the cause is as grave as itself: a violation must never
+/// hide below a hazard.
+struct Forest<'f> {
+    findings: &'f [Finding],
+    roots: Vec<usize>,
+    children: FxHashMap<usize, Vec<usize>>,
+}
+
+impl<'f> Forest<'f> {
+    fn of(findings: &'f [Finding]) -> Forest<'f> {
+        let by_id: FxHashMap<&str, usize> = findings.iter().enumerate().map(|(at, f)| (f.id.as_str(), at)).collect();
+        let parent = |at: usize| {
+            let cause = by_id.get(findings[at].consequence_of.as_deref()?).copied()?;
+            (cause != at && findings[cause].kind <= findings[at].kind).then_some(cause)
+        };
+        let mut forest = Forest { findings, roots: Vec::new(), children: FxHashMap::default() };
+        for at in 0..findings.len() {
+            // A circle of causes has no root; whoever stands first in it becomes one.
+            let mut met = FxHashSet::default();
+            let mut above = at;
+            while let Some(next) = parent(above).filter(|_| met.insert(above)) {
+                above = next;
+            }
+            let circle = parent(above).is_some();
+            match parent(at) {
+                Some(cause) if !(circle && met.iter().min() == Some(&at)) => {
+                    forest.children.entry(cause).or_default().push(at);
+                }
+                _ => forest.roots.push(at),
+            }
+        }
+        forest
+    }
+}
+
+fn label(kind: Kind) -> (Tone, &'static str) {
+    match kind {
+        Kind::Violation => (Tone::Bad, "VIOLATION"),
+        Kind::Suspect => (Tone::Doubt, "SUSPECT"),
+        Kind::Hazard => (Tone::Doubt, "HAZARD"),
+    }
+}
+
+/// `monotonic-reads: system:node:node-1 (kubelet-1#2)`.
+fn headline(history: &History, finding: &Finding) -> String {
+    let client = names::client(history, finding.client);
+    let life = names::incarnation(history, finding.incarnation);
+    let life = if life.is_empty() || life == client { String::new() } else { format!(" ({life})") };
+    format!("{}: {client}{life}", finding.rule)
+}
+
+fn paragraph(page: &mut Page<'_>, history: &History, finding: &Finding) -> io::Result<()> {
+    page.labelled(0, 11, label(finding.kind), &headline(history, finding))?;
+    page.paragraph(BODY, Tone::Plain, &finding.summary)?;
+    page.gap()?;
+    timeline(page, history, &finding.certificate)?;
+    page.gap()?;
+    let why = match (finding.kind, finding.broken_by) {
+        (Kind::Suspect, _) => "Why suspect",
+        (_, crate::check::BrokenBy::Client) => "Why unsafe",
+        _ => "Why impossible",
+    };
+    entry(page, why, &finding.certificate.reason)?;
+    let whose = promise(finding.kind, finding.broken_by);
+    entry(page, "Promise", whose)?;
+    entry(page, "Leads to", &finding.consequence)?;
+    prevention(page, finding)?;
+    entry(page, "Process lives", &told_apart(history, &finding.certificate))?;
+    entry(page, "Refuted by", &finding.refuted_by)?;
+    entry(page, "Repeated", &repeats(finding))?;
+    entry(page, "Follows from", finding.consequence_of.as_deref().unwrap_or_default())
+}
+
+fn entry(page: &mut Page<'_>, label: &str, text: &str) -> io::Result<()> {
+    if text.is_empty() { Ok(()) } else { page.labelled(BODY, LABEL, (Tone::Title, label), text) }
+}
+
+/// The facts, one row each.
+fn timeline(page: &mut Page<'_>, history: &History, certificate: &Certificate) -> io::Result<()> {
+    let columns = [
+        Column::left("time (UTC)", 29),
+        Column::left("clock", 12),
+        Column::right("revision", 20),
+        Column::left("client", 24),
+        Column::left("server", 14),
+    ];
+    let rows: Vec<(Vec<String>, String)> = facts::rows(history, certificate)
+        .into_iter()
+        .map(|row| {
+            let cells = vec![row.time, row.clock, row.revision, row.client, row.server];
+            (cells, if row.place.is_empty() { row.says } else { format!("{} [{}]", row.says, row.place) })
+        })
+        .collect();
+    page.table(BODY + 2, &columns, &rows)
+}
+
+fn prevention(page: &mut Page<'_>, finding: &Finding) -> io::Result<()> {
+    for (at, way) in finding.prevention.iter().enumerate() {
+        let effect = match way.effect {
+            Effect::Impossible => "would have made it impossible",
+            Effect::Narrowed => "would have left a window",
+            Effect::None => "would have changed nothing",
+        };
+        let smallest = match way.smallest_revision.known() {
+            Some(revision) => format!(" (smallest answer: revision {revision})"),
+            None => String::new(),
+        };
+        let because = if way.because.is_empty() { String::new() } else { format!(": {}", way.because) };
+        let text = format!("{} {effect}{smallest}{because}", way.request);
+        page.labelled(BODY, LABEL, (Tone::Title, if at == 0 { "Instead" } else { "" }), &text)?;
+    }
+    Ok(())
+}
+
+/// What told the process lives of the facts apart, where one client had several of them.
+fn told_apart(history: &History, certificate: &Certificate) -> String {
+    let mut lives: Vec<_> = certificate.facts.iter().map(|f| f.incarnation).filter(|id| id.is_some()).collect();
+    lives.sort_unstable();
+    lives.dedup();
+    let mut sentences: Vec<&str> = lives
+        .iter()
+        .filter(|a| lives.iter().any(|b| *a != b && history.client_name(**a) == history.client_name(*b)))
+        .map(|id| history.incarnations[id.index()].told_by.sentence())
+        .collect();
+    sentences.dedup();
+    sentences.join("; ")
+}
+
+fn repeats(finding: &Finding) -> String {
+    let more = finding.occurrences.len().saturating_sub(1) as u64;
+    if more == 0 {
+        return String::new();
+    }
+    let moment = |certificate: Option<&Certificate>| certificate.map(facts::moment).unwrap_or_default();
+    let (first, last) = (moment(finding.occurrences.first()), moment(finding.occurrences.last()));
+    let span = if first.is_empty() { String::new() } else { format!(" (first {first}, last {last})") };
+    format!("and {} more like this{span}", thousands(more))
+}
+
+/// Title, sentence and place: for consequences and for what comes late in a long list.
+fn brief(page: &mut Page<'_>, history: &History, finding: &Finding, indent: usize, arrow: &str) -> io::Result<()> {
+    let (tone, word) = label(finding.kind);
+    let word = format!("{arrow}{word}");
+    page.labelled(indent, word.chars().count() + 2, (tone, &word), &headline(history, finding))?;
+    let place = finding.certificate.facts.last().map(|f| facts::place(history, f)).unwrap_or_default();
+    let place = if place.is_empty() { place } else { format!(" [{place}]") };
+    let more = repeats(finding);
+    let more = if more.is_empty() { more } else { format!(" {more}") };
+    page.paragraph(indent + BODY, Tone::Plain, &format!("{}{place}{more}", finding.summary))
+}
+
+fn consequences(
+    page: &mut Page<'_>,
+    history: &History,
+    forest: &Forest<'_>,
+    at: usize,
+    indent: usize,
+) -> io::Result<()> {
+    let Some(children) = forest.children.get(&at) else { return Ok(()) };
+    let shown = if page.look().verbose { children.len() } else { CONSEQUENCES };
+    for &child in children.iter().take(shown) {
+        page.gap()?;
+        brief(page, history, &forest.findings[child], indent, "└ ")?;
+        // Deeper ones stay at the third step: a page has only so many columns.
+        consequences(page, history, forest, child, (indent + BODY).min(4 * BODY))?;
+    }
+    if children.len() > shown {
+        let text = format!("and {}", count((children.len() - shown) as u64, "more consequence"));
+        page.gap()?;
+        page.paragraph(indent, Tone::Faint, &text)?;
+    }
+    Ok(())
+}
+
+fn hazards(page: &mut Page<'_>, history: &History, forest: &Forest<'_>) -> io::Result<()> {
+    let hazards: Vec<&Finding> =
+        forest.roots.iter().map(|&at| &forest.findings[at]).filter(|f| f.kind == Kind::Hazard).collect();
+    if hazards.is_empty() {
+        return Ok(());
+    }
+    page.title("Hazards: allowed and harmless here, unsafe as a pattern")?;
+    let mut met: FxHashMap<&str, usize> = FxHashMap::default();
+    let mut left_out: Vec<&Finding> = Vec::new();
+    for finding in hazards {
+        let seen = met.entry(finding.rule).or_default();
+        *seen += 1;
+        if *seen > HAZARDS && !page.look().verbose {
+            left_out.push(finding);
+            continue;
+        }
+        page.gap()?;
+        brief(page, history, finding, 0, "")?;
+        if let Some(way) = finding.prevention.first() {
+            let because = if way.because.is_empty() { String::new() } else { format!(": {}", way.because) };
+            page.labelled(BODY, 9, (Tone::Title, "Instead"), &format!("{}{because}", way.request))?;
+        }
+    }
+    counted(page, &left_out)
+}
+
+/// What was left out, by rule.
+fn counted(page: &mut Page<'_>, left_out: &[&Finding]) -> io::Result<()> {
+    if left_out.is_empty() {
+        return Ok(());
+    }
+    let mut rules: Vec<(&str, u64)> = Vec::new();
+    for finding in left_out {
+        match rules.iter_mut().find(|(rule, _)| *rule == finding.rule) {
+            Some((_, n)) => *n += 1,
+            None => rules.push((finding.rule, 1)),
+        }
+    }
+    let rules: Vec<String> = rules.iter().map(|(rule, n)| format!("{} more of {rule}", thousands(*n))).collect();
+    page.gap()?;
+    page.paragraph(0, Tone::Faint, &format!("and {} (--verbose lists them, --json has all)", rules.join(", ")))
+}

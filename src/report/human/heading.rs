@@ -1,0 +1,134 @@
+//! The first lines: the verdict in words, and what it rests on.
+
+use crate::check::{Kind, Verdict};
+use crate::explain::words::{bytes, count, day, duration, thousands, time_of_day};
+use crate::report::extent::Extent;
+use crate::report::page::{Page, Tone};
+use crate::report::{Part, Report};
+use std::collections::BTreeMap;
+use std::io;
+
+/// Room for the labels of the heading.
+const LABEL: usize = 11;
+
+/// Writes the verdict over everything, and for each history what was read.
+pub(super) fn write(page: &mut Page<'_>, report: &Report<'_>) -> io::Result<()> {
+    let (tone, word) = match report.verdict() {
+        Verdict::Violated => (Tone::Bad, "VIOLATED"),
+        Verdict::Holds => (Tone::Good, "HOLDS"),
+        Verdict::Unknown(_) | Verdict::NotChecked(_) => (Tone::Doubt, "UNKNOWN"),
+    };
+    page.labelled(0, LABEL, (tone, word), &sentence(report))?;
+    match report.histories.as_slice() {
+        [only] => basis(page, only),
+        many => page.labelled(
+            0,
+            LABEL,
+            (Tone::Title, "Read"),
+            &format!("{} histories, each decided on its own", many.len()),
+        ),
+    }
+}
+
+fn sentence(report: &Report<'_>) -> String {
+    let of = |kind: Kind| {
+        let findings = report.histories.iter().flat_map(|p| &p.judgement.findings);
+        findings.filter(|f| f.kind == kind).count() as u64
+    };
+    let mut found: Vec<String> = Vec::new();
+    for (kind, noun) in [(Kind::Violation, "violation"), (Kind::Suspect, "suspect"), (Kind::Hazard, "hazard")] {
+        if of(kind) > 0 {
+            found.push(count(of(kind), noun));
+        }
+    }
+    let found = found.join(", ");
+    let clients = || report.histories.iter().flat_map(|p| &p.judgement.clients);
+    let total = clients().count() as u64;
+    match report.verdict() {
+        Verdict::Violated => {
+            let misled = clients().filter(|c| c.verdict == Verdict::Violated).count() as u64;
+            format!(
+                "{found}. {}",
+                match (misled, total) {
+                    (0, _) => "What the clients saw is consistent; what was done with it is not.".to_owned(),
+                    (m, t) => format!(
+                        "{} of {} saw what no single order of writes explains.",
+                        thousands(m),
+                        count(t, "client")
+                    ),
+                }
+            )
+        }
+        Verdict::Holds => {
+            let rules =
+                || report.histories.iter().flat_map(|p| &p.judgement.rules).filter(|r| r.verdict == Verdict::Holds);
+            let checked = rules().map(|r| r.checked).sum();
+            let besides = if found.is_empty() { String::new() } else { format!(" Besides: {found}.") };
+            format!(
+                "no violation in {} by {}. What {} saw is consistent with one order of writes.{besides}",
+                count(checked, "check"),
+                count(rules().count() as u64, "rule"),
+                if total == 1 { "the one client".to_owned() } else { count(total, "client") },
+            )
+        }
+        Verdict::Unknown(reason) | Verdict::NotChecked(reason) => {
+            let found = if found.is_empty() { String::new() } else { format!(" Found: {found}.") };
+            let reason = if reason.is_empty() { "not everything could be decided".to_owned() } else { reason };
+            format!("no violation is proved, and that is not success: {reason}.{found}")
+        }
+    }
+}
+
+/// What one history rests on: inputs, times, revisions.
+pub(super) fn basis(page: &mut Page<'_>, part: &Part<'_>) -> io::Result<()> {
+    let files = &part.history.files;
+    let mut formats: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut evidence = 0;
+    for format in files.iter().filter_map(|f| f.format) {
+        *formats.entry(format).or_default() += 1;
+        evidence += 1;
+    }
+    let ignored = files.len() as u64 - evidence;
+    let sum = |of: fn(&crate::ingest::FileSummary) -> u64| files.iter().filter(|f| f.format.is_some()).map(of).sum();
+    let mut read =
+        format!("{}, {}, {}", count(evidence, "file"), count(sum(|f| f.lines), "line"), bytes(sum(|f| f.bytes)));
+    let kinds: Vec<String> = formats.iter().map(|(name, n)| format!("{n} {name}")).collect();
+    if !kinds.is_empty() {
+        read += &format!(" ({})", kinds.join(", "));
+    }
+    if ignored > 0 {
+        read += &format!("; {} ignored", count(ignored, "file"));
+    }
+    match sum(|f| f.problems) {
+        0 => {}
+        problems => read += &format!("; {} could not be used", count(problems, "line")),
+    }
+    page.labelled(0, LABEL, (Tone::Title, "Read"), &read)?;
+
+    let extent = Extent::of(part.history);
+    if let Some((first, last)) = extent.span() {
+        let until =
+            if day(first) == day(last) { time_of_day(last) } else { format!("{} {}", day(last), time_of_day(last)) };
+        let clocks = match extent.clocks.as_slice() {
+            [(clock, ..)] => match part.history.clock_name(*clock) {
+                "" => String::new(),
+                name => format!(", clock {name}"),
+            },
+            many => format!(", {}", count(many.len() as u64, "clock")),
+        };
+        let text =
+            format!("{} {} to {until} UTC, {}{clocks}", day(first), time_of_day(first), duration(last.0 - first.0));
+        page.labelled(0, LABEL, (Tone::Title, "Time"), &text)?;
+    }
+    let mut domains: Vec<String> = extent
+        .domains
+        .iter()
+        .filter(|d| d.last.is_some())
+        .map(|d| format!("{} to {} ({})", d.first, d.last, part.history.domains[d.domain.index()]))
+        .collect();
+    domains.sort_unstable();
+    if !domains.is_empty() {
+        page.labelled(0, LABEL, (Tone::Title, "Revisions"), &domains.join(", "))?;
+    }
+    Ok(())
+}

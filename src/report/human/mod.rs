@@ -1,0 +1,48 @@
+//! The report for the person who is awake at three in the morning: what is wrong first, then why, then what to do, and
+//! only then what was in order and what nobody looked at.
+
+mod clients;
+mod findings;
+mod heading;
+mod remainder;
+#[cfg(test)]
+mod tests;
+
+use super::page::{Look, Page};
+use super::{Part, Report, Sink};
+use std::io;
+
+/// The human report.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Human {
+    look: Look,
+}
+
+impl Human {
+    /// A report that looks like this.
+    pub fn new(look: Look) -> Self {
+        Human { look }
+    }
+}
+
+impl Sink for Human {
+    fn write(&self, report: &Report<'_>, out: &mut dyn io::Write) -> io::Result<()> {
+        let page = &mut Page::new(out, self.look);
+        heading::write(page, report)?;
+        for part in &report.histories {
+            if report.histories.len() > 1 {
+                page.title(&format!("== {} ({})", part.name, part.nature.name()))?;
+                heading::basis(page, part)?;
+            }
+            write_part(page, part)?;
+        }
+        remainder::more(page, report)
+    }
+}
+
+fn write_part(page: &mut Page<'_>, part: &Part<'_>) -> io::Result<()> {
+    clients::write(page, part)?;
+    findings::write(page, part)?;
+    remainder::rules(page, part)?;
+    remainder::inputs(page, part)
+}

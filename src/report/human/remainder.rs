@@ -1,0 +1,109 @@
+//! What stands after the findings: what was not checked, what held, what could not be read, and how to get more.
+
+use crate::check::{RuleReport, Verdict};
+use crate::explain::words::{count, thousands};
+use crate::report::page::{Page, Tone};
+use crate::report::{Part, Report};
+use std::io;
+
+/// Problems that are shown word for word.
+const PROBLEMS: usize = 5;
+
+/// Rules that are undecided, unchecked, and kept, in this order.
+pub(super) fn rules(page: &mut Page<'_>, part: &Part<'_>) -> io::Result<()> {
+    let rules = &part.judgement.rules;
+    let open: Vec<&RuleReport> = rules.iter().filter(|r| matches!(r.verdict, Verdict::Unknown(_))).collect();
+    if !open.is_empty() {
+        page.title("Undecided")?;
+        grouped(page, &open)?;
+    }
+    let unmet: Vec<&RuleReport> = rules.iter().filter(|r| matches!(r.verdict, Verdict::NotChecked(_))).collect();
+    if !unmet.is_empty() || !part.judgement.unchecked.is_empty() {
+        page.title("Not checked")?;
+        for sentence in &part.judgement.unchecked {
+            page.labelled(2, 2, (Tone::Faint, "-"), sentence)?;
+        }
+        grouped(page, &unmet)?;
+    }
+    let held: Vec<String> = rules
+        .iter()
+        .filter(|r| r.verdict == Verdict::Holds)
+        .map(|r| format!("{} {}", r.rule, thousands(r.checked)))
+        .collect();
+    if !held.is_empty() {
+        page.title("Held, with the number of checks")?;
+        page.paragraph(2, Tone::Plain, &held.join(", "))?;
+    }
+    Ok(())
+}
+
+/// Rules with one reason share a line.
+fn grouped(page: &mut Page<'_>, rules: &[&RuleReport]) -> io::Result<()> {
+    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
+    for rule in rules {
+        match groups.iter_mut().find(|(reason, _)| *reason == rule.verdict.reason()) {
+            Some((_, slugs)) => slugs.push(rule.rule),
+            None => groups.push((rule.verdict.reason(), vec![rule.rule])),
+        }
+    }
+    for (reason, slugs) in groups {
+        let slugs = slugs.join(", ");
+        let text = if reason.is_empty() { slugs } else { format!("{slugs}: {reason}") };
+        page.labelled(2, 2, (Tone::Faint, "-"), &text)?;
+    }
+    Ok(())
+}
+
+/// Problems and ignored files.
+pub(super) fn inputs(page: &mut Page<'_>, part: &Part<'_>) -> io::Result<()> {
+    let history = part.history;
+    let lines: u64 = history.files.iter().map(|f| f.problems).sum();
+    let total = lines.max(history.problems.len() as u64);
+    if total > 0 {
+        page.title(&format!("Problems: {} of evidence that could not be used", count(total, "piece")))?;
+        let shown = if page.look().verbose { history.problems.len() } else { PROBLEMS };
+        for problem in history.problems.iter().take(shown) {
+            let place =
+                if problem.line > 0 { format!("{}:{}", problem.path, problem.line) } else { problem.path.clone() };
+            let text = format!("{place} expected {}, found {}", problem.expected, problem.found);
+            page.labelled(2, 2, (Tone::Doubt, "-"), &text)?;
+        }
+        if total > shown as u64 {
+            page.labelled(2, 2, (Tone::Faint, "-"), &format!("and {} more", thousands(total - shown as u64)))?;
+        }
+    }
+    let ignored: Vec<_> = history.files.iter().filter(|f| f.format.is_none()).collect();
+    if ignored.is_empty() {
+        return Ok(());
+    }
+    if page.look().verbose {
+        page.title(&format!("Ignored: {}", count(ignored.len() as u64, "file")))?;
+        for file in ignored {
+            let reason = file.ignored.as_deref().unwrap_or("no format of evidence");
+            page.labelled(2, 2, (Tone::Faint, "-"), &format!("{}: {reason}", file.path))?;
+        }
+        return Ok(());
+    }
+    page.gap()?;
+    let text = format!("{} without evidence (--verbose names them).", count(ignored.len() as u64, "file"));
+    page.labelled(0, 9, (Tone::Title, "Ignored"), &text)
+}
+
+/// The last lines: how to get more.
+pub(super) fn more(page: &mut Page<'_>, report: &Report<'_>) -> io::Result<()> {
+    let first = report.histories.iter().flat_map(|p| &p.judgement.findings).next();
+    page.gap()?;
+    let text = match first {
+        Some(finding) => format!(
+            "`retrograde rules {}` tells what that rule proves and what it cannot see; `--json` has every fact and every \
+             occurrence; `retrograde show` tells what was understood of the evidence.",
+            finding.rule
+        ),
+        None => {
+            "`retrograde show` tells what was understood of the evidence; `retrograde rules` what each rule proves; \
+                 `--json` is this report for programs."
+                .to_owned()
+        }
+    };
+    page.labelled(0, 9, (Tone::Title, "More"), &text)
+}

@@ -1,0 +1,197 @@
+//! JSON for programs.
+
+#[cfg(test)]
+#[cfg(test)]
+mod tests;
+
+use super::document::{
+    Certificate, Client, Coverage, Document, Domain, Fact, Finding, History, Incarnation, Input, Prevention, Problem,
+    Rule, SCHEMA, Source,
+};
+use super::extent::Extent;
+use super::{Part, Report, Sink};
+use crate::check;
+use crate::explain::words;
+use crate::history::{self, KeyId, Revision};
+use std::io;
+
+/// Writes the document of [`super::document`], indented, with a newline at its end.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Json;
+
+impl Sink for Json {
+    fn write(&self, report: &Report<'_>, out: &mut dyn io::Write) -> io::Result<()> {
+        serde_json::to_writer_pretty(&mut *out, &document(report))?;
+        out.write_all(b"\n")
+    }
+}
+
+/// The document of a report.
+pub fn document<'a>(report: &'a Report<'a>) -> Document<'a> {
+    Document {
+        schema: SCHEMA,
+        verdict: report.verdict().word(),
+        histories: report.histories.iter().map(part).collect(),
+        problems: report
+            .histories
+            .iter()
+            .flat_map(|part| &part.history.problems)
+            .map(|p| Problem { file: &p.path, line: p.line, expected: &p.expected, found: &p.found })
+            .collect(),
+    }
+}
+
+fn part<'a>(part: &Part<'a>) -> History<'a> {
+    let (history, judgement) = (part.history, part.judgement);
+    History {
+        name: part.name,
+        kind: part.nature.name(),
+        inputs: history.files.iter().map(input).collect(),
+        // A history of which nothing was checked is not known to hold (`rules.md`: only rules are not-checked).
+        verdict: match &judgement.verdict {
+            check::Verdict::NotChecked(_) => "unknown",
+            decided => decided.word(),
+        },
+        domains: domains(history),
+        clients: judgement.clients.iter().map(|c| client(history, c)).collect(),
+        rules: judgement
+            .rules
+            .iter()
+            .map(|r| Rule { rule: r.rule, verdict: r.verdict.word(), reason: r.verdict.reason(), checked: r.checked })
+            .collect(),
+        findings: judgement.findings.iter().map(|f| finding(history, f)).collect(),
+        coverage: judgement
+            .coverage
+            .iter()
+            .map(|c| Coverage {
+                domain: &c.domain,
+                scope: &c.scope,
+                after: c.after.to_string(),
+                through: c.through.to_string(),
+                shown_by: &c.shown_by,
+            })
+            .collect(),
+        reason: judgement.verdict.reason(),
+        unchecked: &judgement.unchecked,
+    }
+}
+
+fn input(file: &crate::ingest::FileSummary) -> Input<'_> {
+    Input {
+        file: &file.path,
+        format: file.format,
+        ignored: file.ignored.as_deref(),
+        lines: file.lines,
+        records: file.records,
+        problems: file.problems,
+        unknown: file.unknown,
+        bytes: file.bytes,
+    }
+}
+
+fn domains(history: &history::History) -> Vec<Domain<'_>> {
+    let mut domains: Vec<Domain<'_>> = Extent::of(history)
+        .domains
+        .iter()
+        .map(|extent| {
+            let mut resources: Vec<String> = extent.resources.iter().map(|&r| history.resource_name(r)).collect();
+            resources.sort_unstable();
+            Domain {
+                domain: &history.domains[extent.domain.index()],
+                resources,
+                first_revision: revision(extent.first),
+                last_revision: revision(extent.last),
+            }
+        })
+        .collect();
+    domains.sort_by(|a, b| a.domain.cmp(b.domain));
+    domains
+}
+
+fn client<'a>(history: &'a history::History, report: &'a check::ClientReport) -> Client<'a> {
+    Client {
+        client: history.name(history.clients[report.client.index()]),
+        incarnations: report
+            .incarnations
+            .iter()
+            .map(|id| &history.incarnations[id.index()])
+            .map(|life| Incarnation {
+                incarnation: &life.label,
+                told_by: life.told_by.sentence(),
+                place: life.place.as_deref(),
+                program: &life.program,
+            })
+            .collect(),
+        verdict: report.verdict.word(),
+        guarantees: report.guarantees.iter().map(|(rule, verdict)| (*rule, verdict.word())).collect(),
+        reason: report.verdict.reason(),
+    }
+}
+
+fn finding<'a>(history: &'a history::History, finding: &'a check::Finding) -> Finding<'a> {
+    Finding {
+        id: &finding.id,
+        rule: finding.rule,
+        kind: words::kind(finding.kind),
+        broken_by: words::broken_by(finding.broken_by),
+        client: text(if finding.client.is_some() { history.name(history.clients[finding.client.index()]) } else { "" }),
+        incarnation: finding
+            .incarnation
+            .is_some()
+            .then(|| history.incarnations[finding.incarnation.index()].label.as_str())
+            .and_then(text),
+        key: key(history, finding.key),
+        revisions: finding.revisions.iter().map(Revision::to_string).collect(),
+        summary: &finding.summary,
+        certificate: certificate(history, &finding.certificate),
+        occurrences: finding.occurrences.iter().map(|c| certificate(history, c)).collect(),
+        consequence_of: finding.consequence_of.as_deref(),
+        prevention: finding
+            .prevention
+            .iter()
+            .map(|p| Prevention {
+                request: &p.request,
+                effect: words::effect(p.effect),
+                smallest_revision: revision(p.smallest_revision),
+                because: &p.because,
+            })
+            .collect(),
+        refuted_by: &finding.refuted_by,
+        consequence: &finding.consequence,
+    }
+}
+
+fn certificate<'a>(history: &'a history::History, certificate: &'a check::Certificate) -> Certificate<'a> {
+    Certificate { facts: certificate.facts.iter().map(|f| fact(history, f)).collect(), reason: &certificate.reason }
+}
+
+fn fact<'a>(history: &'a history::History, fact: &'a check::Fact) -> Fact<'a> {
+    Fact {
+        source: Source {
+            file: history.file_name(fact.position.file),
+            line: fact.position.line,
+            offset: fact.position.offset,
+        },
+        revision: revision(fact.revision),
+        key: key(history, fact.key),
+        uid: text(history.name(fact.uid)),
+        time: fact.time.is_known().then(|| fact.time.to_string()),
+        clock: text(history.clock_name(fact.clock)),
+        client: text(history.client_name(fact.incarnation)),
+        server: text(history.server_name(fact.server)),
+        audit_id: Some(history.audit_id(fact.audit_id)).filter(|id| !id.is_empty()),
+        says: &fact.says,
+    }
+}
+
+fn revision(revision: Revision) -> Option<String> {
+    revision.known().map(|r| r.to_string())
+}
+
+fn key(history: &history::History, key: KeyId) -> Option<String> {
+    key.is_some().then(|| history.key_name(key))
+}
+
+fn text(text: &str) -> Option<&str> {
+    (!text.is_empty()).then_some(text)
+}

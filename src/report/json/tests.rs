@@ -1,0 +1,111 @@
+use super::Json;
+use crate::check::Verdict;
+use crate::report::sample;
+use crate::report::{Report, Sink};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+const SCHEMA: &str = include_str!("../../../docs/report.schema.json");
+
+fn text(report: &Report<'_>) -> String {
+    let mut out = Vec::new();
+    Json.write(report, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+/// Walks a value beside its schema. Every object must have exactly the properties that the schema names, and the names of
+/// the definitions that were met are collected.
+fn walk(value: &Value, schema: &Value, root: &Value, at: &str, met: &mut BTreeSet<String>) {
+    let schema = match schema.get("$ref").and_then(Value::as_str) {
+        Some(reference) => {
+            let name = reference.strip_prefix("#/$defs/").unwrap();
+            met.insert(name.to_owned());
+            &root["$defs"][name]
+        }
+        None => schema,
+    };
+    match value {
+        Value::Object(fields) if schema.get("properties").is_some() => {
+            let written: BTreeSet<&String> = fields.keys().collect();
+            let promised: BTreeSet<&String> = schema["properties"].as_object().unwrap().keys().collect();
+            assert_eq!(written, promised, "fields of {at}");
+            for (name, field) in fields {
+                walk(field, &schema["properties"][name], root, &format!("{at}.{name}"), met);
+            }
+        }
+        Value::Array(items) => {
+            for item in items {
+                walk(item, &schema["items"], root, &format!("{at}[]"), met);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn the_committed_schema_and_the_document_have_the_same_fields() {
+    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
+    let sample = sample::restart(str::to_owned);
+    let document: Value = serde_json::from_str(&text(&sample.report())).unwrap();
+    let mut met = BTreeSet::new();
+    walk(&document, &schema, &schema, "$", &mut met);
+    let defined: BTreeSet<String> = schema["$defs"].as_object().unwrap().keys().cloned().collect();
+    assert_eq!(met, defined, "the sample must have one of each");
+    for (name, definition) in schema["$defs"].as_object().unwrap() {
+        let required: BTreeSet<&str> =
+            definition["required"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        let properties: BTreeSet<&str> =
+            definition["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(required, properties, "{name}: every field is always there");
+        assert_eq!(definition["additionalProperties"], Value::Bool(false), "{name}");
+    }
+}
+
+#[test]
+fn reports_are_valid_by_the_committed_schema() {
+    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let mut empty = sample::restart(str::to_owned);
+    empty.history = crate::history::History::default();
+    empty.judgement = sample::empty_judgement(Verdict::NotChecked("no evidence".to_owned()));
+    let mut bare = sample::restart(str::to_owned);
+    for finding in &mut bare.judgement.findings {
+        finding.client = crate::history::ClientId::NONE;
+        finding.incarnation = crate::history::IncarnationId::NONE;
+        finding.key = crate::history::KeyId::NONE;
+        for fact in &mut finding.certificate.facts {
+            *fact = crate::check::Fact { time: crate::ingest::Time::UNKNOWN, ..fact.clone() };
+            fact.revision = crate::history::Revision::NONE;
+            fact.audit_id = crate::history::AuditId::None;
+            fact.incarnation = crate::history::IncarnationId::NONE;
+            fact.uid = crate::history::Symbol::NONE;
+        }
+    }
+    let hostile = sample::restart(|text| format!("{text}\u{1b}\"\\\u{202e}"));
+    for sample in [&empty, &bare, &hostile, &sample::restart(str::to_owned)] {
+        let document: Value = serde_json::from_str(&text(&sample.report())).unwrap();
+        let errors: Vec<String> =
+            validator.iter_errors(&document).map(|e| format!("{}: {e}", e.instance_path)).collect();
+        assert!(errors.is_empty(), "{errors:?}");
+    }
+    let none: Value = serde_json::from_str(&text(&Report { histories: Vec::new() })).unwrap();
+    assert!(validator.is_valid(&none));
+    assert!(!validator.is_valid(&serde_json::json!({"schema": "retrograde/report/1"})));
+}
+
+#[test]
+fn fields_keep_their_order_and_revisions_are_texts() {
+    let mut sample = sample::restart(str::to_owned);
+    sample.judgement.findings.truncate(1);
+    sample.judgement.findings[0].occurrences.truncate(1);
+    sample.history.problems.truncate(1);
+    sample.judgement.findings[0].revisions.push(crate::history::Revision::new(u128::MAX));
+    insta::assert_snapshot!(text(&sample.report()));
+}
+
+#[test]
+fn user_names_stand_verbatim() {
+    let sample = sample::restart(|text| format!("{text}\u{1b}\u{202e}"));
+    let document: Value = serde_json::from_str(&text(&sample.report())).unwrap();
+    assert_eq!(document["histories"][0]["findings"][0]["client"], "system:node:node-1\u{1b}\u{202e}");
+}

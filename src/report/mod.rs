@@ -1,0 +1,144 @@
+//! Stage 5 of 5: judgements to reports. Input: [`Report`]. Output: one document per [`Sink`]. Invariant: changes no verdict,
+//! and is the same for the same judgement, whatever the number of threads was.
+
+pub mod document;
+pub mod evidence;
+pub mod extent;
+pub mod human;
+pub mod json;
+pub mod overview;
+pub mod page;
+#[cfg(test)]
+pub(crate) mod sample;
+
+use crate::check::{Judgement, Kind, Verdict};
+use crate::history::History;
+use std::io;
+
+/// Everything that was decided in one run.
+#[derive(Clone, Debug)]
+pub struct Report<'a> {
+    /// The histories, in the order in which their inputs were given.
+    pub histories: Vec<Part<'a>>,
+}
+
+/// One history with its judgement.
+#[derive(Clone, Copy, Debug)]
+pub struct Part<'a> {
+    /// Its name for people.
+    pub name: &'a str,
+    /// What it is a history of.
+    pub nature: Nature,
+    /// The facts.
+    pub history: &'a History,
+    /// What they came to.
+    pub judgement: &'a Judgement,
+}
+
+/// What a history is a history of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nature {
+    /// Requests to Kubernetes API servers.
+    Kubernetes,
+    /// Requests to etcd.
+    Etcd,
+    /// Operations without revisions.
+    Operations,
+}
+
+impl Nature {
+    /// The word in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Nature::Kubernetes => "kubernetes",
+            Nature::Etcd => "etcd",
+            Nature::Operations => "operations",
+        }
+    }
+}
+
+impl Report<'_> {
+    /// The worst verdict of all histories: violated, then unknown, then holds. What was not checked never counts as held.
+    pub fn verdict(&self) -> Verdict {
+        let verdicts = || self.histories.iter().map(|part| &part.judgement.verdict);
+        if verdicts().any(|v| *v == Verdict::Violated) {
+            return Verdict::Violated;
+        }
+        match verdicts().find(|v| **v != Verdict::Holds) {
+            Some(open) => Verdict::Unknown(open.reason().to_owned()),
+            None if self.histories.is_empty() => Verdict::Unknown("there was no evidence to judge".to_owned()),
+            None => Verdict::Holds,
+        }
+    }
+
+    /// The gravest kind of finding, if there is any finding.
+    pub fn gravest(&self) -> Option<Kind> {
+        self.histories.iter().flat_map(|part| &part.judgement.findings).map(|f| f.kind).min()
+    }
+}
+
+/// A format of reports. Each writes the whole report; what it leaves out is its own choice, what it says is not.
+pub trait Sink {
+    /// Writes the report.
+    fn write(&self, report: &Report<'_>, out: &mut dyn io::Write) -> io::Result<()>;
+}
+
+/// The formats, by the names that the command line uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// For the person who has to act on it.
+    Human,
+    /// For programs: the schema is `docs/report.schema.json`.
+    Json,
+}
+
+impl Format {
+    /// All formats.
+    pub const ALL: [Format; 2] = [Format::Human, Format::Json];
+
+    /// The name in `--report NAME=FILE`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Human => "human",
+            Format::Json => "json",
+        }
+    }
+
+    /// The format of a name.
+    pub fn named(name: &str) -> Option<Format> {
+        Format::ALL.into_iter().find(|format| format.name() == name)
+    }
+
+    /// Its sink. `look` says how text for people is laid out.
+    pub fn sink(self, look: page::Look) -> Box<dyn Sink> {
+        match self {
+            Format::Human => Box::new(human::Human::new(look)),
+            Format::Json => Box::new(json::Json),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict_of(verdicts: &[Verdict]) -> Verdict {
+        let history = History::default();
+        let judgements: Vec<Judgement> = verdicts.iter().map(|v| sample::empty_judgement(v.clone())).collect();
+        let histories = judgements
+            .iter()
+            .map(|judgement| Part { name: "x", nature: Nature::Kubernetes, history: &history, judgement })
+            .collect();
+        Report { histories }.verdict()
+    }
+
+    #[test]
+    fn the_overall_verdict_is_the_worst_and_nothing_checked_is_never_success() {
+        let unknown = || Verdict::Unknown("budget".to_owned());
+        assert_eq!(verdict_of(&[Verdict::Holds, unknown(), Verdict::Violated]), Verdict::Violated);
+        assert_eq!(verdict_of(&[Verdict::Holds, unknown()]), unknown());
+        assert_eq!(verdict_of(&[Verdict::NotChecked("empty".to_owned())]), Verdict::Unknown("empty".to_owned()));
+        assert_eq!(verdict_of(&[Verdict::Holds, Verdict::Holds]), Verdict::Holds);
+        assert_eq!(verdict_of(&[]).word(), "unknown");
+    }
+}

@@ -1,0 +1,215 @@
+//! What was understood of the evidence: the answer of `retrograde show`.
+
+use super::extent::Extent;
+use super::page::{Column, Page, Tone};
+use crate::check::CoverageReport;
+use crate::explain::words::{bytes, count, day, duration, thousands, time_of_day};
+use crate::history::{History, Outcome, ToldBy, Verb};
+use std::collections::BTreeMap;
+use std::io;
+
+/// Process lives that are named for one client.
+const LIVES: usize = 6;
+
+/// Writes the overview of one history.
+pub fn write(page: &mut Page<'_>, history: &History, coverage: &[CoverageReport]) -> io::Result<()> {
+    inputs(page, history)?;
+    problems(page, history)?;
+    domains(page, history, coverage)?;
+    clocks(page, history)?;
+    clients(page, history)?;
+    requests(page, history)
+}
+
+const fn left(at_most: usize) -> Column {
+    Column::left("", at_most)
+}
+
+const fn right(at_most: usize) -> Column {
+    Column::right("", at_most)
+}
+
+fn inputs(page: &mut Page<'_>, history: &History) -> io::Result<()> {
+    let (evidence, ignored): (Vec<_>, Vec<_>) = history.files.iter().partition(|f| f.format.is_some());
+    page.paragraph(0, Tone::Title, &format!("Inputs: {}", count(evidence.len() as u64, "file")))?;
+    let rows: Vec<_> = evidence
+        .iter()
+        .map(|file| {
+            let mut numbers = format!("{}, {}", count(file.lines, "line"), count(file.records, "record"));
+            if file.problems > 0 {
+                numbers += &format!(", {}", count(file.problems, "problem"));
+            }
+            if file.unknown > 0 {
+                numbers += &format!(", {} of unknown kind", thousands(file.unknown));
+            }
+            (vec![file.path.clone(), file.format.unwrap_or_default().to_owned(), bytes(file.bytes)], numbers)
+        })
+        .collect();
+    page.table(2, &[left(44), left(14), right(12)], &rows)?;
+    if ignored.is_empty() {
+        return Ok(());
+    }
+    page.title(&format!("Ignored: {}", count(ignored.len() as u64, "file")))?;
+    let rows: Vec<_> = ignored
+        .iter()
+        .map(|file| {
+            (vec![file.path.clone()], file.ignored.clone().unwrap_or_else(|| "no format of evidence".to_owned()))
+        })
+        .collect();
+    page.table(2, &[left(56)], &rows)
+}
+
+fn problems(page: &mut Page<'_>, history: &History) -> io::Result<()> {
+    if history.problems.is_empty() {
+        return Ok(());
+    }
+    let total = history.files.iter().map(|f| f.problems).sum::<u64>().max(history.problems.len() as u64);
+    page.title(&format!("Problems: {}", thousands(total)))?;
+    let shown = if page.look().verbose { history.problems.len() } else { 10 };
+    for problem in history.problems.iter().take(shown) {
+        let place = if problem.line > 0 { format!("{}:{}", problem.path, problem.line) } else { problem.path.clone() };
+        page.labelled(
+            2,
+            2,
+            (Tone::Doubt, "-"),
+            &format!("{place} expected {}, found {}", problem.expected, problem.found),
+        )?;
+    }
+    if history.problems.len() > shown {
+        page.paragraph(2, Tone::Faint, &format!("and {} more", thousands((history.problems.len() - shown) as u64)))?;
+    }
+    Ok(())
+}
+
+fn domains(page: &mut Page<'_>, history: &History, coverage: &[CoverageReport]) -> io::Result<()> {
+    page.title("Domains: revisions compare only inside one")?;
+    for extent in Extent::of(history).domains {
+        let mut resources: Vec<String> = extent.resources.iter().map(|&r| history.resource_name(r)).collect();
+        resources.sort_unstable();
+        let range = match extent.last.known() {
+            Some(last) => format!("revisions {} to {last}", extent.first),
+            None => "no revisions".to_owned(),
+        };
+        let text = format!("{range}: {}", resources.join(", "));
+        page.labelled(2, 18, (Tone::Plain, &history.domains[extent.domain.index()]), &text)?;
+    }
+    page.title("Coverage: where the order of writes is known without a hole")?;
+    if coverage.is_empty() {
+        page.paragraph(2, Tone::Plain, "nowhere for certain: absence of evidence convicts nobody")?;
+    }
+    let rows: Vec<_> = coverage
+        .iter()
+        .map(|c| {
+            let what = if c.scope.is_empty() { "everything" } else { &c.scope };
+            (vec![c.domain.clone(), format!("({}, {}]", c.after, c.through)], format!("{what}, by {}", c.shown_by))
+        })
+        .collect();
+    page.table(2, &[left(24), left(30)], &rows)
+}
+
+fn clocks(page: &mut Page<'_>, history: &History) -> io::Result<()> {
+    page.title("Clocks")?;
+    let rows: Vec<_> = Extent::of(history)
+        .clocks
+        .iter()
+        .map(|&(clock, first, last)| {
+            let name = history.clock_name(clock);
+            let text = format!(
+                "{} {} to {} {}, {}",
+                day(first),
+                time_of_day(first),
+                day(last),
+                time_of_day(last),
+                duration(last.0 - first.0)
+            );
+            (vec![if name.is_empty() { "unnamed".to_owned() } else { name.to_owned() }], text)
+        })
+        .collect();
+    page.table(2, &[left(30)], &rows)
+}
+
+fn clients(page: &mut Page<'_>, history: &History) -> io::Result<()> {
+    page.title("Clients and their process lives")?;
+    let mut order: Vec<usize> = (0..history.clients.len()).collect();
+    order.sort_by_key(|&at| history.name(history.clients[at]));
+    for at in order {
+        let lives: Vec<_> = history.incarnations.iter().filter(|life| life.client.index() == at).collect();
+        let mut told: Vec<ToldBy> = lives.iter().map(|life| life.told_by).collect();
+        told.sort_unstable();
+        told.dedup();
+        let why: Vec<&str> = told.iter().map(|t| t.sentence()).collect();
+        let name = history.name(history.clients[at]);
+        let name = if name.is_empty() { "unnamed client" } else { name };
+        let lives_text = if lives.len() == 1 { "1 life".to_owned() } else { format!("{} lives", lives.len()) };
+        page.labelled(2, 2, (Tone::Plain, "-"), &format!("{name}: {lives_text} ({})", why.join("; ")))?;
+        let shown = if page.look().verbose { lives.len() } else { LIVES };
+        let rows: Vec<_> = lives
+            .iter()
+            .take(shown)
+            .map(|life| {
+                let place = life.place.as_deref().unwrap_or("no place that survives a restart");
+                let (first, last) = life.span;
+                let span = match (first.is_known(), last.is_known()) {
+                    (false, _) => String::new(),
+                    (true, false) => format!(", from {}", time_of_day(first)),
+                    (true, true) => format!(", {} to {}", time_of_day(first), time_of_day(last)),
+                };
+                (vec![life.label.clone(), life.program.clone()], format!("{place}{span}"))
+            })
+            .collect();
+        page.table(6, &[left(38), left(24)], &rows)?;
+        if lives.len() > shown {
+            page.paragraph(6, Tone::Faint, &format!("and {} more", lives.len() - shown))?;
+        }
+    }
+    Ok(())
+}
+
+/// Requests by verb and outcome, and what the bodies were worth.
+fn requests(page: &mut Page<'_>, history: &History) -> io::Result<()> {
+    use crate::history::Marks;
+    page.title(&format!("Requests: {}", thousands(history.operations.len() as u64)))?;
+    let mut by_verb: BTreeMap<Verb, [u64; 5]> = BTreeMap::new();
+    for operation in &history.operations {
+        let counts = by_verb.entry(operation.verb).or_default();
+        counts[match operation.outcome() {
+            Outcome::Answered => 0,
+            Outcome::Rejected => 1,
+            Outcome::Unknown => 2,
+        }] += 1;
+        counts[3] += u64::from(operation.marks.has(Marks::ANSWER_BODY));
+        counts[4] += u64::from(operation.marks.has(Marks::REQUEST_BODY));
+    }
+    let rows: Vec<_> = by_verb
+        .iter()
+        .map(|(verb, [answered, rejected, unknown, answers, requests])| {
+            let level = match (answers, requests) {
+                (0, 0) => "no bodies (metadata level)".to_owned(),
+                (0, requests) => format!("{} request bodies", thousands(*requests)),
+                (answers, requests) => {
+                    format!("{} answer bodies, {} request bodies", thousands(*answers), thousands(*requests))
+                }
+            };
+            let cells = vec![
+                verb.name().to_owned(),
+                format!("{} answered", thousands(*answered)),
+                format!("{} rejected", thousands(*rejected)),
+                format!("{} unknown", thousands(*unknown)),
+            ];
+            (cells, level)
+        })
+        .collect();
+    page.table(2, &[left(16), right(20), right(20), right(20)], &rows)?;
+    let rows: Vec<_> = [
+        ("watch streams with their events", history.streams.len()),
+        ("watch events", history.deliveries.len()),
+        ("listed items", history.items.len()),
+        ("events of etcd witnesses", history.witness.len()),
+        ("reads from client-side caches", history.cache_reads.len()),
+    ]
+    .into_iter()
+    .filter(|(_, n)| *n > 0)
+    .map(|(what, n)| (vec![thousands(n as u64)], what.to_owned()))
+    .collect();
+    page.table(2, &[right(14)], &rows)
+}

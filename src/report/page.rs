@@ -1,0 +1,223 @@
+//! Text laid out for people: lines that fit, labels that align, and colour only where it was asked for.
+//!
+//! Every text goes through [`visible`], so that a sink cannot forget it.
+
+use crate::explain::visible::{clip, visible, width, wrap};
+use std::io::{self, Write};
+
+/// How text for people looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// Columns of a line.
+    pub columns: usize,
+    /// Whether colours are written.
+    pub colour: bool,
+    /// Whether everything is listed, instead of the first of many.
+    pub verbose: bool,
+}
+
+impl Default for Look {
+    fn default() -> Self {
+        Look { columns: 100, colour: false, verbose: false }
+    }
+}
+
+/// What a piece of text is to the reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    /// Running text.
+    Plain,
+    /// A title.
+    Title,
+    /// Proved wrong.
+    Bad,
+    /// Open, or unsafe.
+    Doubt,
+    /// In order.
+    Good,
+    /// Of use only when looked for.
+    Faint,
+}
+
+impl Tone {
+    fn code(self) -> &'static str {
+        match self {
+            Tone::Plain => "",
+            Tone::Title => "1",
+            Tone::Bad => "1;31",
+            Tone::Doubt => "33",
+            Tone::Good => "32",
+            Tone::Faint => "2",
+        }
+    }
+}
+
+/// A column of a table.
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    /// Stands above the column; a table has such a line where a column has a title.
+    pub title: &'static str,
+    /// Longer cells lose their middle.
+    pub at_most: usize,
+    /// Numbers stand at the right.
+    pub right: bool,
+}
+
+impl Column {
+    /// Text.
+    pub const fn left(title: &'static str, at_most: usize) -> Column {
+        Column { title, at_most, right: false }
+    }
+
+    /// Numbers.
+    pub const fn right(title: &'static str, at_most: usize) -> Column {
+        Column { title, at_most, right: true }
+    }
+}
+
+/// A page under construction.
+pub struct Page<'w> {
+    out: &'w mut dyn Write,
+    look: Look,
+}
+
+impl<'w> Page<'w> {
+    /// An empty page.
+    pub fn new(out: &'w mut dyn Write, look: Look) -> Self {
+        Page { out, look }
+    }
+
+    /// How it looks.
+    pub fn look(&self) -> Look {
+        self.look
+    }
+
+    /// An empty line.
+    pub fn gap(&mut self) -> io::Result<()> {
+        writeln!(self.out)
+    }
+
+    /// A title at the left edge, after an empty line.
+    pub fn title(&mut self, text: &str) -> io::Result<()> {
+        self.gap()?;
+        self.paragraph(0, Tone::Title, text)
+    }
+
+    /// Text, wrapped, `indent` columns from the left.
+    pub fn paragraph(&mut self, indent: usize, tone: Tone, text: &str) -> io::Result<()> {
+        for line in wrap(&visible(text), self.look.columns.saturating_sub(indent)) {
+            self.put(indent, &[(tone, &line)])?;
+        }
+        Ok(())
+    }
+
+    /// A label of `room` columns, and text beside it that wraps below its own beginning.
+    pub fn labelled(&mut self, indent: usize, room: usize, label: (Tone, &str), text: &str) -> io::Result<()> {
+        let label_text = clip(label.1, room.saturating_sub(1));
+        let padding = " ".repeat(room.saturating_sub(width(&label_text)));
+        let lines = wrap(&visible(text), self.look.columns.saturating_sub(indent + room));
+        let first = lines.first().map_or("", String::as_str);
+        self.put(indent, &[(label.0, &label_text), (Tone::Plain, &padding), (Tone::Plain, first)])?;
+        for line in lines.iter().skip(1) {
+            self.put(indent + room, &[(Tone::Plain, line)])?;
+        }
+        Ok(())
+    }
+
+    /// Rows in aligned columns, with the last cell of each (no column of its own) wrapped in what is left of the line.
+    /// Columns of which every cell is empty are left out.
+    pub fn table(&mut self, indent: usize, columns: &[Column], rows: &[(Vec<String>, String)]) -> io::Result<()> {
+        let cells: Vec<Vec<String>> = rows
+            .iter()
+            .map(|(cells, _)| cells.iter().zip(columns).map(|(cell, column)| clip(cell, column.at_most)).collect())
+            .collect();
+        let widths: Vec<usize> = columns
+            .iter()
+            .enumerate()
+            .map(|(at, column)| match cells.iter().map(|row| width(&row[at])).max() {
+                None | Some(0) => 0,
+                Some(widest) => widest.max(width(column.title)),
+            })
+            .collect();
+        let aligned = |row: &[&str]| {
+            let mut line = String::new();
+            for ((cell, column), &wide) in row.iter().zip(columns).zip(&widths).filter(|(_, wide)| **wide > 0) {
+                let padding = " ".repeat(wide - width(cell));
+                line += &if column.right { format!("{padding}{cell}  ") } else { format!("{cell}{padding}  ") };
+            }
+            line
+        };
+        let fixed: usize = widths.iter().filter(|w| **w > 0).map(|w| w + 2).sum();
+        let left = self.look.columns.saturating_sub(indent + fixed);
+        // Where the cells leave no room, the text gets a line of its own.
+        let beside = left >= 28;
+        let (at, room) = if beside { (indent + fixed, left) } else { (indent + 4, self.look.columns - indent - 4) };
+        if !rows.is_empty() && columns.iter().any(|column| !column.title.is_empty()) {
+            let titles: Vec<&str> = columns.iter().map(|column| column.title).collect();
+            let line = clip(aligned(&titles).trim_end(), self.look.columns - indent);
+            self.put(indent, &[(Tone::Faint, &line)])?;
+        }
+        for (row, (_, text)) in cells.iter().zip(rows) {
+            let mut lines = wrap(&visible(text), room).into_iter();
+            let row: Vec<&str> = row.iter().map(String::as_str).collect();
+            let mut head = aligned(&row);
+            if beside {
+                head += &lines.next().unwrap_or_default();
+            }
+            self.put(indent, &[(Tone::Plain, &clip(head.trim_end(), self.look.columns - indent))])?;
+            for line in lines {
+                self.put(at, &[(Tone::Plain, &line)])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// One line of pieces that are visible and fit already.
+    fn put(&mut self, indent: usize, pieces: &[(Tone, &str)]) -> io::Result<()> {
+        let mut line = " ".repeat(indent);
+        for (tone, text) in pieces {
+            if self.look.colour && *tone != Tone::Plain && !text.is_empty() {
+                line += &format!("\x1b[{}m{text}\x1b[0m", tone.code());
+            } else {
+                line += text;
+            }
+        }
+        writeln!(self.out, "{}", line.trim_end())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drawn(look: Look, draw: impl FnOnce(&mut Page<'_>) -> io::Result<()>) -> String {
+        let mut out = Vec::new();
+        draw(&mut Page::new(&mut out, look)).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn labels_align_and_their_text_hangs() {
+        let look = Look { columns: 24, ..Look::default() };
+        let text = drawn(look, |page| page.labelled(2, 6, (Tone::Bad, "Why"), "one two three four five"));
+        assert_eq!(text, "  Why   one two three\n        four five\n");
+    }
+
+    #[test]
+    fn colour_is_written_only_where_it_was_asked_for() {
+        let draw = |page: &mut Page<'_>| page.paragraph(0, Tone::Bad, "no\u{1b}[31m");
+        assert_eq!(drawn(Look::default(), draw), "no\\u{1b}[31m\n");
+        let coloured = drawn(Look { colour: true, ..Look::default() }, draw);
+        assert_eq!(coloured, "\u{1b}[1;31mno\\u{1b}[31m\u{1b}[0m\n");
+    }
+
+    #[test]
+    fn a_table_drops_empty_columns_and_wraps_its_last() {
+        let columns = [Column::left("", 8); 3];
+        let row = |a: &str, b: &str| (vec![a.to_owned(), String::new(), b.to_owned()], "text ".repeat(12));
+        let look = Look { columns: 50, ..Look::default() };
+        let text = drawn(look, |page| page.table(2, &columns, &[row("a", "long-long-name"), row("bb", "c")]));
+        assert_eq!(text.lines().next(), Some("  a   long…ame  text text text text text text text"));
+        assert!(text.lines().all(|line| width(line) <= 50), "{text}");
+    }
+}
