@@ -8,7 +8,7 @@ use crate::check::{self, Group, Judgement, RULES};
 use crate::explain::words::broken_by;
 use crate::history::{self, History};
 use crate::order::Order;
-use crate::report::page::{Column, Look, Page, Tone};
+use crate::report::page::{Column, Look, Page, Row, Tone};
 use crate::report::{Nature, Part, Report, evidence, overview};
 use anyhow::Context;
 use std::io::Write;
@@ -92,7 +92,7 @@ pub fn rules(slug: Option<&str>, look: Look, out: &mut dyn Write) -> anyhow::Res
         let rows: Vec<_> = RULES
             .iter()
             .filter(|rule| rule.group == group)
-            .map(|rule| (vec![rule.slug.to_owned(), broken_by(rule.promise).to_owned()], rule.title.to_owned()))
+            .map(|rule| Row::new(vec![rule.slug.to_owned(), broken_by(rule.promise).to_owned()], rule.title.to_owned()))
             .collect();
         page.table(2, &[Column::left("rule", 24), Column::left("promise", 8)], &rows)?;
     }

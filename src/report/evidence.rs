@@ -2,7 +2,7 @@
 //!
 //! These are the records as they stand, before any rule: a reader who doubts a finding starts here.
 
-use super::page::{Column, Page, Tone};
+use super::page::{Column, Page, Row, Tone};
 use crate::explain::words::{count, time_of_day};
 use crate::history::{
     Delivery, DeliveryKind, History, IncarnationId, KeyId, Marks, Operation, Outcome, Revision, ServerId, Symbol,
@@ -22,7 +22,7 @@ pub enum Question {
 
 /// One record about one revision of one key.
 #[derive(Clone, Debug)]
-struct Row {
+struct Record {
     revision: Revision,
     key: KeyId,
     uid: Symbol,
@@ -77,8 +77,8 @@ pub fn write(page: &mut Page<'_>, history: &History, timeline: &Timeline, questi
         Column::left("time (UTC)", 15),
         Column::left("client", 16),
     ];
-    for (cells, _) in &mut table {
-        cells[if one_key { 1 } else { 2 }].clear();
+    for row in &mut table {
+        row.cells[if one_key { 1 } else { 2 }].clear();
     }
     page.table(2, &columns, &table)?;
     if rows.len() > shown {
@@ -113,7 +113,7 @@ fn versions(page: &mut Page<'_>, history: &History, timeline: &Timeline, key: Ke
             let uid: String = history.name(version.uid).chars().take(8).collect();
             let cells =
                 vec![version.revision.to_string(), uid, change.to_owned(), version.provenance.word().to_owned()];
-            (cells, format!("{writer} [{place}]"))
+            Row { cells, text: writer, place }
         })
         .collect();
     let columns = [
@@ -131,21 +131,22 @@ fn versions(page: &mut Page<'_>, history: &History, timeline: &Timeline, key: Ke
     page.gap()
 }
 
-fn cells(history: &History, row: &Row) -> (Vec<String>, String) {
+fn cells(history: &History, row: &Record) -> Row {
     let uid: String = history.name(row.uid).chars().take(8).collect();
     let server = history.server_name(row.server);
     let by = if server.is_empty() { String::new() } else { format!(" by {server}") };
     let place = format!("{}:{}", history.file_name(row.position.file), row.position.line);
-    (
-        vec![
+    Row {
+        cells: vec![
             row.revision.to_string(),
             history.key_name(row.key),
             uid,
             if row.time.is_known() { time_of_day(row.time) } else { String::new() },
             crate::explain::names::short_user(history.client_name(row.incarnation)).to_owned(),
         ],
-        format!("{}{by} [{place}]", row.says),
-    )
+        text: format!("{}{by}", row.says),
+        place,
+    }
 }
 
 /// Whether a key is the wanted one: by its whole name, or by its end at a boundary of names.
@@ -153,10 +154,10 @@ fn matches(key: &str, wanted: &str) -> bool {
     key.strip_suffix(wanted).is_some_and(|front| front.is_empty() || front.ends_with([' ', '/']))
 }
 
-fn rows(history: &History) -> Vec<Row> {
+fn rows(history: &History) -> Vec<Record> {
     let mut rows = Vec::new();
     for operation in &history.operations {
-        let row = |key, uid, revision, says| Row {
+        let row = |key, uid, revision, says| Record {
             revision,
             key,
             uid,
@@ -176,7 +177,7 @@ fn rows(history: &History) -> Vec<Row> {
     for stream in &history.streams {
         let operation = history.operation(stream.operation);
         for delivery in history.deliveries_of(stream).iter().filter(|d| d.key.is_some()) {
-            rows.push(Row {
+            rows.push(Record {
                 revision: delivery.revision,
                 key: delivery.key,
                 uid: delivery.uid,
@@ -189,7 +190,7 @@ fn rows(history: &History) -> Vec<Row> {
         }
     }
     for event in history.witness.iter().filter(|e| e.key.is_some()) {
-        rows.push(Row {
+        rows.push(Record {
             revision: event.revision,
             key: event.key,
             uid: event.uid,
@@ -201,7 +202,7 @@ fn rows(history: &History) -> Vec<Row> {
         });
     }
     for read in history.cache_reads.iter().filter(|r| r.revision.is_some() && r.key.is_some()) {
-        rows.push(Row {
+        rows.push(Record {
             revision: read.revision,
             key: read.key,
             uid: read.uid,
@@ -235,6 +236,6 @@ fn delivered(delivery: &Delivery) -> &'static str {
         DeliveryKind::Modified => "watched MODIFIED",
         DeliveryKind::Deleted => "watched DELETED",
         DeliveryKind::Bookmark | DeliveryKind::InitialEventsEnd => "watched BOOKMARK",
-        DeliveryKind::Error => "watched ERROR",
+        _ => "watched something unreadable",
     }
 }

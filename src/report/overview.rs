@@ -1,7 +1,7 @@
 //! What was understood of the evidence: the answer of `retrograde show`.
 
 use super::extent::Extent;
-use super::page::{Column, Page, Tone};
+use super::page::{Column, Page, Row, Tone};
 use crate::check::CoverageReport;
 use crate::explain::words::{bytes, count, day, duration, thousands, time_of_day};
 use crate::history::{History, Outcome, ToldBy, Verb};
@@ -42,7 +42,7 @@ fn inputs(page: &mut Page<'_>, history: &History) -> io::Result<()> {
             if file.unknown > 0 {
                 numbers += &format!(", {} of unknown kind", thousands(file.unknown));
             }
-            (vec![file.path.clone(), file.format.unwrap_or_default().to_owned(), bytes(file.bytes)], numbers)
+            Row::new(vec![file.path.clone(), file.format.unwrap_or_default().to_owned(), bytes(file.bytes)], numbers)
         })
         .collect();
     page.table(2, &[left(44), left(14), right(12)], &rows)?;
@@ -53,7 +53,8 @@ fn inputs(page: &mut Page<'_>, history: &History) -> io::Result<()> {
     let rows: Vec<_> = ignored
         .iter()
         .map(|file| {
-            (vec![file.path.clone()], file.ignored.clone().unwrap_or_else(|| "no format of evidence".to_owned()))
+            let reason = file.ignored.clone().unwrap_or_else(|| "no format of evidence".to_owned());
+            Row::new(vec![file.path.clone()], reason)
         })
         .collect();
     page.table(2, &[left(56)], &rows)
@@ -101,7 +102,10 @@ fn domains(page: &mut Page<'_>, history: &History, coverage: &[CoverageReport]) 
         .iter()
         .map(|c| {
             let what = if c.scope.is_empty() { "everything" } else { &c.scope };
-            (vec![c.domain.clone(), format!("({}, {}]", c.after, c.through)], format!("{what}, by {}", c.shown_by))
+            Row::new(
+                vec![c.domain.clone(), format!("({}, {}]", c.after, c.through)],
+                format!("{what}, by {}", c.shown_by),
+            )
         })
         .collect();
     page.table(2, &[left(24), left(30)], &rows)
@@ -122,7 +126,7 @@ fn clocks(page: &mut Page<'_>, history: &History) -> io::Result<()> {
                 time_of_day(last),
                 duration(last.0 - first.0)
             );
-            (vec![if name.is_empty() { "unnamed".to_owned() } else { name.to_owned() }], text)
+            Row::new(vec![if name.is_empty() { "unnamed".to_owned() } else { name.to_owned() }], text)
         })
         .collect();
     page.table(2, &[left(30)], &rows)
@@ -154,7 +158,7 @@ fn clients(page: &mut Page<'_>, history: &History) -> io::Result<()> {
                     (true, false) => format!(", from {}", time_of_day(first)),
                     (true, true) => format!(", {} to {}", time_of_day(first), time_of_day(last)),
                 };
-                (vec![life.label.clone(), life.program.clone()], format!("{place}{span}"))
+                Row::new(vec![life.label.clone(), life.program.clone()], format!("{place}{span}"))
             })
             .collect();
         page.table(6, &[left(38), left(24)], &rows)?;
@@ -196,7 +200,7 @@ fn requests(page: &mut Page<'_>, history: &History) -> io::Result<()> {
                 format!("{} rejected", thousands(*rejected)),
                 format!("{} unknown", thousands(*unknown)),
             ];
-            (cells, level)
+            Row::new(cells, level)
         })
         .collect();
     page.table(2, &[left(16), right(20), right(20), right(20)], &rows)?;
@@ -209,7 +213,7 @@ fn requests(page: &mut Page<'_>, history: &History) -> io::Result<()> {
     ]
     .into_iter()
     .filter(|(_, n)| *n > 0)
-    .map(|(what, n)| (vec![thousands(n as u64)], what.to_owned()))
+    .map(|(what, n)| Row::new(vec![thousands(n as u64)], what.to_owned()))
     .collect();
     page.table(2, &[right(14)], &rows)
 }

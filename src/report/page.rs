@@ -75,6 +75,29 @@ impl Column {
     }
 }
 
+/// A row of a table.
+#[derive(Clone, Debug, Default)]
+pub struct Row {
+    /// Cells, one a column.
+    pub cells: Vec<String>,
+    /// What wraps beside them, or below.
+    pub text: String,
+    /// Where it stands in the evidence; empty where that does not matter.
+    pub place: String,
+}
+
+impl Row {
+    /// A row about no place in particular.
+    pub fn new(cells: Vec<String>, text: String) -> Row {
+        Row { cells, text, place: String::new() }
+    }
+
+    fn whole(&self) -> String {
+        let place = if self.place.is_empty() { String::new() } else { format!(" [{}]", self.place) };
+        visible(&self.text).into_owned() + &visible(&place)
+    }
+}
+
 /// A page under construction.
 pub struct Page<'w> {
     out: &'w mut dyn Write,
@@ -124,47 +147,34 @@ impl<'w> Page<'w> {
         Ok(())
     }
 
-    /// Rows in aligned columns, with the last cell of each (no column of its own) wrapped in what is left of the line.
-    /// Columns of which every cell is empty are left out.
-    pub fn table(&mut self, indent: usize, columns: &[Column], rows: &[(Vec<String>, String)]) -> io::Result<()> {
+    /// Rows in aligned columns, with text and place wrapped in what is left of the line; where that would take more than two
+    /// lines, the place ends the line and the text stands below. Columns of which every cell is empty are left out.
+    pub fn table(&mut self, indent: usize, columns: &[Column], rows: &[Row]) -> io::Result<()> {
         let cells: Vec<Vec<String>> = rows
             .iter()
-            .map(|(cells, _)| cells.iter().zip(columns).map(|(cell, column)| clip(cell, column.at_most)).collect())
+            .map(|row| row.cells.iter().zip(columns).map(|(cell, column)| clip(cell, column.at_most)).collect())
             .collect();
-        let widths: Vec<usize> = columns
-            .iter()
-            .enumerate()
-            .map(|(at, column)| match cells.iter().map(|row| width(&row[at])).max() {
-                None | Some(0) => 0,
-                Some(widest) => widest.max(width(column.title)),
-            })
-            .collect();
-        let aligned = |row: &[&str]| {
-            let mut line = String::new();
-            for ((cell, column), &wide) in row.iter().zip(columns).zip(&widths).filter(|(_, wide)| **wide > 0) {
-                let padding = " ".repeat(wide - width(cell));
-                line += &if column.right { format!("{padding}{cell}  ") } else { format!("{cell}{padding}  ") };
-            }
-            line
-        };
+        let widths = widths(columns, &cells);
         let fixed: usize = widths.iter().filter(|w| **w > 0).map(|w| w + 2).sum();
         let left = self.look.columns.saturating_sub(indent + fixed);
-        // Where the cells leave no room, the text gets a line of its own.
-        let beside = left >= 28;
-        let (at, room) = if beside { (indent + fixed, left) } else { (indent + 4, self.look.columns - indent - 4) };
+        let beside = left >= 28 && rows.iter().all(|row| wrap(&row.whole(), left).len() <= 2);
         if !rows.is_empty() && columns.iter().any(|column| !column.title.is_empty()) {
-            let titles: Vec<&str> = columns.iter().map(|column| column.title).collect();
-            let line = clip(aligned(&titles).trim_end(), self.look.columns - indent);
+            let titles = columns.iter().map(|column| column.title.to_owned()).collect::<Vec<_>>();
+            let line = clip(aligned(columns, &widths, &titles).trim_end(), self.look.columns - indent);
             self.put(indent, &[(Tone::Faint, &line)])?;
         }
-        for (row, (_, text)) in cells.iter().zip(rows) {
-            let mut lines = wrap(&visible(text), room).into_iter();
-            let row: Vec<&str> = row.iter().map(String::as_str).collect();
-            let mut head = aligned(&row);
-            if beside {
-                head += &lines.next().unwrap_or_default();
-            }
-            self.put(indent, &[(Tone::Plain, &clip(head.trim_end(), self.look.columns - indent))])?;
+        for (row, cells) in rows.iter().zip(&cells) {
+            let head = aligned(columns, &widths, cells);
+            let (end, at, lines) = if beside {
+                let mut lines = wrap(&row.whole(), left).into_iter();
+                (lines.next().unwrap_or_default(), indent + fixed, lines.collect())
+            } else if row.place.is_empty() || left < 12 {
+                (String::new(), indent + 4, wrap(&row.whole(), self.look.columns - indent - 4))
+            } else {
+                let place = format!("[{}]", clip(&row.place, left - 2));
+                (place, indent + 4, wrap(&visible(&row.text), self.look.columns - indent - 4))
+            };
+            self.put(indent, &[(Tone::Plain, &clip((head + &end).trim_end(), self.look.columns - indent))])?;
             for line in lines {
                 self.put(at, &[(Tone::Plain, &line)])?;
             }
@@ -184,6 +194,26 @@ impl<'w> Page<'w> {
         }
         writeln!(self.out, "{}", line.trim_end())
     }
+}
+
+/// How wide each column is: as its widest cell or its title, and nothing where no row has a cell.
+fn widths(columns: &[Column], cells: &[Vec<String>]) -> Vec<usize> {
+    let widest = |at: usize| cells.iter().filter_map(|row| row.get(at)).map(|cell| width(cell)).max().unwrap_or(0);
+    let wide = |(at, column): (usize, &Column)| match widest(at) {
+        0 => 0,
+        widest => widest.max(width(column.title)),
+    };
+    columns.iter().enumerate().map(wide).collect()
+}
+
+/// Cells, or titles, as one line.
+fn aligned(columns: &[Column], widths: &[usize], cells: &[String]) -> String {
+    let mut line = String::new();
+    for ((cell, column), &wide) in cells.iter().zip(columns).zip(widths).filter(|(_, wide)| **wide > 0) {
+        let padding = " ".repeat(wide - width(cell));
+        line += &if column.right { format!("{padding}{cell}  ") } else { format!("{cell}{padding}  ") };
+    }
+    line
 }
 
 #[cfg(test)]
@@ -214,10 +244,18 @@ mod tests {
     #[test]
     fn a_table_drops_empty_columns_and_wraps_its_last() {
         let columns = [Column::left("", 8); 3];
-        let row = |a: &str, b: &str| (vec![a.to_owned(), String::new(), b.to_owned()], "text ".repeat(12));
+        let row = |a: &str, b: &str| Row::new(vec![a.to_owned(), String::new(), b.to_owned()], "text ".repeat(9));
         let look = Look { columns: 50, ..Look::default() };
         let text = drawn(look, |page| page.table(2, &columns, &[row("a", "long-long-name"), row("bb", "c")]));
         assert_eq!(text.lines().next(), Some("  a   long…ame  text text text text text text text"));
         assert!(text.lines().all(|line| width(line) <= 50), "{text}");
+    }
+
+    #[test]
+    fn a_long_text_stands_below_its_row_and_the_place_ends_the_row() {
+        let row = Row { cells: vec!["cell".to_owned()], text: "text ".repeat(30), place: "a.log:7".to_owned() };
+        let look = Look { columns: 60, ..Look::default() };
+        let text = drawn(look, |page| page.table(2, &[Column::left("", 8)], &[row]));
+        assert!(text.starts_with("  cell  [a.log:7]\n      text text"), "{text}");
     }
 }

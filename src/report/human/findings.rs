@@ -1,11 +1,12 @@
 //! The findings: a paragraph each, causes with their consequences below them; hazards short, at the end.
 
 use crate::check::{Certificate, Effect, Finding, Kind};
+use crate::explain::visible::shorten;
 use crate::explain::words::{count, promise, thousands};
 use crate::explain::{facts, names};
 use crate::history::History;
 use crate::report::Part;
-use crate::report::page::{Column, Page, Tone};
+use crate::report::page::{Column, Page, Row, Tone};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::io;
 
@@ -105,6 +106,7 @@ fn label(kind: Kind) -> (Tone, &'static str) {
 fn headline(history: &History, finding: &Finding) -> String {
     let client = names::client(history, finding.client);
     let life = names::incarnation(history, finding.incarnation);
+    let life = shorten(&life, 40);
     let life = if life.is_empty() || life == client { String::new() } else { format!(" ({life})") };
     format!("{}: {client}{life}", finding.rule)
 }
@@ -144,11 +146,12 @@ fn timeline(page: &mut Page<'_>, history: &History, certificate: &Certificate) -
         Column::left("client", 24),
         Column::left("server", 14),
     ];
-    let rows: Vec<(Vec<String>, String)> = facts::rows(history, certificate)
+    let rows: Vec<Row> = facts::rows(history, certificate)
         .into_iter()
-        .map(|row| {
-            let cells = vec![row.time, row.clock, row.revision, row.client, row.server];
-            (cells, if row.place.is_empty() { row.says } else { format!("{} [{}]", row.says, row.place) })
+        .map(|row| Row {
+            cells: vec![row.time, row.clock, row.revision, row.client, row.server],
+            text: row.says,
+            place: row.place,
         })
         .collect();
     page.table(BODY + 2, &columns, &rows)
@@ -181,6 +184,8 @@ fn told_apart(history: &History, certificate: &Certificate) -> String {
         .iter()
         .filter(|a| lives.iter().any(|b| *a != b && history.client_name(**a) == history.client_name(*b)))
         .map(|id| history.incarnations[id.index()].told_by.sentence())
+        // A reason that rests on it says so itself.
+        .filter(|sentence| !certificate.reason.contains(sentence))
         .collect();
     sentences.dedup();
     sentences.join("; ")

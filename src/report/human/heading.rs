@@ -64,12 +64,20 @@ fn sentence(report: &Report<'_>) -> String {
                 || report.histories.iter().flat_map(|p| &p.judgement.rules).filter(|r| r.verdict == Verdict::Holds);
             let checked = rules().map(|r| r.checked).sum();
             let besides = if found.is_empty() { String::new() } else { format!(" Besides: {found}.") };
-            format!(
-                "no violation in {} by {}. What {} saw is consistent with one order of writes.{besides}",
-                count(checked, "check"),
-                count(rules().count() as u64, "rule"),
-                if total == 1 { "the one client".to_owned() } else { count(total, "client") },
-            )
+            let held = clients().filter(|c| c.verdict == Verdict::Holds).count() as u64;
+            let who = match (held, total - held) {
+                (0, _) => "No client's view was checked".to_owned(),
+                (1, 0) => "What the one client saw is consistent with one order of writes".to_owned(),
+                (held, 0) => format!("What all {held} clients saw is consistent with one order of writes"),
+                (held, open) => format!(
+                    "What {} of {} saw is consistent with one order of writes; of {} nothing could be checked",
+                    thousands(held),
+                    count(total, "client"),
+                    thousands(open)
+                ),
+            };
+            let checks = count(checked, "check");
+            format!("no violation in {checks} by {}. {who}.{besides}", count(rules().count() as u64, "rule"))
         }
         Verdict::Unknown(reason) | Verdict::NotChecked(reason) => {
             let found = if found.is_empty() { String::new() } else { format!(" Found: {found}.") };
