@@ -27,7 +27,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
 }
 
 /// Whether a character does something other than to show itself.
-fn acts(c: char) -> bool {
+pub fn acts(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{ad}' | '\u{61c}' | '\u{180e}'

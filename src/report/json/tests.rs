@@ -104,8 +104,11 @@ fn fields_keep_their_order_and_revisions_are_texts() {
 }
 
 #[test]
-fn user_names_stand_verbatim() {
-    let sample = sample::restart(|text| format!("{text}\u{1b}\u{202e}"));
-    let document: Value = serde_json::from_str(&text(&sample.report())).unwrap();
-    assert_eq!(document["histories"][0]["findings"][0]["client"], "system:node:node-1\u{1b}\u{202e}");
+fn user_names_stand_verbatim_and_yet_harmless() {
+    let sample = sample::restart(|text| format!("{text}\u{1b}\u{9b}\u{7f}\u{202e}\u{e0041}é"));
+    let text = text(&sample.report());
+    assert!(!text.chars().any(|c| c != '\n' && crate::explain::visible::acts(c)));
+    let document: Value = serde_json::from_str(&text).unwrap();
+    let client = &document["histories"][0]["findings"][0]["client"];
+    assert_eq!(*client, "system:node:node-1\u{1b}\u{9b}\u{7f}\u{202e}\u{e0041}é");
 }
