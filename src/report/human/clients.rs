@@ -10,7 +10,7 @@ use std::io;
 /// Clients that are in order get a line each up to this many.
 const LISTED: usize = 12;
 /// Clients that are open for one reason get a line each up to this many.
-const ALIKE: usize = 3;
+const ALIKE: usize = 2;
 /// Of a folded line, this many are named.
 const NAMED: usize = 8;
 /// Room for the verdict.

@@ -68,8 +68,10 @@ pub(super) fn inputs(page: &mut Page<'_>, part: &Part<'_>) -> io::Result<()> {
             let text = format!("{place} expected {}, found {}", problem.expected, problem.found);
             page.labelled(2, 2, (Tone::Doubt, "-"), &text)?;
         }
-        if total > shown as u64 {
-            page.labelled(2, 2, (Tone::Faint, "-"), &format!("and {} more", thousands(total - shown as u64)))?;
+        // One problem may speak for all lines of its file, so what is left is counted in problems.
+        let left = history.problems.len().saturating_sub(shown) as u64;
+        if left > 0 {
+            page.labelled(2, 2, (Tone::Faint, "-"), &format!("and {} more (--verbose lists them)", thousands(left)))?;
         }
     }
     let ignored: Vec<_> = history.files.iter().filter(|f| f.format.is_none()).collect();
