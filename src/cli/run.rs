@@ -4,7 +4,7 @@ use super::exit::Exit;
 use super::is_broken_pipe;
 use super::plan::{Input, Plan, Showing};
 use super::progress::Progress;
-use crate::check::{self, Group, Judgement, RULES};
+use crate::check::{self, Group, RULES};
 use crate::explain::words::broken_by;
 use crate::history::{self, History};
 use crate::order::Order;
@@ -14,8 +14,10 @@ use anyhow::Context;
 use std::io::Write;
 
 /// `retrograde check`.
-pub fn check(plan: Plan) -> anyhow::Result<Exit> {
-    let (history, judgement) = judged(plan.input, &plan.rules)?;
+pub fn check(mut plan: Plan) -> anyhow::Result<Exit> {
+    let (history, progress) = read(&mut plan.input)?;
+    let judgement = crate::judge(&history, &crate::Options { order: plan.input.order, check: plan.rules });
+    progress.end();
     let part = Part { name: "kubernetes", nature: Nature::Kubernetes, history: &history, judgement: &judgement };
     let report = Report { histories: vec![part] };
     for output in plan.outputs {
@@ -32,28 +34,22 @@ pub fn check(plan: Plan) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
-fn judged(input: Input, rules: &check::Options) -> anyhow::Result<(History, Judgement)> {
-    let (history, order, progress) = understood(input)?;
-    let judgement = check::judge(&history, &order, rules);
-    progress.end();
-    std::mem::forget(order);
-    Ok((history, judgement))
-}
-
-fn understood(input: Input) -> anyhow::Result<(History, Order, Progress)> {
+/// Reads the files of the input, which are the history's from then on.
+fn read(input: &mut Input) -> anyhow::Result<(History, Progress)> {
     if let Some(threads) = input.threads {
         rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().context("starting threads")?;
     }
-    let progress = Progress::over(&input.files);
-    let history = history::load(input.files, &input.read, &input.domains, &progress);
+    let files = std::mem::take(&mut input.files);
+    let progress = Progress::over(&files);
+    let history = history::load(files, &input.read, &input.domains, &progress);
     progress.judging();
-    let order = Order::derive(&history, &input.order);
-    Ok((history, order, progress))
+    Ok((history, progress))
 }
 
 /// `retrograde show`.
-pub fn show(showing: Showing, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let (history, order, progress) = understood(showing.input)?;
+pub fn show(mut showing: Showing, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    let (history, progress) = read(&mut showing.input)?;
+    let order = Order::derive(&history, &showing.input.order);
     progress.end();
     let mut out = std::io::BufWriter::new(out);
     let page = &mut Page::new(&mut out, showing.look);
