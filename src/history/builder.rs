@@ -323,8 +323,7 @@ impl Builder {
         let (order, place) = self.order(&gone);
         let mut history = History { problems: std::mem::take(&mut self.problems), ..History::default() };
         let incarnations = self.incarnations(&mut history, &order);
-        let processes = std::mem::take(&mut self.cache_reads);
-        history.cache_reads = processes
+        history.cache_reads = std::mem::take(&mut self.cache_reads)
             .into_iter()
             .map(|read| CacheRead {
                 incarnation: incarnations.get(&read.incarnation.0).copied().unwrap_or_default(),
@@ -505,6 +504,24 @@ impl Builder {
                     life.span.1 = last;
                 }
             }
+        }
+        // A read from a cache has no user agent, so it names its process by what the requests of the same life share.
+        for read in &self.cache_reads {
+            let process = read.incarnation.0;
+            if of_process.contains_key(&process) {
+                continue;
+            }
+            let evidence = self.tables.processes.values()[process as usize];
+            let (told_by, label, place, program) = self.tell(&evidence, false);
+            let client = ClientId(clients.intern(evidence.user));
+            let id = *lives.entry((evidence.user, told_by, label.clone())).or_insert_with(|| {
+                let id = IncarnationId(history.incarnations.len() as u32);
+                let span = (read.at, read.at);
+                let clock = read.clock;
+                history.incarnations.push(Incarnation { client, label, told_by, place, program, span, clock });
+                id
+            });
+            of_process.insert(process, id);
         }
         history.clients = clients.values().to_vec();
         of_process
