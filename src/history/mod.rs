@@ -14,6 +14,7 @@ pub mod revision;
 pub mod scope;
 pub mod selector;
 mod sides;
+pub mod sketch;
 pub mod store;
 
 pub use builder::{Builder, Domains, load};

@@ -1,0 +1,51 @@
+//! What is wrong with a sketch, and where.
+
+use super::syntax::Place;
+use std::fmt;
+
+/// A sketch that cannot be read: the place, what stood to reason there, and what was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SketchError {
+    /// Line, from 1.
+    pub line: u32,
+    /// Column, from 1, in characters.
+    pub column: u32,
+    /// What stood to reason.
+    pub expected: String,
+    /// What was found.
+    pub found: String,
+    /// The line as written.
+    pub text: String,
+}
+
+impl SketchError {
+    pub(super) fn at(place: Place, expected: impl Into<String>, found: impl Into<String>) -> SketchError {
+        SketchError {
+            line: place.line,
+            column: place.column + 1,
+            expected: expected.into(),
+            found: found.into(),
+            text: String::new(),
+        }
+    }
+
+    /// The same error with the line that it is about.
+    pub(super) fn with_text(mut self, sketch: &str) -> SketchError {
+        let line = sketch.lines().nth(self.line.saturating_sub(1) as usize).unwrap_or("");
+        self.text = line.trim_end().to_owned();
+        self
+    }
+}
+
+impl fmt::Display for SketchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let gutter = self.line.to_string();
+        let pad = " ".repeat(gutter.len());
+        writeln!(f, "line {}, column {}: expected {}, found {}", self.line, self.column, self.expected, self.found)?;
+        writeln!(f, "{pad} |")?;
+        writeln!(f, "{gutter} | {}", self.text)?;
+        write!(f, "{pad} | {}^", " ".repeat(self.column.saturating_sub(1) as usize))
+    }
+}
+
+impl std::error::Error for SketchError {}

@@ -1,0 +1,175 @@
+//! Histories drawn as text: for tests, documentation and reports of bugs.
+//!
+//! A sketch shows clients, their requests in time, revisions and the anomaly at a glance. It is lowered to the same evidence
+//! that real recorders leave (capture lines, audit events, an etcd watch) and read by the same builder; positions are those
+//! of the sketch.
+//!
+//! ```
+//! use retrograde::history::sketch::sketch;
+//!
+//! let history = sketch("
+//! client kubelet user=system:node:node-1
+//! etcd          +a:u1@10  ~a@12  -a@15  +a:u2@20
+//!
+//! kubelet/1@A   |-LIST rv=0 => 12 {a:u1@12}-|  |-DELETE a:u1 => ok-|
+//! kubelet/2@B                                                         |-LIST rv=0 => 12 {a:u1@12}-|
+//! ")?;
+//! assert_eq!(history.operations.len(), 3);
+//! assert_eq!(history.client_name(history.operations[2].incarnation), "system:node:node-1");
+//! # Ok::<(), retrograde::history::sketch::SketchError>(())
+//! ```
+//!
+//! # Lines
+//!
+//! ```text
+//! # to the end of the line: a comment (at a line's begin, or after a space)
+//! CLIENT[/LIFE][@SERVER]  ACT              a step: after everything above it, before everything below
+//! CLIENT[/LIFE][@SERVER]  |-ACT-|  |-ACT-| drawn: the columns of the bars are its times
+//! CLIENT[/LIFE]  .. EVENTS -|              more of the stream that this life began last (`..NAME` for a named one)
+//! etcd  EVENTS                             what etcd itself showed; not in time
+//! --- [5s]                                 ends a group of drawn lines; time goes on (5 seconds later)
+//! column 10ms                              what one column stands for (else 1ms)
+//! client NAME user=U agent=A clock=C address=IP pod=P recorded=capture|audit|both level=metadata|request|response
+//! server NAME clock=C                      the clock of its audit log
+//! clock NAME +40ms                         how far the clock is ahead
+//! resource PLURAL.GROUP kind=K version=V cluster
+//! default RESOURCE [in NAMESPACE]          of keys that name none (else pods in default)
+//! recorded capture|audit|both              who recorded clients that are not declared
+//! level metadata|request|response          their audit level
+//! uids uuid                                write uids as UUIDs
+//! ```
+//!
+//! Neighbouring drawn lines share their columns. A drawn act ends with `|`; with `-?` where nobody saw an answer; a watch
+//! with ` ..` where it goes on. Dashes beside bars only draw.
+//!
+//! # Acts
+//!
+//! ```text
+//! GET KEY [ASK] => OBJECT            LIST [RESOURCE] [in NAMESPACE] [ASK] => REVISION {OBJECT ...} [more]
+//! CREATE OBJECT => OBJECT            WATCH [RESOURCE] [in NAMESPACE] [ASK] [as NAME] EVENTS
+//! PUT OBJECT => OBJECT               DELETEALL [RESOURCE] [in NAMESPACE] [ASK] => REVISION {OBJECT ...}
+//! PATCH OBJECT [test(:UID@VERSION)] => OBJECT
+//! DELETE OBJECT => ok[:UID] | OBJECT
+//! READ KEY => OBJECT | absent        a read from the client's cache
+//! DECIDE NAME                        the span of a decision
+//! MARK TEXT                          a note for pictures
+//! ```
+//!
+//! The uid and version of a written OBJECT are what the request names: the base of a PUT, the precondition of a DELETE.
+//! Behind the arrow stands the answer. Every answer can also be `!CODE` (`!409 live=:UID` for a uid conflict), `bare`
+//! (success, body not recorded) or `?` (none seen). Behind an answered object, `deleting` means that deletion has begun and
+//! something holds it back, `gone` that this very write removed it. Options of any act: `for DECISION`; of writes:
+//! `status`, `scale`, `binding`, `eviction`, `dry-run`, `no-body`.
+//!
+//! ```text
+//! ASK     rv=0  rv=N  exact=N  atleast=N  limit=N  continue=N  continue=inconsistent
+//!         labels(SELECTOR)  fields(SELECTOR)  shards(SELECTOR)
+//!         a watch also: from N  initial  no-initial  bookmarks
+//! OBJECT  [KEY][:UID][@VERSION][[label=value node=N phase=P owner=Kind/name:uid finalizer=F deleting gone ?]]
+//! KEY     NAME  RESOURCE/NAME  NAMESPACE/NAME  RESOURCE/NAMESPACE/NAME    (`*`: the server makes the name up)
+//! EVENTS  +OBJECT added  ~OBJECT modified  -OBJECT deleted  ^N bookmark  ^^N end of the initial events  !CODE error
+//!         eof  closed (by the client)  broken
+//! ```
+//!
+//! A bare number is a version. Where an answered object leaves out its uid or brackets, they are those of its latest mention
+//! at or below its version (`:-` for a uid that was not recorded, `[]` for no attributes, `[?]` for a body cut down to
+//! identity). Attributes of another life of the name are never taken over.
+
+mod audit;
+mod body;
+mod error;
+mod lives;
+mod lowering;
+mod naming;
+mod parser;
+mod phrase;
+mod settings;
+mod syntax;
+mod text;
+
+pub use error::SketchError;
+
+use super::batch::Batch;
+use super::{Builder, Domains, History};
+use crate::ingest::{self, Batch as _, FileId, FileSummary, Format, InputFile, Record, SourceRule};
+#[cfg(test)]
+mod tests;
+
+use lowering::Lowered;
+use syntax::Place;
+
+/// Reads a sketch into a history.
+pub fn sketch(text: &str) -> Result<History, SketchError> {
+    let files = lowering::lower(&parser::parse(text)?);
+    let mut inputs: Vec<InputFile> = Vec::new();
+    for (index, file) in files.iter().enumerate() {
+        let mut input = InputFile::in_memory(FileId(index as u32), "sketch", text.as_bytes());
+        if let Some((server, clock)) = file.server.clone().filter(|(server, _)| !server.is_empty()) {
+            input.source = SourceRule { server: Some(server), clock: Some(clock), ..SourceRule::default() };
+        }
+        inputs.push(input);
+    }
+    let offsets = line_offsets(text);
+    let mut builder = Builder::new(&inputs);
+    let mut summaries = Vec::new();
+    for (input, file) in inputs.iter().zip(&files) {
+        let mut batch = Batch::new(input.id, file.format);
+        for (line, json) in &file.lines {
+            take(&mut batch, file.format, *line, offsets[*line as usize - 1], json)
+                .map_err(|error| error.with_text(text))?;
+        }
+        builder.merge(input.id, 0, batch);
+        summaries.push(FileSummary {
+            path: input.shown.clone(),
+            format: Some(file.format.name()),
+            lines: file.lines.len() as u64,
+            records: file.lines.len() as u64,
+            ..FileSummary::default()
+        });
+    }
+    let mut history = builder.finish(&Domains::default());
+    history.inputs = inputs;
+    history.files = summaries;
+    Ok(history)
+}
+
+fn take(batch: &mut Batch, format: Format, line: u32, offset: u64, json: &str) -> Result<(), SketchError> {
+    let place = Place { line, column: 0 };
+    let record = match format {
+        Format::Audit => serde_json::from_str(json).map(|event| Record::Audit(Box::new(event))),
+        Format::EtcdWatch => serde_json::from_str(json).map(|response| Record::Etcd(Box::new(response))),
+        _ => serde_json::from_str(json).map(|line| Record::Capture(Box::new(line))),
+    };
+    let record = record.map_err(|e| SketchError::at(place, "what every reader of evidence can read", e.to_string()))?;
+    batch
+        .record(line, offset, record)
+        .map_err(|refused: ingest::Refused| SketchError::at(place, refused.expected, refused.found))
+}
+
+fn line_offsets(text: &str) -> Vec<u64> {
+    let mut offsets = vec![0];
+    offsets.extend(text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(at, _)| at as u64 + 1));
+    offsets
+}
+
+/// The evidence that recorders of a sketched history would have left.
+#[derive(Clone, Debug, Default)]
+pub struct Evidence {
+    /// Files: name and content.
+    pub files: Vec<(String, String)>,
+    /// What the files do not say about themselves: `--source` arguments.
+    pub sources: Vec<String>,
+}
+
+/// Writes a sketch as evidence files.
+pub fn evidence(text: &str) -> Result<Evidence, SketchError> {
+    let files = lowering::lower(&parser::parse(text)?);
+    let source = |file: &Lowered| {
+        let (server, clock) = file.server.as_ref().filter(|(server, _)| !server.is_empty())?;
+        Some(format!("{}:server={server},clock={clock}", file.name))
+    };
+    let sources = files.iter().filter_map(source).collect();
+    let content = |file: &Lowered| file.lines.iter().map(|(_, json)| format!("{json}\n")).collect();
+    let files = files.iter().map(|file| (file.name.clone(), content(file))).collect();
+    Ok(Evidence { files, sources })
+}
