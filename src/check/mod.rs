@@ -9,9 +9,14 @@ pub mod rule;
 pub mod rules;
 pub mod ruling;
 
+mod broken_compare;
+mod commit;
+mod identity_break;
 mod monotonic_reads;
 mod monotonic_writes;
 mod read_your_writes;
+mod revision_reuse;
+mod revision_rewind;
 mod writes_follow_reads;
 
 pub use evidence::Evidence;

@@ -4,6 +4,10 @@ use super::rule::Rule;
 
 /// Every rule. The order is the precedence: a finding can be explained by those of rules before it.
 pub static RULES: &[Rule] = &[
+    super::revision_reuse::RULE,
+    super::revision_rewind::RULE,
+    super::broken_compare::RULE,
+    super::identity_break::RULE,
     super::monotonic_reads::RULE,
     super::read_your_writes::RULE,
     super::monotonic_writes::RULE,

@@ -1,0 +1,146 @@
+//! A write committed although its precondition did not hold.
+//!
+//! ## What it proves
+//! A PUT with a resourceVersion, a patch that names or tests one, and a DELETE with preconditions are compare-and-set: they
+//! commit only if the object is still at that version (and of that uid). Here T holds a version between the one that the write
+//! was conditioned on and the one that it committed, or another object than the one whose uid it required.
+//!
+//! ## Why it matters
+//! Optimistic locking is the only concurrency control that the API has; without it every controller loses updates.
+//!
+//! ## Example
+//! ```text
+//! client 1   PUT pods a, base 20 -> 200 at revision 31
+//! client 2   PATCH pods a       -> 200 at revision 25     client 1 overwrote it although it asked not to
+//! ```
+//!
+//! ## Evidence
+//! Answers of the two writes (or events for the one in between). The base of a PUT is in the audit log at every level; that of
+//! patches and deletes needs request bodies.
+//!
+//! ## What it cannot see
+//! A version in between that nobody showed.
+//!
+//! ## Traps it avoids
+//! - A PUT that changes nothing answers with its base: no commit.
+//! - A write that takes the last finalizer away answers with its base and commits a deletion: its revision is that of the
+//!   deletion, where something dates it.
+//! - The uid in a merge patch on the status of a custom resource is not enforced (observed on 1.34): only preconditions of
+//!   DELETE, `test` steps and the uid of a PUT count; the rest is `name-reuse`.
+//!
+//! ## Sources
+//! apiserver `pkg/storage/etcd3/store.go` (GuaranteedUpdate, conditionalDelete), `pkg/registry/rest/update.go` (Preconditions).
+
+use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling, commit};
+use crate::history::{Marks, Operation, OperationId, Revision, Subresource, Verb};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    slug: "broken-compare",
+    title: "a conditioned write commits only while its condition holds",
+    group: Group::Writes,
+    promise: BrokenBy::Server,
+    needs: "a write with a precondition whose commit is known",
+    causes: &["revision-reuse", "revision-rewind"],
+    source: include_str!("broken_compare.rs"),
+    check,
+};
+
+fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    let removals = commit::removals(evidence);
+    let timeline = &evidence.order.timeline;
+    for (id, o) in evidence.operations() {
+        let writes = matches!(o.verb, Verb::Update | Verb::Patch | Verb::Delete) && evidence.committed(o);
+        if !writes || !o.key.is_some() || matches!(o.subresource, Subresource::Effect | Subresource::Other) {
+            continue;
+        }
+        if requires_uid(o) && o.answer_uid.is_some() {
+            ruling.checked(o.incarnation);
+            if o.request_uid != o.answer_uid {
+                uid(evidence, ruling, id);
+                continue;
+            }
+        }
+        let base = o.asked_revision;
+        let removed = removals.get(&id).map(|v| v.revision);
+        let Some(revision) = commit::proven(evidence, id).filter(|_| o.status != 201).or(removed) else { continue };
+        if !base.is_some() {
+            continue;
+        }
+        ruling.checked(o.incarnation);
+        let between = timeline.between(o.key, base, revision).iter().find(|v| v.revision < revision);
+        if let Some(version) = between {
+            let fact = evidence.version(version, evidence.change_words(version));
+            state(evidence, ruling, id, revision, fact, version.revision);
+        }
+    }
+}
+
+/// Whether the request requires a uid in a way that servers enforce.
+fn requires_uid(o: &Operation) -> bool {
+    o.request_uid.is_some()
+        && match o.verb {
+            Verb::Delete => true,
+            Verb::Update => o.status != 201,
+            // A patch that only names a uid in its body is another matter than one that tests it.
+            _ => !o.marks.has(Marks::NAMES_UID),
+        }
+}
+
+fn state(
+    evidence: &Evidence<'_>,
+    ruling: &mut Ruling<'_>,
+    id: OperationId,
+    revision: Revision,
+    between: Fact,
+    met: Revision,
+) {
+    let history = evidence.history;
+    let o = history.operation(id);
+    let base = o.asked_revision;
+    let key = history.key_name(o.key);
+    ruling.found(Draft {
+        kind: Kind::Violation,
+        broken_by: BrokenBy::Server,
+        incarnation: o.incarnation,
+        key: o.key,
+        cause: history.resource_name(history.resource_of(o.key)),
+        summary: format!(
+            "{} of {key} committed at revision {revision} on the condition of version {base}, although the object was at {met} by then",
+            o.verb.name()
+        ),
+        facts: vec![
+            evidence.request(id, base, format!("{} required {key} to be at version {base}", evidence.short_client(o))),
+            between,
+            evidence.operation(id, revision, format!("the server answered that it committed at revision {revision}")),
+        ],
+        reason: "a write with a resourceVersion commits only if the object is still at that version".into(),
+        refuted_by: "evidence that the version in between belongs to another timeline, or to another object".into(),
+        consequence: "the change in between was overwritten although the writer asked for protection".into(),
+    });
+}
+
+fn uid(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId) {
+    let history = evidence.history;
+    let o = history.operation(id);
+    let key = history.key_name(o.key);
+    let (wanted, met) = (evidence.short_uid(o.request_uid), evidence.short_uid(o.answer_uid));
+    let request =
+        evidence.request(id, o.asked_revision, format!("the request required {key} to have the uid {wanted}"));
+    let answer = evidence.operation(id, o.answered, format!("the answer showed that it took effect on uid {met}"));
+    ruling.found(Draft {
+        kind: Kind::Violation,
+        broken_by: BrokenBy::Server,
+        incarnation: o.incarnation,
+        key: o.key,
+        cause: history.resource_name(history.resource_of(o.key)),
+        summary: format!(
+            "{} of {key} required uid {wanted} and took effect on uid {met}: the precondition was not enforced",
+            o.verb.name()
+        ),
+        facts: vec![Fact { uid: o.request_uid, ..request }, answer],
+        reason: "a write with a uid precondition commits only on the object with that uid".into(),
+        refuted_by: "evidence that the answer belongs to another request".into(),
+        consequence: "an object was changed or deleted that the writer did not mean".into(),
+    });
+}

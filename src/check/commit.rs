@@ -1,0 +1,53 @@
+//! What a write's own answer proves about the revision at which it committed.
+
+use super::Evidence;
+use crate::history::{Marks, OperationId, Revision, Subresource, Verb};
+use crate::order::{Change, Version};
+use rustc_hash::FxHashMap;
+
+/// The revision at which a write certainly committed, by its own answer: a creation, or an update that names its base and was
+/// answered above it. A no-op answers with the version that it met, and so may any patch without base: neither proves a commit.
+pub fn proven(evidence: &Evidence<'_>, id: OperationId) -> Option<Revision> {
+    let o = evidence.history.operation(id);
+    let shows = evidence.committed(o)
+        && o.key.is_some()
+        && o.answered.is_some()
+        && o.subresource.answers_parent()
+        && !o.marks.has(Marks::LIST_ANSWER)
+        && !o.marks.has(Marks::REMOVES);
+    let commits = match o.verb {
+        Verb::Create => o.status == 201 && o.subresource == Subresource::None,
+        Verb::Update | Verb::Patch => o.status == 201 || (o.asked_revision.is_some() && o.answered > o.asked_revision),
+        _ => false,
+    };
+    (shows && commits).then_some(o.answered)
+}
+
+/// The revision at which a write without base took effect, as the timeline takes it: its answer's version, where nobody else
+/// wrote that version and nobody showed it before.
+pub fn attributed(evidence: &Evidence<'_>, id: OperationId) -> Option<Revision> {
+    let o = evidence.history.operation(id);
+    let wrote = o.answered.is_some() && evidence.order.timeline.writer(o.key, o.answered) == Some(id);
+    proven(evidence, id).or(wrote.then_some(o.answered))
+}
+
+/// Removals of which both the request and the revision are known: request to the deletion in T.
+///
+/// An event dates a deletion only where the version before it is known too (servers before 1.10 put that version into the
+/// event); an etcd witness always does.
+pub fn removals<'e>(evidence: &Evidence<'e>) -> FxHashMap<OperationId, &'e Version> {
+    let (history, timeline) = (evidence.history, &evidence.order.timeline);
+    let dated = |version: &&Version| {
+        let o = history.operation(version.writer);
+        let before = if o.answered.is_some() { o.answered } else { o.asked_revision };
+        let witnessed = version.provenance == crate::order::Provenance::Witness;
+        o.answer_uid.is_some() && o.answer_uid == version.uid && (witnessed || before.is_some())
+    };
+    timeline
+        .all()
+        .iter()
+        .filter(|v| v.change == Change::Deleted && v.writer.is_some() && v.uid.is_some())
+        .filter(dated)
+        .map(|v| (v.writer, v))
+        .collect()
+}

@@ -1,0 +1,153 @@
+//! One revision answers for two writes.
+//!
+//! ## What it proves
+//! etcd gives every commit a revision of its own, and a Kubernetes write is one transaction on one key. So a revision names one
+//! key and one request. Where the evidence shows one revision as the version of two keys, or two requests that both certainly
+//! committed at it, there are two timelines: two etcd clusters behind one API, a restored backup, or members that disagree.
+//!
+//! ## Why it matters
+//! Everything that compares versions (caches, optimistic locks, resumed watches) is meaningless across two timelines, and
+//! whatever was written to the one that is dropped is lost.
+//!
+//! ## Example
+//! ```text
+//! server A   CREATE pods a -> 201 at revision 40
+//! server B   CREATE pods b -> 201 at revision 40     one of them is on another timeline
+//! ```
+//!
+//! ## Evidence
+//! Any bodies with versions: write answers, reads, watch events, an etcd witness. At metadata level only the bases of accepted
+//! updates count.
+//!
+//! ## What it cannot see
+//! Two timelines whose known versions never meet at one number. Two contents of one key at one revision are `split-timeline`.
+//!
+//! ## Traps it avoids
+//! - Resources with an etcd of their own (`--etcd-servers-overrides`, only possible for built-in resources) have a counter of
+//!   their own: two built-in resources that meet at one revision are a suspect that asks for `--domain`.
+//! - Stores that are not etcd number otherwise; above 10^15 it is a suspect.
+//! - One request may be recorded twice (log and webhook of one server, an aggregated API server behind another one): the same
+//!   audit id is one request.
+//! - A PUT that changes nothing answers with the version that it met, and a patch without base may do so too: only a creation,
+//!   or an update answered above the base that it named, counts as a write of its own.
+//!
+//! ## Sources
+//! apiserver `pkg/storage/etcd3/store.go` (OptimisticPut); etcd#13766; kubernetes#107457 and #118501 (restored backups).
+
+use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use crate::history::{AuditId, IncarnationId, OperationId, Revision};
+use crate::order::{Contradiction, Version};
+
+/// Above this, revisions are hardly etcd's: some stores take times for revisions.
+const ETCD_LIMIT: u128 = 1_000_000_000_000_000;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    slug: "revision-reuse",
+    title: "one revision is one write",
+    group: Group::Writes,
+    promise: BrokenBy::Server,
+    needs: "versions of objects: bodies of answers, watch events, or an etcd witness",
+    causes: &[],
+    source: include_str!("revision_reuse.rs"),
+    check,
+};
+
+fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    let timeline = &evidence.order.timeline;
+    for version in timeline.all() {
+        ruling.checked(shower(evidence, version));
+    }
+    for contradiction in timeline.contradictions() {
+        match *contradiction {
+            Contradiction::TwoKeys(a, b) => two_keys(evidence, ruling, timeline.version(a), timeline.version(b)),
+            Contradiction::TwoWrites(a, b) => two_writes(evidence, ruling, a, b),
+            Contradiction::TwoUids(..) => {}
+        }
+    }
+}
+
+fn shower(evidence: &Evidence<'_>, version: &Version) -> IncarnationId {
+    let id = if version.writer.is_some() { version.writer } else { version.shown_by };
+    if id.is_some() { evidence.history.operation(id).incarnation } else { IncarnationId::NONE }
+}
+
+fn two_keys(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, a: &Version, b: &Version) {
+    let history = evidence.history;
+    let (ra, rb) = (history.resource_of(a.key), history.resource_of(b.key));
+    let one_counter = history.share_counter(ra, rb);
+    let says = |v: &Version| format!("{} had the version {}", history.key_name(v.key), v.revision);
+    let facts = vec![evidence.version(a, says(a)), evidence.version(b, says(b))];
+    let (na, nb) = (history.resource_name(ra), history.resource_name(rb));
+    let summary = format!(
+        "revision {} is the version of {} and of {}: one etcd gives a revision to one write only",
+        a.revision,
+        history.key_name(a.key),
+        history.key_name(b.key)
+    );
+    let open = (!one_counter).then(|| {
+        format!(
+            "{na} and {nb} may live in different etcd clusters (--etcd-servers-overrides), each with its own revisions; say so \
+             with --domain, or that they share one"
+        )
+    });
+    let cause = if na <= nb { format!("{na} {nb}") } else { format!("{nb} {na}") };
+    state(evidence, ruling, Reuse { revision: a.revision, facts, summary, open, cause });
+}
+
+fn two_writes(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, a: OperationId, b: OperationId) {
+    let history = evidence.history;
+    let (first, second) = (history.operation(a), history.operation(b));
+    let one_request = first.verb == second.verb
+        && ((first.audit_id == second.audit_id && first.audit_id != AuditId::None)
+            || (first.invoke, first.ret, first.incarnation) == (second.invoke, second.ret, second.incarnation));
+    if one_request {
+        return;
+    }
+    let fact = |id: OperationId| {
+        let o = history.operation(id);
+        evidence.operation(id, o.answered, format!("{} was answered as committed", history.request_name(o)))
+    };
+    let key = history.key_name(second.key);
+    let summary = format!("two requests committed {key} at one revision, {}", second.answered);
+    let cause = history.resource_name(history.resource_of(second.key));
+    let facts = vec![fact(a), fact(b)];
+    state(evidence, ruling, Reuse { revision: second.answered, facts, summary, open: None, cause });
+}
+
+struct Reuse {
+    revision: Revision,
+    facts: Vec<Fact>,
+    summary: String,
+    open: Option<String>,
+    cause: String,
+}
+
+fn state(_evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, reuse: Reuse) {
+    let huge = reuse.revision.value() > ETCD_LIMIT;
+    let open = reuse.open.or_else(|| {
+        huge.then(|| {
+            "revisions of this size are not etcd's: another store may give one number to several writes".into()
+        })
+    });
+    let kind = if open.is_some() { Kind::Suspect } else { Kind::Violation };
+    let last = reuse.facts.iter().rev().find(|f| f.incarnation.is_some()).cloned();
+    ruling.found(Draft {
+        kind,
+        broken_by: BrokenBy::Server,
+        incarnation: last.as_ref().map_or(IncarnationId::NONE, |f| f.incarnation),
+        key: reuse.facts[1].key,
+        cause: reuse.cause,
+        summary: reuse.summary,
+        facts: reuse.facts,
+        reason: open.unwrap_or_else(|| "etcd's revisions count commits: one revision is one write to one key".into()),
+        refuted_by:
+            "evidence that the two came from API servers on different etcd clusters, or that the recording was \
+                     altered"
+                .into(),
+        consequence:
+            "two timelines exist: caches, locks and watches that compare their versions are wrong, and the writes \
+                      of one of them are lost"
+                .into(),
+    });
+}

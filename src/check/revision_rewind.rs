@@ -1,0 +1,128 @@
+//! A write committed at a revision below one that was already complete.
+//!
+//! ## What it proves
+//! etcd's revision only grows. A write that was sent after an answer showed revision r2 must commit above r2; here one certainly
+//! committed at r1 below it. The store went back: a restored backup under running API servers, or a member that lost its log.
+//!
+//! ## Why it matters
+//! Everything between r1 and r2 is gone or will be given out again with other contents; clients that stand at r2 miss what is
+//! written until the counter passes them, and no error tells them.
+//!
+//! ## Example
+//! ```text
+//! client 1   LIST pods -> revision 1200
+//! operator   restores a backup of revision 1000
+//! client 2   CREATE pods a -> 201 at revision 1003     below 1200, which was complete before
+//! ```
+//!
+//! ## Evidence
+//! Answers with versions: a creation, an update that names its base and is answered above it, or a deletion whose revision an
+//! event or a witness dates; and any earlier answer of the same resource, or of one that certainly shares its counter.
+//!
+//! ## What it cannot see
+//! A rewind in which nobody read before or wrote after. Watches and lists that go on in the lost timeline leave no falling
+//! commits; `revision-reuse` and `split-timeline` see those.
+//!
+//! ## Traps it avoids
+//! - A PUT or PATCH that changes nothing answers with an old version and commits nothing: it is no write.
+//! - A write that takes the last finalizer away answers with its base although it commits a deletion above it.
+//! - Times of different clocks prove an order only where the evidence bounds the offset. A gap of a second or more between
+//!   clocks is a suspect that names the offset; less than that is taken for skew (etcd itself warns of a second).
+//! - Built-in resources may each have an etcd of their own, so they are compared with themselves only.
+//!
+//! ## Sources
+//! kubernetes#107457, #118501; etcd#16028 (`--bump-revision --mark-compacted`), #13766, #17780.
+
+use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling, commit};
+use crate::history::{OperationId, Revision};
+use crate::order::{Head, Relation};
+
+/// Less of an offset between clocks is usual.
+const SKEW: i64 = 1_000_000_000;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    slug: "revision-rewind",
+    title: "a write commits above everything that was complete before it was sent",
+    group: Group::Writes,
+    promise: BrokenBy::Server,
+    needs: "a write whose answer proves its revision, and an answer before it",
+    causes: &["revision-reuse"],
+    source: include_str!("revision_rewind.rs"),
+    check,
+};
+
+fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    let removals = commit::removals(evidence);
+    for (id, o) in evidence.operations() {
+        let removed = removals.get(&id).map(|v| v.revision);
+        let Some(revision) = commit::proven(evidence, id).or(removed) else { continue };
+        if !o.invoke.is_known() {
+            continue;
+        }
+        let resource = evidence.history.resource_of(o.key);
+        ruling.checked(o.incarnation);
+        let order = evidence.order;
+        if let Some(head) = order.heads.before(&order.clocks, resource, o.clock, o.invoke)
+            && head.revision > revision
+        {
+            found(evidence, ruling, id, revision, head, None);
+            continue;
+        }
+        if let Some(head) = order.heads.before_by_the_clock(resource, o.invoke)
+            && head.revision > revision
+        {
+            let gap = o.invoke.0 - head.time.0;
+            let stepped = order.clocks.step(o.clock).or(order.clocks.step(head.clock)).is_some();
+            let proved = order.clocks.relation((head.time, head.clock), (o.invoke, o.clock));
+            if stepped || (proved != Relation::Before && gap >= SKEW) {
+                found(evidence, ruling, id, revision, head, Some(gap));
+            }
+        }
+    }
+}
+
+fn found(
+    evidence: &Evidence<'_>,
+    ruling: &mut Ruling<'_>,
+    id: OperationId,
+    revision: Revision,
+    head: Head,
+    unless: Option<i64>,
+) {
+    let history = evidence.history;
+    let o = history.operation(id);
+    let resource = history.resource_name(history.resource_of(o.key));
+    let what = history.request_name(o);
+    let reason = match unless {
+        None => "etcd's revision only grows: a write that is sent after an answer showed a revision commits above it"
+            .to_owned(),
+        Some(offset) => format!(
+            "the two times are not proved to be of one clock: an offset of {} ms explains it away",
+            offset as f64 / 1e6
+        ),
+    };
+    ruling.found(Draft {
+        kind: if unless.is_none() { Kind::Violation } else { Kind::Suspect },
+        broken_by: BrokenBy::Server,
+        incarnation: o.incarnation,
+        key: o.key,
+        cause: resource,
+        summary: format!(
+            "{what} committed at revision {revision} although revision {} was complete before it was sent: the store went back",
+            head.revision
+        ),
+        facts: vec![
+            evidence.showing(head.showing, head.revision, format!("an answer showed revision {}", head.revision)),
+            evidence.request(id, Revision::NONE, format!("{what} was sent")),
+            evidence.operation(id, revision, format!("it was answered as committed at revision {revision}")),
+        ],
+        reason,
+        refuted_by: "evidence that the two answers came from different etcd clusters, or a clock offset that puts the write \
+                     first"
+            .into(),
+        consequence: "writes between the two revisions are lost, and clients that stand above miss what comes until the \
+                      counter passes them"
+            .into(),
+    });
+}
