@@ -5,7 +5,7 @@
 //! difference constraints, closed by Floyd and Warshall. Offsets are taken as constant; where the constraints contradict each
 //! other, a clock stepped, and nothing is proved by its times any more.
 
-use super::head::Counter;
+use super::head::{Counter, Showing};
 use crate::history::{AuditId, ClockId, History, Marks, OperationId, Revision, Verb};
 use crate::ingest::Time;
 use rustc_hash::FxHashMap;
@@ -83,13 +83,13 @@ impl Clocks {
     fn bound_by_reads(&mut self, history: &History, counter: &Counter) {
         for group in 0..counter.groups() {
             let mut writes: Vec<(Revision, ClockId, Time, OperationId)> = Vec::new();
-            let mut answers: Vec<(Revision, ClockId, Time)> = Vec::new();
+            let mut answers: Vec<(Revision, ClockId, Time, Showing)> = Vec::new();
             counter.collect(history, group, &mut writes, &mut answers);
             writes.sort_unstable();
             answers.sort_unstable();
             let mut latest: Vec<Option<(Time, OperationId)>> = vec![None; self.count];
             let mut next = 0;
-            for (revision, clock, returned) in answers {
+            for (revision, clock, returned, showing) in answers {
                 while next < writes.len() && writes[next].0 <= revision {
                     let (_, of, sent, id) = writes[next];
                     if latest[of.index()].is_none_or(|(time, _)| sent > time) {
@@ -102,7 +102,10 @@ impl Clocks {
                     let slack = returned.0.saturating_add(GRAIN).saturating_sub(sent.0);
                     if of != clock.index() {
                         self.limit(ClockId(of as u32), clock, slack);
-                    } else if slack < 0 && self.stepped[of].is_none_or(|s| s.by < -slack) {
+                    } else if slack < 0
+                        && self.stepped[of].is_none_or(|s| s.by < -slack)
+                        && !recorded_before(history, showing, id)
+                    {
                         self.stepped[of] = Some(ClockStep { clock, by: -slack, write: id });
                     }
                 }
@@ -214,4 +217,16 @@ impl Clocks {
     pub fn before(&self, a: (Time, ClockId), b: (Time, ClockId)) -> bool {
         self.relation(a, b) == Relation::Before
     }
+}
+
+/// Whether the record of an answer stands before that of a write in one file. Records are written as requests complete, whatever
+/// the clock says: an answer that shows a revision, stands first *and* has the earlier time is evidence of a store that went
+/// back, not of a clock that did.
+fn recorded_before(history: &History, showing: Showing, write: OperationId) -> bool {
+    let shown = match showing {
+        Showing::Answer(id) => history.operation(id).position,
+        Showing::Delivery(index, _) => history.deliveries[index as usize].position,
+    };
+    let written = history.operation(write).position;
+    shown.file == written.file && (shown.line, shown.offset) < (written.line, written.offset)
 }

@@ -113,10 +113,12 @@ impl Counter {
         _history: &History,
         group: usize,
         writes: &mut Vec<(Revision, ClockId, Time, OperationId)>,
-        answers: &mut Vec<(Revision, ClockId, Time)>,
+        answers: &mut Vec<(Revision, ClockId, Time, Showing)>,
     ) {
         writes.extend_from_slice(&self.sent[group]);
-        answers.extend(self.shown[group].iter().map(|(time, clock, revision, _)| (*revision, *clock, *time)));
+        answers.extend(
+            self.shown[group].iter().map(|(time, clock, revision, showing)| (*revision, *clock, *time, *showing)),
+        );
     }
 }
 
