@@ -57,6 +57,8 @@ struct State {
     list_revision: Option<Revision>,
     watch: Option<OperationId>,
     watch_since_list: bool,
+    /// Where the chain stood when the list came.
+    before_list: Option<Revision>,
     frontier: Option<(Revision, Showing)>,
     error: u16,
 }
@@ -115,6 +117,7 @@ impl Chains {
             state.list = Some(id);
             state.list_revision = o.answered.known();
             state.watch_since_list = false;
+            state.before_list = state.frontier.map(|(revision, _)| revision);
             if let Some(revision) = o.answered.known() {
                 advance(state, revision, Showing::Answer(id));
             }
@@ -172,6 +175,11 @@ impl Chains {
             if before && state.list_revision.is_none() && !state.watch_since_list && pairs && one_place {
                 return Start::Pair(list);
             }
+            // The version of an item, and not where the stream before the list had come to: the wrong number from that list.
+            let resumes = state.before_list.is_some_and(|stood| o.asked_revision >= stood);
+            if before && !state.watch_since_list && !resumes && self.is_item(history, list, o.asked_revision) {
+                return Start::Item(list);
+            }
         }
         match state.watch {
             Some(previous) => {
@@ -185,13 +193,9 @@ impl Chains {
                     Start::NewConsumer
                 }
             }
-            // No stream before it: a start that is an item's version of the list took the wrong number from that list; any
-            // other start is somebody else's.
-            None => match state.list {
-                Some(list) if self.is_item(history, list, o.asked_revision) => Start::Item(list),
-                Some(_) => Start::NewConsumer,
-                None => Start::Fresh,
-            },
+            // No stream before it, and not the list's revision: somebody else's.
+            None if state.list.is_some() => Start::NewConsumer,
+            None => Start::Fresh,
         }
     }
 
