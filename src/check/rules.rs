@@ -12,6 +12,13 @@ pub static RULES: &[Rule] = &[
     super::read_your_writes::RULE,
     super::monotonic_writes::RULE,
     super::writes_follow_reads::RULE,
+    super::unsafe_first_read::RULE,
+    super::unsafe_relist::RULE,
+    super::resume_backwards::RULE,
+    super::resume_from_item::RULE,
+    super::ignored_gone::RULE,
+    super::relist_gap::RULE,
+    super::legacy_exact_limit::RULE,
 ];
 
 /// The rule with a slug.

@@ -1,0 +1,139 @@
+//! After "410 Gone" a client goes on at a newer revision without reading the state: **ignored gone**.
+//!
+//! 410 says that the server no longer has the changes after the client's revision. What happened in between can only be learnt
+//! from a list. A client that picks a newer revision somewhere and watches on keeps objects that are deleted and misses ones
+//! that were created, for as long as they do not change again.
+//!
+//! ```text
+//! T        40 (the client stands here)   44 delete a   60 compaction through 50
+//! client   WATCH 40 => ERROR 410         WATCH 60: the deletion of a never comes
+//! ```
+//!
+//! **A violation**, of the client, where T has a change of the scope in the skipped interval; a **hazard** where none is known.
+//!
+//! **Evidence**: a capture of the stream that ends with the error, or a list that the audit log shows answered with 410; and the
+//! request line of the watch that goes on.
+//!
+//! **Not judged**: a list of this resource by the same process in between, whatever its scope (it may be the state that the
+//! client went on from), or a watch that brings its own initial state. In the audit log a watch that dies of 410 looks like a
+//! short one with code 200.
+//!
+//! Sources: API concepts, "410 Gone responses"; apiserver `newErrWatcher`; client-go `reflector.go`, isExpiredError.
+
+use super::stretch::{Stretch, changes};
+use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use crate::history::{Asked, DeliveryKind, IncarnationId, OperationId, Revision, ScopeId, Verb};
+use crate::order::{Chain, Start, Step, remembers};
+use rustc_hash::FxHashMap;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    slug: "ignored-gone",
+    title: "after 410 a client reads the state before it watches on",
+    group: Group::Protocol,
+    promise: BrokenBy::Client,
+    needs: "a stream or list that ended with 410, and the watch after it",
+    causes: &[],
+    source: include_str!("ignored_gone.rs"),
+    check,
+};
+
+fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    let history = evidence.history;
+    let mut gone: FxHashMap<(IncarnationId, ScopeId), Vec<OperationId>> = FxHashMap::default();
+    let mut lists: FxHashMap<IncarnationId, Vec<OperationId>> = FxHashMap::default();
+    for (id, o) in evidence.operations().filter(|(_, o)| o.verb == Verb::List) {
+        if o.status == 410 && matches!(o.asked, Asked::From | Asked::Unset | Asked::Any) {
+            gone.entry((o.incarnation, o.scope)).or_default().push(id);
+        }
+        if o.is_answered() {
+            lists.entry(o.incarnation).or_default().push(id);
+        }
+    }
+    for chain in &evidence.order.chains.chains {
+        if !remembers(history, chain.incarnation) {
+            continue;
+        }
+        let refused = gone.get(&(chain.incarnation, chain.scope)).map_or(&[][..], |l| l);
+        let listed = lists.get(&chain.incarnation).map_or(&[][..], |l| l);
+        for step in &chain.steps {
+            let o = history.operation(step.operation);
+            if o.verb != Verb::Watch {
+                continue;
+            }
+            let Some(error) = error_before(evidence, step, refused) else { continue };
+            ruling.checked(chain.incarnation);
+            let Start::Continues(previous) = step.start else { continue };
+            let since = history.operation(previous).invoke;
+            let reads = listed.iter().any(|&list| {
+                let list = history.operation(list);
+                list.invoke >= since && list.invoke <= o.invoke && history.scopes_may_overlap(list.scope, chain.scope)
+            });
+            if !reads {
+                skipped(evidence, ruling, chain, step, error);
+            }
+        }
+    }
+}
+
+/// The record that told the client that its revision is gone.
+fn error_before(evidence: &Evidence<'_>, step: &Step, refused: &[OperationId]) -> Option<Fact> {
+    let history = evidence.history;
+    let Start::Continues(previous) = step.start else {
+        return (step.error == 410).then(|| evidence.operation(step.operation, Revision::NONE, ""));
+    };
+    if step.error == 410 {
+        let stream = history.stream_of(previous)?;
+        let error = stream.deliveries().rev().find(|&i| history.deliveries[i].kind == DeliveryKind::Error)?;
+        return Some(evidence.delivery(error, previous, "the stream ended with the error 410: its revision was gone"));
+    }
+    let (since, until) = (history.operation(previous).invoke, history.operation(step.operation).invoke);
+    let id = *refused.iter().find(|&&id| {
+        let at = history.operation(id).ret;
+        at >= since && at <= until
+    })?;
+    Some(evidence.operation(id, Revision::NONE, "a list was refused with 410: its revision was gone"))
+}
+
+fn skipped(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, chain: &Chain, step: &Step, error: Fact) {
+    let history = evidence.history;
+    let o = history.operation(step.operation);
+    let (start, Some((frontier, showing))) = (o.asked_revision, step.frontier) else { return };
+    if start <= frontier {
+        return;
+    }
+    let (client, scope) = (evidence.short_client(o), history.scope_name(chain.scope));
+    let mut facts = vec![
+        evidence.showing(showing, frontier, format!("{client} had come to revision {frontier} of {scope}")),
+        error,
+        evidence.request(
+            step.operation,
+            start,
+            format!("it asked to watch {scope} from revision {start} without a list"),
+        ),
+    ];
+    let (kind, reason) = match changes(evidence, chain.scope, frontier, start, |_| true) {
+        Stretch::Changed(version) => {
+            facts.push(evidence.version(version, evidence.change_words(version)));
+            (
+                Kind::Violation,
+                "after 410 only a list tells what changed in between: this change never reached the client",
+            )
+        }
+        _ => (Kind::Hazard, "no change in between is known to be in the scope: nothing was missed this time"),
+    };
+    ruling.found(Draft {
+        kind,
+        broken_by: BrokenBy::Client,
+        incarnation: chain.incarnation,
+        key: facts.get(3).map_or_else(Default::default, |f| f.key),
+        cause: scope.clone(),
+        summary: format!(
+            "{client} went on watching {scope} from revision {start} after 410 at {frontier}, without reading the state in between"
+        ),
+        facts,
+        reason: reason.to_owned(),
+        refuted_by: "a list of this process between the error and the watch".to_owned(),
+        consequence: "deleted objects stay in the client's view and created ones are missing until they change again".to_owned(),
+    });
+}

@@ -1,0 +1,58 @@
+//! A list with `limit` and `resourceVersion=N` but no match: **legacy exact**.
+//!
+//! Without `resourceVersionMatch`, a positive limit turns "not older than N" into "exactly N", for historical reasons. The list
+//! shows a state that may be long gone, and once N is compacted every such request fails with 410.
+//!
+//! ```text
+//! client   LIST pods?limit=500&resourceVersion=1041     the state at 1041 exactly, however old that is; 410 after compaction
+//! ```
+//!
+//! **A hazard**: allowed, and hardly ever meant. Say `resourceVersionMatch=NotOlderThan` (or `Exact`).
+//!
+//! **Evidence**: request lines.
+//!
+//! Sources: API concepts, list table; KEP-2523.
+
+use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
+use crate::history::{Asked, Verb};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    slug: "legacy-exact-limit",
+    title: "a list with a limit and a version says how the version is meant",
+    group: Group::Protocol,
+    promise: BrokenBy::Client,
+    needs: "a list with a version",
+    causes: &[],
+    source: include_str!("legacy_exact_limit.rs"),
+    check,
+};
+
+fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    let history = evidence.history;
+    for (id, o) in evidence.operations().filter(|(_, o)| o.verb == Verb::List) {
+        if matches!(o.asked, Asked::From | Asked::Exact | Asked::LegacyExact) {
+            ruling.checked(o.incarnation);
+        }
+        if o.asked != Asked::LegacyExact {
+            continue;
+        }
+        let (client, scope) = (evidence.short_client(o), history.scope_name(o.scope));
+        let version = o.asked_revision;
+        let outcome = if o.status == 410 { ", and it was gone" } else { "" };
+        ruling.found(Draft {
+            kind: Kind::Hazard,
+            broken_by: BrokenBy::Client,
+            incarnation: o.incarnation,
+            key: o.key,
+            cause: scope.clone(),
+            summary: format!(
+                "{client} listed {scope} with a limit and resourceVersion={version}: that means exactly {version}, however old"
+            ),
+            facts: vec![evidence.request(id, version, format!("{client} asked for {scope} at exactly revision {version}{outcome}"))],
+            reason: "with a limit and without resourceVersionMatch the version is taken as exact, for historical reasons".to_owned(),
+            refuted_by: "a resourceVersionMatch in the request".to_owned(),
+            consequence: "the client reads a state that may be long gone, and 410 once it is compacted".to_owned(),
+        });
+    }
+}

@@ -1,0 +1,150 @@
+//! A watch starts from the version of a listed item instead of the list's: **resume from an item**.
+//!
+//! A list has a revision of its own, in its metadata; that is where a watch goes on. An item's version is when that object last
+//! changed, which may be long ago. A client that takes the last item's version asks for everything since: objects that were
+//! deleted before the list come back, or the watch fails with 410 again and again.
+//!
+//! ```text
+//! T        20 create a   25 create b   31 delete b
+//! client   LIST => {a@20} at 31     WATCH 20: b@25 is added, then deleted
+//! ```
+//!
+//! **A violation**, of the client, where T has a change of the scope between the two; a **hazard** otherwise. The same holds for
+//! the bookmark that ends the initial events of a streaming list.
+//!
+//! **Evidence**: the list's body with the items' versions (or the captured initial events) and the request line of the watch
+//! after it.
+//!
+//! **Not judged**: a start that a stream before the list explains; a start that is no item's version (`resume-backwards`).
+//!
+//! Sources: kubernetes-client/python `watch.py` (resumes from the last event, synthetic ones included); API concepts, "efficient
+//! detection of changes".
+
+use super::stretch::{Stretch, changes};
+use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use crate::history::{DeliveryKind, OperationId, Revision, Verb};
+use crate::order::{Showing, Start, Step, remembers};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    slug: "resume-from-item",
+    title: "a watch after a list starts from the list's revision, not an item's",
+    group: Group::Protocol,
+    promise: BrokenBy::Client,
+    needs: "a list with its body and a watch after it by the same process",
+    causes: &[],
+    source: include_str!("resume_from_item.rs"),
+    check,
+};
+
+/// The number that a watch should have started from, and the one that it took.
+pub(super) struct Mistaken {
+    /// Revision of the list, or of the bookmark that ends the initial events.
+    right: Revision,
+    /// What shows it.
+    showing: Showing,
+    /// The item with the version that the watch took.
+    item: Item,
+}
+
+enum Item {
+    Listed(OperationId, usize),
+    Delivered(usize, OperationId),
+}
+
+fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    let history = evidence.history;
+    for chain in &evidence.order.chains.chains {
+        if !remembers(history, chain.incarnation) {
+            continue;
+        }
+        for step in chain.steps.iter().filter(|s| history.operation(s.operation).verb == Verb::Watch) {
+            if matches!(step.start, Start::List(_) | Start::Item(_) | Start::Continues(_)) {
+                ruling.checked(chain.incarnation);
+            }
+            let Some(mistaken) = mistaken(evidence, step) else { continue };
+            let o = history.operation(step.operation);
+            let (start, right) = (o.asked_revision, mistaken.right);
+            let (client, scope) = (evidence.short_client(o), history.scope_name(chain.scope));
+            let mut facts = vec![
+                evidence.showing(
+                    mistaken.showing,
+                    right,
+                    format!("{client} had the state of {scope} at revision {right}"),
+                ),
+                item_fact(evidence, &mistaken.item),
+                evidence.request(step.operation, start, format!("it asked to watch {scope} from revision {start}")),
+            ];
+            let (kind, reason) = match changes(evidence, chain.scope, start, right, |_| true) {
+                Stretch::Changed(version) => {
+                    facts.push(evidence.version(version, evidence.change_words(version)));
+                    let reason = "the watch delivers every change after its start, although the list already shows their outcome";
+                    (Kind::Violation, reason)
+                }
+                _ => (
+                    Kind::Hazard,
+                    "no change in between is known to be in the scope: nothing had to come again this time",
+                ),
+            };
+            ruling.found(Draft {
+                kind,
+                broken_by: BrokenBy::Client,
+                incarnation: chain.incarnation,
+                key: facts[1].key,
+                cause: scope.clone(),
+                summary: format!(
+                    "{client} began its watch on {scope} at {start}, the version of an item, instead of {right}, the revision of the list"
+                ),
+                facts,
+                reason: reason.to_owned(),
+                refuted_by: "another list or watch of this process that explains the start".to_owned(),
+                consequence: "objects that were gone before the list come back, and old items lead to 410 at each start"
+                    .to_owned(),
+            });
+        }
+    }
+}
+
+fn item_fact(evidence: &Evidence<'_>, item: &Item) -> Fact {
+    let history = evidence.history;
+    match *item {
+        Item::Listed(list, index) => {
+            let item = history.items[index];
+            let says = format!("{} was listed at its version {}", history.key_name(item.key), item.revision);
+            evidence.item(list, item.key, item.uid, item.revision, says)
+        }
+        Item::Delivered(index, watch) => {
+            let d = history.deliveries[index];
+            let says =
+                format!("{} came as part of the initial state, at its version {}", history.key_name(d.key), d.revision);
+            evidence.delivery(index, watch, says)
+        }
+    }
+}
+
+/// Whether a watch took an item's version for that of the state before it.
+pub(super) fn mistaken(evidence: &Evidence<'_>, step: &Step) -> Option<Mistaken> {
+    let history = evidence.history;
+    let start = history.operation(step.operation).asked_revision;
+    match step.start {
+        Start::Item(list) => {
+            let listed = history.operation(list);
+            let index = listed.items().find(|&i| history.items[i].revision == start)?;
+            Some(Mistaken { right: listed.answered, showing: Showing::Answer(list), item: Item::Listed(list, index) })
+        }
+        // The stream before it brought its initial state and nothing else.
+        Start::Continues(previous) => {
+            let stream = history.stream_of(previous)?;
+            let end = stream.deliveries().find(|&i| history.deliveries[i].kind == DeliveryKind::InitialEventsEnd)?;
+            let right = history.deliveries[end].revision;
+            let later = (end + 1..stream.deliveries().end).any(|i| history.deliveries[i].key.is_some());
+            let item = (stream.deliveries().start..end).find(|&i| history.deliveries[i].revision == start)?;
+            (!later && start < right).then_some(Mistaken {
+                right,
+                showing: Showing::Delivery(end as u32, previous),
+                item: Item::Delivered(item, previous),
+            })
+        }
+        _ => None,
+    }
+}

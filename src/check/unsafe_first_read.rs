@@ -1,0 +1,113 @@
+//! The first read of a process life accepts any state: **unsafe first read**.
+//!
+//! With `resourceVersion=0` a server answers from its cache, however far that is behind. A process that has just started knows
+//! no revision to compare with, so it takes whatever comes for the present: pods that were deleted start again.
+//!
+//! ```text
+//! kubelet#1   ... watches through revision 39 (pod deleted)      (restart)
+//! kubelet#2   LIST pods resourceVersion=0 => a lagging server answers with its state at 37
+//! ```
+//!
+//! **A hazard**: allowed; `monotonic-reads` and `read-your-writes` say when it went wrong. Prevented by a list without version,
+//! or a streaming list (WatchList), both of which are answered from the present; or by naming a version not older than the last
+//! one seen.
+//!
+//! A plain watch without version counts too where a capture shows that the server served it from its cache: the client asked
+//! for bookmarks, and none ended the initial events. (With WatchList on, such a watch is consistent.)
+//!
+//! **Evidence**: request lines; the audit log at level Metadata is enough.
+//!
+//! **Not judged**: later reads of the same scope in the same life (`unsafe-relist`); command-line tools, which act on no earlier knowledge; the
+//! API server's own loopback client, which asks its own cache.
+//!
+//! Sources: kubernetes#59848; KEP-2340, KEP-3157; apiserver `getWatchCacheResourceVersion`.
+
+use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
+use crate::history::{Asked, DeliveryKind, IncarnationId, Marks, Operation, OperationId, Revision, ScopeId, Verb};
+use crate::order::remembers;
+use rustc_hash::FxHashMap;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    slug: "unsafe-first-read",
+    title: "the first read of a process life asks for the present",
+    group: Group::Protocol,
+    promise: BrokenBy::Client,
+    needs: "a list or watch at the beginning of a process life",
+    causes: &[],
+    source: include_str!("unsafe_first_read.rs"),
+    check,
+};
+
+fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    let history = evidence.history;
+    let mut first: Vec<((IncarnationId, ScopeId), OperationId)> = first_reads(evidence).into_iter().collect();
+    first.sort_unstable_by_key(|(_, id)| *id);
+    for ((incarnation, scope), id) in first {
+        let o = history.operation(id);
+        ruling.checked(incarnation);
+        if o.asked != Asked::Any && !served_from_cache(evidence, id, o) {
+            continue;
+        }
+        let of_scope = history.scopes[scope.index()].resource;
+        let (client, resource) = (evidence.short_client(o), history.resource_name(of_scope));
+        let request = history.request_name(o);
+        let mut facts = vec![evidence.request(id, Revision::NONE, format!("{client} began its life with {request}"))];
+        let frontiers = &evidence.order.frontiers;
+        let earlier = frontiers
+            .of(evidence.order, incarnation, of_scope)
+            .and_then(|f| f.objects.before(&evidence.order.clocks, o.clock, o.invoke));
+        if let Some(sight) = earlier {
+            let says = format!("{client} had seen revision {} in an earlier life", sight.revision);
+            facts.insert(0, evidence.showing(sight.showing, sight.revision, says));
+        }
+        ruling.found(Draft {
+            kind: Kind::Hazard,
+            broken_by: BrokenBy::Client,
+            incarnation,
+            key: o.key,
+            cause: resource.clone(),
+            summary: format!(
+                "{client} began its life with {request}, which any server may answer with a state of any age"
+            ),
+            facts,
+            reason:
+                "resourceVersion=0 promises no freshness: a server answers from its cache, however far behind that is"
+                    .to_owned(),
+            refuted_by: "an earlier read of this process life that asked for the present".to_owned(),
+            consequence: "what the process knew before its restart may be undone in its eyes".to_owned(),
+        });
+    }
+}
+
+/// The first list or watch of each process life on each scope that was answered.
+pub(super) fn first_reads(evidence: &Evidence<'_>) -> FxHashMap<(IncarnationId, ScopeId), OperationId> {
+    let history = evidence.history;
+    let mut first = FxHashMap::default();
+    for (id, o) in evidence.operations() {
+        let read = matches!(o.verb, Verb::List | Verb::Watch) && !o.marks.has(Marks::SAVED);
+        let began = o.is_answered() || (o.verb == Verb::Watch && o.marks.has(Marks::OPEN));
+        if read
+            && began
+            && remembers(history, o.incarnation)
+            && history.client_name(o.incarnation) != "system:apiserver"
+        {
+            first.entry((o.incarnation, o.scope)).or_insert(id);
+        }
+    }
+    first
+}
+
+/// Whether a watch without version was certainly served as if it had asked for any state.
+fn served_from_cache(evidence: &Evidence<'_>, id: OperationId, o: &Operation) -> bool {
+    let plain = o.verb == Verb::Watch
+        && o.asked == Asked::Unset
+        && o.marks.has(Marks::BOOKMARKS)
+        && !o.marks.has(Marks::INITIAL_EVENTS)
+        && !o.marks.has(Marks::NO_INITIAL_EVENTS);
+    let Some(stream) = evidence.history.stream_of(id).filter(|_| plain) else { return false };
+    let deliveries = evidence.history.deliveries_of(stream);
+    // The initial part is over where something else than ADDED came.
+    deliveries.iter().any(|d| matches!(d.kind, DeliveryKind::Modified | DeliveryKind::Deleted | DeliveryKind::Bookmark))
+        && deliveries.iter().all(|d| d.kind != DeliveryKind::InitialEventsEnd)
+}

@@ -1,0 +1,79 @@
+//! A client that knows a revision lists with `resourceVersion=0`: **unsafe relist**.
+//!
+//! A process that has already seen revision F of a resource can ask for a state not older than F. With `resourceVersion=0` it
+//! lets the server go back behind it: another API server, or the same one after its own restart, may answer with less.
+//!
+//! ```text
+//! client   WATCH ... through 120 (connection lost)
+//!          LIST resourceVersion=0 => any state, 97 for one; resourceVersion=120 => 120 or newer, or an error
+//! ```
+//!
+//! **A hazard**: allowed; `monotonic-reads` says when it went back.
+//!
+//! **Evidence**: request lines, and anything that shows a revision that the process had seen before.
+//!
+//! **Not judged**: the first read of a scope in a process life (`unsafe-first-read`); command-line tools.
+//!
+//! Sources: kubernetes#59848, kubernetes#83520 (relists name the last version since 1.18); client-go `reflector.go`,
+//! relistResourceVersion.
+
+use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling, unsafe_first_read};
+use crate::history::{Asked, Marks, Revision, Verb};
+use crate::order::remembers;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    slug: "unsafe-relist",
+    title: "a client that knows a revision does not ask for any older one",
+    group: Group::Protocol,
+    promise: BrokenBy::Client,
+    needs: "a list by a process that had seen the resource before",
+    causes: &[],
+    source: include_str!("unsafe_relist.rs"),
+    check,
+};
+
+fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    let (history, order) = (evidence.history, evidence.order);
+    let first = unsafe_first_read::first_reads(evidence);
+    for (id, o) in evidence.operations() {
+        let lists = o.verb == Verb::List && o.is_answered() && !o.marks.has(Marks::SAVED);
+        if !lists || !remembers(history, o.incarnation) || history.client_name(o.incarnation) == "system:apiserver" {
+            continue;
+        }
+        let resource = history.scopes[o.scope.index()].resource;
+        if first.get(&(o.incarnation, o.scope)) == Some(&id) {
+            continue;
+        }
+        let Some(frontier) = order.frontiers.of(order, o.incarnation, resource) else { continue };
+        // Sights of this scope, or of single objects inside it.
+        let of_scope = frontier.scopes.get(&o.scope).and_then(|l| l.before(&order.clocks, o.clock, o.invoke));
+        let of_objects = frontier.objects.before(&order.clocks, o.clock, o.invoke);
+        let inside = of_objects.filter(|s| s.key.is_some() && history.covers_key(o.scope, s.key));
+        let Some(sight) = of_scope.into_iter().chain(inside).max_by_key(|s| s.revision) else { continue };
+        ruling.checked(o.incarnation);
+        if o.asked != Asked::Any {
+            continue;
+        }
+        let (client, scope) = (evidence.short_client(o), history.scope_name(o.scope));
+        let seen = sight.revision;
+        ruling.found(Draft {
+            kind: Kind::Hazard,
+            broken_by: BrokenBy::Client,
+            incarnation: o.incarnation,
+            key: o.key,
+            cause: history.resource_name(resource),
+            summary: format!(
+                "{client} had seen revision {seen} and listed {scope} with resourceVersion=0 all the same"
+            ),
+            facts: vec![
+                evidence.showing(sight.showing, seen, format!("{client} had seen revision {seen}")),
+                evidence.request(id, Revision::NONE, format!("it listed {scope} with resourceVersion=0")),
+            ],
+            reason: "resourceVersion=0 lets any server answer with a state older than the one that the client knows"
+                .to_owned(),
+            refuted_by: "evidence that the two requests came from different processes".to_owned(),
+            consequence: "the client may go back behind what it has already acted upon".to_owned(),
+        });
+    }
+}
