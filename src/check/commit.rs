@@ -23,14 +23,6 @@ pub fn proven(evidence: &Evidence<'_>, id: OperationId) -> Option<Revision> {
     (shows && commits).then_some(o.answered)
 }
 
-/// The revision at which a write without base took effect, as the timeline takes it: its answer's version, where nobody else
-/// wrote that version and nobody showed it before.
-pub fn attributed(evidence: &Evidence<'_>, id: OperationId) -> Option<Revision> {
-    let o = evidence.history.operation(id);
-    let wrote = o.answered.is_some() && evidence.order.timeline.writer(o.key, o.answered) == Some(id);
-    proven(evidence, id).or(wrote.then_some(o.answered))
-}
-
 /// Removals of which both the request and the revision are known: request to the deletion in T.
 ///
 /// An event dates a deletion only where the version before it is known too (servers before 1.10 put that version into the
