@@ -250,7 +250,9 @@ impl<'a> OpenFile<'a> {
 
     /// Drops NUL bytes when nothing else was read: a log that was truncated under its writer may begin with any number.
     fn drop_nuls(&mut self) -> bool {
-        let only_nuls = self.filled > 0 && self.buffer[..self.filled].iter().all(|b| *b == 0);
+        const NULS: [u8; 4096] = [0; 4096];
+        let mut chunks = self.buffer[..self.filled].chunks(NULS.len());
+        let only_nuls = self.filled > 0 && chunks.all(|chunk| *chunk == NULS[..chunk.len()]);
         if only_nuls {
             self.nuls += self.filled as u64;
             self.offset += self.filled as u64;

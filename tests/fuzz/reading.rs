@@ -29,7 +29,7 @@ fn read_once(input: &InputFile, block_bytes: usize) -> (Vec<(Position, String)>,
 pub fn check(bytes: &[u8], format: Format) {
     for forced in [Some(format), None] {
         let input = InputFile { format: forced, ..InputFile::in_memory(FileId(0), "fuzz", bytes) };
-        let (records, reading) = read_once(&input, 1 << 20);
+        let (records, reading) = read_once(&input, 1 << 13);
         let summary = &reading.files[0];
         if summary.format != Some("audit-legacy") {
             let of_the_file = reading.problems.iter().filter(|problem| problem.line == 0).count() as u64;
