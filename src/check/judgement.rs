@@ -2,7 +2,7 @@
 
 use super::ruling::{self, Ruling};
 use super::{ClientReport, CoverageReport, Evidence, Finding, Judgement, Kind, RULES, Rule, RuleReport, Verdict};
-use crate::history::{ClientId, History, IncarnationId, Marks, ToldBy};
+use crate::history::{ClientId, History, IncarnationId, KeyId, Marks, OperationId, ToldBy};
 use crate::order::{Order, Provenance};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -126,27 +126,31 @@ fn overall(history: &History, rules: &[RuleReport], lost: Option<&str>) -> Verdi
 /// Marks findings that another one explains: a rule names its possible causes, and the two share an operation, or a key and
 /// process.
 fn explain_consequences(findings: &mut [Finding]) {
-    let causes: Vec<(usize, String)> = findings
-        .iter()
-        .enumerate()
-        .filter_map(|(index, finding)| {
-            let rule = super::rules::find(finding.rule)?;
-            let operations: Vec<_> =
-                finding.certificate.facts.iter().map(|f| f.operation).filter(|o| o.is_some()).collect();
-            let cause = rule.causes.iter().find_map(|slug| {
-                findings.iter().enumerate().find(|(other, cause)| {
-                    *other != index
-                        && cause.rule == *slug
-                        && cause.kind <= finding.kind
-                        && (cause.occurrences.iter().flat_map(|c| &c.facts).any(|f| operations.contains(&f.operation))
-                            || (cause.key.is_some() && cause.key == finding.key && cause.client == finding.client))
-                })
-            })?;
-            Some((index, cause.1.id.clone()))
+    let mut by_operation: FxHashMap<(&'static str, OperationId), usize> = FxHashMap::default();
+    let mut by_key: FxHashMap<(&'static str, KeyId, ClientId), usize> = FxHashMap::default();
+    for (index, finding) in findings.iter().enumerate() {
+        for fact in finding.occurrences.iter().flat_map(|c| &c.facts).filter(|f| f.operation.is_some()) {
+            by_operation.entry((finding.rule, fact.operation)).or_insert(index);
+        }
+        if finding.key.is_some() {
+            by_key.entry((finding.rule, finding.key, finding.client)).or_insert(index);
+        }
+    }
+    let cause_of = |index: usize, finding: &Finding| -> Option<usize> {
+        let rule = super::rules::find(finding.rule)?;
+        let fits = |&cause: &usize| cause != index && findings[cause].kind <= finding.kind;
+        rule.causes.iter().find_map(|&slug| {
+            let shared = finding.certificate.facts.iter().filter(|f| f.operation.is_some());
+            let mut shared = shared.filter_map(|f| by_operation.get(&(slug, f.operation)).copied());
+            shared
+                .find(|cause| fits(cause))
+                .or_else(|| by_key.get(&(slug, finding.key, finding.client)).copied().filter(fits))
         })
-        .collect();
-    for (index, id) in causes {
-        findings[index].consequence_of = Some(id);
+    };
+    let causes: Vec<Option<usize>> = findings.iter().enumerate().map(|(index, f)| cause_of(index, f)).collect();
+    let ids: Vec<String> = findings.iter().map(|f| f.id.clone()).collect();
+    for (finding, cause) in findings.iter_mut().zip(causes) {
+        finding.consequence_of = cause.map(|cause| ids[cause].clone());
     }
 }
 

@@ -104,8 +104,8 @@ impl Reader<'_> {
         let found = self.above_in_scopes(revision).or_else(|| self.above_in_objects(revision));
         if let Some(conflict) = found {
             self.state(conflict, revision, fact, ruling);
-        } else if self.unproved_above(revision) {
-            self.suspect_clock(revision, fact, ruling);
+        } else if let Some(sight) = self.unproved_above(revision) {
+            self.suspect_clock(sight, revision, fact, ruling);
         }
     }
 
@@ -113,6 +113,10 @@ impl Reader<'_> {
     fn above_in_scopes(&self, revision: Revision) -> Option<Conflict> {
         let (history, order, o) = (self.evidence.history, self.evidence.order, self.o);
         let mut weaker = None;
+        let highest = self.frontier.progress.before(&order.clocks, o.clock, o.invoke)?;
+        if highest.revision <= revision {
+            return None;
+        }
         let mut scopes: Vec<&ScopeId> = self.frontier.scopes.keys().collect();
         // The same scope first: the plainest proof.
         scopes.sort_by_key(|&&s| (s != o.scope, s));
@@ -188,6 +192,10 @@ impl Reader<'_> {
             let version = order.timeline.version_at(key, sight.revision).copied();
             return self.state(Conflict { sight, version, kind: Kind::Violation, because }, revision, fact, ruling);
         }
+        let Some(highest) = self.frontier.progress.before(&order.clocks, o.clock, o.invoke) else { return };
+        if order.timeline.between(key, revision, highest.revision).is_empty() {
+            return;
+        }
         let mut scopes: Vec<&ScopeId> = self.frontier.scopes.keys().collect();
         scopes.sort();
         for &scope in scopes {
@@ -256,25 +264,27 @@ impl Reader<'_> {
         self.state(Conflict { sight, version: None, kind: Kind::Violation, because }, d.revision, fact, ruling);
     }
 
-    /// Whether only the bare times of two clocks put a higher sight before.
-    fn unproved_above(&self, revision: Revision) -> bool {
-        let line = self.frontier.scopes.get(&self.o.scope);
-        line.and_then(|line| line.before_by_the_clock(self.o.invoke)).is_some_and(|sight| {
-            sight.revision > revision && sight.clock != self.o.clock && self.proves_change(revision, sight.revision)
-        })
+    /// A higher sight that only the bare times of two clocks put before.
+    fn unproved_above(&self, revision: Revision) -> Option<Sight> {
+        let (history, order, o) = (self.evidence.history, self.evidence.order, self.o);
+        let progress = self
+            .frontier
+            .scopes
+            .get(&o.scope)
+            .and_then(|line| line.before_by_the_clock(o.invoke))
+            .filter(|s| !order.timeline.covers(history, o.scope, revision, s.revision, Provenance::Event));
+        let object = self.frontier.objects.before_by_the_clock(o.invoke).filter(|s| {
+            let version = order.timeline.version_at(s.key, s.revision);
+            history.covers_key(o.scope, s.key)
+                && version.and_then(|v| history.selects(o.scope, v.attributes)) == Some(true)
+        });
+        [progress, object].into_iter().flatten().find(|s| s.revision > revision && s.clock != o.clock)
     }
 
-    fn proves_change(&self, after: Revision, through: Revision) -> bool {
-        let (history, order) = (self.evidence.history, self.evidence.order);
-        !order.timeline.covers(history, self.o.scope, after, through, Provenance::Event)
-    }
-
-    fn suspect_clock(&self, revision: Revision, fact: Fact, ruling: &mut Ruling<'_>) {
-        let line = self.frontier.scopes.get(&self.o.scope);
-        let Some(sight) = line.and_then(|line| line.before_by_the_clock(self.o.invoke)) else { return };
+    fn suspect_clock(&self, sight: Sight, revision: Revision, fact: Fact, ruling: &mut Ruling<'_>) {
         let offset = (self.o.invoke.0 - sight.time.0) as f64 / 1e6;
         let because = format!(
-            "their clocks would have to differ by {offset:.3} ms to explain it away, and nothing rules that out"
+            "their clocks would have to differ by {offset:.3} ms to explain it away, and nothing rules that out (--clock-skew)"
         );
         self.state(Conflict { sight, version: None, kind: Kind::Suspect, because }, revision, fact, ruling);
     }

@@ -113,6 +113,8 @@ pub struct OwnRemoval {
 pub struct Frontier {
     /// By scope: lists, stream progress, bookmarks, the revisions that its watches start from.
     pub scopes: FxHashMap<ScopeId, Line>,
+    /// The same for all scopes of the resource.
+    pub progress: Line,
     /// By key: reads, deliveries, answers to writes, bases that it sent.
     pub keys: FxHashMap<KeyId, Line>,
     /// The same for all keys of the resource.
@@ -123,6 +125,13 @@ pub struct Frontier {
     pub commits_of: FxHashMap<KeyId, Line>,
     /// Its own removals by key.
     pub removals: FxHashMap<KeyId, Vec<OwnRemoval>>,
+}
+
+impl Frontier {
+    fn advance(&mut self, scope: ScopeId, sight: Sight) {
+        self.scopes.entry(scope).or_default().push(sight);
+        self.progress.push(sight);
+    }
 }
 
 /// The frontiers of every session.
@@ -162,6 +171,7 @@ impl Frontiers {
             frontier.keys.values_mut().for_each(Line::sort);
             frontier.commits_of.values_mut().for_each(Line::sort);
             frontier.objects.sort();
+            frontier.progress.sort();
             frontier.commits.sort();
         }
         frontiers
@@ -178,7 +188,7 @@ impl Frontiers {
         match o.verb {
             Verb::List => {
                 if let Some((revision, _)) = order.list_revision(history, id) {
-                    frontier.scopes.entry(o.scope).or_default().push(answer(o.ret, revision, KeyId::NONE));
+                    frontier.advance(o.scope, answer(o.ret, revision, KeyId::NONE));
                 }
             }
             Verb::Watch => {
@@ -188,7 +198,7 @@ impl Frontiers {
                     && matches!(start, Some(Start::List(_) | Start::Pair(_) | Start::Continues(_)))
                 {
                     let sight = answer(o.invoke, o.asked_revision, KeyId::NONE);
-                    frontier.scopes.entry(o.scope).or_default().push(sight);
+                    frontier.advance(o.scope, sight);
                 }
                 let Some(stream) = history.stream_of(id) else { return };
                 for index in stream.deliveries() {
@@ -205,7 +215,7 @@ impl Frontiers {
                     // The synthetic beginning of a stream is no progress: its versions come in any order.
                     let progress = super::stream_base(history, stream.id).is_some_and(|base| d.revision >= base);
                     if progress {
-                        frontier.scopes.entry(o.scope).or_default().push(sight);
+                        frontier.advance(o.scope, sight);
                     }
                 }
             }

@@ -365,12 +365,11 @@ impl Cluster {
                 stream.members.remove(&change.name);
                 shown["spec"]["nodeName"] = json!(format!("node-{}", node.unwrap_or(change.object.node)));
             }
-            if kind == "DELETED" && change.deleted {
-                if let Some(before) = before.filter(|_| self.fault == Fault::OldDeleteVersion) {
-                    self.injected = true;
-                    self.client_at_fault = Some(self.clients[self.streams[at].client].name.clone());
-                    shown["metadata"]["resourceVersion"] = json!(before.to_string());
-                }
+            let dated = before.filter(|_| kind == "DELETED" && change.deleted && self.fault == Fault::OldDeleteVersion);
+            if let Some(before) = dated {
+                self.injected = true;
+                self.client_at_fault = Some(self.clients[self.streams[at].client].name.clone());
+                shown["metadata"]["resourceVersion"] = json!(before.to_string());
             }
             events.push(json!({"type": kind, "object": shown}));
         }
