@@ -157,20 +157,23 @@ fn timeline(page: &mut Page<'_>, history: &History, certificate: &Certificate) -
     page.table(BODY + 2, &columns, &rows)
 }
 
+/// The other ways of asking, each by its effect.
 fn prevention(page: &mut Page<'_>, finding: &Finding) -> io::Result<()> {
-    for (at, way) in finding.prevention.iter().enumerate() {
+    if !finding.prevention.is_empty() {
+        page.paragraph(BODY, Tone::Title, "Instead, this would have made it")?;
+    }
+    for way in &finding.prevention {
         let effect = match way.effect {
-            Effect::Impossible => "would have made it impossible",
-            Effect::Narrowed => "would have left a window",
-            Effect::None => "would have changed nothing",
+            Effect::Impossible => (Tone::Good, "impossible"),
+            Effect::Narrowed => (Tone::Doubt, "less likely"),
+            Effect::None => (Tone::Faint, "no better"),
         };
         let smallest = match way.smallest_revision.known() {
-            Some(revision) => format!(" (smallest answer: revision {revision})"),
+            Some(revision) => format!(" (answer at revision {revision} or later)"),
             None => String::new(),
         };
         let because = if way.because.is_empty() { String::new() } else { format!(": {}", way.because) };
-        let text = format!("{} {effect}{smallest}{because}", way.request);
-        page.labelled(BODY, LABEL, (Tone::Title, if at == 0 { "Instead" } else { "" }), &text)?;
+        page.labelled(BODY + 2, LABEL - 2, effect, &format!("{}{smallest}{because}", way.request))?;
     }
     Ok(())
 }
