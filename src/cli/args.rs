@@ -112,6 +112,9 @@ pub struct Check {
     /// The least grave kind of finding that makes the exit code 1.
     #[arg(long, value_enum, default_value_t = FailOn::Violation, value_name = "KIND")]
     pub fail_on: FailOn,
+    /// Stop beginning rules after this time, such as 60s; what was not decided is unknown.
+    #[arg(long, value_name = "DURATION", value_parser = value::duration)]
+    pub time_budget: Option<Duration>,
 }
 
 /// `retrograde rules`.

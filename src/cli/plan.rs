@@ -12,6 +12,7 @@ use anyhow::{Context, bail};
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Revisions that `--around` shows below and above.
 const MARGIN: usize = 5;
@@ -38,6 +39,8 @@ pub struct Plan {
     pub input: Input,
     /// Which rules run.
     pub rules: check::Options,
+    /// How long rules may begin, counted from the start of the check.
+    pub time_budget: Option<Duration>,
     /// The least grave kind of finding that fails.
     pub fail_on: Kind,
     /// Where reports go.
@@ -130,7 +133,8 @@ impl Plan {
             wanted.into_iter().map(|(format, path)| output(format, path, look, &input)).collect::<Result<_, _>>()?;
         Ok(Plan {
             input,
-            rules: check::Options { only: typed.only, skip: typed.skip },
+            rules: check::Options { only: typed.only, skip: typed.skip, ..check::Options::default() },
+            time_budget: typed.time_budget,
             fail_on: match typed.fail_on {
                 FailOn::Violation => Kind::Violation,
                 FailOn::Suspect => Kind::Suspect,

@@ -12,9 +12,11 @@ use crate::report::page::{Column, Look, Page, Row, Tone};
 use crate::report::{Nature, Part, Report, evidence, overview};
 use anyhow::Context;
 use std::io::Write;
+use std::time::Instant;
 
 /// `retrograde check`.
 pub fn check(mut plan: Plan) -> anyhow::Result<Exit> {
+    plan.rules.deadline = plan.time_budget.and_then(|budget| Instant::now().checked_add(budget));
     let (history, progress) = read(&mut plan.input)?;
     let judgement = crate::judge(&history, &crate::Options { order: plan.input.order, check: plan.rules });
     progress.end();
