@@ -457,6 +457,17 @@ impl Builder {
             if stream.ended.is_known() && !operation.ret.is_known() {
                 operation.ret = stream.ended;
             }
+            // A process lives as long as its streams.
+            let last = history.deliveries[stream.deliveries_start as usize..][..stream.deliveries_len as usize].last();
+            let seen = last.map(|d| d.at).filter(|at| at.is_known());
+            let ended = if operation.ret.is_known() { Some(operation.ret) } else { seen };
+            if let Some(life) = history.incarnations.get_mut(operation.incarnation.index())
+                && life.clock == operation.clock
+                && let Some(ended) = ended
+                && (ended > life.span.1 || !life.span.1.is_known())
+            {
+                life.span.1 = ended;
+            }
         }
     }
 
@@ -548,7 +559,10 @@ impl Builder {
             label += &format!(" inside {}", text(p.clock));
         }
         let told_by = if client::is_command_line(&program) { ToldBy::CommandLine } else { ToldBy::Address };
-        let place = place.or_else(|| Some(format!("{program} at {}{}", text(p.address), text(p.clock))));
+        let place = place.or_else(|| {
+            let server = if p.clock.is_some() { format!(" inside {}", text(p.clock)) } else { String::new() };
+            Some(format!("{program} at {}{server}", text(p.address)))
+        });
         (told_by, label, place, program)
     }
 }

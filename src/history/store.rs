@@ -138,7 +138,8 @@ impl History {
         }
         let key = self.keys[id.index()];
         let (namespace, name) = (self.name(key.namespace), self.name(key.name));
-        let resource = self.resource_name(key.resource);
+        // An answer that belongs to no request leaves a key without resource.
+        let resource = if key.resource.is_some() { self.resource_name(key.resource) } else { "unknown".to_owned() };
         if namespace.is_empty() { format!("{resource} {name}") } else { format!("{resource} {namespace}/{name}") }
     }
 

@@ -58,6 +58,8 @@ impl Batch {
             verb = Verb::Watch;
         }
         let resource = self.tables.resource(&object.api_group, &object.resource);
+        // A POST's name comes from its body, so its first stage lacks it: the scope of a creation is the collection.
+        let scope_name = if verb == Verb::Create && object.subresource.is_empty() { "" } else { &*object.name };
         let mut operation = Operation {
             position,
             audit_id: self.audit_id(&event.audit_id),
@@ -68,7 +70,7 @@ impl Batch {
             clock: ClockId::NONE,
             server: ServerId::NONE,
             incarnation: IncarnationId(self.process(event).0),
-            scope: self.scope(resource, &object.namespace, &object.name, &options),
+            scope: self.scope(resource, &object.namespace, scope_name, &options),
             key: KeyId::NONE,
             request_uid: Symbol::NONE,
             answer_uid: Symbol::NONE,
