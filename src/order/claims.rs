@@ -2,7 +2,7 @@
 
 use super::timeline::*;
 use crate::history::{
-    AttributesId, ClockId, DeliveryKind, DomainId, History, KeyId, Marks, Operation, OperationId, Revision, StreamId,
+    Asked, AttributesId, ClockId, DeliveryKind, DomainId, History, KeyId, Marks, Operation, OperationId, Revision, StreamId,
     Symbol, Verb,
 };
 use crate::ingest::{Position, Time};
@@ -167,7 +167,7 @@ impl Timeline {
     fn deletion_claims(&mut self, history: &History, claims: &mut Vec<Claim>) {
         for stream in &history.streams {
             let operation = history.operation(stream.operation);
-            let selective = !operation.scope.is_some() || history.is_selective(operation.scope);
+            let (selective, recorded) = (may_select(history, operation), operation.asked != Asked::Unrecorded);
             let mut delivered: FxHashSet<(KeyId, Revision)> = FxHashSet::default();
             for index in stream.deliveries() {
                 let d = &history.deliveries[index];
@@ -183,7 +183,7 @@ impl Timeline {
                             (v.uid == d.uid || !v.uid.is_some() || !d.uid.is_some())
                                 && (!selective
                                     || delivered.contains(&(d.key, d.revision))
-                                    || history.selects(operation.scope, v.attributes) == Some(true))
+                                    || (recorded && history.selects(operation.scope, v.attributes) == Some(true)))
                         });
                         if misdated {
                             self.misdated.insert(index as u32);
@@ -398,7 +398,7 @@ impl Timeline {
         }
         for stream in &history.streams {
             let operation = history.operation(stream.operation);
-            if !operation.scope.is_some() || history.is_selective(operation.scope) {
+            if may_select(history, operation) {
                 continue;
             }
             let Some(after) = stream_base(history, stream.id) else { continue };
@@ -465,8 +465,13 @@ pub fn stream_base(history: &History, stream: StreamId) -> Option<Revision> {
     if let Some(end) = deliveries.iter().find(|d| d.kind == DeliveryKind::InitialEventsEnd) {
         return end.revision.known();
     }
-    let plain = operation.asked == crate::history::Asked::From && !operation.marks.has(Marks::INITIAL_EVENTS);
+    let plain = operation.asked == Asked::From && !operation.marks.has(Marks::INITIAL_EVENTS);
     plain.then_some(operation.asked_revision)
+}
+
+/// Whether a stream may have had a selector: nobody recorded the request of a saved one.
+fn may_select(history: &History, watch: &Operation) -> bool {
+    watch.asked == Asked::Unrecorded || !watch.scope.is_some() || history.is_selective(watch.scope)
 }
 
 fn side(history: &History, claim: &Claim) -> bool {
@@ -517,12 +522,12 @@ fn witness_claims(history: &History, claims: &mut Vec<Claim>) {
 fn stream_claims(history: &History, claims: &mut Vec<Claim>) {
     for stream in &history.streams {
         let operation = history.operation(stream.operation);
-        let start = if operation.asked == crate::history::Asked::From && !operation.marks.has(Marks::INITIAL_EVENTS) {
+        let start = if operation.asked == Asked::From && !operation.marks.has(Marks::INITIAL_EVENTS) {
             Some(operation.asked_revision)
         } else {
             None
         };
-        let selective = !operation.scope.is_some() || history.is_selective(operation.scope);
+        let selective = may_select(history, operation);
         for d in history.deliveries_of(stream).iter().filter(|d| d.revision.is_some() && d.key.is_some()) {
             let change = match d.kind {
                 // Outside the initial part and without selector, ADDED is a creation.
