@@ -26,6 +26,8 @@ pub mod ingest;
 
 pub mod history;
 
+pub mod model;
+
 pub mod order;
 
 pub mod check;

@@ -1,0 +1,6 @@
+//! What correct means: sequential specifications, and what each Kubernetes request promises, as data. Input: operations of a
+//! [`crate::history::History`]. Invariant: does no input or output and knows no time.
+
+pub mod contract;
+
+pub use contract::{CONTRACT, Promise, Row, promise};
