@@ -1,7 +1,7 @@
 //! What rules look at, and how they cite it.
 
 use super::Fact;
-use crate::history::{History, KeyId, Operation, OperationId, Revision, Symbol, Verb};
+use crate::history::{DeliveryKind, History, KeyId, Operation, OperationId, Revision, Symbol, Verb};
 use crate::order::{Order, Showing, Version};
 
 /// A history with its order.
@@ -145,5 +145,43 @@ impl<'h> Evidence<'h> {
             && operation.verb != Verb::Other
             && operation.is_answered()
             && !operation.marks.has(Marks::DRY_RUN)
+    }
+
+    /// What faults of one server with one resource have in common, for folding.
+    pub fn cause(&self, operation: &Operation) -> String {
+        let resource = self.history.scopes[operation.scope.index()].resource;
+        format!("{} of server {}", self.history.resource_name(resource), self.history.server_name(operation.server))
+    }
+
+    /// A server's name in a sentence.
+    pub fn server_words(&self, operation: &Operation) -> String {
+        match self.history.server_name(operation.server) {
+            "" => "the server".to_owned(),
+            name => format!("server {name}"),
+        }
+    }
+
+    /// Who saw it, in a sentence: the user name, or the file that someone saved.
+    pub fn observer_words(&self, operation: &Operation) -> String {
+        match self.history.client_name(operation.incarnation) {
+            "" => format!("whoever recorded {}", self.history.file_name(operation.position.file)),
+            name => name.to_owned(),
+        }
+    }
+
+    /// What an event did, in words: "MODIFIED of pods d/a at revision 7".
+    pub fn delivery_words(&self, index: usize) -> String {
+        let d = &self.history.deliveries[index];
+        let word = match d.kind {
+            DeliveryKind::Added => "ADDED",
+            DeliveryKind::Modified => "MODIFIED",
+            DeliveryKind::Deleted => "DELETED",
+            DeliveryKind::Bookmark => return format!("a bookmark at revision {}", d.revision),
+            DeliveryKind::InitialEventsEnd => {
+                return format!("the end of the initial events at revision {}", d.revision);
+            }
+            DeliveryKind::Error => return format!("an error {}", d.code),
+        };
+        format!("{word} of {} at revision {}", self.history.key_name(d.key), d.revision)
     }
 }

@@ -2,12 +2,15 @@
 //! [`crate::order::Order`]. Output: a [`Judgement`]. Invariant: prints nothing; a rule is a pure predicate that returns its
 //! certificate.
 
+mod course;
 pub mod evidence;
 pub mod finding;
 pub mod judgement;
 pub mod rule;
 pub mod rules;
 pub mod ruling;
+#[cfg(test)]
+mod specimen;
 
 mod broken_compare;
 mod commit;
@@ -25,6 +28,12 @@ mod revision_rewind;
 mod stretch;
 mod unsafe_first_read;
 mod unsafe_relist;
+mod delete_version;
+mod false_progress;
+mod watch_duplicate;
+mod watch_prehistory;
+mod watch_reorder;
+mod watch_type;
 mod writes_follow_reads;
 
 pub use evidence::Evidence;

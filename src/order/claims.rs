@@ -2,8 +2,8 @@
 
 use super::timeline::*;
 use crate::history::{
-    Asked, AttributesId, ClockId, DeliveryKind, DomainId, History, KeyId, Marks, Operation, OperationId, Revision, StreamId,
-    Symbol, Verb,
+    Asked, AttributesId, ClockId, DeliveryKind, DomainId, History, KeyId, Marks, Operation, OperationId, Revision,
+    StreamId, Symbol, Verb,
 };
 use crate::ingest::{Position, Time};
 use rustc_hash::FxHashSet;

@@ -1,0 +1,194 @@
+//! ## What it proves
+//! A bookmark claims progress that the stream does not have. A bookmark at B says that every change through B was delivered;
+//! so it is not below what was delivered or where the stream began, does not fall, is no zero, and no change at or below B
+//! comes after it.
+//!
+//! ## Example
+//! ```text
+//! client   WATCH pods resourceVersion=20 .. BOOKMARK 30 .. MODIFIED web-0 at 27
+//!          a client that reconnects from 30 never hears of 27
+//! ```
+//!
+//! ## Evidence
+//! The events of a watch as its client received them, asked with `allowWatchBookmarks=true`.
+//!
+//! ## What it cannot see
+//! A bookmark that claims changes which never come: that needs another witness of the change (`watch-gap`).
+//!
+//! ## Traps
+//! Bookmarks may repeat, may never come, and carry no frequency promise (KEP-956). Synthetic ADDED events before the end of the
+//! initial part are no progress. etcd before etcd#20229 may send a progress of start - 1: a hazard of etcd's own streams, not of
+//! API servers'. A change that is at or below an earlier change as well is `watch-reorder`'s or `watch-duplicate`'s.
+//!
+//! ## Sources
+//! KEP-956; etcd's watch guarantee "bookmarkable"; etcd#15220; kine#568; etcd `tests/robustness/validate/watch.go`.
+use super::course::Course;
+use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
+use crate::history::{DeliveryKind, KeyId, Revision};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    slug: "false-progress",
+    title: "a bookmark claims no more and no less than was delivered",
+    group: Group::Watches,
+    promise: BrokenBy::Server,
+    needs: "a watch with bookmarks",
+    causes: &["watch-reorder", "watch-duplicate", "watch-prehistory"],
+    source: include_str!("false_progress.rs"),
+    check,
+};
+
+fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    for course in Course::all(evidence) {
+        // The highest change and the highest bookmark so far. A marker is the first bookmark.
+        let mut change: Option<(usize, Revision)> = None;
+        let mut progress = course.marker.map(|at| (at, evidence.history.deliveries[at].revision));
+        if let Some((at, revision)) = progress {
+            ruling.checked(course.operation.incarnation);
+            if !revision.is_some() {
+                found(evidence, ruling, &course, at, Against::Zero);
+                progress = None;
+            }
+        }
+        for (index, d) in course.progress() {
+            if matches!(d.kind, DeliveryKind::Bookmark | DeliveryKind::InitialEventsEnd) {
+                ruling.checked(course.operation.incarnation);
+                let against = if !d.revision.is_some() {
+                    Some(Against::Zero)
+                } else if course.start.is_some_and(|start| d.revision < start) {
+                    Some(Against::Start)
+                } else if let Some((at, _)) = change.filter(|c| d.revision < c.1) {
+                    Some(Against::Change(at))
+                } else if let Some((at, _)) = progress.filter(|p| d.revision < p.1) {
+                    Some(Against::Bookmark(at))
+                } else {
+                    None
+                };
+                match against {
+                    Some(against) => found(evidence, ruling, &course, index, against),
+                    None => progress = Some((index, d.revision)),
+                }
+                continue;
+            }
+            if !d.revision.is_some() || course.start.is_some_and(|start| d.revision <= start) {
+                continue;
+            }
+            if let Some((_, reached)) = change
+                && d.revision <= reached
+            {
+                continue;
+            }
+            if let Some((at, reached)) = progress {
+                ruling.checked(course.operation.incarnation);
+                if d.revision <= reached {
+                    found(evidence, ruling, &course, index, Against::Bookmark(at));
+                }
+            }
+            change = Some((index, d.revision));
+        }
+    }
+}
+
+/// What a delivery contradicts.
+#[derive(Clone, Copy)]
+enum Against {
+    Zero,
+    Start,
+    Change(usize),
+    Bookmark(usize),
+}
+
+fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, course: &Course<'_>, index: usize, against: Against) {
+    let d = &evidence.history.deliveries[index];
+    let words = evidence.delivery_words(index);
+    let observer = evidence.observer_words(course.operation);
+    let received = |at: usize| evidence.delivery(at, course.watch, format!("received {}", evidence.delivery_words(at)));
+    let asked =
+        || evidence.request(course.watch, course.operation.asked_revision, format!("asked for {}", course.words()));
+    let (facts, summary, reason) = match against {
+        Against::Zero => (
+            vec![asked(), evidence.delivery(index, course.watch, "received a bookmark without revision")],
+            format!("{observer} received a bookmark without revision"),
+            "A bookmark names the revision that the stream has reached (KEP-956); zero is no revision.".to_owned(),
+        ),
+        Against::Start => (
+            vec![asked(), received(index)],
+            format!("{observer} received {words} on a watch from revision {}", course.operation.asked_revision),
+            "A stream has reached at least the revision that it starts after.".to_owned(),
+        ),
+        Against::Change(at) => (
+            vec![received(at), received(index)],
+            format!("{observer} received {words} after {}", evidence.delivery_words(at)),
+            "A bookmark names the revision that the stream has reached, so it is not below a change delivered before it."
+                .to_owned(),
+        ),
+        Against::Bookmark(at) => (
+            vec![received(at), received(index)],
+            format!("{observer} received {words} after {}", evidence.delivery_words(at)),
+            "A bookmark says that every change through its revision was delivered: none can follow, and no bookmark falls."
+                .to_owned(),
+        ),
+    };
+    let draft = Draft {
+        kind: Kind::Violation,
+        broken_by: BrokenBy::Server,
+        incarnation: course.operation.incarnation,
+        key: if d.key.is_some() { d.key } else { KeyId::NONE },
+        cause: course.cause(),
+        summary,
+        facts,
+        reason,
+        refuted_by: "a record that shows two streams here".to_owned(),
+        consequence: "a client that reconnects from such a bookmark misses changes, or goes through them again"
+            .to_owned(),
+    };
+    ruling.found(course.settle(draft));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Kind;
+    use super::super::specimen::Specimen;
+    use super::RULE;
+
+    #[test]
+    fn true_progress_is_kept() {
+        let mut s = Specimen::new();
+        let w = s.watch("&resourceVersion=20&allowWatchBookmarks=true");
+        s.bookmark(w, 20, false).event(w, "ADDED", ("a", "u", 23)).bookmark(w, 23, false).bookmark(w, 40, false);
+        s.event(w, "MODIFIED", ("a", "u", 41));
+        assert!(s.keeps(&RULE));
+    }
+
+    #[test]
+    fn finds_every_way_of_claiming_too_much_or_too_little() {
+        let watch = |s: &mut Specimen| s.watch("&resourceVersion=20&allowWatchBookmarks=true");
+        let mut zero = Specimen::new();
+        let w = watch(&mut zero);
+        zero.bookmark(w, 0, false);
+        let mut below_start = Specimen::new();
+        let w = watch(&mut below_start);
+        below_start.bookmark(w, 19, false);
+        let mut below_change = Specimen::new();
+        let w = watch(&mut below_change);
+        below_change.event(w, "ADDED", ("a", "u", 23)).bookmark(w, 22, false);
+        let mut falling = Specimen::new();
+        let w = watch(&mut falling);
+        falling.bookmark(w, 30, false).bookmark(w, 29, false);
+        let mut followed = Specimen::new();
+        let w = watch(&mut followed);
+        followed.bookmark(w, 30, false).event(w, "ADDED", ("a", "u", 27));
+        for s in [zero, below_start, below_change, falling, followed] {
+            assert_eq!(s.kinds(&RULE), [Kind::Violation]);
+        }
+    }
+
+    #[test]
+    fn initial_events_are_below_their_bookmark() {
+        let mut s = Specimen::new();
+        let w = s.watch("&resourceVersion=0&allowWatchBookmarks=true");
+        s.event(w, "ADDED", ("b", "u2", 9)).event(w, "ADDED", ("a", "u1", 7)).bookmark(w, 12, true);
+        s.event(w, "MODIFIED", ("a", "u1", 13));
+        assert!(s.keeps(&RULE));
+    }
+}

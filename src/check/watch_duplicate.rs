@@ -1,0 +1,116 @@
+//! ## What it proves
+//! One stream delivered one change twice: the same key at the same revision.
+//!
+//! ## Example
+//! ```text
+//! client   WATCH pods resourceVersion=20 .. MODIFIED web-0 at 23 .. MODIFIED web-1 at 24 .. MODIFIED web-0 at 23
+//! ```
+//!
+//! ## Evidence
+//! The events of a watch as its client received them.
+//!
+//! ## What it cannot see
+//! A change delivered on two streams: every consumer gets each change once.
+//!
+//! ## Traps
+//! Bookmarks repeat revisions by design. A DELETED event with the version of an earlier event of its object is an old
+//! server's fault of another kind (`delete-version`). A saved file may hold two streams one after the other, so there a
+//! repetition is a suspect. A key that the initial part names twice is judged by `bad-initial-state` where a bookmark ends
+//! that part.
+//!
+//! ## Sources
+//! etcd's watch guarantee "unique" (`api_guarantees.md`); etcd#17247; etcd `tests/robustness/validate/watch.go`.
+use super::course::Course;
+use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
+use crate::history::Revision;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    slug: "watch-duplicate",
+    title: "a watch delivers each change once",
+    group: Group::Watches,
+    promise: BrokenBy::Server,
+    needs: "the events of a watch",
+    causes: &["watch-prehistory"],
+    source: include_str!("watch_duplicate.rs"),
+    check,
+};
+
+fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    for course in Course::all(evidence) {
+        let mut reached = Revision::NONE;
+        // Only an event that is not above all others can repeat one; then it pays to look all of them up.
+        let mut first = None;
+        let unmarked =
+            if course.marker.is_some() { course.live.clone() } else { course.initial.start..course.live.end };
+        if course.marker.is_some() {
+            reached = course.changes(course.initial.clone()).map(|(_, d)| d.revision).max().unwrap_or_default();
+        }
+        for (index, d) in course.changes(unmarked) {
+            ruling.checked(course.operation.incarnation);
+            if d.revision > reached {
+                reached = d.revision;
+                continue;
+            }
+            let first = first.get_or_insert_with(|| course.first_deliveries());
+            let Some(&earlier) = first.get(&(d.key, d.revision)).filter(|&&e| e < index) else { continue };
+            let (event, before) = (evidence.delivery_words(index), evidence.delivery_words(earlier));
+            let draft = Draft {
+                kind: Kind::Violation,
+                broken_by: BrokenBy::Server,
+                incarnation: course.operation.incarnation,
+                key: d.key,
+                cause: course.cause(),
+                summary: format!(
+                    "{} received the change of {} at revision {} twice on one stream",
+                    evidence.observer_words(course.operation),
+                    evidence.history.key_name(d.key),
+                    d.revision
+                ),
+                facts: vec![
+                    evidence.delivery(earlier, course.watch, format!("received {before}")),
+                    evidence.delivery(index, course.watch, format!("received {event} again on the same stream")),
+                ],
+                reason: "A watch delivers each change once: one revision of one key is one change.".to_owned(),
+                refuted_by: "a record that shows two streams here".to_owned(),
+                consequence: "a client that counts events, or reacts to each, acts twice on one change".to_owned(),
+            };
+            ruling.found(course.settle(draft));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Kind;
+    use super::super::specimen::Specimen;
+    use super::RULE;
+
+    #[test]
+    fn finds_a_change_that_comes_twice() {
+        let mut s = Specimen::new();
+        let w = s.watch("&resourceVersion=20");
+        s.event(w, "MODIFIED", ("web-0", "u1", 23)).event(w, "MODIFIED", ("web-1", "u2", 24));
+        assert!(s.keeps(&RULE));
+        s.event(w, "MODIFIED", ("web-0", "u1", 23));
+        assert_eq!(s.kinds(&RULE), [Kind::Violation]);
+    }
+
+    #[test]
+    fn two_streams_and_bookmarks_may_repeat() {
+        let mut s = Specimen::new();
+        for _ in 0..2 {
+            let w = s.watch("&resourceVersion=20");
+            s.event(w, "MODIFIED", ("web-0", "u1", 23)).bookmark(w, 23, false).bookmark(w, 23, false);
+        }
+        assert!(s.keeps(&RULE));
+    }
+
+    #[test]
+    fn a_saved_file_may_hold_two_streams() {
+        let object = r#"{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"namespace":"d","name":"a","uid":"u","resourceVersion":"5"}}}"#;
+        let mut s = Specimen::new();
+        s.file("w.json", &[object, object].join("\n"));
+        assert_eq!(s.kinds(&RULE), [Kind::Suspect]);
+    }
+}

@@ -1,0 +1,147 @@
+//! ## What it proves
+//! The type of an event contradicts what the same stream said before: ADDED for an object that it had added and not removed,
+//! or MODIFIED or DELETED for an object that it had removed.
+//!
+//! ## Example
+//! ```text
+//! client   WATCH pods resourceVersion=20 .. ADDED web-0 (uid 1) at 23 .. ADDED web-0 (uid 1) at 25
+//! ```
+//!
+//! ## Evidence
+//! The events of a watch as its client received them.
+//!
+//! ## What it cannot see
+//! Objects that the stream has not spoken of: only membership that this very stream established counts.
+//!
+//! ## Traps
+//! With a selector, ADDED and DELETED mean entering and leaving the selection, not creation and deletion; membership follows
+//! them all the same. ADDED with another uid means that the DELETED of the first was lost (`watch-gap`). Events that are
+//! repeated or out of order are left to the rules for these. A DELETED event with an old version leaves membership open.
+//!
+//! ## Sources
+//! API concepts, "Efficient detection of changes"; apiserver `pkg/storage/cacher/cache_watcher.go`, `convertToWatchEvent`.
+use super::course::Course;
+use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
+use crate::history::{DeliveryKind, KeyId, Revision, Symbol};
+use rustc_hash::FxHashMap;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    slug: "watch-type",
+    title: "ADDED, MODIFIED and DELETED fit what the stream said before",
+    group: Group::Watches,
+    promise: BrokenBy::Server,
+    needs: "two events about one object on one watch",
+    causes: &["watch-gap", "watch-reorder", "watch-duplicate", "watch-prehistory", "delete-version"],
+    source: include_str!("watch_type.rs"),
+    check,
+};
+
+/// What the stream said last of a key: the delivery, the uid, and whether the object is in the scope.
+#[derive(Clone, Copy)]
+struct Said {
+    at: usize,
+    uid: Symbol,
+    member: bool,
+}
+
+fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    let history = evidence.history;
+    for course in Course::all(evidence) {
+        let mut said: FxHashMap<KeyId, Said> = FxHashMap::default();
+        let mut reached = Revision::NONE;
+        for index in course.initial.start..course.live.end {
+            let d = &history.deliveries[index];
+            if !matches!(d.kind, DeliveryKind::Added | DeliveryKind::Modified | DeliveryKind::Deleted)
+                || !d.key.is_some()
+            {
+                continue;
+            }
+            if evidence.order.timeline.is_misdated(index) {
+                said.remove(&d.key);
+                continue;
+            }
+            let live = index >= course.live.start;
+            if live {
+                if d.revision <= reached || course.start.is_some_and(|start| d.revision <= start) {
+                    // Where it stood in the order is open, so what holds after it is too.
+                    said.remove(&d.key);
+                    continue;
+                }
+                reached = d.revision;
+            }
+            let before = said.insert(d.key, Said { at: index, uid: d.uid, member: d.kind != DeliveryKind::Deleted });
+            let Some(before) = before.filter(|_| live) else { continue };
+            ruling.checked(course.operation.incarnation);
+            let same = before.uid == d.uid && d.uid.is_some();
+            let reason = match d.kind {
+                DeliveryKind::Added if before.member && same => {
+                    "ADDED says that an object enters the scope, and this one was in it."
+                }
+                DeliveryKind::Modified | DeliveryKind::Deleted if !before.member => {
+                    "MODIFIED and DELETED are about objects in the scope, and the stream had said that this name left it."
+                }
+                _ => continue,
+            };
+            let (event, earlier) = (evidence.delivery_words(index), evidence.delivery_words(before.at));
+            let draft = Draft {
+                kind: Kind::Violation,
+                broken_by: BrokenBy::Server,
+                incarnation: course.operation.incarnation,
+                key: d.key,
+                cause: course.cause(),
+                summary: format!(
+                    "{} received {event} after {earlier} on one stream",
+                    evidence.observer_words(course.operation)
+                ),
+                facts: vec![
+                    evidence.delivery(before.at, course.watch, format!("received {earlier}")),
+                    evidence.delivery(index, course.watch, format!("received {event} next about that name")),
+                ],
+                reason: format!("{reason} Either the type is wrong or an event between the two was lost."),
+                refuted_by: "a record of the stream that holds an event of this object between the two".to_owned(),
+                consequence: "a client that keeps a set of objects by event types keeps a wrong one".to_owned(),
+            };
+            ruling.found(course.settle(draft));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Kind;
+    use super::super::specimen::Specimen;
+    use super::RULE;
+
+    #[test]
+    fn finds_types_that_contradict_the_stream() {
+        for (first, second, found) in [
+            ("ADDED", "ADDED", 1),
+            ("ADDED", "MODIFIED", 0),
+            ("DELETED", "MODIFIED", 1),
+            ("DELETED", "DELETED", 1),
+            ("DELETED", "ADDED", 0),
+        ] {
+            let mut s = Specimen::new();
+            let w = s.watch("&resourceVersion=20");
+            s.event(w, first, ("a", "u", 23)).event(w, second, ("a", "u", 25));
+            assert_eq!(s.kinds(&RULE), vec![Kind::Violation; found], "{first} {second}");
+        }
+    }
+
+    #[test]
+    fn another_life_of_the_name_is_not_a_wrong_type() {
+        let mut s = Specimen::new();
+        let w = s.watch("&resourceVersion=20");
+        s.event(w, "ADDED", ("a", "u1", 23)).event(w, "ADDED", ("a", "u2", 25));
+        assert!(s.keeps(&RULE));
+    }
+
+    #[test]
+    fn a_deletion_with_an_old_version_leaves_membership_open() {
+        let mut s = Specimen::new();
+        let w = s.watch("&resourceVersion=20");
+        s.event(w, "ADDED", ("a", "u1", 23)).event(w, "DELETED", ("a", "u1", 23)).event(w, "ADDED", ("a", "u2", 29));
+        assert!(s.kinds(&RULE).is_empty());
+    }
+}
