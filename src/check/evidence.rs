@@ -181,6 +181,7 @@ impl<'h> Evidence<'h> {
                 return format!("the end of the initial events at revision {}", d.revision);
             }
             DeliveryKind::Error => return format!("an error {}", d.code),
+            DeliveryKind::Unidentified => return "an event whose object could not be identified".to_owned(),
         };
         format!("{word} of {} at revision {}", self.history.key_name(d.key), d.revision)
     }

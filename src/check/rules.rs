@@ -8,6 +8,9 @@ pub static RULES: &[Rule] = &[
     super::revision_rewind::RULE,
     super::broken_compare::RULE,
     super::identity_break::RULE,
+    super::stale_consistent_read::RULE,
+    super::below_minimum::RULE,
+    super::wrong_snapshot::RULE,
     super::delete_version::RULE,
     super::watch_prehistory::RULE,
     super::watch_duplicate::RULE,
@@ -25,6 +28,7 @@ pub static RULES: &[Rule] = &[
     super::ignored_gone::RULE,
     super::relist_gap::RULE,
     super::legacy_exact_limit::RULE,
+    super::inconsistent_continue::RULE,
 ];
 
 /// The rule with a slug.

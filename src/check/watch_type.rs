@@ -52,6 +52,10 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let mut reached = Revision::NONE;
         for index in course.initial.start..course.live.end {
             let d = &history.deliveries[index];
+            if d.kind == DeliveryKind::Unidentified {
+                // It may have been about any object.
+                said.clear();
+            }
             if !matches!(d.kind, DeliveryKind::Added | DeliveryKind::Modified | DeliveryKind::Deleted)
                 || !d.key.is_some()
             {

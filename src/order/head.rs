@@ -214,6 +214,16 @@ impl Heads {
             .max_by_key(|h| h.revision)
     }
 
+    /// On each clock, the first that shows at least this revision.
+    pub fn reached(&self, resource: ResourceId, revision: Revision) -> impl Iterator<Item = Head> + '_ {
+        let group = self.group_of[resource.index()] as usize;
+        (0..self.clocks).filter_map(move |of| {
+            let line = &self.lines[group * self.clocks + of];
+            let &(time, revision, showing) = line.get(line.partition_point(|l| l.1 < revision))?;
+            Some(Head { revision, time, clock: ClockId(of as u32), showing })
+        })
+    }
+
     /// The lowest revision of a write that was certainly sent after a moment: whatever was complete by then lies below it.
     pub fn after(
         &self,

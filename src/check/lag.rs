@@ -1,0 +1,98 @@
+//! How it is shown that a state was old when it was asked for.
+
+use super::{Draft, Evidence, Fact, Kind};
+use crate::history::{ClockId, OperationId, ResourceId, Revision, ScopeId};
+use crate::ingest::Time;
+use crate::order::{Head, Relation, Version};
+
+/// A change that was complete before a read was sent, and that the read's answer excludes.
+#[derive(Clone, Copy, Debug)]
+pub struct Lag<'h> {
+    /// The change.
+    pub version: &'h Version,
+    /// What shows that it was complete before.
+    pub head: Head,
+    /// The smallest difference between two clocks that would explain it away, where nothing rules that out.
+    pub offset: Option<i64>,
+}
+
+impl<'h> Lag<'h> {
+    /// The first known change of a scope above a revision that was complete before a moment.
+    pub fn of_scope(
+        evidence: &Evidence<'h>,
+        scope: ScopeId,
+        above: Revision,
+        clock: ClockId,
+        time: Time,
+    ) -> Option<Lag<'h>> {
+        let history = evidence.history;
+        let resource = history.scopes[scope.index()].resource;
+        let bound = bound(evidence, resource, clock, time).filter(|b| *b > above)?;
+        let changes = evidence.order.timeline.of_resource(resource, above, bound);
+        let mut inside =
+            changes.filter(|v| history.covers_key(scope, v.key) && history.selects(scope, v.attributes) != Some(false));
+        Lag::by(evidence, inside.next()?, clock, time)
+    }
+
+    /// A change, if it was complete before a moment.
+    pub fn by(evidence: &Evidence<'h>, version: &'h Version, clock: ClockId, time: Time) -> Option<Lag<'h>> {
+        let resource = evidence.history.resource_of(version.key);
+        let mut weaker: Option<Lag<'h>> = None;
+        for head in evidence.order.heads.reached(resource, version.revision) {
+            match evidence.order.clocks.relation((head.time, head.clock), (time, clock)) {
+                Relation::Before => return Some(Lag { version, head, offset: None }),
+                // All that speaks for it has to be explained away, so the largest offset counts.
+                Relation::BeforeUnless(offset) if weaker.is_none_or(|w| w.offset < Some(offset)) => {
+                    weaker = Some(Lag { version, head, offset: Some(offset) });
+                }
+                _ => {}
+            }
+        }
+        weaker
+    }
+
+    /// The facts: the change, and what shows it complete (unless that is the same record).
+    pub fn facts(&self, evidence: &Evidence<'_>) -> Vec<Fact> {
+        let change = evidence.version(self.version, evidence.change_words(self.version));
+        let shown = evidence.showing(
+            self.head.showing,
+            self.head.revision,
+            format!("revision {} had been reached", self.head.revision),
+        );
+        if (change.position, change.operation) == (shown.position, shown.operation) {
+            vec![change]
+        } else {
+            vec![change, shown]
+        }
+    }
+
+    /// A finding that rests on this: a suspect where clocks could explain it away.
+    pub fn settle(&self, mut draft: Draft) -> Draft {
+        if let Some(offset) = self.offset {
+            draft.kind = Kind::Suspect;
+            let milliseconds = offset as f64 / 1e6;
+            draft.reason = format!(
+                "{} Not proved: the two times are of two clocks, and if these differ by {milliseconds:.3} ms or more the write was not complete before.",
+                draft.reason
+            );
+        }
+        draft
+    }
+}
+
+/// The highest revision that may have been complete before a moment, by proof or by bare times.
+pub fn bound(evidence: &Evidence<'_>, resource: ResourceId, clock: ClockId, time: Time) -> Option<Revision> {
+    if !time.is_known() {
+        return None;
+    }
+    let (heads, clocks) = (&evidence.order.heads, &evidence.order.clocks);
+    let proved = heads.before(clocks, resource, clock, time).map(|h| h.revision);
+    let bare = heads.before_by_the_clock(resource, time).map(|h| h.revision);
+    proved.max(bare)
+}
+
+/// A read in facts: what was asked and what was answered.
+pub fn answer(evidence: &Evidence<'_>, id: OperationId, revision: Revision, answered: &str) -> Fact {
+    let request = evidence.history.request_name(evidence.history.operation(id));
+    evidence.operation(id, revision, format!("{request}, sent later, answered {answered}"))
+}

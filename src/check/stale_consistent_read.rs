@@ -1,0 +1,256 @@
+//! ## What it proves
+//! A read that asked for the most recent state (no `resourceVersion`) was answered with a state older than a write that was
+//! complete before the read was sent. Such a read is the one that everybody relies on to be safe.
+//!
+//! ## Why it matters
+//! Clients relist without version to be sure (fixes of stale caches do just that). If the server answers an old state
+//! nevertheless, no way of asking is safe.
+//!
+//! ## Example
+//! ```text
+//! T        ... 37 ............ 39 web-0 deleted
+//! server a               DELETE web-0 answered 200
+//! client                                              LIST pods => revision 37, web-0 is in it
+//! ```
+//!
+//! ## Evidence
+//! For a list: its revision (the body, or the watch that goes on from it) and a change of its scope above it that something
+//! (a write's answer, an event, another read) showed before the list was sent. For a read of one object: its version and a
+//! later one of the same object; a removal of the object that was answered before; or 404 for an object that was there all the
+//! time from before the request until after its answer.
+//!
+//! ## What it cannot see
+//! Writes that nobody recorded, and writes whose revision nothing shows.
+//!
+//! ## Traps
+//! A list is of a revision that may lie above any object's version. `resourceVersion=0` promises nothing, and neither does a
+//! watch without version unless its stream shows it to be consistent (`bad-initial-state`). Retries and errors are no answers.
+//! Times of two clocks compare only within what the evidence proves about their offset: else the finding is a suspect that
+//! names the offset which would explain it away. A list whose revision only the watch after it names is a suspect: a client
+//! may start a watch from another version. Changes outside the namespace, name or selection of the read do not count.
+//!
+//! ## Sources
+//! API concepts, resourceVersion semantics for get and list ("Most Recent"); KEP-2340; etcd#20418; etcd#15220.
+use super::lag::{self, Lag};
+use super::presence::{After, Presence};
+use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use crate::history::{Operation, OperationId, Verb};
+use crate::model::{Promise, promise};
+use crate::order::ListRevision;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    slug: "stale-consistent-read",
+    title: "a read without version is as new as every write complete before it",
+    group: Group::Reads,
+    promise: BrokenBy::Server,
+    needs: "a list or read without resourceVersion whose answer's revision is known, and an earlier answer of the same resource",
+    causes: &["revision-rewind", "split-timeline", "revision-reuse"],
+    source: include_str!("stale_consistent_read.rs"),
+    check,
+};
+
+fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    let mut presence = None;
+    for (id, o) in evidence.operations() {
+        let reads = matches!(o.verb, Verb::Get | Verb::List);
+        if !reads || promise(evidence.history, o, None).0 != Promise::MostRecent || !o.invoke.is_known() {
+            continue;
+        }
+        match o.verb {
+            Verb::List => list(evidence, ruling, id, o),
+            _ if o.is_answered() && o.key.is_some() && o.answered.is_some() => object(evidence, ruling, id, o),
+            _ if o.status == 404 && o.key.is_some() && o.subresource.answers_parent() => {
+                let presence = presence.get_or_insert_with(|| Presence::derive(evidence));
+                absent(evidence, ruling, presence, id, o);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn list(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: &Operation) {
+    let Some((revision, known)) = evidence.order.list_revision(evidence.history, id) else { return };
+    ruling.checked(o.incarnation);
+    let Some(lag) = Lag::of_scope(evidence, o.scope, revision, o.clock, o.invoke) else { return };
+    let mut facts = lag.facts(evidence);
+    facts.push(lag::answer(evidence, id, revision, &format!("the state of revision {revision}")));
+    let mut draft = draft(evidence, o, facts, format!("the state of revision {revision}"), &lag);
+    if let ListRevision::Pair(watch) = known {
+        draft.kind = Kind::Suspect;
+        draft.facts.push(evidence.request(
+            watch,
+            revision,
+            format!("the same client then watched from revision {revision}"),
+        ));
+        draft.reason = format!(
+            "{} Not proved: the list's own answer is not recorded, and its revision is taken to be the start of the watch after it.",
+            draft.reason
+        );
+    }
+    ruling.found(lag.settle(draft));
+}
+
+fn object(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: &Operation) {
+    ruling.checked(o.incarnation);
+    let timeline = &evidence.order.timeline;
+    let answered = format!("version {}", o.answered);
+    let fact = || lag::answer(evidence, id, o.answered, &answered);
+    let resource = evidence.history.resource_of(o.key);
+    let bound = lag::bound(evidence, resource, o.clock, o.invoke);
+    if let Some(later) = bound.and_then(|bound| timeline.between(o.key, o.answered, bound).first()) {
+        if let Some(lag) = Lag::by(evidence, later, o.clock, o.invoke) {
+            let mut facts = lag.facts(evidence);
+            facts.push(fact());
+            ruling.found(lag.settle(draft(evidence, o, facts, answered.clone(), &lag)));
+        }
+        return;
+    }
+    // A removal whose revision nobody knows, answered before the read was sent.
+    let removal = timeline.removals(o.key).iter().find(|r| {
+        let removed = evidence.history.operation(r.operation);
+        r.uid.is_some()
+            && r.uid == o.answer_uid
+            && evidence.order.clocks.before((removed.ret, removed.clock), (o.invoke, o.clock))
+    });
+    if let Some(removal) = removal {
+        let name = evidence.history.key_name(o.key);
+        let facts = vec![evidence.operation(removal.operation, removal.after, format!("{name} was removed")), fact()];
+        ruling.found(Draft {
+            summary: format!(
+                "{} read {name} without version and received the object that was removed before",
+                evidence.observer_words(o)
+            ),
+            ..bare(evidence, o, facts)
+        });
+    }
+}
+
+/// 404 for an object that was there all along.
+fn absent(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, presence: &Presence<'_>, id: OperationId, o: &Operation) {
+    let order = evidence.order;
+    let resource = evidence.history.resource_of(o.key);
+    let Some(head) = order.heads.before(&order.clocks, resource, o.clock, o.invoke) else { return };
+    let Some(life) = presence.at(o.key, head.revision) else { return };
+    ruling.checked(o.incarnation);
+    // The answer shows some state from the head on, and before the first write that was sent after it.
+    let Some((later, write)) = order.heads.after(&order.clocks, resource, o.clock, o.ret) else { return };
+    if life.through.value() + 1 < later.value() {
+        return;
+    }
+    let Some((version, after)) = presence.proof(o.key, head.revision) else { return };
+    let name = evidence.history.key_name(o.key);
+    let mut facts = vec![evidence.version(version, format!("{name} was there at revision {}", version.revision))];
+    facts.push(lag::answer(evidence, id, head.revision, "that there is none"));
+    match after {
+        After::Change(next) => facts.push(evidence.version(next, evidence.change_words(next))),
+        After::Shown(list) => facts.push(evidence.operation(list, life.through, format!("a list still showed {name}"))),
+        After::Itself | After::Witness => {}
+    }
+    facts.push(evidence.request(write, later, format!("the write of revision {later} was sent after that answer")));
+    ruling.found(Draft {
+        summary: format!(
+            "{} read {name} without version and was told that there is none, while it was there all the time",
+            evidence.observer_words(o)
+        ),
+        ..bare(evidence, o, facts)
+    });
+}
+
+fn draft(evidence: &Evidence<'_>, o: &Operation, facts: Vec<Fact>, answered: String, lag: &Lag<'_>) -> Draft {
+    Draft {
+        summary: format!(
+            "{} asked {} for the most recent state ({}) and received {answered}, although revision {} was complete before",
+            evidence.observer_words(o),
+            evidence.server_words(o),
+            evidence.history.request_name(o),
+            lag.version.revision
+        ),
+        ..bare(evidence, o, facts)
+    }
+}
+
+fn bare(evidence: &Evidence<'_>, o: &Operation, facts: Vec<Fact>) -> Draft {
+    let (_, row) = promise(evidence.history, o, None);
+    Draft {
+        kind: Kind::Violation,
+        broken_by: BrokenBy::Server,
+        incarnation: o.incarnation,
+        key: o.key,
+        cause: evidence.cause(o),
+        summary: String::new(),
+        facts,
+        reason: format!("With {}, the server promises {}.", row.condition, row.promise),
+        refuted_by: "a clock step between the write's answer and the read".to_owned(),
+        consequence: "a client that reads so to be safe acts on a state that is gone".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Kind;
+    use super::super::specimen::Specimen;
+    use super::RULE;
+
+    #[test]
+    fn finds_a_list_below_a_completed_write() {
+        for (revision, found) in [(37, 1), (39, 0), (45, 0)] {
+            let mut s = Specimen::new();
+            s.create("web-0", "u", 39).list("", revision, &[]);
+            assert_eq!(s.kinds(&RULE), vec![Kind::Violation; found], "{revision}");
+        }
+    }
+
+    #[test]
+    fn other_ways_of_asking_promise_nothing_of_the_sort() {
+        let mut s = Specimen::new();
+        s.create("web-0", "u", 39).list("?resourceVersion=0", 37, &[]).list("?resourceVersion=37", 37, &[]);
+        s.list("?resourceVersion=0&limit=500", 37, &[]);
+        assert!(s.kinds(&RULE).is_empty());
+    }
+
+    #[test]
+    fn a_write_outside_the_scope_or_still_under_way_does_not_count() {
+        let mut s = Specimen::new();
+        s.create("other/web-0", "u", 39).list("", 37, &[]);
+        assert!(s.keeps(&RULE));
+        let mut s = Specimen::new();
+        s.list("", 37, &[]).create("web-0", "u", 39);
+        assert!(s.keeps(&RULE));
+    }
+
+    #[test]
+    fn two_clocks_that_nothing_ties_give_a_suspect() {
+        let mut s = Specimen::new();
+        s.client("writer", "a", "other").create("web-0", "u", 39).client("reader", "a", "wall").list("", 37, &[]);
+        assert_eq!(s.kinds(&RULE), [Kind::Suspect]);
+    }
+
+    #[test]
+    fn finds_an_old_object() {
+        for (version, found) in [(37, 1), (39, 0)] {
+            let mut s = Specimen::new();
+            s.update("web-0", "u", 37, 39).get("web-0", "", Some(("u", version)));
+            assert_eq!(s.kinds(&RULE), vec![Kind::Violation; found]);
+            assert!(found > 0 || s.keeps(&RULE));
+        }
+    }
+
+    #[test]
+    fn finds_an_object_that_was_removed_and_not_its_successor() {
+        for (uid, version, found) in [("u", 37, 1), ("u2", 41, 0)] {
+            let mut s = Specimen::new();
+            s.create("web-0", "u", 37).delete("web-0", "u").get("web-0", "", Some((uid, version)));
+            assert_eq!(s.kinds(&RULE), vec![Kind::Violation; found]);
+        }
+    }
+
+    #[test]
+    fn finds_a_denied_object_only_where_it_was_there_all_along() {
+        let mut s = Specimen::new();
+        s.create("web-0", "u", 37).get("web-0", "", None);
+        assert!(s.kinds(&RULE).is_empty(), "it may have been deleted, and nobody recorded it");
+        s.update("web-0", "u", 37, 39);
+        assert_eq!(s.kinds(&RULE), [Kind::Violation]);
+    }
+}
