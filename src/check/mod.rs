@@ -2,6 +2,7 @@
 //! [`crate::order::Order`]. Output: a [`Judgement`]. Invariant: prints nothing; a rule is a pure predicate that returns its
 //! certificate.
 
+mod changes;
 mod course;
 pub mod evidence;
 pub mod finding;
@@ -11,13 +12,19 @@ mod presence;
 pub mod rule;
 pub mod rules;
 pub mod ruling;
+mod snapshot;
 #[cfg(test)]
 mod specimen;
 
+mod bad_initial_state;
+mod below_minimum;
 mod broken_compare;
 mod commit;
+mod delete_version;
+mod false_progress;
 mod identity_break;
 mod ignored_gone;
+mod inconsistent_continue;
 mod legacy_exact_limit;
 mod monotonic_reads;
 mod monotonic_writes;
@@ -27,15 +34,13 @@ mod resume_backwards;
 mod resume_from_item;
 mod revision_reuse;
 mod revision_rewind;
+mod stale_consistent_read;
 mod stretch;
+mod torn_snapshot;
 mod unsafe_first_read;
 mod unsafe_relist;
-mod delete_version;
-mod false_progress;
-mod below_minimum;
-mod inconsistent_continue;
-mod stale_consistent_read;
 mod watch_duplicate;
+mod watch_gap;
 mod watch_prehistory;
 mod watch_reorder;
 mod watch_type;

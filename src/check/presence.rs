@@ -111,11 +111,6 @@ impl<'h> Presence<'h> {
         versions.get(next).map_or(through, |next| through.min(before(next.revision)))
     }
 
-    /// All stretches, by key and revision.
-    pub fn lives(&self) -> &[Life] {
-        &self.lives
-    }
-
     /// The stretch of a key around a revision.
     pub fn at(&self, key: KeyId, revision: Revision) -> Option<&Life> {
         let lives = &self.lives[self.starts[key.index()] as usize..self.starts[key.index() + 1] as usize];

@@ -68,6 +68,14 @@ impl<'e> Ruling<'e> {
         }
     }
 
+    /// So many obligations of a process were checked.
+    pub fn checked_many(&mut self, incarnation: IncarnationId, count: u64) {
+        self.checked += count;
+        if incarnation.is_some() && count > 0 {
+            *self.checked_by.entry(incarnation).or_default() += count;
+        }
+    }
+
     /// One obligation could not be decided, and nothing speaks for a violation: shown as not checked, no change of the verdict.
     pub fn undecided(&mut self, reason: &'static str) {
         *self.undecided.entry(reason).or_default() += 1;

@@ -32,12 +32,6 @@ impl Specimen {
         self
     }
 
-    /// Lets so many milliseconds pass, forward or back.
-    pub fn wait(&mut self, milliseconds: i64) -> &mut Specimen {
-        self.at = self.at.saturating_add_signed(milliseconds * 1_000_000);
-        self
-    }
-
     /// A further file as it stands.
     pub fn file(&mut self, name: &str, text: &str) -> &mut Specimen {
         self.files.push((name.to_owned(), text.to_owned()));

@@ -24,7 +24,8 @@
 //!
 //! ## Traps
 //! A list is of a revision that may lie above any object's version. `resourceVersion=0` promises nothing, and neither does a
-//! watch without version unless its stream shows it to be consistent (`bad-initial-state`). Retries and errors are no answers.
+//! watch without version unless its stream shows it to be consistent (`bad-initial-state`). Retries and errors are no answers; a
+//! 404 counts only as a `Status` about the object, not about a path that is not served or a subresource that does not exist.
 //! Times of two clocks compare only within what the evidence proves about their offset: else the finding is a suspect that
 //! names the offset which would explain it away. A list whose revision only the watch after it names is a suspect: a client
 //! may start a watch from another version. Changes outside the namespace, name or selection of the read do not count.
@@ -34,7 +35,7 @@
 use super::lag::{self, Lag};
 use super::presence::{After, Presence};
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
-use crate::history::{Operation, OperationId, Verb};
+use crate::history::{Marks, Operation, OperationId, Subresource, Verb};
 use crate::model::{Promise, promise};
 use crate::order::ListRevision;
 
@@ -60,13 +61,18 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         match o.verb {
             Verb::List => list(evidence, ruling, id, o),
             _ if o.is_answered() && o.key.is_some() && o.answered.is_some() => object(evidence, ruling, id, o),
-            _ if o.status == 404 && o.key.is_some() && o.subresource.answers_parent() => {
+            // A 404 without Status is about the path: a resource that is not served yet, a subresource that does not exist.
+            _ if o.status == 404 && o.key.is_some() && o.subresource == Subresource::None && is_status(o) => {
                 let presence = presence.get_or_insert_with(|| Presence::derive(evidence));
                 absent(evidence, ruling, presence, id, o);
             }
             _ => {}
         }
     }
+}
+
+fn is_status(o: &Operation) -> bool {
+    o.marks.has(Marks::STATUS_ANSWER)
 }
 
 fn list(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: &Operation) {

@@ -1,0 +1,89 @@
+//! T's changes of a scope, found without looking at the changes of others.
+
+use super::Evidence;
+use crate::history::{AttributesId, DomainId, KeyId, ResourceId, Revision, ScopeId, Symbol};
+use crate::order::{Contradiction, Version};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Changes by resource and namespace, and by name, indexed when they are first asked for.
+#[derive(Debug)]
+pub struct Changes<'h> {
+    evidence: Evidence<'h>,
+    /// By resource: the changes of each namespace by revision.
+    namespaces: FxHashMap<ResourceId, FxHashMap<Symbol, Vec<&'h Version>>>,
+    names: Option<FxHashMap<(ResourceId, Symbol), Vec<KeyId>>>,
+    selected: FxHashMap<(ScopeId, AttributesId), Option<bool>>,
+    contradicted: Option<FxHashSet<(DomainId, Revision)>>,
+}
+
+impl<'h> Changes<'h> {
+    /// Of one history.
+    pub fn new(evidence: &Evidence<'h>) -> Changes<'h> {
+        Changes {
+            evidence: *evidence,
+            namespaces: FxHashMap::default(),
+            names: None,
+            selected: FxHashMap::default(),
+            contradicted: None,
+        }
+    }
+
+    /// The known changes of keys of a scope (selectors aside) in (after, through], by revision.
+    pub fn of(&mut self, scope: ScopeId, after: Revision, through: Revision) -> Vec<&'h Version> {
+        let (history, timeline) = (self.evidence.history, &self.evidence.order.timeline);
+        let wanted = history.scopes[scope.index()];
+        let (namespace, name) = (history.name(wanted.namespace), history.name(wanted.name));
+        if !name.is_empty() {
+            let names = self.names.get_or_insert_with(|| {
+                let mut names: FxHashMap<(ResourceId, Symbol), Vec<KeyId>> = FxHashMap::default();
+                for (index, key) in history.keys.iter().enumerate() {
+                    names.entry((key.resource, key.name)).or_default().push(KeyId(index as u32));
+                }
+                names
+            });
+            let keys = names.get(&(wanted.resource, wanted.name)).map_or(&[][..], |k| k);
+            let keys = keys.iter().filter(|&&k| history.covers_key(scope, k));
+            let mut changes: Vec<_> = keys.flat_map(|&k| timeline.between(k, after, through)).collect();
+            changes.sort_by_key(|v| v.revision);
+            return changes;
+        }
+        if namespace.is_empty() {
+            return timeline.of_resource(wanted.resource, after, through).collect();
+        }
+        let by_namespace = self.namespaces.entry(wanted.resource).or_insert_with(|| {
+            let mut split: FxHashMap<Symbol, Vec<&'h Version>> = FxHashMap::default();
+            for version in timeline.of_resource(wanted.resource, Revision::NONE, Revision::new(u128::MAX)) {
+                split.entry(history.keys[version.key.index()].namespace).or_default().push(version);
+            }
+            split
+        });
+        let list = by_namespace.get(&wanted.namespace).map_or(&[][..], |l| l);
+        let from = list.partition_point(|v| v.revision <= after);
+        let to = list.partition_point(|v| v.revision <= through).max(from);
+        list[from..to].to_vec()
+    }
+
+    /// Whether a version is in a selection; `None` where the evidence does not say.
+    pub fn selects(&mut self, scope: ScopeId, version: &Version) -> Option<bool> {
+        let history = self.evidence.history;
+        let seen = (scope, version.attributes);
+        *self.selected.entry(seen).or_insert_with(|| history.selects(scope, version.attributes))
+    }
+
+    /// Whether T has two writes for a change's revision, so that one of them is of another history.
+    pub fn is_contradicted(&mut self, version: &Version) -> bool {
+        let (history, timeline) = (self.evidence.history, &self.evidence.order.timeline);
+        let domain = |key| history.domain_of(history.resource_of(key));
+        let contradicted = self.contradicted.get_or_insert_with(|| {
+            let pair = |contradiction: &Contradiction| match contradiction {
+                Contradiction::TwoKeys(a, b) => {
+                    [a, b].map(|v| Some((domain(timeline.version(*v).key), timeline.version(*v).revision)))
+                }
+                Contradiction::TwoUids(key, revision, _) => [Some((domain(*key), *revision)), None],
+                Contradiction::TwoWrites(..) => [None, None],
+            };
+            timeline.contradictions().iter().flat_map(pair).flatten().collect()
+        });
+        contradicted.contains(&(domain(version.key), version.revision))
+    }
+}

@@ -1,0 +1,276 @@
+//! A state that somebody was shown, held against T: what is wrong with it.
+
+use super::presence::{After, Census, Presence, path};
+use super::{Evidence, Fact};
+use crate::history::{KeyId, OperationId, ResourceId, Revision, ScopeId, Symbol};
+use crate::order::Version;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// One object of a shown state.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown {
+    /// Its key.
+    pub key: KeyId,
+    /// Its uid.
+    pub uid: Symbol,
+    /// Its version.
+    pub revision: Revision,
+    /// The delivery that showed it, in a stream.
+    pub delivery: Option<usize>,
+}
+
+/// What a state that lacks a key says about the key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Absence {
+    /// Nothing: the state may be a part.
+    Open,
+    /// It is not there: the state is whole.
+    Whole,
+    /// It is not there, if its path lies between these (both included): a page in the order of keys.
+    Between(Option<String>, Option<String>),
+}
+
+/// A state of a scope at a revision, as it was shown.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// The scope.
+    pub scope: ScopeId,
+    /// The revision.
+    pub revision: Revision,
+    /// The list, or the watch.
+    pub operation: OperationId,
+    /// Its objects, in the order in which they were shown.
+    pub items: Vec<Shown>,
+    /// What it says about keys that are not among them.
+    pub absence: Absence,
+    /// "the list", "the initial events".
+    pub what: &'static str,
+}
+
+/// One thing that is wrong with a snapshot.
+#[derive(Clone, Debug)]
+pub struct Flaw {
+    /// The key.
+    pub key: KeyId,
+    /// A clause: "shows pods d/a at version 7, above its own revision".
+    pub says: String,
+    /// The facts.
+    pub facts: Vec<Fact>,
+    /// Why they cannot be.
+    pub reason: String,
+}
+
+/// How many stretches may be looked through for missing keys in one history; beyond, what is missing is not named.
+const STEPS: usize = 50_000_000;
+
+/// Holds snapshots against T.
+#[derive(Debug)]
+pub struct Examiner<'h> {
+    evidence: Evidence<'h>,
+    presence: Presence<'h>,
+    censuses: FxHashMap<(ResourceId, Option<Symbol>), Census>,
+    steps: usize,
+    /// Snapshots that were not looked through.
+    pub skipped: u64,
+}
+
+impl<'h> Examiner<'h> {
+    /// Of one history.
+    pub fn new(evidence: &Evidence<'h>) -> Examiner<'h> {
+        Examiner {
+            evidence: *evidence,
+            presence: Presence::derive(evidence),
+            censuses: FxHashMap::default(),
+            steps: STEPS,
+            skipped: 0,
+        }
+    }
+
+    /// What is wrong with a snapshot.
+    pub fn flaws(&mut self, snapshot: &Snapshot) -> Vec<Flaw> {
+        let mut flaws = Vec::new();
+        let mut keys: Vec<(KeyId, u32)> =
+            snapshot.items.iter().enumerate().map(|(at, item)| (item.key, at as u32)).collect();
+        keys.sort_unstable();
+        for pair in keys.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
+            flaws.push(self.twice(snapshot, &snapshot.items[pair[0].1 as usize], &snapshot.items[pair[1].1 as usize]));
+        }
+        let twice: FxHashSet<KeyId> = flaws.iter().map(|f| f.key).collect();
+        for item in snapshot.items.iter().filter(|i| i.revision.is_some() && !twice.contains(&i.key)) {
+            if item.revision > snapshot.revision {
+                flaws.push(self.above(snapshot, item));
+                continue;
+            }
+            let later = self.evidence.order.timeline.between(item.key, item.revision, snapshot.revision);
+            if let Some(later) = later.first() {
+                flaws.push(self.outdated(snapshot, item, later));
+            }
+        }
+        if snapshot.absence != Absence::Open {
+            keys.dedup_by_key(|k| k.0);
+            self.missing(snapshot, &keys, &mut flaws);
+        }
+        flaws
+    }
+
+    fn missing(&mut self, snapshot: &Snapshot, shown: &[(KeyId, u32)], flaws: &mut Vec<Flaw>) {
+        let history = self.evidence.history;
+        let scope = history.scopes[snapshot.scope.index()];
+        let (namespace, name) = (history.name(scope.namespace), history.name(scope.name));
+        let is_shown = |key: KeyId| shown.binary_search_by_key(&key, |s| s.0).is_ok();
+        let within = (!namespace.is_empty()).then_some(scope.namespace);
+        let (evidence, presence) = (&self.evidence, &self.presence);
+        let census = self
+            .censuses
+            .entry((scope.resource, within))
+            .or_insert_with(|| Census::take(evidence, presence, scope.resource, within));
+        let selective = history.is_selective(snapshot.scope);
+        if snapshot.absence == Absence::Whole && !selective && name.is_empty() {
+            let present = shown.iter().filter(|s| presence.at(s.0, snapshot.revision).is_some()).count();
+            if census.count(snapshot.revision) == present {
+                return;
+            }
+        }
+        let (lower, upper) = match &snapshot.absence {
+            Absence::Between(lower, upper) => (lower.as_deref(), upper.as_deref()),
+            _ => (None, None),
+        };
+        let cost = census.cost(lower, upper);
+        if cost > self.steps {
+            self.skipped += 1;
+            return;
+        }
+        self.steps -= cost;
+        let mut keys: Vec<KeyId> = census.between(snapshot.revision, lower, upper).map(|l| l.key).collect();
+        keys.retain(|&key| history.covers_key(snapshot.scope, key) && !is_shown(key));
+        for key in keys {
+            // With a selector, only the version that was there at that very revision says whether it was selected.
+            let selected = !selective
+                || self
+                    .presence
+                    .version_at(key, snapshot.revision)
+                    .is_some_and(|v| history.selects(snapshot.scope, v.attributes) == Some(true));
+            if selected && let Some(flaw) = self.absent(snapshot, key) {
+                flaws.push(flaw);
+            }
+        }
+    }
+
+    fn cite(&self, snapshot: &Snapshot, item: &Shown, says: String) -> Fact {
+        match item.delivery {
+            Some(index) => self.evidence.delivery(index, snapshot.operation, says),
+            None => self.evidence.item(snapshot.operation, item.key, item.uid, item.revision, says),
+        }
+    }
+
+    fn whole(&self, snapshot: &Snapshot, says: String) -> Fact {
+        Fact {
+            key: KeyId::NONE,
+            uid: Symbol::NONE,
+            ..self.evidence.operation(snapshot.operation, snapshot.revision, says)
+        }
+    }
+
+    fn at(&self, snapshot: &Snapshot) -> Fact {
+        self.whole(snapshot, format!("{} said to be the state of revision {}", snapshot.what, snapshot.revision))
+    }
+
+    fn above(&self, snapshot: &Snapshot, item: &Shown) -> Flaw {
+        let name = self.evidence.history.key_name(item.key);
+        Flaw {
+            key: item.key,
+            says: format!("shows {name} at version {}, above its own revision {}", item.revision, snapshot.revision),
+            facts: vec![
+                self.at(snapshot),
+                self.cite(snapshot, item, format!("it showed {name} at version {}", item.revision)),
+            ],
+            reason: format!("The state of revision {} holds nothing that was written later.", snapshot.revision),
+        }
+    }
+
+    fn twice(&self, snapshot: &Snapshot, first: &Shown, second: &Shown) -> Flaw {
+        let name = self.evidence.history.key_name(first.key);
+        Flaw {
+            key: first.key,
+            says: format!("shows {name} twice"),
+            facts: vec![
+                self.cite(snapshot, first, format!("{} showed {name} at version {}", snapshot.what, first.revision)),
+                self.cite(snapshot, second, format!("it showed {name} again, at version {}", second.revision)),
+            ],
+            reason: "A state holds one object under one name.".to_owned(),
+        }
+    }
+
+    fn outdated(&self, snapshot: &Snapshot, item: &Shown, later: &Version) -> Flaw {
+        let name = self.evidence.history.key_name(item.key);
+        Flaw {
+            key: item.key,
+            says: format!(
+                "shows {name} at version {}, which was replaced at revision {}",
+                item.revision, later.revision
+            ),
+            facts: vec![
+                self.evidence.version(later, self.evidence.change_words(later)),
+                self.at(snapshot),
+                self.cite(snapshot, item, format!("it showed {name} at version {}", item.revision)),
+            ],
+            reason: format!(
+                "The state of revision {} holds what was written at or below it, and revision {} is.",
+                snapshot.revision, later.revision
+            ),
+        }
+    }
+
+    fn absent(&self, snapshot: &Snapshot, key: KeyId) -> Option<Flaw> {
+        let (version, after) = self.presence.proof(key, snapshot.revision)?;
+        let name = self.evidence.history.key_name(key);
+        let was = format!("{name} was there at revision {}", version.revision);
+        let mut facts = vec![self.evidence.version(version, was)];
+        let why = match after {
+            After::Itself => "It was written at that very revision.",
+            After::Change(next) => {
+                facts.push(self.evidence.version(next, self.evidence.change_words(next)));
+                "A uid names one life, so the object was there between the two versions."
+            }
+            After::Shown(list) => {
+                let of = self.evidence.history.operation(list).answered;
+                facts.push(self.evidence.item(
+                    list,
+                    key,
+                    version.uid,
+                    of,
+                    format!("the list of revision {of} showed it still"),
+                ));
+                "A list that shows the version still proves it for all revisions before."
+            }
+            After::Witness => "The witness of etcd shows no change of it in between.",
+        };
+        let lacks = format!("{} of revision {} did not hold {name}", snapshot.what, snapshot.revision);
+        facts.push(self.whole(snapshot, lacks));
+        Some(Flaw {
+            key,
+            says: format!("lacks {name}, which was there at revision {}", snapshot.revision),
+            facts,
+            reason: format!("The state of revision {} holds every object of its scope. {why}", snapshot.revision),
+        })
+    }
+}
+
+/// What a page says about keys that are not on it: the page is in the order of keys, so it is whole between its first and its
+/// last; before the first where no page precedes it, after the last where none follows.
+pub fn page(evidence: &Evidence<'_>, items: &[Shown], first: bool, last: bool) -> Absence {
+    if first && last {
+        return Absence::Whole;
+    }
+    let paths: Vec<String> = items.iter().map(|i| path(evidence, i.key)).collect();
+    // A store that orders keys in another way (a collation of SQL) would make a page whole between other keys.
+    if !paths.is_sorted() {
+        return Absence::Open;
+    }
+    match (paths.first(), paths.last()) {
+        (Some(lowest), Some(highest)) => {
+            Absence::Between((!first).then(|| lowest.clone()), (!last).then(|| highest.clone()))
+        }
+        _ => Absence::Open,
+    }
+}

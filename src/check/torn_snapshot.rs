@@ -1,0 +1,206 @@
+//! ## What it proves
+//! A list at revision L is not the state of L: it lacks an object that was there, shows one that was gone or another version of
+//! it, holds a version above L, or one key twice. Two lists that contradict each other are the same fault, whichever is wrong.
+//!
+//! ## Why it matters
+//! A client that lists and then watches from L never hears of what the list got wrong: its cache stays wrong for good.
+//!
+//! ## Example
+//! ```text
+//! T        web-0 put at 30 ........................ web-0 changed at 52
+//! client                     LIST pods => revision 44, without web-0
+//! ```
+//!
+//! ## Evidence
+//! The list's body, and any evidence about the object on both sides of L: write answers, events, other lists, reads, an etcd
+//! witness. An item's version is disproved by any known change of its key above it and at or below L. A missing object is proved
+//! present by a version at L itself, by two versions of one uid around L, by a later deletion of that uid, by a list at or above
+//! L that shows a version of L or before, or by a witness of etcd.
+//!
+//! ## What it cannot see
+//! Objects that nobody else recorded. Missing objects of lists whose answer is cut, of saved files (nobody recorded the scope),
+//! and of tables without objects. With a selector, a missing object whose labels at L nothing shows.
+//!
+//! ## Traps
+//! A list's revision may lie above the version of any of its items. A page is whole only between its first and its last key (in
+//! etcd's order of keys), so the pages of a list need not all be recorded. `resourceVersion=0` ignores `limit`. Silence of a
+//! watch proves nothing: its event may have been lost.
+//!
+//! ## Sources
+//! API concepts, resourceVersion semantics for list; kine#391; kubernetes#123072; apiserver
+//! `pkg/storage/cacher/consistency/checker.go`; KEP-4988.
+use super::snapshot::{Absence, Examiner, Shown, Snapshot, page};
+use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
+use crate::history::{Asked, Marks, Operation, OperationId, Verb};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    slug: "torn-snapshot",
+    title: "a list is the state of its revision",
+    group: Group::Reads,
+    promise: BrokenBy::Server,
+    needs: "a list with its body and its revision",
+    causes: &["revision-rewind", "split-timeline", "revision-reuse", "wrong-snapshot"],
+    source: include_str!("torn_snapshot.rs"),
+    check,
+};
+
+fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    let mut examiner = Examiner::new(evidence);
+    for (id, o) in evidence.operations() {
+        let is_list = o.verb == Verb::List && o.is_answered() && o.marks.has(Marks::LIST_ANSWER);
+        if !is_list || !o.answered.is_some() || !o.scope.is_some() {
+            continue;
+        }
+        ruling.checked(o.incarnation);
+        for flaw in examiner.flaws(&snapshot(evidence, id, o)) {
+            ruling.found(Draft {
+                kind: Kind::Violation,
+                broken_by: BrokenBy::Server,
+                incarnation: o.incarnation,
+                key: flaw.key,
+                cause: evidence.cause(o),
+                summary: format!(
+                    "{} answered {} ({}) with a state of revision {} that {}",
+                    evidence.server_words(o),
+                    evidence.observer_words(o),
+                    evidence.history.request_name(o),
+                    o.answered,
+                    flaw.says
+                ),
+                facts: flaw.facts,
+                reason: flaw.reason,
+                refuted_by: "evidence that the versions are of another store".to_owned(),
+                consequence: "a cache that starts from this list stays wrong: the watch after it never repairs it"
+                    .to_owned(),
+            });
+        }
+    }
+    for _ in 0..examiner.skipped {
+        ruling.undecided("more objects are missing than were looked through");
+    }
+}
+
+fn snapshot(evidence: &Evidence<'_>, id: OperationId, o: &Operation) -> Snapshot {
+    let items = evidence.history.items_of(o).iter();
+    let items: Vec<Shown> =
+        items.map(|i| Shown { key: i.key, uid: i.uid, revision: i.revision, delivery: None }).collect();
+    let cut = o.marks.has(Marks::SAVED) || o.marks.has(Marks::TRUNCATED) || !o.marks.has(Marks::ANSWER_BODY);
+    let absence = if cut || matches!(o.asked, Asked::Unrecorded | Asked::Invalid) {
+        Absence::Open
+    } else {
+        let first = !matches!(o.asked, Asked::Continue | Asked::ContinueInconsistent);
+        page(evidence, &items, first, !o.marks.has(Marks::MORE_PAGES))
+    };
+    Snapshot { scope: o.scope, revision: o.answered, operation: id, items, absence, what: "the list" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Kind;
+    use super::super::specimen::Specimen;
+    use super::RULE;
+
+    /// `{"v":"meta.k8s.io/v1","rv":1002,"start":"/web-39\u0000"}`.
+    const TOKEN: &str = "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MTAwMiwic3RhcnQiOiIvd2ViLTM5XHUwMDAwIn0";
+
+    #[test]
+    fn finds_an_item_above_the_list_and_a_key_twice() {
+        let mut s = Specimen::new();
+        s.list("?resourceVersion=0", 40, &[("a", "u1", 41)]);
+        assert_eq!(s.kinds(&RULE), [Kind::Violation]);
+        let mut s = Specimen::new();
+        s.list("?resourceVersion=0", 40, &[("a", "u1", 31), ("a", "u1", 35)]);
+        assert_eq!(s.kinds(&RULE), [Kind::Violation]);
+    }
+
+    #[test]
+    fn finds_a_replaced_version_and_a_deleted_object() {
+        for (version, found) in [(31, 1), (35, 0)] {
+            let mut s = Specimen::new();
+            s.update("a", "u1", 31, 35).list("?resourceVersion=0", 40, &[("a", "u1", version)]);
+            assert_eq!(s.kinds(&RULE), vec![Kind::Violation; found]);
+            assert!(found > 0 || s.keeps(&RULE));
+        }
+        let mut s = Specimen::new();
+        let w = s.watch("&resourceVersion=30");
+        s.event(w, "DELETED", ("a", "u1", 38)).list("?resourceVersion=0", 40, &[("a", "u1", 31)]);
+        assert_eq!(s.kinds(&RULE), [Kind::Violation]);
+    }
+
+    #[test]
+    fn finds_a_missing_object_between_two_versions_of_one_life() {
+        let mut s = Specimen::new();
+        s.update("a", "u1", 31, 45).list("?resourceVersion=0", 40, &[]);
+        assert_eq!(s.kinds(&RULE), [Kind::Violation]);
+        // Two lives of the name may leave a gap between them.
+        let mut s = Specimen::new();
+        s.create("a", "u1", 31).create("a", "u2", 45).list("?resourceVersion=0", 40, &[]);
+        assert!(s.keeps(&RULE));
+        // And so may a version that nobody saw again.
+        let mut s = Specimen::new();
+        s.create("a", "u1", 31).list("?resourceVersion=0", 40, &[]);
+        assert!(s.keeps(&RULE));
+    }
+
+    #[test]
+    fn two_lists_contradict_each_other() {
+        let mut s = Specimen::new();
+        s.list("?resourceVersion=0", 50, &[("a", "u1", 31)]).list("?resourceVersion=0", 40, &[]);
+        assert_eq!(s.kinds(&RULE), [Kind::Violation]);
+    }
+
+    #[test]
+    fn a_deletion_proves_the_life_before_it() {
+        for (uid, found) in [("u1", 1), ("u2", 0)] {
+            let mut s = Specimen::new();
+            let w = s.watch("&resourceVersion=30");
+            s.event(w, "ADDED", ("a", "u1", 31)).event(w, "DELETED", ("a", uid, 45));
+            s.list("?resourceVersion=0", 40, &[]);
+            assert_eq!(s.kinds(&RULE), vec![Kind::Violation; found]);
+        }
+    }
+
+    #[test]
+    fn a_page_is_whole_between_its_first_and_last_key() {
+        for (name, found) in [("b", 1), ("d", 0)] {
+            let mut s = Specimen::new();
+            s.update(name, "u9", 900, 2000);
+            s.page("?limit=2", 1002, &[("a", "u1", 31), ("c", "u3", 33)], TOKEN);
+            assert_eq!(s.kinds(&RULE), vec![Kind::Violation; found], "{name}");
+        }
+        for (name, found) in [("b", 0), ("z", 1)] {
+            let mut s = Specimen::new();
+            s.update(name, "u9", 900, 2000);
+            s.list(&format!("?limit=2&continue={TOKEN}"), 1002, &[("d", "u1", 31), ("e", "u3", 33)]);
+            assert_eq!(s.kinds(&RULE), vec![Kind::Violation; found], "{name}");
+        }
+    }
+
+    #[test]
+    fn a_selector_excuses_what_it_may_exclude() {
+        for (labels, found) in [(r#"{"tier":"gold"}"#, 1), (r#"{"tier":"iron"}"#, 0)] {
+            let mut s = Specimen::new();
+            s.create_labelled("a", "u1", 40, labels).update_labelled("a", "u1", 40, 45, labels);
+            s.list("?resourceVersion=0&labelSelector=tier%3Dgold", 40, &[]);
+            assert_eq!(s.kinds(&RULE), vec![Kind::Violation; found], "{labels}");
+        }
+        // At 42 it may have been changed out of the selection and back.
+        let mut s = Specimen::new();
+        let gold = r#"{"tier":"gold"}"#;
+        s.create_labelled("a", "u1", 40, gold).update_labelled("a", "u1", 40, 45, gold);
+        s.list("?resourceVersion=0&labelSelector=tier%3Dgold", 42, &[]);
+        assert!(s.keeps(&RULE));
+    }
+
+    #[test]
+    fn other_namespaces_and_saved_lists_prove_nothing_missing() {
+        let mut s = Specimen::new();
+        s.update("other/a", "u1", 31, 45).list("?resourceVersion=0", 40, &[]);
+        assert!(s.keeps(&RULE));
+        let mut s = Specimen::new();
+        s.update("a", "u1", 31, 45);
+        s.file("pods.json", r#"{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"40"},"items":[]}"#);
+        assert!(s.kinds(&RULE).is_empty());
+    }
+}

@@ -1,0 +1,288 @@
+//! ## What it proves
+//! A change of a watch's scope was never delivered, although the stream went past its revision (a later event or a bookmark came)
+//! and no error said that something was lost.
+//!
+//! ## Why it matters
+//! A client that follows a watch keeps the object as it was before the lost change, until something else touches the object.
+//!
+//! ## Example
+//! ```text
+//! T        web-0 put at 30 ...... web-0 deleted at 33 ...... web-1 put at 35
+//! client   WATCH pods resourceVersion=20: ADDED web-0 at 30 ............ ADDED web-1 at 35
+//! ```
+//!
+//! ## Evidence
+//! The events of a watch as its client received them, and another piece of evidence of the lost change: a write's answer, a
+//! list or read that shows the version, another stream, a witness of etcd. The stream accounts for everything from the revision
+//! that it was asked to start after, or from the bookmark that ends its initial part, or from its first event after that part,
+//! through its last event or bookmark.
+//!
+//! With a selector, a change counts where it is proved that it concerned the selection: the version is selected; or this very
+//! stream had delivered the object and not taken it away, so that any change of it is either an event or a DELETED; or the
+//! version at the start of the stream was selected and the change took it away.
+//!
+//! ## What it cannot see
+//! Changes that nobody else recorded: gaps between revisions are no evidence, since other resources use them up.
+//!
+//! ## Traps
+//! Leaving a selection is DELETED. A stream that ended with an error said so. A DELETED event with an old version was delivered,
+//! only wrongly dated (`delete-version`). A recording with unusable lines may have lost the event itself: a suspect, and so is a
+//! saved file, whose scope nobody recorded: there only objects count that the file itself had shown. Revisions that answer for
+//! two writes (`revision-reuse`) prove nothing.
+//!
+//! ## Sources
+//! API concepts, "Efficient detection of changes"; etcd's watch guarantee "reliable"; etcd#17529, kubernetes#123072,
+//! kubernetes#123935; etcd `tests/robustness/validate/watch.go`.
+use super::changes::Changes;
+use super::course::Course;
+use super::presence::Presence;
+use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
+use crate::history::{Asked, DeliveryKind, KeyId, Revision};
+use crate::order::{Change, Version, stream_base};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    slug: "watch-gap",
+    title: "a watch delivers every change of its scope",
+    group: Group::Watches,
+    promise: BrokenBy::Server,
+    needs: "the events of a watch, and other evidence of a change in its scope",
+    causes: &["false-progress", "watch-reorder", "bad-initial-state", "revision-rewind", "split-timeline"],
+    source: include_str!("watch_gap.rs"),
+    check,
+};
+
+fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    let mut changes = Changes::new(evidence);
+    let mut presence = None;
+    for course in Course::all(evidence) {
+        if let Some(account) = Account::open(evidence, &course) {
+            account.audit(&mut changes, &mut presence, ruling);
+        }
+    }
+}
+
+/// What a stream accounts for.
+struct Account<'c, 'h> {
+    evidence: &'c Evidence<'h>,
+    course: &'c Course<'h>,
+    /// After this revision.
+    after: Revision,
+    /// The delivery that shows `after`, unless the request does.
+    opened_by: Option<usize>,
+    /// Through this one.
+    through: Revision,
+    /// Up to this delivery: the first error, or the end.
+    end: usize,
+    /// Whether the scope is recorded.
+    scoped: bool,
+}
+
+/// What the stream said about single keys: built when a change is not among its events.
+struct Said {
+    /// Per key: (revision, delivery, whether the object was in the scope after it), by revision.
+    of: FxHashMap<KeyId, Vec<(Revision, usize, bool)>>,
+    /// Keys with a DELETED event of unknown date.
+    undated: FxHashSet<KeyId>,
+    /// (highest revision so far, delivery) where it rises.
+    reached: Vec<(Revision, usize)>,
+}
+
+impl<'c, 'h> Account<'c, 'h> {
+    fn open(evidence: &'c Evidence<'h>, course: &'c Course<'h>) -> Option<Account<'c, 'h>> {
+        let deliveries = &evidence.history.deliveries;
+        let all = course.initial.start..course.live.end;
+        if deliveries[all.clone()].iter().any(|d| d.kind == DeliveryKind::Unidentified) {
+            return None;
+        }
+        let end = all.clone().find(|&d| deliveries[d].kind == DeliveryKind::Error).unwrap_or(all.end);
+        let mut progress = course.progress().filter(|(index, d)| *index < end && d.revision.is_some());
+        let scoped = course.operation.asked != Asked::Unrecorded;
+        let base = stream_base(evidence.history, course.stream.id).filter(|_| scoped);
+        let (after, opened_by) = match base {
+            Some(base) => (base, course.marker),
+            None => progress.next().map(|(index, d)| (d.revision, Some(index)))?,
+        };
+        let through = progress.map(|(_, d)| d.revision).max()?;
+        (through > after).then_some(Account { evidence, course, after, opened_by, through, end, scoped })
+    }
+
+    fn audit(&self, changes: &mut Changes<'h>, presence: &mut Option<Presence<'h>>, ruling: &mut Ruling<'_>) {
+        let (course, history) = (self.course, self.evidence.history);
+        let scope = course.operation.scope;
+        let selective = history.is_selective(scope);
+        let mut delivered: Vec<(Revision, KeyId)> =
+            course.changes(course.live.start..self.end).map(|(_, d)| (d.revision, d.key)).collect();
+        // In order unless the stream is not.
+        delivered.sort();
+        let (mut next, mut kept) = (0, 0);
+        let mut said = None;
+        for version in changes.of(scope, self.after, self.through) {
+            while delivered.get(next).is_some_and(|d| *d < (version.revision, version.key)) {
+                next += 1;
+            }
+            if delivered.get(next) == Some(&(version.revision, version.key)) {
+                kept += 1;
+                continue;
+            }
+            let puts = version.change.lives() == Some(true);
+            let selected = if selective { changes.selects(scope, version) } else { Some(true) };
+            let said = said.get_or_insert_with(|| self.said());
+            let before = said.before(version.key, version.revision);
+            if !puts && said.undated.contains(&version.key) {
+                continue;
+            }
+            let proof = match before {
+                // Any change of an object that the stream holds is an event: it stays, or it leaves.
+                Some((index, true)) => Some(Owed::Member(index)),
+                _ if !self.scoped => None,
+                _ if puts && selected == Some(true) => Some(Owed::Selected),
+                Some((_, false)) => None,
+                None if !puts && !selective => Some(Owed::Selected),
+                None if selected == Some(false) || !puts => {
+                    let presence = presence.get_or_insert_with(|| Presence::derive(self.evidence));
+                    let start = presence.version_at(version.key, self.after);
+                    start.filter(|v| changes.selects(scope, v) == Some(true)).map(Owed::Start)
+                }
+                None => None,
+            };
+            match proof {
+                Some(_) if changes.is_contradicted(version) => {
+                    ruling.undecided("the revision of a change that was not delivered answers for two writes");
+                }
+                Some(proof) => {
+                    ruling.checked(course.operation.incarnation);
+                    self.lost(version, proof, said, ruling);
+                }
+                None if self.scoped && selected.is_none() => {
+                    ruling.undecided("the evidence does not say whether a change concerned the watch's selector");
+                }
+                None => {}
+            }
+        }
+        ruling.checked_many(course.operation.incarnation, kept);
+    }
+
+    fn said(&self) -> Said {
+        let (course, history) = (self.course, self.evidence.history);
+        let mut said = Said { of: FxHashMap::default(), undated: FxHashSet::default(), reached: Vec::new() };
+        for (index, d) in course.changes(course.initial.start..self.end) {
+            said.of.entry(d.key).or_default().push((d.revision, index, d.kind != DeliveryKind::Deleted));
+        }
+        for line in said.of.values_mut() {
+            line.sort();
+        }
+        for index in course.initial.start..self.end {
+            if self.evidence.order.timeline.is_misdated(index) {
+                said.undated.insert(history.deliveries[index].key);
+            }
+        }
+        for (index, d) in course.progress().filter(|(index, _)| *index < self.end) {
+            if said.reached.last().is_none_or(|(reached, _)| d.revision > *reached) {
+                said.reached.push((d.revision, index));
+            }
+        }
+        said
+    }
+
+    fn lost(&self, version: &Version, owed: Owed<'_>, said: &Said, ruling: &mut Ruling<'_>) {
+        let (evidence, course, o) = (self.evidence, self.course, self.course.operation);
+        let name = evidence.history.key_name(version.key);
+        let mut facts = vec![match self.opened_by {
+            None => evidence.request(course.watch, self.after, format!("{} was sent", course.words())),
+            Some(index) => {
+                evidence.delivery(index, course.watch, format!("received {}", evidence.delivery_words(index)))
+            }
+        }];
+        let mut because = String::new();
+        match owed {
+            Owed::Selected => {}
+            Owed::Member(index) => {
+                facts.push(evidence.delivery(
+                    index,
+                    course.watch,
+                    format!("received {}", evidence.delivery_words(index)),
+                ));
+                because = "The stream held the object, so any change of it is an event: it stays in the scope, or it leaves. ".to_owned();
+            }
+            Owed::Start(start) => {
+                facts.push(
+                    evidence.version(start, format!("{name} was in the selection at revision {}", start.revision)),
+                );
+                because = "The change took the object out of the selection, which is a DELETED event. ".to_owned();
+            }
+        }
+        facts.push(evidence.version(version, evidence.change_words(version)));
+        let passed = said.reached.partition_point(|(reached, _)| *reached < version.revision);
+        let Some(&(reached, index)) = said.reached.get(passed) else { return };
+        facts.push(evidence.delivery(
+            index,
+            course.watch,
+            format!(
+                "received {} and nothing of {name} at revision {}",
+                evidence.delivery_words(index),
+                version.revision
+            ),
+        ));
+        let words = match version.change {
+            Change::Deleted => "deletion",
+            _ => "change",
+        };
+        let mut draft = Draft {
+            kind: Kind::Violation,
+            broken_by: BrokenBy::Server,
+            incarnation: o.incarnation,
+            key: version.key,
+            cause: course.cause(),
+            summary: format!(
+                "{} never sent {} the {words} of {name} at revision {}: the stream ({}) went past it to {reached}",
+                evidence.server_words(o),
+                evidence.observer_words(o),
+                version.revision,
+                course.words()
+            ),
+            facts,
+            reason: format!(
+                "A watch delivers every change of its scope before it goes past its revision, or says that it cannot. {because}\
+                 Nothing at revision {} came, and {reached} did.",
+                version.revision
+            ),
+            refuted_by: "a fuller record of the stream that holds the event".to_owned(),
+            consequence:
+                "the client keeps the object as it was before, until it changes again or the client lists anew"
+                    .to_owned(),
+        };
+        let file = evidence.history.files.get(o.position.file.0 as usize);
+        if let Some(file) = file.filter(|f| f.problems > 0) {
+            draft.kind = Kind::Suspect;
+            draft.reason =
+                format!("{} Not proved: {} lines of {} could not be used.", draft.reason, file.problems, file.path);
+        }
+        ruling.found(course.settle(draft));
+    }
+}
+
+/// Why a change had to be delivered.
+#[derive(Clone, Copy)]
+enum Owed<'h> {
+    /// It lies in the scope.
+    Selected,
+    /// The stream had delivered the object.
+    Member(usize),
+    /// The object was in the selection when the stream began.
+    Start(&'h Version),
+}
+
+impl Said {
+    /// What the stream had said last of a key below a revision: the delivery, and whether the object was in the scope.
+    fn before(&self, key: KeyId, revision: Revision) -> Option<(usize, bool)> {
+        let line = self.of.get(&key)?;
+        let at = line.partition_point(|l| l.0 < revision).checked_sub(1)?;
+        Some((line[at].1, line[at].2))
+    }
+}
+
+#[cfg(test)]
+#[path = "watch_gap_tests.rs"]
+mod tests;
