@@ -23,9 +23,11 @@
 //! Sources: kubernetes#59848; KEP-2340, KEP-3157; apiserver `getWatchCacheResourceVersion`.
 
 use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
-use crate::history::{Asked, DeliveryKind, IncarnationId, Marks, Operation, OperationId, Revision, ScopeId, Verb};
+use crate::history::{
+    Asked, DeliveryKind, IncarnationId, Marks, Operation, OperationId, Revision, ScopeId, ToldBy, Verb,
+};
 use crate::order::remembers;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -52,7 +54,8 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let of_scope = history.scopes[scope.index()].resource;
         let (client, resource) = (evidence.short_client(o), history.resource_name(of_scope));
         let request = history.request_name(o);
-        let mut facts = vec![evidence.request(id, Revision::NONE, format!("{client} began its life with {request}"))];
+        let began = if certainly_first(evidence, id, o) { "began its life" } else { "(perhaps restarted) began" };
+        let mut facts = vec![evidence.request(id, Revision::NONE, format!("{client} {began} with {request}"))];
         let frontiers = &evidence.order.frontiers;
         let earlier = frontiers
             .of(evidence.order, incarnation, of_scope)
@@ -67,9 +70,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             incarnation,
             key: o.key,
             cause: resource.clone(),
-            summary: format!(
-                "{client} began its life with {request}, which any server may answer with a state of any age"
-            ),
+            summary: format!("{client} {began} with {request}, which any server may answer with a state of any age"),
             facts,
             reason:
                 "resourceVersion=0 promises no freshness: a server answers from its cache, however far behind that is"
@@ -84,6 +85,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
 pub(super) fn first_reads(evidence: &Evidence<'_>) -> FxHashMap<(IncarnationId, ScopeId), OperationId> {
     let history = evidence.history;
     let mut first = FxHashMap::default();
+    let mut reflects: FxHashSet<(IncarnationId, ScopeId)> = FxHashSet::default();
     for (id, o) in evidence.operations() {
         let read = matches!(o.verb, Verb::List | Verb::Watch) && !o.marks.has(Marks::SAVED);
         let began = o.is_answered() || (o.verb == Verb::Watch && o.marks.has(Marks::OPEN));
@@ -92,10 +94,28 @@ pub(super) fn first_reads(evidence: &Evidence<'_>) -> FxHashMap<(IncarnationId, 
             && remembers(history, o.incarnation)
             && history.client_name(o.incarnation) != "system:apiserver"
         {
-            first.entry((o.incarnation, o.scope)).or_insert(id);
+            let scope = (o.incarnation, o.scope);
+            first.entry(scope).or_insert(id);
+            // User and address do not change with a restart: a list from the cache, where no reflector had been at work, may
+            // be the first read of a new process.
+            let restart_may_hide = history.incarnations[o.incarnation.index()].told_by == ToldBy::Address;
+            if restart_may_hide && o.verb == Verb::List && o.asked == Asked::Any && !reflects.contains(&scope) {
+                first.insert(scope, id);
+            }
+            if o.verb == Verb::Watch || o.asked == Asked::Any {
+                reflects.insert(scope);
+            }
         }
     }
     first
+}
+
+/// Whether nothing of the scope came before in its life: else the read counts as a first one only because a restart would not
+/// show in this evidence.
+fn certainly_first(evidence: &Evidence<'_>, id: OperationId, o: &Operation) -> bool {
+    let chains = &evidence.order.chains.chains;
+    let own = chains.iter().filter(|c| c.incarnation == o.incarnation && c.scope == o.scope);
+    own.flat_map(|c| c.steps.first()).all(|step| step.operation >= id)
 }
 
 /// Whether a watch without version was certainly served as if it had asked for any state.

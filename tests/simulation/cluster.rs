@@ -101,7 +101,7 @@ impl Fault {
             Fault::EarlyBookmark => (&["false-progress"], &["watch-gap", "resume-backwards", "monotonic-reads"]),
             Fault::Prehistory => (&["watch-prehistory"], &["watch-type", "watch-duplicate"]),
             Fault::TimeTravel => (&["monotonic-reads"], &[]),
-            Fault::ResumeBackwards => (&["resume-backwards"], &["monotonic-reads"]),
+            Fault::ResumeBackwards => (&["resume-backwards", "resume-from-item"], &["monotonic-reads"]),
             Fault::Rewind => (
                 &["revision-rewind"],
                 &[
