@@ -7,7 +7,7 @@
 
 use super::head::{Counter, Showing};
 use crate::history::{AuditId, ClockId, History, Marks, OperationId, Revision, Verb};
-use crate::ingest::Time;
+use crate::ingest::{FileId, Time};
 use rustc_hash::FxHashMap;
 
 /// No bound.
@@ -27,7 +27,8 @@ pub struct Clocks {
     stepped: Vec<Option<ClockStep>>,
 }
 
-/// Evidence that a clock stepped, or that two clocks drift: an answer before the request that it shows.
+/// Evidence that a clock stepped, or that two clocks drift: an answer before the request that it shows, on a clock whose times
+/// fall back somewhere in a file.
 #[derive(Clone, Copy, Debug)]
 pub struct ClockStep {
     /// The clock.
@@ -78,9 +79,13 @@ impl Clocks {
         }
     }
 
+    /// On one clock an answer before the write that it shows has two explanations: the clock stepped back, or the store did.
+    /// Recorders append, so a step shows as times that fall from one line to the next; where none fall so far, it was the store.
+    ///
     /// An answer on clock b at t that shows revision R: every write at or below R was sent before, so for a write sent at s on
     /// clock a, the offsets differ by at most t - s.
     fn bound_by_reads(&mut self, history: &History, counter: &Counter) {
+        let falls = falls(history);
         for group in 0..counter.groups() {
             let mut writes: Vec<(Revision, ClockId, Time, OperationId)> = Vec::new();
             let mut answers: Vec<(Revision, ClockId, Time, Showing)> = Vec::new();
@@ -103,6 +108,7 @@ impl Clocks {
                     if of != clock.index() {
                         self.limit(ClockId(of as u32), clock, slack);
                     } else if slack < 0
+                        && -slack <= falls[of]
                         && self.stepped[of].is_none_or(|s| s.by < -slack)
                         && !recorded_before(history, showing, id)
                     {
@@ -229,4 +235,52 @@ fn recorded_before(history: &History, showing: Showing, write: OperationId) -> b
     };
     let written = history.operation(write).position;
     shown.file == written.file && (shown.line, shown.offset) < (written.line, written.offset)
+}
+
+/// How far the times of each clock fall back at most from one line of a file to a later one.
+fn falls(history: &History) -> Vec<i64> {
+    let answers = history.operations.iter().map(|o| {
+        let answered = o.verb != Verb::Watch && o.ret.is_known();
+        (o.position, if answered { o.ret } else { o.invoke }, o.clock)
+    });
+    let deliveries = history.streams.iter().flat_map(|stream| {
+        let clock = history.operation(stream.operation).clock;
+        history.deliveries_of(stream).iter().map(move |d| (d.position, d.at, clock))
+    });
+    let mut lines: Vec<_> = answers.chain(deliveries).filter(|l| l.1.is_known() && l.2.is_some()).collect();
+    lines.sort_unstable();
+    let mut falls = vec![0; history.clocks.len()];
+    let mut last: FxHashMap<(FileId, ClockId), Time> = FxHashMap::default();
+    for (position, time, clock) in lines {
+        let latest = last.entry((position.file, clock)).or_insert(time);
+        falls[clock.index()] = latest.0.saturating_sub(time.0).max(falls[clock.index()]);
+        *latest = time.max(*latest);
+    }
+    falls
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::sketch::sketch;
+    use crate::order::{Order, OrderOptions};
+
+    fn stepped(text: &str) -> bool {
+        let history = sketch(text).unwrap_or_else(|error| panic!("{error}"));
+        let order = Order::derive(&history, &OrderOptions::default());
+        order.clocks.steps().next().is_some()
+    }
+
+    #[test]
+    fn a_store_that_went_back_is_no_clock_that_stepped() {
+        assert!(!stepped("web@A  CREATE a => a:u1@120\nweb@A  CREATE b => b:u2@101\n"));
+    }
+
+    #[test]
+    fn times_that_fall_in_a_file_show_a_step() {
+        // The positions of a sketch are its own lines, so a second line of one client that is drawn earlier falls back.
+        assert!(stepped(
+            "web@A                                 |-CREATE b => b:u2@12-|\nweb@A  |-CREATE a => a:u1@13-|\n"
+        ));
+    }
 }
