@@ -184,14 +184,18 @@ impl Settings {
                 return Err(option.unexpected("`kind=`, `version=` or `cluster`"));
             }
         }
-        self.kinds.retain(|k| k.plural != kind.plural);
+        self.kinds.retain(|k| (&k.plural, &k.group) != (&kind.plural, &kind.group));
         self.kinds.push(kind);
         Ok(())
     }
 
-    /// Index of a kind by its plural.
-    pub fn find_kind(&self, plural: &str) -> Option<usize> {
-        self.kinds.iter().position(|k| k.plural == plural)
+    /// Index of a kind by its plural, or by `plural.group`.
+    pub fn find_kind(&self, name: &str) -> Option<usize> {
+        let (plural, group) = match name.split_once('.') {
+            Some((plural, group)) => (plural, Some(group)),
+            None => (name, None),
+        };
+        self.kinds.iter().position(|k| k.plural == plural && group.is_none_or(|group| k.group == group))
     }
 
     fn kind_of(&self, name: Piece<'_>) -> Result<usize, SketchError> {

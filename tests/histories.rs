@@ -1,0 +1,142 @@
+//! One test per recorded or drawn history under `histories/`: what it must find, and nothing else.
+//!
+//! - `histories/rules/SLUG/*.sketch`: `violation*` must find SLUG, `fixed*` and `trap*` must find neither a violation nor a
+//!   suspect. Folders of rules that do not exist yet are skipped.
+//! - `histories/traps/*.sketch`: what looks like an anomaly and is none.
+//! - `histories/incidents/INCIDENT/VARIANT/`: `story.sketch` with the evidence files that recorders would have left of it, and
+//!   `expected.json`.
+//!
+//! Sketches carry their expectations in lines of the form `#= KIND RULE by WHOM: CLIENT`. `UPDATE=1` writes expectations (and
+//! the incidents' evidence) anew; findings of rules that do not exist yet are kept as they stand.
+
+#[path = "support/expectation.rs"]
+mod expectation;
+
+use expectation::{Expectation, is_known};
+use libtest_mimic::{Arguments, Failed, Trial};
+use retrograde::check::{Judgement, Options, judge};
+use retrograde::history::sketch::{self, sketch};
+use retrograde::history::{Domains, History, load};
+use retrograde::ingest::{self, ReadOptions, SourceRule};
+use retrograde::order::{Order, OrderOptions};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("histories");
+    let mut trials = Vec::new();
+    for folder in folders(&root.join("rules")) {
+        let slug = name(&folder);
+        let known = is_known(&slug);
+        for file in files(&folder, "sketch") {
+            let (slug, title) = (slug.clone(), format!("rules/{}/{}", name(&folder), name(&file)));
+            trials.push(Trial::test(title, move || rule_sketch(&slug, &file)).with_ignored_flag(!known));
+        }
+    }
+    for file in files(&root.join("traps"), "sketch") {
+        trials.push(Trial::test(format!("traps/{}", name(&file)), move || trap(&file)));
+    }
+    for incident in folders(&root.join("incidents")) {
+        for variant in folders(&incident) {
+            let title = format!("incidents/{}/{}", name(&incident), name(&variant));
+            trials.push(Trial::test(title, move || incident_variant(&variant)));
+        }
+    }
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+fn name(path: &Path) -> String {
+    path.file_stem().map_or(String::new(), |n| n.to_string_lossy().into_owned())
+}
+
+fn folders(of: &Path) -> Vec<PathBuf> {
+    let mut all: Vec<PathBuf> = entries(of).into_iter().filter(|p| p.is_dir()).collect();
+    all.sort();
+    all
+}
+
+fn files(of: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut all: Vec<PathBuf> =
+        entries(of).into_iter().filter(|p| p.extension().is_some_and(|e| e == extension)).collect();
+    all.sort();
+    all
+}
+
+fn entries(of: &Path) -> Vec<PathBuf> {
+    fs::read_dir(of).map_or_else(|_| Vec::new(), |dir| dir.flatten().map(|entry| entry.path()).collect())
+}
+
+fn read(path: &Path) -> Result<String, Failed> {
+    fs::read_to_string(path).map_err(|error| Failed::from(format!("{}: {error}", path.display())))
+}
+
+fn judged(history: &History) -> Judgement {
+    let order = Order::derive(history, &OrderOptions::default());
+    judge(history, &order, &Options::default())
+}
+
+/// Judges a sketch and compares; returns what was found.
+fn drawn(file: &Path) -> Result<Expectation, Failed> {
+    let text = read(file)?;
+    let history = sketch(&text).map_err(|error| Failed::from(format!("{}\n{error}", file.display())))?;
+    let found = Expectation::of(&history, &judged(&history));
+    let expected = Expectation::in_sketch(&text);
+    if expectation::updating() {
+        fs::write(file, found.with_unknown_of(&expected).into_sketch(&text))?;
+        return Ok(found);
+    }
+    expected.compare(&found)?;
+    Ok(found)
+}
+
+fn rule_sketch(slug: &str, file: &Path) -> Result<(), Failed> {
+    let found = drawn(file)?;
+    if name(file).starts_with("violation") {
+        if !found.names(slug) {
+            return Err(format!("{slug} found nothing").into());
+        }
+        return Ok(());
+    }
+    found.is_harmless()
+}
+
+fn trap(file: &Path) -> Result<(), Failed> {
+    drawn(file)?.is_harmless()
+}
+
+fn incident_variant(folder: &Path) -> Result<(), Failed> {
+    let story = read(&folder.join("story.sketch"))?;
+    let made = sketch::evidence(&story).map_err(|error| Failed::from(error.to_string()))?;
+    let expected_file = folder.join("expected.json");
+    if expectation::updating() {
+        for old in files(folder, "jsonl").into_iter().chain(files(folder, "log")) {
+            fs::remove_file(old)?;
+        }
+        for (name, content) in &made.files {
+            fs::write(folder.join(name), content)?;
+        }
+    }
+    for (name, content) in &made.files {
+        if read(&folder.join(name))? != *content {
+            return Err(format!("{name} is not what story.sketch lowers to (UPDATE=1 writes it)").into());
+        }
+    }
+    let mut rules = Vec::new();
+    for source in &made.sources {
+        rules.push(SourceRule::parse(source).map_err(Failed::from)?);
+    }
+    let inputs = ingest::inputs(&[folder.to_path_buf()], &rules, &[]).map_err(|e| Failed::from(e.to_string()))?;
+    let history = load(inputs, &ReadOptions::default(), &Domains::default(), &());
+    if let Some(problem) = history.problems.first() {
+        return Err(format!("{problem:?}").into());
+    }
+    let found = Expectation::of(&history, &judged(&history));
+    let expected =
+        if expected_file.exists() { Expectation::from_json(&read(&expected_file)?)? } else { Expectation::default() };
+    if expectation::updating() {
+        fs::write(&expected_file, found.with_unknown_of(&expected).to_json(&made.sources))?;
+        return Ok(());
+    }
+    expected.compare(&found)
+}

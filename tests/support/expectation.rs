@@ -1,0 +1,135 @@
+//! What a history must find: kind, rule, whose promise, client; and the verdict.
+
+use libtest_mimic::Failed;
+use retrograde::check::{BrokenBy, Judgement, RULES};
+use retrograde::history::History;
+use std::collections::BTreeSet;
+
+/// Whether expectations are to be written anew.
+pub fn updating() -> bool {
+    std::env::var_os("UPDATE").is_some_and(|v| v == "1")
+}
+
+/// Whether a rule exists.
+pub fn is_known(slug: &str) -> bool {
+    RULES.iter().any(|rule| rule.slug == slug)
+}
+
+/// Findings as lines `KIND RULE by WHOM: CLIENT`, in order, without repeats.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Expectation {
+    findings: BTreeSet<String>,
+    verdict: String,
+}
+
+impl Expectation {
+    /// What a judgement came to.
+    pub fn of(history: &History, judgement: &Judgement) -> Expectation {
+        let findings = judgement.findings.iter().map(|f| {
+            let whom = match f.broken_by {
+                BrokenBy::Server => "server",
+                BrokenBy::Client => "client",
+                BrokenBy::Nobody => "nobody",
+            };
+            format!("{} {} by {whom}: {}", f.kind_word(), f.rule, history.client_name(f.incarnation))
+        });
+        Expectation { findings: findings.collect(), verdict: judgement.verdict.word().to_owned() }
+    }
+
+    /// The expectations in a sketch.
+    pub fn in_sketch(text: &str) -> Expectation {
+        let findings = text.lines().filter_map(|line| line.strip_prefix("#= ")).map(|line| line.trim().to_owned());
+        Expectation { findings: findings.collect(), verdict: String::new() }
+    }
+
+    /// The sketch with these expectations instead of its own.
+    pub fn into_sketch(self, text: &str) -> String {
+        let story: Vec<&str> = text.lines().filter(|line| !line.starts_with("#= ")).collect();
+        let mut written = story.join("\n").trim_end().to_owned() + "\n";
+        if !self.findings.is_empty() {
+            written.push('\n');
+        }
+        for finding in &self.findings {
+            written += &format!("#= {finding}\n");
+        }
+        written
+    }
+
+    /// The expectations of an incident.
+    #[allow(dead_code)] // not every test that shares this file reads incidents
+    pub fn from_json(text: &str) -> Result<Expectation, Failed> {
+        let json: serde_json::Value = serde_json::from_str(text).map_err(|e| Failed::from(e.to_string()))?;
+        let findings = json["findings"].as_array().into_iter().flatten();
+        Ok(Expectation {
+            findings: findings.filter_map(|f| f.as_str().map(str::to_owned)).collect(),
+            verdict: json["verdict"].as_str().unwrap_or("").to_owned(),
+        })
+    }
+
+    /// The same as JSON.
+    #[allow(dead_code)]
+    pub fn to_json(&self, sources: &[String]) -> String {
+        let list = |lines: Vec<String>| match lines.is_empty() {
+            true => "[]".to_owned(),
+            false => format!("[\n    {}\n  ]", lines.join(",\n    ")),
+        };
+        let quoted = |text: &String| serde_json::Value::from(text.as_str()).to_string();
+        let arguments = list(sources.iter().map(|s| format!("\"--source\", {}", quoted(s))).collect());
+        let findings = list(self.findings.iter().map(quoted).collect());
+        format!(
+            "{{\n  \"arguments\": {arguments},\n  \"verdict\": \"{}\",\n  \"findings\": {findings}\n}}\n",
+            self.verdict
+        )
+    }
+
+    /// The findings.
+    #[allow(dead_code)]
+    pub fn findings(&self) -> impl Iterator<Item = &str> {
+        self.findings.iter().map(String::as_str)
+    }
+
+    fn rule(line: &str) -> &str {
+        line.split(' ').nth(1).unwrap_or("")
+    }
+
+    /// With the findings that `expected` has of rules which do not exist yet.
+    pub fn with_unknown_of(&self, expected: &Expectation) -> Expectation {
+        let mut both = self.clone();
+        both.findings.extend(expected.findings.iter().filter(|line| !is_known(Self::rule(line))).cloned());
+        both
+    }
+
+    /// Whether a rule has a finding.
+    #[allow(dead_code)]
+    pub fn names(&self, slug: &str) -> bool {
+        self.findings.iter().any(|line| Self::rule(line) == slug)
+    }
+
+    /// Fails if there is more than a hazard.
+    #[allow(dead_code)]
+    pub fn is_harmless(&self) -> Result<(), Failed> {
+        match self.findings.iter().find(|line| !line.starts_with("hazard ")) {
+            Some(line) => Err(format!("found {line}").into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Compares what is expected of the rules that exist with what was found.
+    pub fn compare(&self, found: &Expectation) -> Result<(), Failed> {
+        let due: BTreeSet<&String> = self.findings.iter().filter(|line| is_known(Self::rule(line))).collect();
+        let came: BTreeSet<&String> = found.findings.iter().collect();
+        let mut report = String::new();
+        for line in due.difference(&came) {
+            report += &format!("  not found: {line}\n");
+        }
+        for line in came.difference(&due) {
+            report += &format!("  not expected: {line}\n");
+        }
+        // Without all its rules a history may hold that is violated.
+        let complete = self.findings.iter().all(|line| is_known(Self::rule(line)));
+        if complete && !self.verdict.is_empty() && self.verdict != found.verdict {
+            report += &format!("  verdict {}, expected {}\n", found.verdict, self.verdict);
+        }
+        if report.is_empty() { Ok(()) } else { Err(report.into()) }
+    }
+}
