@@ -1,6 +1,6 @@
 //! Bodies: objects, lists, options, statuses.
 
-use super::lives::Lives;
+use super::lives::{Lives, answered};
 use super::syntax::{Answer, Attributes, Kind, Named, Request, Settings, SketchKey, Verb};
 use serde_json::{Map, Value, json};
 
@@ -188,8 +188,7 @@ impl Bodies<'_> {
             }
             Answer::Object(object) => {
                 let key = object.key.as_ref().or(key);
-                let said = object.attributes.clone().or_else(|| request.target.attributes.clone());
-                let object = Named { attributes: said, ..object.clone() };
+                let object = answered(&request.target, object);
                 (success, key.map(|key| self.shown(key, &object, false)))
             }
             Answer::List(revision, items, more) => {

@@ -36,9 +36,7 @@ impl Lives {
                     match &request.answer {
                         Answer::Object(object) => {
                             let key = object.key.clone().or_else(|| request.target.key.clone());
-                            let said = object.attributes.clone().or_else(|| request.target.attributes.clone());
-                            let object = Named { key, attributes: said, ..object.clone() };
-                            lives.mention(&object, false);
+                            lives.mention(&Named { key, ..answered(&request.target, object) }, false);
                         }
                         Answer::List(_, Some(items), _) => items.iter().for_each(|item| lives.mention(item, false)),
                         _ => {}
@@ -113,5 +111,18 @@ impl Lives {
     pub fn created(&self, key: &SketchKey, revision: u128) -> u128 {
         let created = self.created.get(key).map_or(&[][..], |c| c);
         created.iter().copied().filter(|c| *c <= revision).max().unwrap_or(1)
+    }
+}
+
+/// The object that an answer shows: what it leaves out is as the request names it.
+pub fn answered(target: &Named, object: &Named) -> Named {
+    let other = object.key.is_some() && object.key != target.key;
+    if other {
+        return object.clone();
+    }
+    Named {
+        uid: object.uid.clone().or_else(|| target.uid.clone()),
+        attributes: object.attributes.clone().or_else(|| target.attributes.clone()),
+        ..object.clone()
     }
 }

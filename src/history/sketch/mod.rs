@@ -71,8 +71,8 @@
 //!         eof  closed (by the client)  broken
 //! ```
 //!
-//! A bare number is a version. Where an answered object leaves out its uid or brackets, they are those of its latest mention
-//! at or below its version (`:-` for a uid that was not recorded, `[]` for no attributes, `[?]` for a body cut down to
+//! A bare number is a version. Where an answered object leaves out its uid or brackets, they are those that its request
+//! names, else those of its latest mention at or below its version (`:-` for a uid that was not recorded, `[]` for no attributes, `[?]` for a body cut down to
 //! identity). Attributes of another life of the name are never taken over.
 
 mod audit;
