@@ -261,7 +261,6 @@ fn falls(history: &History) -> Vec<i64> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::history::sketch::sketch;
     use crate::order::{Order, OrderOptions};
 
