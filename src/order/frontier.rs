@@ -201,6 +201,7 @@ impl Frontiers {
                     frontier.advance(o.scope, sight);
                 }
                 let Some(stream) = history.stream_of(id) else { return };
+                let base = super::stream_base(history, stream.id);
                 for index in stream.deliveries() {
                     let d = &history.deliveries[index];
                     if !d.revision.is_some() || d.kind == DeliveryKind::Error || order.timeline.is_misdated(index) {
@@ -213,8 +214,7 @@ impl Frontiers {
                         frontier.objects.push(sight);
                     }
                     // The synthetic beginning of a stream is no progress: its versions come in any order.
-                    let progress = super::stream_base(history, stream.id).is_some_and(|base| d.revision >= base);
-                    if progress {
+                    if base.is_some_and(|base| d.revision >= base) {
                         frontier.advance(o.scope, sight);
                     }
                 }
