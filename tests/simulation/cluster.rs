@@ -182,6 +182,8 @@ struct Client {
     captured: bool,
     agent: String,
     context: (u64, usize),
+    /// Whether this life has had a stream: without one, a watch from anywhere is a new consumer.
+    streamed: bool,
 }
 
 /// The recorded evidence, file by file, and the audit id at fault where there is one.
@@ -228,6 +230,7 @@ impl Cluster {
             captured,
             agent: format!("{}/v1.0 (linux/amd64)", name.rsplit(':').next().unwrap_or(name)),
             context: (0, 9),
+            streamed: false,
         };
         Cluster {
             now: START + 1_000_000_000,
@@ -376,12 +379,12 @@ impl Cluster {
         self.streams[at].position = self.streams[at].position.max(cache);
         let (client, delivered) = (self.streams[at].client, self.streams[at].delivered);
         if events.len() >= 2 && delivered > 0 {
-            if self.strikes(Fault::DroppedEvent, true, client) {
-                // Something after it is delivered, so the hole shows.
-                let out = self.dice_of(events.len() as u64 - 1);
+            // Something after it is delivered, so the hole shows; a deletion's revision may be known from nowhere else.
+            let out = events[..events.len() - 1].iter().position(|e| e["type"] != "DELETED");
+            if let Some(out) = out.filter(|_| self.strikes(Fault::DroppedEvent, true, client)) {
                 events.remove(out);
             }
-            if self.strikes(Fault::SwappedEvents, true, client) {
+            if events.len() >= 2 && self.strikes(Fault::SwappedEvents, true, client) {
                 let n = events.len();
                 events.swap(n - 1, n - 2);
             }
@@ -749,8 +752,8 @@ impl Cluster {
         self.wait_for(client);
         let at = self.dice_of(self.log.len() as u64);
         let asked = self.log[at].revision;
-        let revision =
-            if self.strikes(Fault::WrongSnapshot, late, client) { self.revision.max(asked + 1) } else { asked };
+        let old = asked < self.revision;
+        let revision = if self.strikes(Fault::WrongSnapshot, late && old, client) { self.revision } else { asked };
         let items = self.items(&self.state_at(revision), None);
         let answer = self.answer_list(revision, items);
         let uri = format!("/api/v1/namespaces/prod/pods?resourceVersion={asked}&resourceVersionMatch=Exact");
@@ -792,8 +795,11 @@ impl Cluster {
         }
         let frontier = self.clients[client].frontier;
         let mut start = frontier;
-        if frontier > 40 && late {
+        if frontier > 40 && late && self.clients[client].streamed {
             let older = self.log.iter().rev().filter(|c| c.revision < frontier).nth(3).map(|c| c.revision);
+            let inside = |c: &Change| !c.deleted && node.is_none_or(|n| n == c.object.node);
+            let older = older
+                .filter(|&older| self.log.iter().any(|c| c.revision > older && c.revision <= frontier && inside(c)));
             if let Some(older) = older.filter(|_| self.strikes(Fault::ResumeBackwards, late, client)) {
                 start = older;
                 server = 0;
@@ -816,6 +822,7 @@ impl Cluster {
             c.lines.push(json!({"kind": "response", "id": id, "at": time(self.now + 100_000, 0), "status": 200, "audit_id": audit_id}).to_string());
         }
         c.busy = self.now + 200_000;
+        c.streamed = true;
         self.streams.push(Stream {
             client,
             server,
@@ -903,6 +910,7 @@ impl Cluster {
         self.now += 50_000_000;
         let frontier = self.clients[client].frontier;
         self.clients[client].incarnation += 1;
+        self.clients[client].streamed = false;
         self.clients[client].busy = self.now;
         let node = self.clients[client].node;
         let lagging = self.servers[1].cache;

@@ -62,7 +62,13 @@ fn a_healthy_cluster_holds_whatever_the_seed() {
             assert!(history.problems.is_empty(), "seed {seed}: {:?}", history.problems);
             let judgement = retrograde::judge(&history, &retrograde::Options::default());
             let alarms = describe(&history, &judgement);
-            assert!(alarms.is_empty(), "seed {seed}, {what}, shared clock {shared}:\n{alarms}");
+            // Where two servers' clocks differ by an unknown offset, a suspect that says so is right; a violation never is.
+            let tolerated = |f: &retrograde::check::Finding| match f.kind {
+                Kind::Violation => false,
+                Kind::Suspect => !shared && f.certificate.reason.contains("clocks"),
+                Kind::Hazard => true,
+            };
+            assert!(judgement.findings.iter().all(tolerated), "seed {seed}, {what}, shared clock {shared}:\n{alarms}");
         }
     }
 }
@@ -98,5 +104,19 @@ fn every_injected_fault_is_found_under_its_rule_and_nothing_unrelated_is() {
             );
         }
         assert!(injected >= 5, "{fault:?} struck only {injected} times: the simulation does not reach it");
+    }
+}
+
+#[test]
+#[ignore = "writes one recording to SIMULATION_OUT, to look at"]
+fn dump() {
+    let seed = std::env::var("SIMULATION_SEED").unwrap().parse().unwrap();
+    let name = std::env::var("SIMULATION_FAULT").unwrap();
+    let fault = Fault::ALL.into_iter().find(|f| format!("{f:?}") == name).unwrap_or(Fault::None);
+    let out = std::path::PathBuf::from(std::env::var("SIMULATION_OUT").unwrap());
+    for (name, content) in Cluster::new(seed, fault).run(320).files {
+        let path = out.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
     }
 }
