@@ -102,33 +102,35 @@ impl Fault {
             Fault::Prehistory => (&["watch-prehistory"], &["watch-type", "watch-duplicate"]),
             Fault::TimeTravel => (&["monotonic-reads"], &[]),
             Fault::ResumeBackwards => (&["resume-backwards", "resume-from-item"], &["monotonic-reads"]),
-            Fault::Rewind => (
-                &["revision-rewind"],
-                &[
-                    "monotonic-writes",
-                    "writes-follow-reads",
-                    "stale-consistent-read",
-                    "torn-snapshot",
-                    "revision-reuse",
-                    "watch-gap",
-                    "identity-break",
-                ],
-            ),
-            Fault::Collision => (
-                &["revision-reuse"],
-                &[
-                    "revision-rewind",
-                    "monotonic-writes",
-                    "torn-snapshot",
-                    "watch-gap",
-                    "stale-consistent-read",
-                    "writes-follow-reads",
-                ],
-            ),
+            // A store that goes back breaks nearly every promise above it.
+            Fault::Rewind => (&["revision-rewind"], STORE),
+            Fault::Collision => (&["revision-reuse"], STORE),
             Fault::BrokenCompare => (&["broken-compare"], &["read-your-writes", "blind-write"]),
         }
     }
 }
+
+/// What a store with a broken order entails.
+const STORE: &[&str] = &[
+    "revision-rewind",
+    "revision-reuse",
+    "monotonic-writes",
+    "writes-follow-reads",
+    "stale-consistent-read",
+    "torn-snapshot",
+    "watch-gap",
+    "watch-reorder",
+    "watch-duplicate",
+    "watch-prehistory",
+    "watch-type",
+    "false-progress",
+    "identity-break",
+    "bad-initial-state",
+    "broken-compare",
+    "monotonic-reads",
+    "read-your-writes",
+    "resume-backwards",
+];
 
 #[derive(Clone, Debug)]
 struct Object {
@@ -184,6 +186,8 @@ struct Client {
     context: (u64, usize),
     /// Whether this life has had a stream: without one, a watch from anywhere is a new consumer.
     streamed: bool,
+    /// Revision of its last list: a watch from there is explained by it.
+    listed: u64,
 }
 
 /// The recorded evidence, file by file, and the audit id at fault where there is one.
@@ -231,6 +235,7 @@ impl Cluster {
             agent: format!("{}/v1.0 (linux/amd64)", name.rsplit(':').next().unwrap_or(name)),
             context: (0, 9),
             streamed: false,
+            listed: 0,
         };
         Cluster {
             now: START + 1_000_000_000,
@@ -789,6 +794,7 @@ impl Cluster {
             let uri = format!("/api/v1/namespaces/prod/pods?limit=500&resourceVersion=0{selector}");
             self.exchange(client, server, "list", "GET", &uri, None, 200, Some(answer), None);
             self.clients[client].frontier = revision;
+            self.clients[client].listed = revision;
         } else if self.dice.one_in(2) {
             // A watch that carries its revision along may go to any server.
             server = self.dice_of(2);
@@ -798,7 +804,9 @@ impl Cluster {
         if frontier > 40 && late && self.clients[client].streamed {
             let older = self.log.iter().rev().filter(|c| c.revision < frontier).nth(3).map(|c| c.revision);
             let inside = |c: &Change| !c.deleted && node.is_none_or(|n| n == c.object.node);
+            let listed = self.clients[client].listed;
             let older = older
+                .filter(|&older| older != listed)
                 .filter(|&older| self.log.iter().any(|c| c.revision > older && c.revision <= frontier && inside(c)));
             if let Some(older) = older.filter(|_| self.strikes(Fault::ResumeBackwards, late, client)) {
                 start = older;
@@ -935,6 +943,7 @@ impl Cluster {
         let uri = format!("/api/v1/namespaces/prod/pods?limit=500{selector}");
         self.exchange(client, server, "list", "GET", &uri, None, 200, Some(answer), None);
         self.clients[client].frontier = revision;
+        self.clients[client].listed = revision;
         self.clients[client].pinned = server;
     }
 }
