@@ -104,7 +104,7 @@ impl Fault {
             Fault::ResumeBackwards => (&["resume-backwards", "resume-from-item"], &["monotonic-reads"]),
             // A store that goes back breaks nearly every promise above it.
             Fault::Rewind => (&["revision-rewind"], STORE),
-            Fault::Collision => (&["revision-reuse"], STORE),
+            Fault::Collision => (&["revision-reuse", "identity-break"], STORE),
             Fault::BrokenCompare => (&["broken-compare"], &["read-your-writes", "blind-write"]),
         }
     }
