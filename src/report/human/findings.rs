@@ -149,12 +149,18 @@ fn timeline(page: &mut Page<'_>, history: &History, certificate: &Certificate) -
     let rows: Vec<Row> = facts::rows(history, certificate)
         .into_iter()
         .map(|row| Row {
-            cells: vec![row.time, row.clock, row.revision, row.client, row.server],
-            text: row.says,
-            place: row.place,
+            // A server or clock that a file stands for is known by the file's own name.
+            cells: vec![row.time, short_name(&row.clock), row.revision, row.client, short_name(&row.server)],
+            // The place is copied into an editor: it stands whole beside the sentence, never shortened in a column.
+            text: if row.place.is_empty() { row.says } else { format!("{} [{}]", row.says, row.place) },
+            place: String::new(),
         })
         .collect();
     page.table(BODY + 2, &columns, &rows)
+}
+
+fn short_name(name: &str) -> String {
+    crate::history::builder::short_name(name).to_owned()
 }
 
 /// The other ways of asking, each by its effect.
