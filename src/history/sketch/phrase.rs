@@ -172,6 +172,9 @@ fn option(word: Piece<'_>, request: &mut Request, settings: &Settings) -> Result
         request.test = Some(named(inside, settings, request.kind)?);
         return Ok(true);
     }
+    if word.text.contains('[') {
+        return Ok(false);
+    }
     let (name, value) = word.split('=');
     let Some(value) = value else {
         match word.text {

@@ -167,7 +167,7 @@ fn selectors_see_what_brackets_say() {
 #[test]
 fn writes_name_what_they_rest_on() {
     let history = sketch(
-        "c@A  PUT a:u1@11 => a:u1@12\n\
+        "c@A  PUT a:u1@11[app=web] => a:u1@12\n\
          c@A  PUT a => 13\n\
          c@A  PATCH status a:u1 => 14\n\
          c@A  PATCH a test(:u1@14) => !422\n\
@@ -420,6 +420,7 @@ fn errors_name_what_stood_to_reason() {
         ("default gizmos", (1, 9), "a resource"),
         ("etcd ^5", (1, 6), "`+a@12`"),
         ("c@A GET a[x => 1", (1, 10), "\"]\""),
+        ("c@A LIST a[x=1] => 1 {}", (1, 10), "an object, a resource"),
         ("c@A GET a => 340282366920938463463374607431768211456", (1, 14), ""),
         ("c@A |-GET a => 5-?", (1, 7), "no answer"),
         ("c@A |-GET a ..", (1, 7), ""),

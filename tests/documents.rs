@@ -1,0 +1,111 @@
+//! Pages and folders say the same as the code: rules, their histories, their pages; incidents and their tables.
+
+use retrograde::check::RULES;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Rules that have drawn histories and are still to be written. Empty once all of them exist.
+const AWAITED: &[&str] = &["blind-write", "ghost-actor", "name-reuse"];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn names(folder: &str, suffix: &str) -> BTreeSet<String> {
+    let entries = fs::read_dir(root().join(folder)).map(|dir| dir.flatten().collect()).unwrap_or_else(|_| Vec::new());
+    let name = |path: PathBuf| path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    entries.into_iter().filter_map(|e| name(e.path()).strip_suffix(suffix).map(str::to_owned)).collect()
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn slugs() -> BTreeSet<String> {
+    RULES.iter().map(|rule| rule.slug.to_owned()).collect()
+}
+
+#[test]
+fn every_rule_has_drawn_histories() {
+    let awaited = AWAITED.iter().map(|s| (*s).to_owned());
+    let expected: BTreeSet<String> = slugs().into_iter().chain(awaited).collect();
+    assert_eq!(names("histories/rules", ""), expected);
+    for slug in expected {
+        for file in ["violation.sketch", "fixed.sketch"] {
+            assert!(root().join("histories/rules").join(&slug).join(file).exists(), "{slug}/{file}");
+        }
+    }
+}
+
+#[test]
+fn every_rule_has_the_page_that_its_file_says() {
+    let folder = root().join("docs/rules");
+    if std::env::var_os("UPDATE").is_some_and(|v| v == "1") {
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap_or_else(|error| panic!("{error}"));
+        for rule in RULES {
+            let path = folder.join(format!("{}.md", rule.slug));
+            fs::write(&path, rule.page()).unwrap_or_else(|error| panic!("{error}"));
+        }
+    }
+    assert_eq!(names("docs/rules", ".md"), slugs(), "UPDATE=1 writes the pages");
+    for rule in RULES {
+        let page = read(&folder.join(format!("{}.md", rule.slug)));
+        assert_eq!(page, rule.page(), "UPDATE=1 writes the pages");
+    }
+}
+
+#[test]
+fn every_incident_has_a_table_of_its_variants_and_findings() {
+    for incident in names("histories/incidents", "") {
+        let page = read(&root().join("docs/incidents").join(format!("{incident}.md")));
+        let mut rows = BTreeSet::new();
+        for line in page.lines().filter(|line| line.starts_with("| `")) {
+            let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+            let [variant, findings, judgement] = cells.as_slice() else { panic!("three cells in {line}") };
+            assert!(judgement.ends_with('.') && !judgement.is_empty(), "a judgement for {variant}");
+            let findings: Vec<&str> = findings.split(", ").filter(|f| *f != "nothing").collect();
+            rows.insert((variant.trim_matches('`').to_owned(), findings.iter().map(|f| (*f).to_owned()).collect()));
+        }
+        let variants = names(&format!("histories/incidents/{incident}"), "");
+        let expected: BTreeSet<(String, BTreeSet<String>)> =
+            variants.into_iter().map(|variant| (variant.clone(), expected(&incident, &variant))).collect();
+        assert_eq!(rows, expected, "docs/incidents/{incident}.md");
+    }
+}
+
+/// The findings that a variant must give, as a table cell names them.
+fn expected(incident: &str, variant: &str) -> BTreeSet<String> {
+    let path = root().join("histories/incidents").join(incident).join(variant).join("expected.json");
+    let json: serde_json::Value = serde_json::from_str(&read(&path)).unwrap_or_else(|error| panic!("{error}"));
+    let findings = json["findings"].as_array().unwrap_or_else(|| panic!("findings in {}", path.display()));
+    findings
+        .iter()
+        .filter_map(|f| {
+            let mut words = f.as_str()?.split(' ');
+            let (kind, rule) = (words.next()?, words.next()?);
+            Some(if kind == "violation" { format!("`{rule}`") } else { format!("`{rule}` ({kind})") })
+        })
+        .collect()
+}
+
+#[test]
+fn links_between_pages_lead_somewhere() {
+    let mut pages = vec![root().join("README.md")];
+    for folder in ["docs", "docs/rules", "docs/incidents"] {
+        pages.extend(names(folder, ".md").into_iter().map(|name| root().join(folder).join(format!("{name}.md"))));
+    }
+    for page in pages.iter().filter(|page| page.exists()) {
+        for link in
+            read(page).split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link.to_owned())
+        {
+            let target = link.split('#').next().unwrap_or("");
+            if target.is_empty() || target.contains("://") || target.contains(' ') {
+                continue;
+            }
+            let path = page.parent().unwrap_or(root()).join(target);
+            assert!(path.exists(), "{} links to {target}", page.display());
+        }
+    }
+}
