@@ -90,6 +90,31 @@ fn expected(incident: &str, variant: &str) -> BTreeSet<String> {
         .collect()
 }
 
+/// The page about sketches is the documentation of the module, without what only the documentation test needs.
+fn sketch_page() -> String {
+    let source = read(&root().join("src/history/sketch/mod.rs"));
+    let mut page = "# Sketches\n\n".to_owned();
+    for line in source.lines().map_while(|line| line.strip_prefix("//!")) {
+        let line = line.strip_prefix(' ').unwrap_or(line);
+        match line {
+            "```" if !page.ends_with("```rust\n") && page.matches("```").count() % 2 == 0 => page += "```rust\n",
+            hidden if hidden.starts_with("# Ok") => {}
+            title if title.starts_with("# ") && page.matches("```").count() % 2 == 0 => page += &format!("#{title}\n"),
+            line => page += &format!("{}\n", line.replace("[`evidence`]", "`sketch::evidence`")),
+        }
+    }
+    page
+}
+
+#[test]
+fn the_page_about_sketches_is_the_modules_documentation() {
+    let path = root().join("docs/sketch.md");
+    if std::env::var_os("UPDATE").is_some_and(|v| v == "1") {
+        fs::write(&path, sketch_page()).unwrap_or_else(|error| panic!("{error}"));
+    }
+    assert_eq!(read(&path), sketch_page(), "UPDATE=1 writes the page");
+}
+
 #[test]
 fn links_between_pages_lead_somewhere() {
     let mut pages = vec![root().join("README.md")];

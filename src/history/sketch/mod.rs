@@ -74,6 +74,13 @@
 //! A bare number is a version. Where an answered object leaves out its uid or brackets, they are those that its request
 //! names, else those of its latest mention at or below its version (`:-` for a uid that was not recorded, `[]` for no attributes, `[?]` for a body cut down to
 //! identity). Attributes of another life of the name are never taken over.
+//!
+//! # Evidence
+//!
+//! [`evidence`] writes the files that the sketch is read from: a capture for each client that is recorded by itself, an audit
+//! log for each server that recorded one, an `etcdctl watch`. A sketch begins at 2026-03-02T09:00:00Z on a clock that is
+//! neither ahead nor behind; a step takes six columns or more, and a group of drawn lines begins five columns after what was
+//! before it. A server's interval lies inside its client's by a fifth of a column.
 
 mod audit;
 mod body;
