@@ -96,10 +96,11 @@ fn sketch_page() -> String {
     let mut page = "# Sketches\n\n".to_owned();
     for line in source.lines().map_while(|line| line.strip_prefix("//!")) {
         let line = line.strip_prefix(' ').unwrap_or(line);
+        let prose = page.matches("```").count().is_multiple_of(2);
         match line {
-            "```" if !page.ends_with("```rust\n") && page.matches("```").count() % 2 == 0 => page += "```rust\n",
+            "```" if prose => page += "```rust\n",
             hidden if hidden.starts_with("# Ok") => {}
-            title if title.starts_with("# ") && page.matches("```").count() % 2 == 0 => page += &format!("#{title}\n"),
+            title if title.starts_with("# ") && prose => page += &format!("#{title}\n"),
             line => page += &format!("{}\n", line.replace("[`evidence`]", "`sketch::evidence`")),
         }
     }
