@@ -1,7 +1,7 @@
 //! What a write's own answer proves about the revision at which it committed.
 
 use super::Evidence;
-use crate::history::{Marks, OperationId, Revision, Subresource, Verb};
+use crate::history::{AuditId, Marks, OperationId, Revision, Subresource, Verb};
 use crate::order::{Change, Version};
 use rustc_hash::FxHashMap;
 
@@ -21,6 +21,20 @@ pub fn proven(evidence: &Evidence<'_>, id: OperationId) -> Option<Revision> {
         _ => false,
     };
     (shows && commits).then_some(o.answered)
+}
+
+/// The revision at which a write without base took effect, as the timeline takes it: its answer's version, where nobody else
+/// wrote that version and nobody showed it before.
+pub fn attributed(evidence: &Evidence<'_>, id: OperationId) -> Option<Revision> {
+    let history = evidence.history;
+    let o = history.operation(id);
+    let wrote =
+        evidence.order.timeline.writer(o.key, o.answered).filter(|_| o.answered.is_some()).is_some_and(|writer| {
+            // The server's record of the same request may stand for it.
+            let w = history.operation(writer);
+            writer == id || (w.audit_id == o.audit_id && w.audit_id != AuditId::None && w.verb == o.verb)
+        });
+    proven(evidence, id).or(wrote.then_some(o.answered))
 }
 
 /// Removals of which both the request and the revision are known: request to the deletion in T.

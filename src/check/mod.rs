@@ -2,38 +2,44 @@
 //! [`crate::order::Order`]. Output: a [`Judgement`]. Invariant: prints nothing; a rule is a pure predicate that returns its
 //! certificate.
 
-mod changes;
-mod course;
 pub mod evidence;
 pub mod finding;
 pub mod judgement;
-mod lag;
-mod presence;
 pub mod rule;
 pub mod rules;
 pub mod ruling;
-mod snapshot;
-#[cfg(test)]
-mod specimen;
 
 mod bad_initial_state;
 mod below_minimum;
+mod blind_write;
 mod broken_compare;
+mod changes;
 mod commit;
+mod course;
 mod delete_version;
+mod derivation;
 mod false_progress;
+mod ghost_actor;
 mod identity_break;
 mod ignored_gone;
 mod inconsistent_continue;
+mod lag;
 mod legacy_exact_limit;
+mod memory;
 mod monotonic_reads;
 mod monotonic_writes;
+mod name_reuse;
+mod presence;
 mod read_your_writes;
 mod relist_gap;
 mod resume_backwards;
 mod resume_from_item;
+mod reversion;
 mod revision_reuse;
 mod revision_rewind;
+mod snapshot;
+#[cfg(test)]
+mod specimen;
 mod stale_consistent_read;
 mod stretch;
 mod torn_snapshot;

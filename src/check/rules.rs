@@ -32,6 +32,9 @@ pub static RULES: &[Rule] = &[
     super::relist_gap::RULE,
     super::legacy_exact_limit::RULE,
     super::inconsistent_continue::RULE,
+    super::name_reuse::RULE,
+    super::blind_write::RULE,
+    super::ghost_actor::RULE,
 ];
 
 /// The rule with a slug.

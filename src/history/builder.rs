@@ -72,6 +72,8 @@ pub struct Builder {
     pub(super) spans: Vec<WitnessSpan>,
     pub(super) span_start: usize,
     pub(super) cache_reads: Vec<CacheRead>,
+    /// Where the bodies of captured requests stand, by row.
+    pub(super) request_places: Vec<(u32, ingest::Position)>,
     pub(super) versions: Vec<(FileId, u32)>,
     pub(super) problems: Vec<ingest::Problem>,
 }
@@ -108,6 +110,7 @@ impl Builder {
             spans: Vec::new(),
             span_start: 0,
             cache_reads: Vec::new(),
+            request_places: Vec::new(),
             versions: Vec::new(),
             problems: Vec::new(),
         }
@@ -323,6 +326,12 @@ impl Builder {
         let (order, place) = self.order(&gone);
         let mut history = History { problems: std::mem::take(&mut self.problems), ..History::default() };
         let incarnations = self.incarnations(&mut history, &order);
+        history.request_places = std::mem::take(&mut self.request_places)
+            .into_iter()
+            .map(|(row, position)| (OperationId(place[row as usize]), position))
+            .filter(|(id, _)| id.is_some())
+            .collect();
+        history.request_places.sort_unstable();
         history.cache_reads = std::mem::take(&mut self.cache_reads)
             .into_iter()
             .map(|read| CacheRead {

@@ -4,6 +4,7 @@
 pub mod batch;
 pub mod builder;
 pub mod client;
+pub mod document;
 pub mod ids;
 pub mod interner;
 pub mod operation;
@@ -19,6 +20,7 @@ pub mod store;
 
 pub use builder::{Builder, Domains, load};
 pub use client::{Incarnation, ToldBy};
+pub use document::Document;
 pub use ids::*;
 pub use operation::{
     AuditId, CacheRead, Delivery, DeliveryKind, Item, Marks, Operation, Outcome, Stream, StreamEnd, Subresource,

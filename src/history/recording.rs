@@ -42,6 +42,9 @@ impl Builder {
                     let clock = ClockId(self.clocks.intern(clock));
                     let placed = place(*operation);
                     self.operations.push(Operation { server, clock, incarnation: IncarnationId(process.0), ..placed });
+                    if placed.marks.has(Marks::REQUEST_BODY) {
+                        self.request_places.push((row, placed.position));
+                    }
                     if self.files[file.0 as usize].requests.insert(move_id(id), row).is_some() {
                         self.problem(
                             file,

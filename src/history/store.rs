@@ -9,7 +9,7 @@ use super::resource::{Key, Placement, Resource};
 use super::revision::Revision;
 use super::scope::{Attributes, Scope};
 use super::selector;
-use crate::ingest::{FileId, FileSummary, InputFile, Problem};
+use crate::ingest::{FileId, FileSummary, InputFile, Position, Problem};
 
 /// Everything that was recorded, as facts. Operations are in order of invoke time, then place.
 #[derive(Debug, Default)]
@@ -54,6 +54,9 @@ pub struct History {
     pub witness: Vec<WitnessEvent>,
     /// What the witnesses show without a hole.
     pub witness_spans: Vec<WitnessSpan>,
+    /// Where the bodies of captured requests stand: their answers, which give operations their place, stand elsewhere. In
+    /// order of operations.
+    pub request_places: Vec<(OperationId, Position)>,
     /// Reads from client-side caches.
     pub cache_reads: Vec<CacheRead>,
     /// Versions of API servers, where their own loopback client named one: (server, minor version of 1.x).

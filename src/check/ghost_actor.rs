@@ -1,0 +1,169 @@
+//! A process reports on an object that it had seen end: **ghost actor**.
+//!
+//! After an object is gone, nothing may speak in its name. Here a process sends a write for a uid whose end it had already seen
+//! (its own removal, a DELETED event, another uid under the name, or a 404), and the server accepts it: a pod that was deleted
+//! runs again, or its status overwrites that of its successor.
+//!
+//! ```text
+//! T         20 create web-0 (uid 1)   39 delete web-0   42 create web-0 (uid 2)
+//! kubelet   PUT that lets it go: 200   ...   status PATCH for uid 1 => 200, on uid 2
+//! ```
+//!
+//! **A violation**, of the client. Refused requests are the server's protection at work and never a finding.
+//!
+//! **Evidence**: the request's uid (in a PUT's body at every audit level, in a patch at level Request), T's knowledge of the end,
+//! and that the end was visible to the session before the request was sent.
+//!
+//! **Not judged**: an end that the session cannot be shown to have seen (`name-reuse` speaks of the write all the same); objects
+//! that only left a selector.
+//!
+//! Sources: kubernetes#59848 (pod safety), kubernetes#86320 (kubelets send the uid with status).
+
+use super::memory::{Glimpse, Known, Memories, Shown};
+use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use crate::history::{Asked, IncarnationId, KeyId, Marks, Operation, OperationId, Revision, Symbol, Verb};
+use crate::order::{Change, Version};
+use rustc_hash::FxHashSet;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    slug: "ghost-actor",
+    title: "nobody reports on an object after having seen its end",
+    group: Group::Invariants,
+    promise: BrokenBy::Client,
+    needs: "accepted writes that name a uid, and the end of that uid",
+    causes: &["name-reuse", "monotonic-reads", "read-your-writes"],
+    source: include_str!("ghost_actor.rs"),
+    check,
+};
+
+fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    let history = evidence.history;
+    let mut claims: Vec<(OperationId, Vec<IncarnationId>)> = Vec::new();
+    let mut wanted: FxHashSet<(IncarnationId, KeyId)> = FxHashSet::default();
+    for (id, o) in evidence.operations() {
+        let claims_life = matches!(o.verb, Verb::Update | Verb::Patch)
+            && evidence.committed(o)
+            && o.marks.has(Marks::NAMES_UID)
+            && o.key.is_some()
+            && o.status != 201;
+        if !claims_life || !o.incarnation.is_some() {
+            continue;
+        }
+        ruling.checked(o.incarnation);
+        if o.answer_uid == o.request_uid || !has_ended(evidence, o) {
+            continue;
+        }
+        let lives = evidence.order.sessions.of(o.incarnation).map_or(vec![o.incarnation], |s| s.lives.clone());
+        wanted.extend(lives.iter().map(|&life| (life, o.key)));
+        claims.push((id, lives));
+    }
+    let memories = Memories::collect(evidence, &wanted);
+    for (id, lives) in claims {
+        let o = history.operation(id);
+        let seen = lives
+            .iter()
+            .flat_map(|&life| memories.of(life, o.key).iter().map(move |g| (life, g)))
+            .filter(|(_, g)| evidence.order.clocks.before(g.moment, (o.invoke, o.clock)))
+            .filter(|(life, g)| shows_end(evidence, o, g, memories.of(*life, o.key)))
+            .min_by_key(|(_, g)| g.moment.0);
+        if let Some((life, glimpse)) = seen {
+            found(evidence, ruling, id, life, glimpse);
+        }
+    }
+}
+
+/// Whether T knows that the life which a request names is over.
+fn has_ended(evidence: &Evidence<'_>, o: &Operation) -> bool {
+    let timeline = &evidence.order.timeline;
+    let deleted = |v: &Version| v.change == Change::Deleted && v.uid == o.request_uid;
+    timeline.versions(o.key).iter().any(deleted)
+        || timeline.removals(o.key).iter().any(|r| r.uid == o.request_uid)
+        || later_life(evidence, o.key, o.request_uid).is_some()
+}
+
+/// The first version of a later life of the name.
+fn later_life<'e>(evidence: &Evidence<'e>, key: KeyId, uid: Symbol) -> Option<&'e Version> {
+    let versions = evidence.order.timeline.versions(key);
+    let last = versions.iter().rev().find(|v| v.uid == uid)?.revision;
+    versions.iter().find(|v| v.revision > last && v.uid.is_some() && v.uid != uid)
+}
+
+/// Whether what a process learnt shows that the life named by a request is over.
+fn shows_end(evidence: &Evidence<'_>, o: &Operation, glimpse: &Glimpse, all: &[Glimpse]) -> bool {
+    let uid = o.request_uid;
+    match glimpse.known {
+        Known::End(ended) => ended == uid,
+        Known::Life(other) if other.is_some() && other != uid => {
+            let later = later_life(evidence, o.key, uid).map_or(Revision::NONE, |v| v.revision);
+            later.is_some() && glimpse.revision >= later
+        }
+        // Nothing under the name, read from the present, after the process had seen the life.
+        Known::Nothing => {
+            let (Shown::Answer(id) | Shown::List(id)) = glimpse.shown else { return false };
+            let read = evidence.history.operation(id);
+            let fresh = read.verb.is_write() || read.asked == Asked::Unset;
+            let sent = (read.invoke, read.clock);
+            fresh && all.iter().any(|g| g.known == Known::Life(uid) && evidence.order.clocks.before(g.moment, sent))
+        }
+        // A selector's exit is an end where T has a deletion at its revision.
+        Known::Left(left) => {
+            left == uid
+                && evidence
+                    .order
+                    .timeline
+                    .version_at(o.key, glimpse.revision)
+                    .is_some_and(|v| v.change == Change::Deleted)
+        }
+        Known::Life(_) | Known::Unsure => false,
+    }
+}
+
+fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, life: IncarnationId, glimpse: &Glimpse) {
+    let (history, order) = (evidence.history, evidence.order);
+    let o = history.operation(id);
+    let (client, key) = (evidence.short_client(o), history.key_name(o.key));
+    let uid = evidence.short_uid(o.request_uid);
+    let saw = match glimpse.known {
+        Known::Life(other) => format!("{client} saw {key} borne by uid {}", evidence.short_uid(other)),
+        Known::Nothing => format!("{client} found no {key}"),
+        _ => match glimpse.shown {
+            Shown::Event(..) => format!("{client} saw {key} with uid {uid} deleted"),
+            _ => format!("{client} removed {key} with uid {uid} itself"),
+        },
+    };
+    let mut facts = vec![glimpse.fact(evidence, o.key, saw)];
+    let successor = later_life(evidence, o.key, o.request_uid).filter(|v| v.writer != id);
+    if let Some(version) = successor {
+        let says = format!("{key} was borne by uid {}", evidence.short_uid(version.uid));
+        facts.push(evidence.version(version, says));
+    }
+    let sent = format!("{client} sent a {} of {key} for uid {uid}", o.verb.name());
+    let request = evidence.request(id, o.asked_revision, sent);
+    facts.push(Fact { uid: o.request_uid, ..request });
+    facts.push(evidence.operation(id, o.answered, "the server answered with success"));
+    let session = order.sessions.of(o.incarnation);
+    let certain = life == o.incarnation || session.is_some_and(|s| s.certain);
+    let reason = match certain {
+        true => "after an object's end nothing may speak in its name, and this process had seen the end".to_owned(),
+        false => {
+            "another process life saw the end, and nothing proves that the two are one process restarted".to_owned()
+        }
+    };
+    ruling.found(Draft {
+        kind: if certain { Kind::Violation } else { Kind::Suspect },
+        broken_by: BrokenBy::Client,
+        incarnation: o.incarnation,
+        key: o.key,
+        cause: history.resource_name(history.resource_of(o.key)),
+        summary: format!(
+            "{client} reported on {key} with uid {uid} after it had seen that uid's end, and the server accepted it"
+        ),
+        facts,
+        reason,
+        refuted_by: "evidence that the request was sent before the end was seen".to_owned(),
+        consequence:
+            "what was stopped runs again, or the successor's state is overwritten with that of the dead object"
+                .to_owned(),
+    });
+}

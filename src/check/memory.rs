@@ -1,0 +1,272 @@
+//! What processes knew of names: which object they had last seen under a name, and whether they had seen it end.
+
+use super::{Evidence, Fact};
+use crate::history::{
+    Asked, ClockId, DeliveryKind, Document, IncarnationId, KeyId, Marks, Operation, OperationId, Outcome, Revision,
+    Subresource, Symbol, Verb,
+};
+use crate::ingest::Time;
+use crate::order::{Relation, is_deliberate, removes};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// What a process learnt of a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// The object with this uid bears it.
+    Life(Symbol),
+    /// The object with this uid is gone.
+    End(Symbol),
+    /// An object left what the process watches: it may be gone, or only changed.
+    Left(Symbol),
+    /// Nothing bears it.
+    Nothing,
+    /// The process may have put another object there itself.
+    Unsure,
+}
+
+/// What showed it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// The answer about one object.
+    Answer(OperationId),
+    /// A list.
+    List(OperationId),
+    /// An event: index of the delivery, its watch.
+    Event(u32, OperationId),
+    /// A read from a cache: index.
+    Cache(u32),
+}
+
+/// One thing that a process learnt of a name.
+#[derive(Clone, Copy, Debug)]
+pub struct Glimpse {
+    /// When it had reached the process.
+    pub moment: (Time, ClockId),
+    /// What it learnt.
+    pub known: Known,
+    /// The version; zero: none.
+    pub revision: Revision,
+    /// What showed it.
+    pub shown: Shown,
+}
+
+impl Glimpse {
+    /// The body that it showed.
+    pub fn document(&self, key: KeyId) -> Option<Document> {
+        match self.shown {
+            Shown::Answer(id) => Some(Document::Answer(id)),
+            Shown::List(id) => Some(Document::Item(id, key)),
+            Shown::Event(index, watch) => Some(Document::Delivery(index, watch)),
+            Shown::Cache(_) => None,
+        }
+    }
+
+    /// Whether it is the answer to a write of the process itself.
+    pub fn is_own_write(&self, evidence: &Evidence<'_>) -> bool {
+        matches!(self.shown, Shown::Answer(id) if evidence.history.operation(id).verb.is_write())
+    }
+
+    /// The decision that it belongs to.
+    pub fn decision(&self, evidence: &Evidence<'_>) -> Symbol {
+        match self.shown {
+            Shown::Answer(id) | Shown::List(id) => evidence.history.operation(id).decision,
+            Shown::Event(..) => Symbol::NONE,
+            Shown::Cache(index) => evidence.history.cache_reads[index as usize].decision,
+        }
+    }
+
+    /// Cites it.
+    pub fn fact(&self, evidence: &Evidence<'_>, key: KeyId, says: String) -> Fact {
+        let uid = match self.known {
+            Known::Life(uid) | Known::End(uid) | Known::Left(uid) => uid,
+            Known::Nothing | Known::Unsure => Symbol::NONE,
+        };
+        match self.shown {
+            Shown::Answer(id) | Shown::List(id) => evidence.item(id, key, uid, self.revision, says),
+            Shown::Event(index, watch) => evidence.delivery(index as usize, watch, says),
+            Shown::Cache(index) => {
+                let read = evidence.history.cache_reads[index as usize];
+                Fact {
+                    position: read.position,
+                    says,
+                    revision: read.revision,
+                    key,
+                    uid,
+                    time: read.at,
+                    clock: read.clock,
+                    incarnation: read.incarnation,
+                    server: Default::default(),
+                    audit_id: Default::default(),
+                    operation: OperationId::NONE,
+                }
+            }
+        }
+    }
+}
+
+/// What some processes learnt of some names.
+#[derive(Debug, Default)]
+pub struct Memories {
+    of: FxHashMap<(IncarnationId, KeyId), Vec<Glimpse>>,
+    /// Reads of which the evidence does not show what they showed.
+    silent: FxHashMap<IncarnationId, Vec<OperationId>>,
+}
+
+impl Memories {
+    /// Collects what these processes learnt of these names.
+    pub fn collect(evidence: &Evidence<'_>, wanted: &FxHashSet<(IncarnationId, KeyId)>) -> Memories {
+        let mut memories = Memories::default();
+        let mut names: FxHashMap<IncarnationId, Vec<KeyId>> = FxHashMap::default();
+        for &(incarnation, key) in wanted {
+            names.entry(incarnation).or_default().push(key);
+            memories.of.insert((incarnation, key), Vec::new());
+        }
+        for (id, o) in evidence.operations() {
+            let Some(keys) = names.get(&o.incarnation) else { continue };
+            if o.marks.has(Marks::SAVED) {
+                continue;
+            }
+            memories.collect_list(evidence, id, o, keys);
+            if o.verb == Verb::Watch {
+                memories.collect_stream(evidence, id, o);
+            } else if let Some(glimpse) = of_answer(id, o) {
+                memories.learn((o.incarnation, o.key), glimpse);
+            }
+            if is_silent(evidence, id, o) {
+                memories.silent.entry(o.incarnation).or_default().push(id);
+            }
+        }
+        for (index, read) in evidence.history.cache_reads.iter().enumerate() {
+            let known = if read.uid.is_some() { Known::Life(read.uid) } else { Known::Nothing };
+            let shown = Shown::Cache(index as u32);
+            let glimpse = Glimpse { moment: (read.at, read.clock), known, revision: read.revision, shown };
+            memories.learn((read.incarnation, read.key), glimpse);
+        }
+        memories
+    }
+
+    fn learn(&mut self, of: (IncarnationId, KeyId), glimpse: Glimpse) {
+        if let Some(glimpses) = self.of.get_mut(&of).filter(|_| glimpse.moment.0.is_known()) {
+            glimpses.push(glimpse);
+        }
+    }
+
+    fn collect_list(&mut self, evidence: &Evidence<'_>, id: OperationId, o: &Operation, keys: &[KeyId]) {
+        let history = evidence.history;
+        let shows = o.is_answered() && o.marks.has(Marks::LIST_ANSWER) && o.marks.has(Marks::ANSWER_BODY);
+        if !shows || (!o.verb.is_write() && is_deliberate(history, &evidence.order.chains, id)) {
+            return;
+        }
+        let glimpse = |known, revision| Glimpse { moment: (o.ret, o.clock), known, revision, shown: Shown::List(id) };
+        let mut listed: FxHashSet<KeyId> = FxHashSet::default();
+        for item in history.items_of(o) {
+            listed.insert(item.key);
+            // A deletion of many answers with what it deleted.
+            let known = if o.verb.is_write() { Known::End(item.uid) } else { Known::Life(item.uid) };
+            self.learn((o.incarnation, item.key), glimpse(known, item.revision));
+        }
+        let whole = o.verb == Verb::List && !o.marks.has(Marks::MORE_PAGES) && !history.is_selective(o.scope);
+        for &key in keys.iter().filter(|key| whole && !listed.contains(key) && history.covers_key(o.scope, **key)) {
+            self.learn((o.incarnation, key), glimpse(Known::Nothing, Revision::NONE));
+        }
+    }
+
+    fn collect_stream(&mut self, evidence: &Evidence<'_>, id: OperationId, o: &Operation) {
+        let history = evidence.history;
+        let Some(stream) = history.stream_of(id) else { return };
+        let selective = !o.scope.is_some() || history.is_selective(o.scope);
+        for index in stream.deliveries() {
+            let d = &history.deliveries[index];
+            let known = match d.kind {
+                DeliveryKind::Added | DeliveryKind::Modified => Known::Life(d.uid),
+                DeliveryKind::Deleted if selective => Known::Left(d.uid),
+                DeliveryKind::Deleted => Known::End(d.uid),
+                _ => continue,
+            };
+            let shown = Shown::Event(index as u32, id);
+            let glimpse = Glimpse { moment: (d.at, o.clock), known, revision: d.revision, shown };
+            self.learn((o.incarnation, d.key), glimpse);
+        }
+    }
+
+    /// Everything that a process learnt of a name, in no order.
+    pub fn of(&self, incarnation: IncarnationId, key: KeyId) -> &[Glimpse] {
+        self.of.get(&(incarnation, key)).map_or(&[], |glimpses| glimpses)
+    }
+
+    /// The last thing that a process had certainly learnt of a name before a moment. `None` too where something else that it
+    /// learnt may have come later.
+    pub fn last(
+        &self,
+        evidence: &Evidence<'_>,
+        incarnation: IncarnationId,
+        key: KeyId,
+        moment: (Time, ClockId),
+        counts: impl Fn(&Glimpse) -> bool,
+    ) -> Option<Glimpse> {
+        let clocks = &evidence.order.clocks;
+        let glimpses = || self.of(incarnation, key).iter().filter(|g| counts(g));
+        let last = *glimpses()
+            .filter(|g| clocks.before(g.moment, moment))
+            .max_by_key(|g| (g.moment.1 == moment.1, g.moment.0))?;
+        let overtaken = glimpses().any(|g| {
+            g.known != last.known
+                && clocks.relation(g.moment, moment) != Relation::NotBefore
+                && !clocks.before(g.moment, last.moment)
+        });
+        (!overtaken).then_some(last)
+    }
+
+    /// Whether a read that the evidence does not show may have told the process more of a name between two moments.
+    pub fn may_know_more(
+        &self,
+        evidence: &Evidence<'_>,
+        incarnation: IncarnationId,
+        key: KeyId,
+        after: (Time, ClockId),
+        before: (Time, ClockId),
+    ) -> bool {
+        let (history, clocks) = (evidence.history, &evidence.order.clocks);
+        self.silent.get(&incarnation).into_iter().flatten().any(|&id| {
+            let o = history.operation(id);
+            history.covers_key(o.scope, key)
+                && !clocks.before((o.ret, o.clock), after)
+                && clocks.relation((o.invoke, o.clock), before) != Relation::NotBefore
+        })
+    }
+}
+
+/// Whether what a read showed is not in the evidence.
+fn is_silent(evidence: &Evidence<'_>, id: OperationId, o: &Operation) -> bool {
+    match o.verb {
+        Verb::Watch => o.outcome() != Outcome::Rejected && evidence.history.stream_of(id).is_none(),
+        Verb::Get | Verb::List => o.outcome() != Outcome::Rejected && !o.marks.has(Marks::ANSWER_BODY),
+        _ => false,
+    }
+}
+
+/// What the answer about one object told.
+fn of_answer(id: OperationId, o: &Operation) -> Option<Glimpse> {
+    let about_one = o.key.is_some() && !matches!(o.verb, Verb::List | Verb::Watch | Verb::DeleteCollection);
+    if !about_one || o.marks.has(Marks::DRY_RUN) || matches!(o.subresource, Subresource::Effect | Subresource::Other) {
+        return None;
+    }
+    let named = o.answer_uid.is_some().then_some(Known::Life(o.answer_uid));
+    let known = match (o.verb, o.outcome()) {
+        (Verb::Get, Outcome::Answered) if matches!(o.asked, Asked::Exact) || o.marks.has(Marks::LIST_ANSWER) => None,
+        (_, Outcome::Rejected) if o.status == 404 && o.verb != Verb::Create => Some(Known::Nothing),
+        // A conflict's text names the uid that bears the name.
+        (Verb::Create, Outcome::Rejected) if o.status == 409 => Some(Known::Unsure),
+        (_, Outcome::Rejected) => named.filter(|_| o.status == 409),
+        (Verb::Create, Outcome::Unknown) => Some(Known::Unsure),
+        (_, Outcome::Unknown) => None,
+        (Verb::Delete, _) if removes(o) && o.answer_uid.is_some() => Some(Known::End(o.answer_uid)),
+        (Verb::Delete, _) if o.answered.is_some() => named,
+        (Verb::Delete, _) => Some(Known::Nothing),
+        (_, _) if removes(o) => Some(Known::End(o.answer_uid)),
+        _ => named,
+    }?;
+    // An unanswered creation may have taken effect as soon as it was sent.
+    let time = if o.ret.is_known() && known != Known::Unsure { o.ret } else { o.invoke };
+    Some(Glimpse { moment: (time, o.clock), known, revision: o.answered, shown: Shown::Answer(id) })
+}

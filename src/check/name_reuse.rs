@@ -1,0 +1,288 @@
+//! A write that was meant for one object took effect on another one of the same name: **name reuse**.
+//!
+//! A name outlives its objects. A client that decides about the object with uid 1 and then writes by name hits whatever bears
+//! the name by then. Nothing in the request is stale in the eyes of the server, so it answers with success.
+//!
+//! ```text
+//! T         20 create web-0 (uid 1)   31 delete web-0   33 create web-0 (uid 2)
+//! agent     LIST => {web-0: uid 1}                                PATCH web-0 => 200: uid 2 was changed
+//! ```
+//!
+//! **A violation**, of the client, is a committed write on uid 2
+//! - whose request names uid 1 (in its body's metadata: servers do not enforce it for patches on the status of custom resources);
+//! - or that names neither uid nor version, while the process had last seen the name borne by uid 1, and had not seen it end;
+//! - or whose declared decision read uid 1.
+//!
+//! Where the evidence does not show everything that the process saw in between (the audit log holds no watch events), the
+//! second kind needs more: the write sends a value that uid 1 had and no known version of uid 2, and that the process had not
+//! put there itself. The same evidence against a process that had seen uid 2 as well is a **suspect**.
+//!
+//! **A hazard** is the same pattern refused by the server (409, 412 or 422): no effect.
+//!
+//! **Evidence**: for the first kind, the request's body and the answer's, or the lives of the name in T; for the others all
+//! reads of the process with their bodies.
+//!
+//! **Not judged**: requests of command-line tools, which remember nothing between two processes (the first kind is); a name that
+//! the process may have filled itself, with a creation of which it knows no outcome; dry runs; creations.
+//!
+//! Sources: kubernetes#59848; Azure/azure-container-networking#4210; whereabouts#176; kubernetes#86320 (kubelets send the uid).
+
+use super::memory::{Glimpse, Known, Memories};
+use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling, derivation};
+use crate::history::{Marks, Operation, OperationId, Outcome, Subresource, Symbol, Verb};
+use crate::order::{Version, remembers};
+use rustc_hash::FxHashSet;
+
+/// How many writes are looked into at a time, which bounds the bodies in memory.
+const AT_ONCE: usize = 500;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    slug: "name-reuse",
+    title: "a write meant for one object does not land on another of the same name",
+    group: Group::Protocol,
+    promise: BrokenBy::Client,
+    needs: "writes with the uid that they hit, and what the writer had seen or named before",
+    causes: &["broken-compare", "monotonic-reads", "read-your-writes"],
+    source: include_str!("name_reuse.rs"),
+    check,
+};
+
+fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    let history = evidence.history;
+    let mut unnamed: Vec<OperationId> = Vec::new();
+    for (id, o) in evidence.operations() {
+        let targeted = matches!(o.verb, Verb::Update | Verb::Patch | Verb::Delete) && o.key.is_some();
+        if !targeted || o.marks.has(Marks::DRY_RUN) || matches!(o.subresource, Subresource::Effect | Subresource::Other)
+        {
+            continue;
+        }
+        if o.request_uid.is_some() {
+            named(evidence, ruling, id, o);
+        } else if o.marks.has(Marks::UNCONDITIONED)
+            && o.is_answered()
+            && o.status != 201
+            && o.answer_uid.is_some()
+            && remembers(history, o.incarnation)
+        {
+            unnamed.push(id);
+        }
+    }
+    let wanted: FxHashSet<_> = unnamed.iter().map(|&id| key_of(history.operation(id))).collect();
+    let memories = Memories::collect(evidence, &wanted);
+    let mut open: Vec<Doubt> = Vec::new();
+    for id in unnamed {
+        let o = history.operation(id);
+        let moment = (o.invoke, o.clock);
+        let last = |counts: &dyn Fn(&Glimpse) -> bool| memories.last(evidence, o.incarnation, o.key, moment, counts);
+        let other =
+            |glimpse: &Glimpse| matches!(glimpse.known, Known::Life(uid) if uid.is_some() && uid != o.answer_uid);
+        if o.decision.is_some()
+            && let Some(premise) = last(&|g| g.decision(evidence) == o.decision).filter(other)
+        {
+            ruling.checked(o.incarnation);
+            landed(evidence, ruling, id, &premise, Ground::Declared);
+            continue;
+        }
+        let Some(seen) = last(&|_| true) else { continue };
+        ruling.checked(o.incarnation);
+        if !other(&seen) {
+            // It saw the new life as well. What it sends may rest on the old one all the same, in its first write to the new.
+            let before = last(&other);
+            let wrote = |g: &Glimpse| g.is_own_write(evidence) && !other(g);
+            let own = memories
+                .of(o.incarnation, o.key)
+                .iter()
+                .any(|g| wrote(g) && evidence.order.clocks.before(g.moment, moment));
+            open.extend(before.filter(|_| !own).map(|seen| Doubt { id, seen, overtaken: true }));
+        } else if memories.may_know_more(evidence, o.incarnation, o.key, seen.moment, moment) {
+            open.push(Doubt { id, seen, overtaken: false });
+        } else {
+            landed(evidence, ruling, id, &seen, Ground::LastSight);
+        }
+    }
+    for part in open.chunks(AT_ONCE) {
+        let derived = derivation::values(evidence, &memories, part);
+        for (at, doubt) in part.iter().enumerate() {
+            match derived.get(&at) {
+                Some(value) if doubt.overtaken => {
+                    landed(evidence, ruling, doubt.id, &doubt.seen, Ground::Inferred(value.clone()));
+                }
+                Some(value) => landed(evidence, ruling, doubt.id, &doubt.seen, Ground::Value(value.clone())),
+                None if doubt.overtaken => {}
+                None => ruling.undecided(
+                    "writes by name after the object was replaced, by processes whose watches were recorded without their events",
+                ),
+            }
+        }
+    }
+}
+
+fn key_of(o: &Operation) -> (crate::history::IncarnationId, crate::history::KeyId) {
+    (o.incarnation, o.key)
+}
+
+/// A write to the new life by a process that knew the old one, where the reads alone do not say which of them it meant.
+pub(super) struct Doubt {
+    /// The write.
+    pub id: OperationId,
+    /// The last sight of the old life.
+    pub seen: Glimpse,
+    /// Whether the process had seen the new life too.
+    pub overtaken: bool,
+}
+
+/// A request that names a uid.
+fn named(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: &Operation) {
+    let refused = o.outcome() == Outcome::Rejected && matches!(o.status, 409 | 412 | 422);
+    if !(refused || o.is_answered()) || o.status == 201 {
+        return;
+    }
+    let answered = o.answer_uid.is_some().then_some(o.answer_uid);
+    let bearer = bearer(evidence, o);
+    let Some(met) = answered.or(bearer.map(|v| v.uid)) else { return };
+    ruling.checked(o.incarnation);
+    if met == o.request_uid {
+        return;
+    }
+    let history = evidence.history;
+    let (client, key) = (evidence.short_client(o), history.key_name(o.key));
+    let (wanted, met_short) = (evidence.short_uid(o.request_uid), evidence.short_uid(met));
+    let verb = verb(o);
+    let request = evidence.request(id, o.asked_revision, format!("{client} sent {verb} of {key} for the uid {wanted}"));
+    let mut facts = vec![Fact { uid: o.request_uid, ..request }];
+    if let Some(version) = bearer.or_else(|| first_of(evidence, o, met)) {
+        facts.insert(0, evidence.version(version, format!("{key} was borne by uid {met_short}")));
+    }
+    let says = match refused {
+        true => format!("the server refused it with {}", o.status),
+        false => format!("the server answered with success, and the change is on uid {met_short}"),
+    };
+    let answer = evidence.operation(id, o.answered, says);
+    facts.push(Fact { uid: met, ..answer });
+    let (kind, summary) = match refused {
+        true => (
+            Kind::Hazard,
+            format!(
+                "{client} sent {verb} of {key} for uid {wanted}, which uid {met_short} had replaced; it was refused"
+            ),
+        ),
+        false => (
+            Kind::Violation,
+            format!("{client} sent {verb} of {key} for uid {wanted}, and it took effect on uid {met_short}"),
+        ),
+    };
+    ruling.found(draft(
+        evidence,
+        o,
+        kind,
+        summary,
+        facts,
+        match refused {
+            true => "rejected by the server: evidence of the pattern, without effect".to_owned(),
+            false => "a uid names one life; a write for one life changed another".to_owned(),
+        },
+    ));
+}
+
+/// The object that certainly bore the name when the request arrived, where that is a later life than the one that it names.
+fn bearer<'e>(evidence: &Evidence<'e>, o: &Operation) -> Option<&'e Version> {
+    let order = evidence.order;
+    let versions = order.timeline.versions(o.key);
+    let last = versions.iter().rev().find(|v| v.uid == o.request_uid)?.revision;
+    // What a head shows to be complete before the request arrived.
+    let head = order.heads.before(&order.clocks, evidence.history.resource_of(o.key), o.clock, o.invoke)?.revision;
+    let later = |v: &&Version| v.uid.is_some() && v.uid != o.request_uid && v.change.lives() == Some(true);
+    versions.iter().rev().filter(|v| v.revision > last && v.revision <= head).find(later)
+}
+
+fn first_of<'e>(evidence: &Evidence<'e>, o: &Operation, uid: Symbol) -> Option<&'e Version> {
+    let first = evidence.order.timeline.versions(o.key).iter().find(|v| v.uid == uid)?;
+    // The write itself is no witness of who bore the name before it.
+    (first.revision != o.answered).then_some(first)
+}
+
+enum Ground {
+    Declared,
+    LastSight,
+    Value(String),
+    Inferred(String),
+}
+
+/// A request that names nothing, by a process that had another object in mind.
+fn landed(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, seen: &Glimpse, ground: Ground) {
+    let history = evidence.history;
+    let o = history.operation(id);
+    let Known::Life(before) = seen.known else { return };
+    let (client, key, verb) = (evidence.short_client(o), history.key_name(o.key), verb(o));
+    let (old, new) = (evidence.short_uid(before), evidence.short_uid(o.answer_uid));
+    let read = match ground {
+        Ground::Declared => format!("{client} read {key} with uid {old} for its decision"),
+        Ground::Inferred(_) => format!("{client} saw {key} borne by uid {old}"),
+        _ => format!("{client} last saw {key} borne by uid {old}"),
+    };
+    let mut facts = vec![seen.fact(evidence, o.key, read)];
+    if let Some(version) = first_of(evidence, o, o.answer_uid) {
+        facts.push(evidence.version(version, format!("{key} was borne by uid {new}")));
+    }
+    facts.push(evidence.request(
+        id,
+        o.asked_revision,
+        format!("{client} sent {verb} of {key} by name, with no condition"),
+    ));
+    facts.push(evidence.operation(
+        id,
+        o.answered,
+        format!("the server answered with success, and the change is on uid {new}"),
+    ));
+    let kind = if matches!(ground, Ground::Inferred(_)) { Kind::Suspect } else { Kind::Violation };
+    let reason = match ground {
+        Ground::Inferred(value) => format!(
+            "the write sends the value {value:?}, which no known version of the new object had, although the process had seen the \
+             new one by then: a record of the decision would tell which of the two it rests on"
+        ),
+        Ground::Declared => "the decision rests on one life of the name, and its write changed another".to_owned(),
+        Ground::LastSight => {
+            "the process knew one life of the name and had not seen its end; its write changed another".to_owned()
+        }
+        Ground::Value(value) => format!(
+            "the write sends the value {value:?}, which the object that the process had read has and no known version of the \
+             new one had: it was meant for the life before"
+        ),
+    };
+    let summary = format!("{client} knew {key} as uid {old}, and {verb} by name took effect on uid {new}");
+    ruling.found(draft(evidence, o, kind, summary, facts, reason));
+}
+
+fn draft(
+    evidence: &Evidence<'_>,
+    o: &Operation,
+    kind: Kind,
+    summary: String,
+    facts: Vec<Fact>,
+    reason: String,
+) -> Draft {
+    let history = evidence.history;
+    Draft {
+        kind,
+        broken_by: BrokenBy::Client,
+        incarnation: o.incarnation,
+        key: o.key,
+        cause: history.resource_name(history.resource_of(o.key)),
+        summary,
+        facts,
+        reason,
+        refuted_by: "evidence that the process had seen the new object before it wrote".to_owned(),
+        consequence: "the new object carries what belonged to the old one".to_owned(),
+    }
+}
+
+fn verb(o: &Operation) -> &'static str {
+    match (o.verb, o.subresource) {
+        (Verb::Patch, Subresource::Status) => "a status PATCH",
+        (Verb::Update, Subresource::Status) => "a status PUT",
+        (Verb::Patch, _) => "a PATCH",
+        (Verb::Delete, _) => "a DELETE",
+        _ => "a PUT",
+    }
+}

@@ -1,0 +1,118 @@
+//! Bodies read again: what a request said and an answer showed, for the few places where a rule needs more than identity.
+
+use super::ids::{KeyId, OperationId};
+use super::store::History;
+use crate::ingest::{self, FileId, Position};
+use rustc_hash::FxHashMap;
+use serde_json::Value;
+
+/// A body in the evidence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Document {
+    /// What a request sent.
+    Request(OperationId),
+    /// The object that an answer shows.
+    Answer(OperationId),
+    /// One object of a list.
+    Item(OperationId, KeyId),
+    /// The object of a delivery (an index into the history's deliveries) of a watch.
+    Delivery(u32, OperationId),
+}
+
+impl Document {
+    fn operation(self) -> OperationId {
+        match self {
+            Document::Request(id) | Document::Answer(id) | Document::Item(id, _) | Document::Delivery(_, id) => id,
+        }
+    }
+}
+
+impl History {
+    /// Reads bodies again, each file in one pass. What can no longer be read, or was not recorded, is missing from the result.
+    pub fn documents(&self, wanted: &[Document]) -> FxHashMap<Document, Value> {
+        let mut by_file: FxHashMap<FileId, Vec<(Position, Document)>> = FxHashMap::default();
+        for &document in wanted {
+            let position = self.place(document);
+            by_file.entry(position.file).or_default().push((position, document));
+        }
+        let mut found = FxHashMap::default();
+        for (file, mut places) in by_file {
+            let Some(input) = self.inputs.iter().find(|input| input.id == file) else { continue };
+            places.sort_unstable();
+            places.dedup();
+            let positions: Vec<Position> = places.iter().map(|(position, _)| *position).collect();
+            let mut last: Option<(Position, Option<Value>)> = None;
+            for ((position, document), text) in places.into_iter().zip(ingest::reread(input, &positions)) {
+                if last.as_ref().is_none_or(|(at, _)| *at != position) {
+                    last = Some((position, text.and_then(|text| serde_json::from_str(&text).ok())));
+                }
+                let Some((_, Some(line))) = &last else { continue };
+                if let Some(body) = self.extract(line, document).filter(|b| b.is_object() || b.is_array()) {
+                    found.insert(document, body.clone());
+                }
+            }
+        }
+        found
+    }
+
+    fn place(&self, document: Document) -> Position {
+        match document {
+            Document::Delivery(index, _) => self.deliveries[index as usize].position,
+            Document::Request(id) => match self.request_places.binary_search_by_key(&id, |(id, _)| *id) {
+                Ok(at) => self.request_places[at].1,
+                Err(_) => self.operation(id).position,
+            },
+            Document::Answer(id) | Document::Item(id, _) => self.operation(id).position,
+        }
+    }
+
+    fn extract<'v>(&self, line: &'v Value, document: Document) -> Option<&'v Value> {
+        let event = self.audit_event(line, document.operation());
+        let body = match (document, event) {
+            (Document::Request(_), Some(event)) => return event.get("requestObject"),
+            (Document::Request(_), None) => return line.get("body"),
+            (Document::Answer(_) | Document::Item(..), Some(event)) => event.get("responseObject")?,
+            (Document::Delivery(..), _) => line.get("event").unwrap_or(line).get("object")?,
+            // A response line of a capture, or a saved list or object.
+            (_, None) if line.get("apiVersion").is_some() => line,
+            (_, None) => line.get("body")?,
+        };
+        match document {
+            Document::Item(_, key) => self.member(body, key),
+            Document::Delivery(index, _) if body.get("items").is_some() => {
+                self.member(body, self.deliveries[index as usize].key)
+            }
+            _ => Some(body),
+        }
+    }
+
+    /// The audit event of an operation on its line; a batch of a webhook holds many.
+    fn audit_event<'v>(&self, line: &'v Value, id: OperationId) -> Option<&'v Value> {
+        if line.get("auditID").is_some() {
+            return Some(line);
+        }
+        if line.get("kind").and_then(Value::as_str) != Some("EventList") {
+            return None;
+        }
+        let wanted = self.audit_id(self.operation(id).audit_id);
+        let text = |event: &'v Value, field: &str| event.get(field).and_then(Value::as_str).unwrap_or("");
+        line.get("items")?
+            .as_array()?
+            .iter()
+            .find(|event| text(event, "auditID") == wanted && text(event, "stage") == "ResponseComplete")
+    }
+
+    /// The object with a key out of a list or a table.
+    fn member<'v>(&self, list: &'v Value, key: KeyId) -> Option<&'v Value> {
+        let key = self.keys[key.index()];
+        let (namespace, name) = (self.name(key.namespace), self.name(key.name));
+        let is = |object: &Value| {
+            let metadata = object.get("metadata");
+            let text = |field: &str| metadata.and_then(|m| m.get(field)).and_then(Value::as_str).unwrap_or("");
+            text("name") == name && text("namespace") == namespace
+        };
+        let items = list.get("items").and_then(Value::as_array).into_iter().flatten();
+        let rows = list.get("rows").and_then(Value::as_array).into_iter().flatten().filter_map(|row| row.get("object"));
+        items.chain(rows).find(|object| is(object))
+    }
+}
