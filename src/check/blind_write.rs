@@ -221,3 +221,84 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, blind: &Blind<'_>, re
         consequence: "changes of others are undone without an error for anybody".to_owned(),
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::trial::{holds, judged, kinds, read, trial};
+    use super::{Kind, RULE};
+
+    #[test]
+    fn an_unconditioned_write_on_an_outdated_read_is_a_hazard() {
+        let text = "c@A GET x => x:u1@20\no@A PUT x:u1@20 => x:u1@25\nc@A PATCH x => x:u1@31\n";
+        assert_eq!(kinds(&RULE, text), [Kind::Hazard]);
+        assert_eq!(kinds(&RULE, &text.replace("PATCH x =>", "PATCH x test(@20) =>").replace("x:u1@31", "!422")), []);
+        assert!(holds(&RULE, "c@A GET x => x:u1@25\nc@A PATCH x => x:u1@31\n"));
+        assert_eq!(kinds(&RULE, &text.replace("PATCH x =>", "PATCH x dry-run =>")), []);
+    }
+
+    #[test]
+    fn a_delete_by_name_is_a_hazard_too() {
+        let text =
+            "c@A GET x => x:u1@20\no@A PUT x:u1@20 => x:u1@25\no@A LIST => 30 {x:u1@25}\nc@A DELETE x => ok:u1\n";
+        let text = text.replace("ok:u1", "x:u1@31 gone");
+        assert_eq!(kinds(&RULE, &text), [Kind::Hazard]);
+    }
+
+    #[test]
+    fn what_the_process_saw_or_did_itself_is_current() {
+        assert!(holds(&RULE, "c@A GET x => x:u1@20\nc@A PATCH x => x:u1@25\nc@A PATCH x => x:u1@31\n"));
+        let watched =
+            "c@A GET x => x:u1@20\no@A PUT x:u1@20 => x:u1@25\nc@A WATCH from 20 ~x:u1@25\nc@A PATCH x => x:u1@31\n";
+        assert!(holds(&RULE, watched));
+    }
+
+    #[test]
+    fn another_life_of_the_name_is_another_rule_s() {
+        let text = "c@A GET x => x:u1@20\no@A DELETE x:u1 => ok\no@A CREATE x => x:u2@25\nc@A PATCH x => x:u2@31\n";
+        assert_eq!(kinds(&RULE, text), []);
+    }
+
+    #[test]
+    fn reads_without_answers_leave_it_open() {
+        let text = "recorded audit\nc@A GET x => x:u1@20\nc@A WATCH from 20\no@A PUT x:u1@20 => x:u1@25\nc@A PATCH x => x:u1@31\n";
+        let trial = trial(&RULE, text);
+        assert_eq!((trial.kinds(), trial.undecided), (vec![], 1));
+    }
+
+    /// A capture: one client reads, another changes replicas, the first one writes `sent`.
+    fn replicas(sent: &str, after: u32) -> Vec<Kind> {
+        let uri = "/apis/apps/v1/namespaces/d/deployments/web";
+        let object = |version: u32, replicas: u32| {
+            format!(
+                r#"{{"apiVersion":"apps/v1","kind":"Deployment","metadata":{{"name":"web","namespace":"d","uid":"u1","resourceVersion":"{version}"}},"spec":{{"replicas":{replicas},"paused":false}}}}"#
+            )
+        };
+        let capture = |client: &str| {
+            format!(r#"{{"kind":"capture","version":1,"client":"{client}","incarnation":"{client}-1","clock":"wall"}}"#)
+        };
+        let exchange = |id: u32, method: &str, body: &str, answer: String| {
+            let at = 1_700_000_000_000_000_000 + u64::from(id) * 10_000_000;
+            format!(
+                "{{\"kind\":\"request\",\"id\":{id},\"at\":{at},\"method\":\"{method}\",\"uri\":\"{uri}\"{body}}}\n\
+                 {{\"kind\":\"response\",\"id\":{id},\"at\":{},\"status\":200,\"body\":{answer}}}\n",
+                at + 1_000_000
+            )
+        };
+        let body = |text: &str| format!(",\"body\":{text}");
+        let c = capture("c")
+            + "\n"
+            + &exchange(1, "GET", "", object(20, 3))
+            + &exchange(3, "PATCH", &body(sent), object(31, after));
+        let o = capture("o") + "\n" + &exchange(2, "PUT", &body(&object(20, 5)), object(25, 5));
+        let files = [("c.jsonl", c.as_str()), ("o.jsonl", o.as_str())];
+        judged(&RULE, &read(files.into_iter(), &[])).kinds()
+    }
+
+    #[test]
+    fn putting_a_field_back_is_a_violation() {
+        assert_eq!(replicas(r#"{"spec":{"replicas":3}}"#, 3), [Kind::Violation]);
+        assert_eq!(replicas(r#"{"spec":{"paused":true}}"#, 5), [Kind::Hazard]);
+        assert_eq!(replicas(r#"{"spec":{"replicas":4}}"#, 4), [Kind::Hazard]);
+        assert_eq!(replicas(r#"[{"op":"replace","path":"/spec/replicas","value":3}]"#, 3), [Kind::Violation]);
+    }
+}

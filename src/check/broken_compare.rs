@@ -144,3 +144,39 @@ fn uid(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId) {
         consequence: "an object was changed or deleted that the writer did not mean".into(),
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::trial::{holds, kinds};
+    use super::{Kind, RULE};
+
+    #[test]
+    fn a_base_that_was_overwritten_must_conflict() {
+        let text = "b@A PUT x:u1@20 => x:u1@25\na@A PUT x:u1@20 => x:u1@31\n";
+        assert_eq!(kinds(&RULE, text), [Kind::Violation]);
+        assert!(holds(&RULE, "b@A PUT x:u1@20 => x:u1@25\na@A PUT x:u1@20 => !409\n"));
+        assert!(holds(&RULE, "b@A PUT x:u1@20 => x:u1@25\na@A PUT x:u1@25 => x:u1@31\n"));
+    }
+
+    #[test]
+    fn patches_that_test_are_conditioned_and_others_are_not() {
+        let tested = "b@A PUT x:u1@20 => x:u1@25\na@A PATCH x test(@20) => x:u1@31\n";
+        assert_eq!(kinds(&RULE, tested), [Kind::Violation]);
+        assert_eq!(kinds(&RULE, "b@A PUT x:u1@20 => x:u1@25\na@A PATCH x => x:u1@31\n"), []);
+    }
+
+    #[test]
+    fn a_uid_precondition_holds_or_refuses() {
+        assert_eq!(kinds(&RULE, "a@A DELETE x:u1 => x:u2@31 gone\n"), [Kind::Violation]);
+        assert!(holds(&RULE, "a@A DELETE x:u1 => x:u1@31 gone\n"));
+        // Servers ignore the uid in a patch on the status of a custom resource.
+        assert_eq!(kinds(&RULE, "a@A PATCH status x:u1 => x:u2@31\n"), []);
+    }
+
+    #[test]
+    fn what_commits_nothing_breaks_nothing() {
+        assert_eq!(kinds(&RULE, "b@A PUT x:u1@20 => x:u1@25\na@A PUT x:u1@20 dry-run => x:u1@31\n"), []);
+        assert_eq!(kinds(&RULE, "b@A PUT x:u1@20 => x:u1@25\na@A PUT x:u1@25 => x:u1@25 gone\n"), []);
+        assert_eq!(kinds(&RULE, "b@A PUT x:u1@20 => x:u1@25\na@A PUT x:u1@20 => !504\n"), []);
+    }
+}

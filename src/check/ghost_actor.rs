@@ -167,3 +167,51 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, life
                 .to_owned(),
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::trial::{holds, kinds};
+    use super::{Kind, RULE};
+
+    #[test]
+    fn a_report_on_a_life_that_one_ended_oneself() {
+        let text = "k/1@A PUT w:u1@38 => w:u1@38 gone\no@A CREATE w => w:u2@42\nk/2@B PATCH status w:u1 => w:u2@45\n";
+        assert_eq!(kinds(&RULE, text), [Kind::Violation]);
+        assert!(holds(&RULE, &text.replace("status w:u1", "status w:u2")));
+        assert_eq!(kinds(&RULE, &text.replace("=> w:u2@45", "=> !409")), []);
+        assert_eq!(kinds(&RULE, &text.replace("status w:u1", "status w:u1 dry-run")), []);
+    }
+
+    #[test]
+    fn an_end_that_the_session_did_not_see_is_no_ghost() {
+        let text = "o@A DELETE w:u1 => ok\no@A CREATE w => w:u2@42\nk@B PATCH status w:u1 => w:u2@45\n";
+        assert!(holds(&RULE, text));
+    }
+
+    #[test]
+    fn events_successors_and_absence_show_the_end() {
+        let writes = "o@A CREATE w => w:u1@30\no@A DELETE w:u1 => ok\no@A CREATE w => w:u2@42\n";
+        for seen in ["k@A WATCH from 30 -w:u1@39", "k@A GET w => w:u2@42", "k@A LIST => 43 {w:u2@42}"] {
+            let text = format!("{writes}{seen}\nk@A PATCH status w:u1 => w:u2@45\n");
+            assert_eq!(kinds(&RULE, &text), [Kind::Violation], "{seen}");
+        }
+        let text = "o@A CREATE w => w:u1@30\nk@A GET w => w:u1@30\no@A DELETE w:u1 => ok\nk@A GET w => !404\n\
+                    o@A CREATE w => w:u2@42\nk@A PATCH status w:u1 => w:u2@45\n";
+        assert_eq!(kinds(&RULE, text), [Kind::Violation]);
+    }
+
+    #[test]
+    fn a_list_of_any_state_shows_no_end() {
+        let text = "o@A CREATE w => w:u1@30\nk@A GET w => w:u1@30\nk@B LIST rv=0 => 29 {}\n\
+                    o@A DELETE w:u1 => ok\no@A CREATE w => w:u2@42\nk@A PATCH status w:u1 => w:u2@45\n";
+        assert!(holds(&RULE, text));
+    }
+
+    #[test]
+    fn a_request_under_way_when_the_end_came_is_no_ghost() {
+        let text = "o@A CREATE w => w:u1@30\n---\n\
+                    k@A |------PATCH status w:u1 => w:u2@45------|\n\
+                    k@A   |-WATCH from 30 -w:u1@39 ..\n";
+        assert!(holds(&RULE, text));
+    }
+}

@@ -152,3 +152,32 @@ fn found(
         consequence: "whoever tells lives apart by uid (owners, volumes, leases) takes one object for another".into(),
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::trial::{holds, kinds};
+    use super::{Kind, RULE};
+
+    #[test]
+    fn an_update_keeps_the_uid() {
+        assert_eq!(kinds(&RULE, "a@A GET x => x:u1@20\na@A PUT x:u2@20 => x:u2@21\n"), [Kind::Violation]);
+        assert!(holds(&RULE, "a@A GET x => x:u1@20\na@A PUT x:u1@20 => x:u1@21\n"));
+    }
+
+    #[test]
+    fn a_change_on_a_covered_stretch_keeps_the_uid() {
+        let text = "a@A WATCH from 19 +x:u1@20 ~x:u2@22\n";
+        assert_eq!(kinds(&RULE, text), [Kind::Violation]);
+        assert!(holds(&RULE, "a@A WATCH from 19 +x:u1@20 ~x:u1@21 -x:u1@22 +x:u2@23 ~x:u2@24\n"));
+    }
+
+    #[test]
+    fn a_stretch_that_nobody_watched_may_hide_a_deletion() {
+        assert_eq!(kinds(&RULE, "a@A GET x => x:u1@20\nb@A WATCH from 30 ~x:u2@31\n"), []);
+    }
+
+    #[test]
+    fn a_uid_that_only_a_request_claims_is_no_object_s() {
+        assert_eq!(kinds(&RULE, "a@A GET x => x:u2@20\nb@A PUT status x:u1@20 => x:u2@21\n"), []);
+    }
+}

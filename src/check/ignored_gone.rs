@@ -137,3 +137,37 @@ fn skipped(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, chain: &Chain, step
         consequence: "deleted objects stay in the client's view and created ones are missing until they change again".to_owned(),
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::trial::{holds, kinds};
+    use super::{Kind, RULE};
+
+    #[test]
+    fn after_410_only_a_list_tells_what_happened() {
+        let gone = "c@A WATCH from 38 +a:u1@40 !410 eof\no@A DELETE b:u2@39 => b:u2@44 deleting\n";
+        assert_eq!(kinds(&RULE, &format!("{gone}c@A WATCH from 60\n")), [Kind::Violation]);
+        assert_eq!(kinds(&RULE, &format!("{gone}c@A LIST => 60 {{}}\nc@A WATCH from 60\n")), []);
+        assert_eq!(kinds(&RULE, &format!("{gone}c@A WATCH initial ^^60\n")), []);
+        // To try again from where it stood misses nothing.
+        assert!(holds(&RULE, &format!("{gone}c@A WATCH from 40\n")));
+    }
+
+    #[test]
+    fn without_a_known_change_it_is_a_hazard() {
+        assert_eq!(kinds(&RULE, "c@A WATCH from 38 +a:u1@40 !410 eof\nc@A WATCH from 60\n"), [Kind::Hazard]);
+    }
+
+    #[test]
+    fn a_refused_list_is_as_good_as_an_event() {
+        let text = "c@A WATCH from 38 +a:u1@40 eof\no@A PUT b:u2@39 => b:u2@44\n\
+                    c@A LIST rv=40 => !410\nc@A WATCH from 60\n";
+        assert_eq!(kinds(&RULE, text), [Kind::Violation]);
+    }
+
+    #[test]
+    fn a_list_of_another_scope_may_be_the_state_that_it_goes_on_from() {
+        let text = "c@A WATCH in prod from 38 +prod/a:u1@40 !410 eof\nc@A LIST => 60 {}\nc@A WATCH in prod from 60\n";
+        assert_eq!(kinds(&RULE, text), []);
+    }
+}

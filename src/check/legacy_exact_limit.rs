@@ -56,3 +56,19 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::trial::{holds, kinds};
+    use super::{Kind, RULE};
+
+    #[test]
+    fn a_limit_makes_the_version_exact() {
+        assert_eq!(kinds(&RULE, "c@A LIST rv=7 limit=5 => 7 {}\nc@A LIST rv=9 limit=5 => !410\n"), [Kind::Hazard]);
+        assert!(holds(
+            &RULE,
+            "c@A LIST atleast=7 limit=5 => 9 {}\nc@A LIST exact=7 limit=5 => 7 {}\nc@A LIST rv=7 => 9 {}\n"
+        ));
+        assert_eq!(kinds(&RULE, "c@A LIST rv=0 limit=5 => 9 {}\n"), []);
+    }
+}

@@ -43,6 +43,8 @@ mod specimen;
 mod stale_consistent_read;
 mod stretch;
 mod torn_snapshot;
+#[cfg(test)]
+mod trial;
 mod unsafe_first_read;
 mod unsafe_relist;
 mod watch_duplicate;

@@ -286,3 +286,79 @@ fn verb(o: &Operation) -> &'static str {
         _ => "a PUT",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::trial::{holds, kinds, trial};
+    use super::{Kind, RULE};
+
+    /// Another client replaces web-0.
+    const REPLACED: &str = "o@A DELETE w:u1 => ok\no@A CREATE w => w:u2@33\n";
+
+    #[test]
+    fn a_request_that_names_one_life_must_not_change_another() {
+        assert_eq!(kinds(&RULE, "c@A PATCH status w:u1 => w:u2@45\n"), [Kind::Violation]);
+        assert!(holds(&RULE, "c@A PATCH status w:u2 => w:u2@45\n"));
+    }
+
+    #[test]
+    fn a_refusal_is_a_hazard() {
+        let text = format!("c@A GET w => w:u1@26\n{REPLACED}c@A PUT w:u1@26 => !409\n");
+        assert_eq!(kinds(&RULE, &text), [Kind::Hazard]);
+        assert_eq!(kinds(&RULE, &text.replace("!409", "!504")), []);
+    }
+
+    #[test]
+    fn t_says_who_bore_the_name_where_the_answer_does_not() {
+        let text = "recorded audit\nclient k level=request\n\
+                    o@A CREATE w => w:u1@20\no@A DELETE w:u1 => ok\no@A CREATE w => w:u2@33\nk@A PATCH status w:u1 => 45\n";
+        assert_eq!(kinds(&RULE, text), [Kind::Violation]);
+        assert_eq!(kinds(&RULE, &text.replace("o@A CREATE w => w:u2@33\n", "")), []);
+    }
+
+    #[test]
+    fn a_write_by_name_by_a_process_that_knew_another_life() {
+        let before = format!("c@A LIST rv=0 => 26 {{w:u1@26}}\nc@A WATCH from 26 as s\n{REPLACED}");
+        assert_eq!(kinds(&RULE, &format!("{before}c@A PATCH w => w:u2@36\n")), [Kind::Violation]);
+        assert_eq!(kinds(&RULE, &format!("{before}c@A DELETE w => w:u2@36 gone\n")), [Kind::Violation]);
+        // It saw the new one, or the old one's end.
+        assert!(holds(&RULE, &format!("{before}c@A ..s -w:u1@31 +w:u2@33\nc@A PATCH w => w:u2@36\n")));
+        assert!(holds(&RULE, &format!("{before}c@A ..s -w:u1@31\nc@A PATCH w => w:u2@36\n")));
+        assert!(holds(&RULE, &format!("{before}c@A GET w => w:u2@33\nc@A PATCH w => w:u2@36\n")));
+        // It asked for protection.
+        assert_eq!(kinds(&RULE, &format!("{before}c@A PATCH w test(@26) => !422\n")), []);
+        assert_eq!(kinds(&RULE, &format!("{before}c@A PATCH w dry-run => w:u2@36\n")), []);
+    }
+
+    #[test]
+    fn a_replica_s_memory_is_its_own() {
+        let text = format!("c/a@A GET w => w:u1@26\n{REPLACED}c/b@A PATCH w => w:u2@36\n");
+        assert_eq!(kinds(&RULE, &text), []);
+    }
+
+    #[test]
+    fn a_creation_without_answer_may_have_been_its_own() {
+        let text = "c@A GET w => w:u1@26\no@A DELETE w:u1 => ok\nc@A CREATE w => !504\nc@A PATCH w => w:u2@36\n";
+        assert_eq!(kinds(&RULE, text), []);
+    }
+
+    #[test]
+    fn a_declared_decision_outweighs_what_the_cache_saw_meanwhile() {
+        let text =
+            format!("c@A GET w for d => w:u1@26\n{REPLACED}c@A LIST => 34 {{w:u2@33}}\nc@A PATCH w for d => w:u2@36\n");
+        assert_eq!(kinds(&RULE, &text), [Kind::Violation]);
+        let read =
+            format!("c@A READ w => :u1@26 for d\n{REPLACED}c@A GET w => w:u2@33\nc@A PATCH w for d => w:u2@36\n");
+        assert_eq!(kinds(&RULE, &read), [Kind::Violation]);
+        assert!(holds(&RULE, &text.replace("for d => w:u2", "=> w:u2")));
+    }
+
+    #[test]
+    fn a_watch_without_events_leaves_it_open() {
+        let text = format!(
+            "recorded audit\nc@A LIST rv=0 => 26 {{w:u1@26}}\nc@A WATCH from 26\n{REPLACED}c@A PATCH w => w:u2@36\n"
+        );
+        let trial = trial(&RULE, &text);
+        assert_eq!((trial.kinds(), trial.undecided), (vec![], 1));
+    }
+}

@@ -109,3 +109,33 @@ fn skipped(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, chain: &Chain, step
         consequence: "what happened to the objects on the pages that were not read stays unknown to the client".to_owned(),
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::trial::{holds, kinds};
+    use super::{Kind, RULE};
+
+    const BEFORE: &str = "c@A WATCH from 38 +a:u1@40 !500 eof\no@A PUT z:u9@39 => z:u9@44\n";
+
+    #[test]
+    fn one_page_is_not_the_state() {
+        let text = format!("{BEFORE}c@A LIST limit=1 => 50 {{a:u1@40}} more\nc@A WATCH from 50\n");
+        assert_eq!(kinds(&RULE, &text), [Kind::Violation]);
+        let shown = format!("{BEFORE}c@A LIST limit=1 => 50 {{z:u9@44}} more\nc@A WATCH from 50\n");
+        assert_eq!(kinds(&RULE, &shown), [Kind::Hazard]);
+    }
+
+    #[test]
+    fn a_list_read_to_its_end_is() {
+        let text = format!(
+            "{BEFORE}c@A LIST limit=1 => 50 {{a:u1@40}} more\nc@A LIST continue=50 limit=1 => 50 {{z:u9@44}}\nc@A WATCH from 50\n"
+        );
+        assert!(holds(&RULE, &text));
+        assert!(holds(&RULE, &format!("{BEFORE}c@A LIST => 50 {{a:u1@40 z:u9@44}}\nc@A WATCH from 50\n")));
+    }
+
+    #[test]
+    fn without_an_error_before_it_nothing_is_owed() {
+        assert_eq!(kinds(&RULE, "c@A LIST limit=1 => 50 {a:u1@40} more\nc@A WATCH from 50\n"), []);
+    }
+}

@@ -112,3 +112,59 @@ fn resumed(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, chain: &Chain, step
                 .to_owned(),
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::trial::{holds, kinds};
+    use super::{Kind, RULE};
+
+    #[test]
+    fn a_start_below_what_was_delivered_replays() {
+        let before = "c@A LIST rv=0 => 28 {a:u1@27 b:u2@28}\nc@A WATCH from 28 +x:u3@35 -a:u1@40 eof\n";
+        assert_eq!(kinds(&RULE, &format!("{before}c@A WATCH from 30 +x:u3@35\n")), [Kind::Violation]);
+        // A client that starts from its list again is explained by the list.
+        assert!(kinds(&RULE, &format!("{before}c@A WATCH from 28 +x:u3@35\n")).is_empty());
+        assert!(holds(&RULE, &format!("{before}c@A WATCH from 40\n")));
+    }
+
+    #[test]
+    fn a_deletion_with_an_old_version_raises_no_frontier() {
+        let before = "c@A LIST => 28 {a:u1@27 b:u2@28}\nc@A WATCH from 28 +x:u3@35 -a:u1@27 eof\n";
+        assert!(holds(&RULE, &format!("{before}c@A WATCH from 35\n")));
+        assert_eq!(kinds(&RULE, &format!("{before}c@A WATCH from 27 +b:u2@28\n")), [Kind::Violation]);
+    }
+
+    #[test]
+    fn request_lines_are_enough() {
+        let text = "recorded audit\nlevel metadata\nclient w agent=manager/1\n\
+                    w@A WATCH from 28 eof\nw@A WATCH from 27 eof\n";
+        assert_eq!(kinds(&RULE, text), [Kind::Hazard]);
+        let known = format!("{text}o@A PUT b:u2@28 => b:u2@29\n");
+        assert_eq!(kinds(&RULE, &known), [Kind::Violation]);
+        assert!(holds(&RULE, &text.replace("from 27", "from 28")));
+    }
+
+    #[test]
+    fn other_consumers_and_other_selectors_are_other_chains() {
+        let two = "c@A |--WATCH from 20  +a@30 ..\nc@A   |--WATCH from 10 as w +z@15 ..\n---\n\
+                   c@A ..w  ^16 --|\n---\nc@A |--WATCH from 16 +z@17 --|\n";
+        assert_eq!(kinds(&RULE, two), []);
+        let selected =
+            "c@A WATCH fields(spec.nodeName=n1) from 40 eof\nc@A WATCH fields(spec.nodeName=n2) from 20 eof\n";
+        assert_eq!(kinds(&RULE, selected), []);
+    }
+
+    #[test]
+    fn a_list_or_another_process_explains_a_lower_start() {
+        assert_eq!(kinds(&RULE, "c@A WATCH from 40 ^50 eof\nc@B LIST rv=0 => 37 {}\nc@B WATCH from 37\n"), []);
+        assert_eq!(kinds(&RULE, "c/1@A WATCH from 40 ^50 eof\nc/2@A WATCH from 20\n"), []);
+    }
+
+    #[test]
+    fn selectors_that_leave_it_open_make_a_hazard() {
+        let text = "c@A WATCH labels(tier=x) from 30 ^41 eof\no@A PUT a:u1@20 reduced => a:u1@35 reduced\n\
+                    c@A WATCH labels(tier=x) from 30\n";
+        let kinds = kinds(&RULE, &text.replace(" reduced", ""));
+        assert!(kinds.iter().all(|k| *k == Kind::Hazard), "{kinds:?}");
+    }
+}

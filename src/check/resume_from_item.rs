@@ -148,3 +148,34 @@ pub(super) fn mistaken(evidence: &Evidence<'_>, step: &Step) -> Option<Mistaken>
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::resume_backwards;
+    use super::super::trial::{holds, kinds};
+    use super::{Kind, RULE};
+
+    #[test]
+    fn an_item_s_version_is_not_the_list_s() {
+        let text = "c@A LIST => 31 {a:u1@20}\nc@A WATCH from 20 +b:u2@25 -b:u2@31\n";
+        assert_eq!(kinds(&RULE, text), [Kind::Violation]);
+        assert_eq!(kinds(&resume_backwards::RULE, text), []);
+        assert!(holds(&RULE, "c@A LIST => 31 {a:u1@20}\nc@A WATCH from 31\n"));
+        assert_eq!(kinds(&RULE, "c@A LIST => 31 {a:u1@20}\nc@A WATCH from 20\n"), [Kind::Hazard]);
+    }
+
+    #[test]
+    fn a_relist_does_not_hide_it() {
+        let text = "c@A WATCH from 22 +z:u9@23 !410 eof\nc@A LIST => 31 {a:u1@20}\nc@A WATCH from 20 +b:u2@25\n";
+        assert_eq!(kinds(&RULE, text), [Kind::Violation]);
+        assert_eq!(kinds(&resume_backwards::RULE, text), []);
+    }
+
+    #[test]
+    fn the_end_of_the_initial_events_is_the_list_s_revision() {
+        let text = "c@A WATCH initial +a:u1@20 ^^31 eof\nc@A WATCH from 20 +b:u2@25\n";
+        assert_eq!(kinds(&RULE, text), [Kind::Violation]);
+        assert_eq!(kinds(&resume_backwards::RULE, text), []);
+        assert!(holds(&RULE, "c@A WATCH initial +a:u1@20 ^^31 eof\nc@A WATCH from 31\n"));
+    }
+}

@@ -151,3 +151,42 @@ fn state(_evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, reuse: Reuse) {
                 .into(),
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::trial::{holds, kinds};
+    use super::{Kind, RULE};
+
+    #[test]
+    fn two_keys_at_one_revision_are_two_timelines() {
+        assert_eq!(kinds(&RULE, "a@A CREATE x => x:u1@40\nb@B CREATE y => y:u2@40\n"), [Kind::Violation]);
+        assert!(holds(&RULE, "a@A CREATE x => x:u1@40\nb@B CREATE y => y:u2@41\n"));
+    }
+
+    #[test]
+    fn built_in_resources_may_have_a_counter_each() {
+        assert_eq!(kinds(&RULE, "a@A CREATE x => x:u1@40\nb@B CREATE nodes/n => nodes/n:u2@40\n"), [Kind::Suspect]);
+    }
+
+    #[test]
+    fn huge_revisions_may_be_another_store_s() {
+        let n = 1_759_127_820_246_769_000u64;
+        let text = format!("a@A CREATE x => x:u1@{n}\nb@B CREATE y => y:u2@{n}\n");
+        assert_eq!(kinds(&RULE, &text), [Kind::Suspect]);
+    }
+
+    #[test]
+    fn two_requests_cannot_commit_at_one_revision() {
+        let text = "a@A PUT x:u1@20 => x:u1@31\nb@A PUT x:u1@25 => x:u1@31\n";
+        assert_eq!(kinds(&RULE, text), [Kind::Violation]);
+        // The second one changed nothing, so it wrote nothing.
+        assert!(holds(&RULE, "a@A PUT x:u1@20 => x:u1@31\nb@A PUT x:u1@31 => x:u1@31\n"));
+        assert!(holds(&RULE, "a@A PUT x:u1@20 => x:u1@31\nb@A PATCH x => x:u1@31\n"));
+    }
+
+    #[test]
+    fn one_request_recorded_by_both_sides_is_one() {
+        let text = "recorded both\nserver A clock=a\nclock a -3ms\na@A PUT x:u1@20 => x:u1@31\n";
+        assert!(holds(&RULE, text));
+    }
+}

@@ -126,3 +126,44 @@ fn found(
             .into(),
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::trial::{holds, kinds};
+    use super::{Kind, RULE};
+
+    #[test]
+    fn a_commit_below_what_was_complete_before_is_a_rewind() {
+        assert_eq!(kinds(&RULE, "a@A LIST => 1200 {}\na@A CREATE x => x:u1@1003\n"), [Kind::Violation]);
+        assert!(holds(&RULE, "a@A LIST => 1200 {}\na@A CREATE x => x:u1@1203\n"));
+    }
+
+    #[test]
+    fn the_log_of_one_server_needs_no_second_clock() {
+        let text = "recorded audit\na@A LIST => 1200 {}\nb@A CREATE x => x:u1@1003\n";
+        assert_eq!(kinds(&RULE, text), [Kind::Violation]);
+    }
+
+    #[test]
+    fn requests_that_overlap_have_no_order() {
+        assert!(holds(&RULE, "a@A |--LIST => 1200 {}--|\nb@A |--CREATE x => x:u1@1199--|\n"));
+    }
+
+    #[test]
+    fn what_commits_nothing_is_no_write() {
+        let seen = "a@A LIST => 1200 {x:u1@900}\n";
+        assert_eq!(kinds(&RULE, &format!("{seen}a@A PUT x:u1@900 => x:u1@900\n")), []);
+        assert_eq!(kinds(&RULE, &format!("{seen}a@A PATCH x => x:u1@900\n")), []);
+        assert_eq!(kinds(&RULE, &format!("{seen}a@A PUT x:u1@900 => x:u1@900 gone\n")), []);
+        assert_eq!(kinds(&RULE, &format!("{seen}a@A PUT x:u1@900 dry-run => x:u1@901\n")), []);
+        assert_eq!(kinds(&RULE, &format!("{seen}a@A PUT x:u1@900 => !504\n")), []);
+    }
+
+    #[test]
+    fn clocks_that_nothing_ties_together_convict_nobody() {
+        let near = "clock b +40ms\nclient b clock=b\na@A LIST => 1200 {}\nb@A CREATE x => x:u1@1003\n";
+        assert_eq!(kinds(&RULE, near), []);
+        let far = near.replace("+40ms", "+5000ms");
+        assert_eq!(kinds(&RULE, &far), [Kind::Suspect]);
+    }
+}

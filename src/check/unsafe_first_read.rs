@@ -131,3 +131,32 @@ fn served_from_cache(evidence: &Evidence<'_>, id: OperationId, o: &Operation) ->
     deliveries.iter().any(|d| matches!(d.kind, DeliveryKind::Modified | DeliveryKind::Deleted | DeliveryKind::Bookmark))
         && deliveries.iter().all(|d| d.kind != DeliveryKind::InitialEventsEnd)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::trial::{holds, kinds};
+    use super::{Kind, RULE};
+
+    #[test]
+    fn the_first_read_of_each_life_counts() {
+        let text = "c/1@A LIST rv=0 => 9 {}\nc/2@A LIST rv=0 => 12 {}\n";
+        let trial = super::super::trial::trial(&RULE, text);
+        assert_eq!(trial.kinds(), [Kind::Hazard], "lives of one client fold");
+        assert_eq!(trial.findings[0].occurrences.len(), 2);
+        assert!(holds(&RULE, "c/1@A LIST => 9 {}\nc/1@A LIST rv=0 => 12 {}\n"));
+        assert!(holds(&RULE, "c/1@A WATCH initial ^^9\n"));
+    }
+
+    #[test]
+    fn a_watch_without_version_is_unsafe_where_the_cache_served_it() {
+        assert_eq!(kinds(&RULE, "c@A WATCH bookmarks +a@7 ~a@9\n"), [Kind::Hazard]);
+        assert!(holds(&RULE, "c@A WATCH bookmarks +a@7 ^^8 ~a@9\n"));
+        assert!(holds(&RULE, "c@A WATCH +a@7 ~a@9\n"), "without bookmarks nothing tells");
+    }
+
+    #[test]
+    fn a_command_line_tool_has_no_life_before() {
+        let text = "recorded audit\nclient admin agent=kubectl/v1.34\nadmin@A LIST rv=0 => 9 {}\n";
+        assert_eq!(kinds(&RULE, text), []);
+    }
+}

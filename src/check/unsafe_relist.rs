@@ -77,3 +77,22 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::trial::{holds, kinds};
+    use super::{Kind, RULE};
+
+    #[test]
+    fn a_known_revision_is_a_minimum() {
+        let before = "c@A LIST => 9 {}\nc@A WATCH from 9 +a@12 eof\n";
+        assert_eq!(kinds(&RULE, &format!("{before}c@A LIST rv=0 => 12 {{a@12}}\n")), [Kind::Hazard]);
+        assert!(holds(&RULE, &format!("{before}c@A LIST rv=12 => 12 {{a@12}}\n")));
+        assert!(holds(&RULE, &format!("{before}c@A LIST => 12 {{a@12}}\n")));
+    }
+
+    #[test]
+    fn the_first_read_of_a_life_is_another_rule_s() {
+        assert_eq!(kinds(&RULE, "c/1@A LIST => 9 {}\nc/2@A LIST rv=0 => 9 {}\n"), []);
+    }
+}

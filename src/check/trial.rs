@@ -1,0 +1,74 @@
+//! One rule over a drawn history, for tests.
+
+use super::{Evidence, Finding, Kind, Rule, Ruling};
+use crate::history::sketch::evidence;
+use crate::history::{Domains, History, load};
+use crate::ingest::{FileId, InputFile, ReadOptions, SourceRule};
+use crate::order::{Order, OrderOptions};
+
+/// What a rule came to.
+pub struct Trial {
+    /// Its findings.
+    pub findings: Vec<Finding>,
+    /// Obligations checked.
+    pub checked: u64,
+    /// Obligations left open.
+    pub undecided: u64,
+}
+
+impl Trial {
+    /// The kinds of the findings.
+    pub fn kinds(&self) -> Vec<Kind> {
+        self.findings.iter().map(|f| f.kind).collect()
+    }
+}
+
+/// Runs a rule over a sketch, read as the evidence that the sketch stands for.
+pub fn trial(rule: &Rule, sketch: &str) -> Trial {
+    judged(rule, &drawn(sketch))
+}
+
+/// The kinds of what a rule finds in a sketch.
+pub fn kinds(rule: &Rule, sketch: &str) -> Vec<Kind> {
+    trial(rule, sketch).kinds()
+}
+
+/// Whether a rule met something to check in a sketch and found nothing wrong.
+pub fn holds(rule: &Rule, sketch: &str) -> bool {
+    let trial = trial(rule, sketch);
+    trial.findings.is_empty() && trial.checked > 0
+}
+
+fn drawn(sketch: &str) -> History {
+    let made = evidence(sketch).unwrap_or_else(|error| panic!("{error}"));
+    let sources: Vec<_> = made.sources.iter().filter_map(|s| SourceRule::parse(s).ok()).collect();
+    let files = made.files.iter().map(|(name, text)| (name.as_str(), text.as_str()));
+    read(files, &sources)
+}
+
+/// Reads files as they stand.
+pub fn read<'f>(files: impl Iterator<Item = (&'f str, &'f str)>, sources: &[SourceRule]) -> History {
+    let mut inputs = Vec::new();
+    for (index, (name, text)) in files.enumerate() {
+        let mut input = InputFile::in_memory(FileId(index as u32), name, text.as_bytes());
+        if let Some(source) = sources.iter().find(|s| s.glob == name) {
+            input.source = source.clone();
+        }
+        inputs.push(input);
+    }
+    let history = load(inputs, &ReadOptions::default(), &Domains::default(), &());
+    assert!(history.problems.is_empty(), "{:?}", history.problems);
+    history
+}
+
+/// Runs a rule over a history.
+pub fn judged(rule: &Rule, history: &History) -> Trial {
+    let order = Order::derive(history, &OrderOptions::default());
+    let evidence = Evidence { history, order: &order };
+    let mut ruling = Ruling::new(rule, &evidence);
+    (rule.check)(&evidence, &mut ruling);
+    for finding in &ruling.findings {
+        assert!((1..=5).contains(&finding.certificate.facts.len()), "{finding:?}");
+    }
+    Trial { checked: ruling.checked, undecided: ruling.undecided.values().sum(), findings: ruling.findings }
+}
