@@ -3,7 +3,7 @@
 //! ## What it proves
 //! etcd gives every commit a revision of its own, and a Kubernetes write is one transaction on one key. So a revision names one
 //! key and one request. Where the evidence shows one revision as the version of two keys, or two requests that both certainly
-//! committed at it, there are two timelines: two etcd clusters behind one API, a restored backup, or members that disagree.
+//! committed at it, or no revision is left for a removal, there are two timelines: two etcd clusters behind one API, a restored backup, or members that disagree.
 //!
 //! ## Why it matters
 //! Everything that compares versions (caches, optimistic locks, resumed watches) is meaningless across two timelines, and
@@ -34,9 +34,10 @@
 //! ## Sources
 //! apiserver `pkg/storage/etcd3/store.go` (OptimisticPut); etcd#13766; kubernetes#107457 and #118501 (restored backups).
 
-use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling, commit};
 use crate::history::{AuditId, IncarnationId, OperationId, Revision};
-use crate::order::{Contradiction, Version};
+use crate::order::{Contradiction, Provenance, Version, removes};
+use rustc_hash::FxHashSet;
 
 /// Above this, revisions are hardly etcd's: some stores take times for revisions.
 const ETCD_LIMIT: u128 = 1_000_000_000_000_000;
@@ -58,12 +59,77 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     for version in timeline.all() {
         ruling.checked(shower(evidence, version));
     }
+    let mut said: FxHashSet<Revision> = FxHashSet::default();
     for contradiction in timeline.contradictions() {
         match *contradiction {
-            Contradiction::TwoKeys(a, b) => two_keys(evidence, ruling, timeline.version(a), timeline.version(b)),
-            Contradiction::TwoWrites(a, b) => two_writes(evidence, ruling, a, b),
+            Contradiction::TwoKeys(a, b) => {
+                said.insert(timeline.version(a).revision);
+                two_keys(evidence, ruling, timeline.version(a), timeline.version(b));
+            }
+            Contradiction::TwoWrites(a, b) => {
+                said.insert(evidence.history.operation(b).answered);
+                two_writes(evidence, ruling, a, b);
+            }
             Contradiction::TwoUids(..) => {}
         }
+    }
+    taken_before(evidence, ruling, &said);
+    crowded_removals(evidence, ruling);
+}
+
+/// Writes that committed at a revision that was complete before they were sent, so that it was another write's. (Below it:
+/// `revision-rewind`.)
+fn taken_before(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, said: &FxHashSet<Revision>) {
+    let (history, order) = (evidence.history, evidence.order);
+    for (id, o) in evidence.operations() {
+        let Some(revision) = commit::proven(evidence, id).filter(|r| !said.contains(r)) else { continue };
+        let resource = history.resource_of(o.key);
+        let head = order.heads.before(&order.clocks, resource, o.clock, o.invoke);
+        let Some(head) = head.filter(|h| h.revision == revision) else { continue };
+        let (what, key) = (history.request_name(o), history.key_name(o.key));
+        let facts = vec![
+            evidence.showing(head.showing, revision, format!("an answer showed that revision {revision} was complete")),
+            evidence.request(id, Revision::NONE, format!("{what} was sent")),
+            evidence.operation(id, revision, format!("it was answered as committed at revision {revision}")),
+        ];
+        let summary = format!("{key} was written at revision {revision}, which was complete before the write was sent");
+        let cause = history.resource_name(resource);
+        state(ruling, Reuse { revision, facts, summary, open: None, cause });
+    }
+}
+
+/// Removals for which no revision is left: above what was complete before the request, below the life that came after.
+fn crowded_removals(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    let (history, order) = (evidence.history, evidence.order);
+    for (id, o) in evidence.operations().filter(|(_, o)| removes(o) && o.answer_uid.is_some()) {
+        let Some(head) = order.heads.before(&order.clocks, history.resource_of(o.key), o.clock, o.invoke) else {
+            continue;
+        };
+        let versions = order.timeline.versions(o.key);
+        let Some(last) = versions.iter().rev().find(|v| v.uid == o.answer_uid && v.change.lives() == Some(true)) else {
+            continue;
+        };
+        let later = |v: &&Version| {
+            v.revision > last.revision && v.uid.is_some() && v.uid != o.answer_uid && v.provenance < Provenance::Base
+        };
+        let Some(next) = versions.iter().find(later) else { continue };
+        ruling.checked(o.incarnation);
+        if next.revision.value() > head.revision.value() + 1 {
+            continue;
+        }
+        let key = history.key_name(o.key);
+        let shown = format!("revision {} was complete", head.revision);
+        let facts = vec![
+            evidence.showing(head.showing, head.revision, shown),
+            evidence.request(id, Revision::NONE, format!("a request to remove {key} was sent, and succeeded")),
+            evidence.version(next, format!("{key} was there again, as another object, at revision {}", next.revision)),
+        ];
+        let summary = format!(
+            "{key} was removed after revision {} and created again at {}: no revision is left for its removal",
+            head.revision, next.revision
+        );
+        let cause = history.resource_name(history.resource_of(o.key));
+        state(ruling, Reuse { revision: next.revision, facts, summary, open: None, cause });
     }
 }
 
@@ -92,7 +158,7 @@ fn two_keys(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, a: &Version, b: &V
         )
     });
     let cause = if na <= nb { format!("{na} {nb}") } else { format!("{nb} {na}") };
-    state(evidence, ruling, Reuse { revision: a.revision, facts, summary, open, cause });
+    state(ruling, Reuse { revision: a.revision, facts, summary, open, cause });
 }
 
 fn two_writes(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, a: OperationId, b: OperationId) {
@@ -112,7 +178,7 @@ fn two_writes(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, a: OperationId, 
     let summary = format!("two requests committed {key} at one revision, {}", second.answered);
     let cause = history.resource_name(history.resource_of(second.key));
     let facts = vec![fact(a), fact(b)];
-    state(evidence, ruling, Reuse { revision: second.answered, facts, summary, open: None, cause });
+    state(ruling, Reuse { revision: second.answered, facts, summary, open: None, cause });
 }
 
 struct Reuse {
@@ -123,7 +189,7 @@ struct Reuse {
     cause: String,
 }
 
-fn state(_evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, reuse: Reuse) {
+fn state(ruling: &mut Ruling<'_>, reuse: Reuse) {
     let huge = reuse.revision.value() > ETCD_LIMIT;
     let open = reuse.open.or_else(|| {
         huge.then(|| {
@@ -182,6 +248,21 @@ mod tests {
         // The second one changed nothing, so it wrote nothing.
         assert!(holds(&RULE, "a@A PUT x:u1@20 => x:u1@31\nb@A PUT x:u1@31 => x:u1@31\n"));
         assert!(holds(&RULE, "a@A PUT x:u1@20 => x:u1@31\nb@A PATCH x => x:u1@31\n"));
+    }
+
+    #[test]
+    fn a_revision_that_was_complete_is_taken() {
+        assert_eq!(kinds(&RULE, "a@A LIST => 71 {}\na@A CREATE x => x:u1@71\n"), [Kind::Violation]);
+        assert!(holds(&RULE, "a@A |--LIST => 71 {x:u1@71}--|\nb@A |--CREATE x => x:u1@71--|\n"));
+    }
+
+    #[test]
+    fn a_removal_needs_a_revision_of_its_own() {
+        let text = |created: u32| {
+            format!("a@A LIST => 70 {{x:u1@60}}\na@A DELETE x:u1 => x:u1@60 gone\na@A CREATE x => x:u2@{created}\n")
+        };
+        assert_eq!(kinds(&RULE, &text(71)), [Kind::Violation]);
+        assert!(holds(&RULE, &text(72)));
     }
 
     #[test]

@@ -189,7 +189,13 @@ impl Timeline {
                             self.misdated.insert(index as u32);
                             continue;
                         }
-                        if selective && put.is_some() {
+                        if selective && let Some(put) = put {
+                            // What leaves a selector by a change is the object that was changed, not another of its name.
+                            let other = put.uid.is_some() && d.uid.is_some() && put.uid != d.uid;
+                            let fragment = Fragment { position: d.position, uid: d.uid, operation: stream.operation };
+                            if other {
+                                self.contradictions.push(Contradiction::TwoUids(d.key, d.revision, fragment));
+                            }
                             continue;
                         }
                         claims.push(Claim {
