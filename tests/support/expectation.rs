@@ -96,6 +96,9 @@ impl Expectation {
     pub fn with_unknown_of(&self, expected: &Expectation) -> Expectation {
         let mut both = self.clone();
         both.findings.extend(expected.findings.iter().filter(|line| !is_known(Self::rule(line))).cloned());
+        if both.findings.iter().any(|line| line.starts_with("violation ")) {
+            both.verdict = "violated".to_owned();
+        }
         both
     }
 

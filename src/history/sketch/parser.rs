@@ -22,6 +22,9 @@ pub fn parse(text: &str) -> Result<Sketch, SketchError> {
     Ok(parser.sketch)
 }
 
+/// Ten years in nanoseconds.
+const LATEST: i64 = 315_360_000_000_000_000;
+
 struct Parser {
     sketch: Sketch,
     /// Begin of the present band and the last moment drawn in it.
@@ -90,7 +93,10 @@ impl Parser {
         if !word.text.trim_matches('-').is_empty() {
             let words = word.words(false)?;
             let first = words.iter().find(|w| !is_filler(w.text)).copied().unwrap_or(word);
-            self.clock += duration(first)?;
+            self.clock = self.clock.saturating_add(duration(first)?);
+            if self.clock > LATEST {
+                return Err(first.unexpected("a sketch that ends within ten years"));
+            }
         }
         Ok(())
     }
@@ -142,7 +148,8 @@ impl Parser {
                 Close::Bar(bar) => Some(time(Place { column: bar, ..here.at })),
                 Close::Unknown | Close::GoesOn => None,
             };
-            let last = rest.after(at + taken.min(rest.text.len() - at)).at;
+            let next = at + if goes_on { 2 } else { 1 } + taken;
+            let last = rest.after(next).at;
             if goes_on {
                 self.go_on(actor, phrase_text, end, &time)?;
             } else {
@@ -152,8 +159,7 @@ impl Parser {
             if let Some((_, latest)) = &mut self.band {
                 *latest = (*latest).max(time(last));
             }
-            at += if goes_on { 2 } else { 1 } + taken;
-            at = at.min(rest.text.len());
+            at = next;
         }
         Ok(())
     }

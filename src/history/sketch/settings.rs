@@ -165,6 +165,9 @@ impl Settings {
     fn declare(&mut self, name: Piece<'_>, options: &[Piece<'_>]) -> Result<(), SketchError> {
         let (plural, group) = name.split('.');
         let group = group.map_or("", |g| g.text);
+        if plural.text.len() < 2 || !plural.text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit()) {
+            return Err(plural.unexpected("a plural in small letters, as `things.example.com`"));
+        }
         let singular = plural.text.strip_suffix('s').unwrap_or(plural.text);
         let mut kind = Kind {
             plural: plural.text.to_owned(),
@@ -232,6 +235,9 @@ fn level(word: Piece<'_>) -> Result<Level, SketchError> {
     }
 }
 
+/// A day: sketches are short, and their times must not run over.
+const LONGEST: i64 = 86_400_000_000_000;
+
 /// `40ms`, `2s`, `10us`, in nanoseconds.
 pub fn duration(word: Piece<'_>) -> Result<i64, SketchError> {
     let expected = "a duration, as `40ms`, `2s` or `10us`";
@@ -243,5 +249,6 @@ pub fn duration(word: Piece<'_>) -> Result<i64, SketchError> {
         _ => return Err(word.unexpected(expected)),
     };
     let number: i64 = word.text[..digits].parse().map_err(|_| word.unexpected(expected))?;
-    number.checked_mul(unit).ok_or_else(|| word.unexpected(expected))
+    let nanoseconds = number.checked_mul(unit).filter(|n| *n <= LONGEST);
+    nanoseconds.ok_or_else(|| word.unexpected("a duration of at most a day"))
 }

@@ -89,7 +89,7 @@ fn columns_are_times_and_bars_are_ends() {
         "a#1@A [5, 28] CREATE pods default/x -> 201 @5 :u1\n\
          b#1@B [11, open] UPDATE pods default/x based on 5 -> 0\n\
          a#1@A [33, 46] GET pods default/x -> 200 @5 :u1\n\
-         b#1@B [56, 92] LIST pods in prod -> 200 @9 y:y-uid@8\n"
+         b#1@B [57, 93] LIST pods in prod -> 200 @9 y:y-uid@8\n"
     );
 }
 
@@ -414,6 +414,8 @@ fn errors_name_what_stood_to_reason() {
         ("\tc@A GET a => 1", (1, 1), "spaces"),
         (" c@A GET a => 1", (1, 1), "at the line's begin"),
         ("c@A", (1, 4), "what the client does"),
+        ("resource é.x", (1, 10), "small letters"),
+        ("--- 90000s", (1, 5), "at most a day"),
         ("clock x 5ms", (1, 9), "how far the clock is ahead"),
         ("column 1us", (1, 8), "between 10us and 60s"),
         ("client c colour=red", (1, 10), "`user`"),
@@ -440,11 +442,11 @@ fn errors_name_what_stood_to_reason() {
 fn no_text_makes_it_panic() {
     let alphabet: Vec<&str> =
         "c@A |- |--GET LIST WATCH PUT a:u1@12 {a@1 } => ? .. -| -? !410 ^^3 ^ + - ~a@3 [ ] ( ) labels( rv=0 from \
-                               in for etcd --- # client column clock 5ms é . / : @ | READ ok more gone"
+                               resource default server recorded=both user= level both a.b éé.x 86400s 99999999999999999999s +5s in for etcd --- # client column clock 5ms é . / : @ | READ ok more gone"
             .split(' ')
             .collect();
     let mut seed = 7u64;
-    for _ in 0..20_000 {
+    for _ in 0..40_000 {
         let mut text = String::new();
         for _ in 0..(seed % 9 + 1) {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
