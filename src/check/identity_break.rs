@@ -68,11 +68,11 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         if !known || after.change != Change::Updated || before.change.lives() != Some(true) {
             continue;
         }
-        if !adjacent(evidence, before, after) {
+        ruling.checked(shower(evidence, after));
+        if before.uid == after.uid || !adjacent(evidence, before, after) {
             continue;
         }
-        ruling.checked(shower(evidence, after));
-        if before.uid == after.uid || claims_only(evidence, before.shown_by, before.revision, before.uid) {
+        if claims_only(evidence, before.shown_by, before.revision, before.uid) {
             continue;
         }
         let facts = vec![
