@@ -37,6 +37,19 @@ pub fn attributed(evidence: &Evidence<'_>, id: OperationId) -> Option<Revision> 
     proven(evidence, id).or(wrote.then_some(o.answered))
 }
 
+/// Whether a version is certainly the commit of its writer, at its revision: a creation, an update above its base, or a deletion
+/// that T knows.
+pub fn proves(evidence: &Evidence<'_>, version: &Version) -> bool {
+    if !version.writer.is_some() {
+        return false;
+    }
+    let o = evidence.history.operation(version.writer);
+    match o.verb {
+        Verb::Delete => version.change == Change::Deleted && version.uid.is_some() && version.uid == o.answer_uid,
+        _ => proven(evidence, version.writer) == Some(version.revision),
+    }
+}
+
 /// Removals of which both the request and the revision are known: request to the deletion in T.
 ///
 /// An event dates a deletion only where the version before it is known too (servers before 1.10 put that version into the

@@ -61,25 +61,3 @@ pub use judgement::{Options, judge};
 pub use rule::{Group, Rule};
 pub use rules::RULES;
 pub use ruling::{Draft, Ruling};
-
-use crate::history::Verb;
-use crate::order::{Change, Version};
-
-/// Whether a version is certainly the commit of its writer, at its revision: a creation, an update above its base, or a deletion
-/// that T knows.
-pub(crate) fn proves_commit(evidence: &Evidence<'_>, version: &Version) -> bool {
-    if !version.writer.is_some() {
-        return false;
-    }
-    let o = evidence.history.operation(version.writer);
-    match o.verb {
-        Verb::Create => o.status == 201,
-        Verb::Update => o.asked_revision.is_some() && o.answered > o.asked_revision && o.answered == version.revision,
-        Verb::Patch => {
-            o.status == 201
-                || (o.asked_revision.is_some() && o.answered > o.asked_revision && o.answered == version.revision)
-        }
-        Verb::Delete => version.change == Change::Deleted && version.uid.is_some() && version.uid == o.answer_uid,
-        _ => false,
-    }
-}

@@ -18,7 +18,7 @@
 //!
 //! Sources: Terry et al., Session Guarantees (PDIS 1994); etcd API guarantees (revisions rise with every commit).
 
-use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
+use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling, commit};
 use crate::order::{Showing, remembers};
 
 /// The rule.
@@ -37,7 +37,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let (history, order) = (evidence.history, evidence.order);
     for version in order.timeline.all().iter().filter(|v| v.writer.is_some()) {
         let o = history.operation(version.writer);
-        if !remembers(history, o.incarnation) || !super::proves_commit(evidence, version) {
+        if !remembers(history, o.incarnation) || !commit::proves(evidence, version) {
             continue;
         }
         let resource = history.resource_of(version.key);

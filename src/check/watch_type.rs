@@ -1,6 +1,7 @@
 //! ## What it proves
 //! The type of an event contradicts what the same stream said before: ADDED for an object that it had added and not removed,
-//! or MODIFIED or DELETED for an object that it had removed.
+//! or MODIFIED or DELETED for an object that it had removed. Or, on a watch without selectors, it contradicts T: ADDED at a
+//! revision that is proved to be an update, or MODIFIED at one that is proved to be a creation.
 //!
 //! ## Example
 //! ```text
@@ -8,10 +9,11 @@
 //! ```
 //!
 //! ## Evidence
-//! The events of a watch as its client received them.
+//! The events of a watch as its client received them; for the contradiction with T, the answer of the write itself (a
+//! creation's 201, an update above its base) or an etcd witness.
 //!
 //! ## What it cannot see
-//! Objects that the stream has not spoken of: only membership that this very stream established counts.
+//! With selectors, objects that the stream has not spoken of: only membership that this very stream established counts.
 //!
 //! ## Traps
 //! With a selector, ADDED and DELETED mean entering and leaving the selection, not creation and deletion; membership follows
@@ -21,14 +23,15 @@
 //! ## Sources
 //! API concepts, "Efficient detection of changes"; apiserver `pkg/storage/cacher/cache_watcher.go`, `convertToWatchEvent`.
 use super::course::Course;
-use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
-use crate::history::{DeliveryKind, KeyId, Revision, Symbol};
+use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling, commit};
+use crate::history::{DeliveryKind, KeyId, Marks, Revision, Symbol};
+use crate::order::{Change, Provenance};
 use rustc_hash::FxHashMap;
 
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "watch-type",
-    title: "ADDED, MODIFIED and DELETED fit what the stream said before",
+    title: "ADDED, MODIFIED and DELETED fit what the stream said before, and T",
     group: Group::Watches,
     promise: BrokenBy::Server,
     needs: "two events about one object on one watch",
@@ -75,6 +78,9 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 reached = d.revision;
             }
             let before = said.insert(d.key, Said { at: index, uid: d.uid, member: d.kind != DeliveryKind::Deleted });
+            if live && against_order(evidence, ruling, &course, index) {
+                continue;
+            }
             let Some(before) = before.filter(|_| live) else { continue };
             ruling.checked(course.operation.incarnation);
             let same = before.uid == d.uid && d.uid.is_some();
@@ -111,6 +117,49 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     }
 }
 
+/// Whether T proves the event's type wrong, which is then stated.
+fn against_order(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, course: &Course<'_>, index: usize) -> bool {
+    let (history, timeline) = (evidence.history, &evidence.order.timeline);
+    let d = &history.deliveries[index];
+    let scope = course.operation.scope;
+    if course.operation.marks.has(Marks::SAVED) || !scope.is_some() || history.is_selective(scope) {
+        return false;
+    }
+    let Some(version) = timeline.version_at(d.key, d.revision) else { return false };
+    let proven = version.writer.is_some() && commit::proven(evidence, version.writer) == Some(d.revision);
+    let created = match version.provenance {
+        _ if proven => history.operation(version.writer).status == 201,
+        Provenance::Witness => version.change == Change::Created,
+        _ => return false,
+    };
+    ruling.checked(course.operation.incarnation);
+    let (wrong, was) = match (d.kind, created) {
+        (DeliveryKind::Added, false) => ("ADDED", "an update of a living object"),
+        (DeliveryKind::Modified, true) => ("MODIFIED", "a creation"),
+        _ => return false,
+    };
+    let event = evidence.delivery_words(index);
+    let draft = Draft {
+        kind: Kind::Violation,
+        broken_by: BrokenBy::Server,
+        incarnation: course.operation.incarnation,
+        key: d.key,
+        cause: course.cause(),
+        summary: format!("{} received {event}, which was {was}", evidence.observer_words(course.operation)),
+        facts: vec![
+            evidence.version(version, format!("the change at revision {} was {was}", d.revision)),
+            evidence.delivery(index, course.watch, format!("received {event}")),
+        ],
+        reason: format!(
+            "Without selectors an event's type follows the object's life: creations are ADDED and updates MODIFIED, so {wrong} is wrong here."
+        ),
+        refuted_by: "evidence that the write at that revision was of the other kind".to_owned(),
+        consequence: "a client that keeps a set of objects by event types keeps a wrong one".to_owned(),
+    };
+    ruling.found(course.settle(draft));
+    true
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::Kind;
@@ -131,6 +180,33 @@ mod tests {
             s.event(w, first, ("a", "u", 23)).event(w, second, ("a", "u", 25));
             assert_eq!(s.kinds(&RULE), vec![Kind::Violation; found], "{first} {second}");
         }
+    }
+
+    #[test]
+    fn finds_types_that_contradict_the_write_itself() {
+        let text = |event: &str| {
+            format!(
+                "
+ctrl   |-CREATE a => a:u1@23-|  |-PUT a:u1@23 => a:u1@25-|
+view   |-WATCH from 20 +a:u1@23 {event}a:u1@25 ..
+"
+            )
+        };
+        let kinds = |event: &str| {
+            let history = crate::history::sketch::sketch(&text(event)).unwrap();
+            let order = crate::order::Order::derive(&history, &Default::default());
+            let only = crate::check::Options { only: vec![RULE.slug.to_owned()], ..Default::default() };
+            crate::check::judge(&history, &order, &only).findings.len()
+        };
+        assert_eq!((kinds("~"), kinds("+")), (0, 1));
+        let fresh = "
+ctrl   |-CREATE a => a:u1@23-|
+view   |-WATCH from 20 ~a:u1@23 ..
+";
+        let history = crate::history::sketch::sketch(fresh).unwrap();
+        let order = crate::order::Order::derive(&history, &Default::default());
+        let found = crate::check::judge(&history, &order, &Default::default()).findings;
+        assert!(found.iter().any(|f| f.rule == RULE.slug), "{found:?}");
     }
 
     #[test]

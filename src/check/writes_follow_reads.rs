@@ -16,7 +16,7 @@
 //!
 //! Sources: Terry et al., Session Guarantees (PDIS 1994); etcd#16028 and kubernetes#107457 (restores without a revision bump).
 
-use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
+use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling, commit};
 use crate::order::remembers;
 
 /// The rule.
@@ -35,7 +35,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let (history, order) = (evidence.history, evidence.order);
     for version in order.timeline.all().iter().filter(|v| v.writer.is_some()) {
         let o = history.operation(version.writer);
-        if !remembers(history, o.incarnation) || !super::proves_commit(evidence, version) {
+        if !remembers(history, o.incarnation) || !commit::proves(evidence, version) {
             continue;
         }
         let resource = history.resource_of(version.key);

@@ -120,6 +120,8 @@ fn pair_sides(rows: &mut [Operation], index: &[u32], gone: &mut FxHashMap<u32, u
             }
             gone.insert(found, row);
         } else {
+            // The same process, seen from the other side.
+            rows[found as usize].incarnation = rows[row as usize].incarnation;
             rows[found as usize].marks.set(Marks(Marks::SHADOW.0 | Marks::BOTH_SIDES.0));
         }
     }

@@ -92,12 +92,20 @@ impl Clocks {
             counter.collect(history, group, &mut writes, &mut answers);
             writes.sort_unstable();
             answers.sort_unstable();
+            // A write below what its own clock had seen before comes from a store that went back: it bounds no clock.
+            let seen = highest_by_time(&answers, self.count);
+            let went_back = |w: &(Revision, ClockId, Time, OperationId)| {
+                let line = &seen[w.1.index()];
+                let at = line.partition_point(|s| s.0 < w.2);
+                at.checked_sub(1).is_some_and(|at| line[at].1 > w.0)
+            };
             let mut latest: Vec<Option<(Time, OperationId)>> = vec![None; self.count];
             let mut next = 0;
             for (revision, clock, returned, showing) in answers {
                 while next < writes.len() && writes[next].0 <= revision {
                     let (_, of, sent, id) = writes[next];
-                    if latest[of.index()].is_none_or(|(time, _)| sent > time) {
+                    let counts = falls[of.index()] > 0 || !went_back(&writes[next]);
+                    if counts && latest[of.index()].is_none_or(|(time, _)| sent > time) {
                         latest[of.index()] = Some((sent, id));
                     }
                     next += 1;
@@ -257,6 +265,20 @@ fn falls(history: &History) -> Vec<i64> {
         *latest = time.max(*latest);
     }
     falls
+}
+
+/// Per clock, the highest revision shown up to each time, both ascending.
+fn highest_by_time(answers: &[(Revision, ClockId, Time, Showing)], clocks: usize) -> Vec<Vec<(Time, Revision)>> {
+    let mut times: Vec<(Time, ClockId, Revision)> = answers.iter().map(|a| (a.2, a.1, a.0)).collect();
+    times.sort_unstable();
+    let mut lines = vec![Vec::new(); clocks];
+    for (time, clock, revision) in times {
+        let line: &mut Vec<(Time, Revision)> = &mut lines[clock.index()];
+        if line.last().is_none_or(|l| revision > l.1) {
+            line.push((time, revision));
+        }
+    }
+    lines
 }
 
 #[cfg(test)]

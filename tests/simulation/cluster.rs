@@ -48,6 +48,8 @@ pub enum Fault {
     SwappedEvents,
     /// DELETED events carry the object's version before.
     OldDeleteVersion,
+    /// A creation is delivered as MODIFIED.
+    WrongType,
     /// A bookmark runs ahead of the events.
     EarlyBookmark,
     /// A watch from N delivers N again.
@@ -65,7 +67,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    pub const ALL: [Fault; 17] = [
+    pub const ALL: [Fault; 18] = [
         Fault::StaleConsistentList,
         Fault::StaleConsistentGet,
         Fault::BelowMinimum,
@@ -76,6 +78,7 @@ impl Fault {
         Fault::RepeatedEvent,
         Fault::SwappedEvents,
         Fault::OldDeleteVersion,
+        Fault::WrongType,
         Fault::EarlyBookmark,
         Fault::Prehistory,
         Fault::TimeTravel,
@@ -98,6 +101,7 @@ impl Fault {
             Fault::RepeatedEvent => (&["watch-duplicate"], &["watch-type", "watch-reorder"]),
             Fault::SwappedEvents => (&["watch-reorder"], &["watch-type", "false-progress"]),
             Fault::OldDeleteVersion => (&["delete-version"], &["watch-gap"]),
+            Fault::WrongType => (&["watch-type"], &[]),
             Fault::EarlyBookmark => (&["false-progress"], &["watch-gap", "resume-backwards", "monotonic-reads"]),
             Fault::Prehistory => (&["watch-prehistory"], &["watch-type", "watch-duplicate"]),
             Fault::TimeTravel => (&["monotonic-reads"], &[]),
@@ -364,6 +368,10 @@ impl Cluster {
                 (true, false) => "DELETED",
                 (false, false) => continue,
             };
+            let client = self.streams[at].client;
+            let plain = kind == "ADDED" && change.created && node.is_none();
+            let kind = if plain && self.strikes(Fault::WrongType, true, client) { "MODIFIED" } else { kind };
+            let stream = &mut self.streams[at];
             // Leaving shows the object as it was, at the version of the change.
             let mut shown = body(&change.name, &change.object, change.revision);
             let before = stream.members.get(&change.name).copied();
