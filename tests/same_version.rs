@@ -1,0 +1,95 @@
+//! Traps of evidence that a sketch cannot draw: one version whose bytes differ, and audit ids that clients made up.
+
+use retrograde::check::{Judgement, Kind};
+use retrograde::history::{self, Domains, History};
+use retrograde::ingest::{FileId, InputFile, ReadOptions};
+
+fn load(files: &[(&str, String)]) -> History {
+    let inputs = files.iter().enumerate().map(|(index, (name, text))| {
+        let mut input = InputFile::in_memory(FileId(index as u32), name, text.clone().into_bytes());
+        input.source.clock = Some("lab".to_owned());
+        input.source.server = Some("a".to_owned());
+        input
+    });
+    history::load(inputs.collect(), &ReadOptions::default(), &Domains::default(), &())
+}
+
+fn judge(history: &History) -> Judgement {
+    let judgement = retrograde::judge(history, &retrograde::Options::default());
+    let alarms: Vec<_> = judgement.findings.iter().filter(|f| f.kind != Kind::Hazard).map(|f| &f.summary).collect();
+    assert!(alarms.is_empty(), "{alarms:?}");
+    judgement
+}
+
+fn exchange(id: u32, at: u32, method: &str, uri: &str, status: u16, audit_id: &str, body: &str) -> String {
+    format!(
+        "{{\"kind\":\"request\",\"id\":{id},\"at\":\"2026-01-01T00:00:{at:02}.000000Z\",\"method\":\"{method}\",\"uri\":\"{uri}\"}}\n\
+         {{\"kind\":\"response\",\"id\":{id},\"at\":\"2026-01-01T00:00:{at:02}.500000Z\",\"status\":{status},\"audit_id\":\"{audit_id}\",\"body\":{body}}}\n"
+    )
+}
+
+fn object(api_version: &str, version: u32, extra: &str) -> String {
+    format!(
+        "{{\"kind\":\"Deployment\",\"apiVersion\":\"{api_version}\",\"metadata\":{{\"name\":\"web\",\"namespace\":\"prod\",\"uid\":\"u1\",\
+         \"resourceVersion\":\"{version}\",\"creationTimestamp\":\"2026-01-01T00:00:00Z\"{extra}}},\"spec\":{{\"replicas\":1}}}}"
+    )
+}
+
+#[test]
+fn one_version_read_through_two_api_versions_and_two_groups_is_one_version() {
+    let head = "{\"kind\":\"capture\",\"version\":1,\"client\":\"reader\",\"incarnation\":\"r#1\",\"server\":\"a\",\"clock\":\"lab\"}\n";
+    let managed = ",\"managedFields\":[{\"manager\":\"x\",\"operation\":\"Update\"}]";
+    let text = head.to_owned()
+        + &exchange(
+            1,
+            1,
+            "GET",
+            "/apis/apps/v1/namespaces/prod/deployments/web",
+            200,
+            "",
+            &object("apps/v1", 40, managed),
+        )
+        + &exchange(
+            2,
+            2,
+            "GET",
+            "/apis/apps/v1beta2/namespaces/prod/deployments/web",
+            200,
+            "",
+            &object("apps/v1beta2", 40, ""),
+        )
+        + &exchange(
+            3,
+            3,
+            "GET",
+            "/apis/extensions/v1beta1/namespaces/prod/deployments/web",
+            200,
+            "",
+            &object("extensions/v1beta1", 40, ""),
+        );
+    let history = load(&[("reader.jsonl", text)]);
+    judge(&history);
+    assert_eq!(history.resources.len(), 1, "served twice, stored once");
+}
+
+#[test]
+fn an_audit_id_that_a_client_made_up_joins_no_two_requests() {
+    let id = "00000000-dead-4bee-8f00-000000000001";
+    let head = "{\"kind\":\"capture\",\"version\":1,\"client\":\"reader\",\"incarnation\":\"r#1\",\"server\":\"a\",\"clock\":\"lab\"}\n";
+    let uri = "/apis/apps/v1/namespaces/prod/deployments/web";
+    let capture = head.to_owned()
+        + &exchange(1, 1, "GET", uri, 200, id, &object("apps/v1", 40, ""))
+        + &exchange(2, 2, "GET", uri, 200, id, &object("apps/v1", 40, ""));
+    let event = |at: u32| {
+        format!(
+            "{{\"kind\":\"Event\",\"apiVersion\":\"audit.k8s.io/v1\",\"level\":\"Metadata\",\"auditID\":\"{id}\",\"stage\":\"ResponseComplete\",\
+             \"requestURI\":\"{uri}\",\"verb\":\"get\",\"user\":{{\"username\":\"reader\"}},\"sourceIPs\":[\"10.0.0.1\"],\"userAgent\":\"r/1\",\
+             \"objectRef\":{{\"resource\":\"deployments\",\"namespace\":\"prod\",\"name\":\"web\",\"apiGroup\":\"apps\"}},\"responseStatus\":{{\"code\":200}},\
+             \"requestReceivedTimestamp\":\"2026-01-01T00:00:{at:02}.100000Z\",\"stageTimestamp\":\"2026-01-01T00:00:{at:02}.400000Z\"}}\n"
+        )
+    };
+    // Each request has its own record; a third one, under the same id, is nobody's in the capture.
+    let history = load(&[("reader.jsonl", capture), ("audit.log", event(1) + &event(2) + &event(5))]);
+    judge(&history);
+    assert_eq!(history.operations.len(), 3);
+}
