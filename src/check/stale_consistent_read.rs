@@ -35,9 +35,9 @@
 use super::lag::{self, Lag};
 use super::presence::{After, Presence};
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
-use crate::history::{Marks, Operation, OperationId, Subresource, Verb};
+use crate::history::{KeyId, Marks, Operation, OperationId, Subresource, Symbol, Verb};
 use crate::model::{Promise, promise};
-use crate::order::ListRevision;
+use crate::order::{ListRevision, Removal};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -78,7 +78,15 @@ fn is_status(o: &Operation) -> bool {
 fn list(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: &Operation) {
     let Some((revision, known)) = evidence.order.list_revision(evidence.history, id) else { return };
     ruling.checked(o.incarnation);
-    let Some(lag) = Lag::of_scope(evidence, o.scope, revision, o.clock, o.invoke) else { return };
+    let Some(lag) = Lag::of_scope(evidence, o.scope, revision, o.clock, o.invoke) else {
+        let items = evidence.history.items_of(o).iter();
+        let shown = items.filter_map(|item| Some((item, removed_before(evidence, item.key, item.uid, o)?))).next();
+        if let Some((item, removal)) = shown {
+            let fact = evidence.item(id, item.key, item.uid, revision, "the list showed it".to_owned());
+            still_there(evidence, ruling, o, removal, fact);
+        }
+        return;
+    };
     let mut facts = lag.facts(evidence);
     facts.push(lag::answer(evidence, id, revision, &format!("the state of revision {revision}")));
     let mut draft = draft(evidence, o, facts, format!("the state of revision {revision}"), &lag);
@@ -112,24 +120,33 @@ fn object(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: 
         }
         return;
     }
-    // A removal whose revision nobody knows, answered before the read was sent.
-    let removal = timeline.removals(o.key).iter().find(|r| {
+    if let Some(removal) = removed_before(evidence, o.key, o.answer_uid, o) {
+        still_there(evidence, ruling, o, removal, fact());
+    }
+}
+
+/// A removal of an object, of a revision that nobody knows, that was answered before a read was sent.
+fn removed_before<'e>(evidence: &Evidence<'e>, key: KeyId, uid: Symbol, o: &Operation) -> Option<&'e Removal> {
+    evidence.order.timeline.removals(key).iter().find(|r| {
         let removed = evidence.history.operation(r.operation);
         r.uid.is_some()
-            && r.uid == o.answer_uid
+            && r.uid == uid
             && evidence.order.clocks.before((removed.ret, removed.clock), (o.invoke, o.clock))
+    })
+}
+
+fn still_there(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, o: &Operation, removal: &Removal, fact: Fact) {
+    let name = evidence.history.key_name(removal.key);
+    let says = format!("{name} was removed");
+    let facts = vec![Fact { key: removal.key, ..evidence.operation(removal.operation, removal.after, says) }, fact];
+    ruling.found(Draft {
+        summary: format!(
+            "{} asked for the most recent state ({}) and received {name}, which had been removed before",
+            evidence.observer_words(o),
+            evidence.history.request_name(o)
+        ),
+        ..bare(evidence, o, facts)
     });
-    if let Some(removal) = removal {
-        let name = evidence.history.key_name(o.key);
-        let facts = vec![evidence.operation(removal.operation, removal.after, format!("{name} was removed")), fact()];
-        ruling.found(Draft {
-            summary: format!(
-                "{} read {name} without version and received the object that was removed before",
-                evidence.observer_words(o)
-            ),
-            ..bare(evidence, o, facts)
-        });
-    }
 }
 
 /// 404 for an object that was there all along.
