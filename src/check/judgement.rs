@@ -8,6 +8,9 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
+/// How the reason of a rule begins that met nothing to check.
+pub const NO_EVIDENCE: &str = "no such evidence";
+
 /// Which rules to run.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -94,7 +97,7 @@ fn rule_verdict(rule: &Rule, ruling: &Ruling<'_>, lost: Option<&str>) -> Verdict
         return Verdict::Unknown(suspect.certificate.reason.clone());
     }
     if ruling.checked == 0 {
-        return Verdict::NotChecked(format!("no such evidence: {}", rule.needs));
+        return Verdict::NotChecked(format!("{NO_EVIDENCE}: {}", rule.needs));
     }
     match lost {
         Some(lost) => Verdict::Unknown(lost.to_owned()),

@@ -57,7 +57,7 @@ mod wrong_snapshot;
 
 pub use evidence::Evidence;
 pub use finding::*;
-pub use judgement::{Options, judge};
+pub use judgement::{NO_EVIDENCE, Options, judge};
 pub use rule::{Group, Rule};
 pub use rules::RULES;
 pub use ruling::{Draft, Ruling};

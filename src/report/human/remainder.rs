@@ -1,6 +1,6 @@
 //! What stands after the findings: what was not checked, what held, what could not be read, and how to get more.
 
-use crate::check::{RuleReport, Verdict};
+use crate::check::{NO_EVIDENCE, RuleReport, Verdict};
 use crate::explain::words::{count, thousands};
 use crate::report::page::{Page, Tone};
 use crate::report::{Part, Report};
@@ -23,7 +23,17 @@ pub(super) fn rules(page: &mut Page<'_>, part: &Part<'_>) -> io::Result<()> {
         for sentence in &part.judgement.unchecked {
             page.labelled(2, 2, (Tone::Faint, "-"), sentence)?;
         }
-        grouped(page, &unmet)?;
+        let (lacking, other): (Vec<_>, Vec<_>) =
+            unmet.into_iter().partition(|r| r.verdict.reason().starts_with(NO_EVIDENCE) && !page.look().verbose);
+        grouped(page, &other)?;
+        // What each rule would need is on its page: thirty needs in a row would bury the report.
+        if lacking.len() == rules.len() {
+            page.labelled(2, 2, (Tone::Faint, "-"), "all rules: this evidence has nothing that any of them needs")?;
+        } else if !lacking.is_empty() {
+            let slugs: Vec<&str> = lacking.iter().map(|r| r.rule).collect();
+            let text = format!("nothing here that these rules need (--verbose says what): {}", slugs.join(", "));
+            page.labelled(2, 2, (Tone::Faint, "-"), &text)?;
+        }
     }
     let held: Vec<String> = rules
         .iter()
