@@ -22,7 +22,7 @@
 
 use super::stretch::{Stretch, changes};
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
-use crate::history::{Asked, DeliveryKind, IncarnationId, OperationId, Revision, ScopeId, Verb};
+use crate::history::{Asked, DeliveryKind, IncarnationId, Marks, OperationId, Revision, ScopeId, Verb};
 use crate::order::{Chain, Start, Step, remembers};
 use rustc_hash::FxHashMap;
 
@@ -46,7 +46,8 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         if o.status == 410 && matches!(o.asked, Asked::From | Asked::Unset | Asked::Any) {
             gone.entry((o.incarnation, o.scope)).or_default().push(id);
         }
-        if o.is_answered() {
+        // One whose answer nobody recorded may have shown the state, too.
+        if o.is_answered() || o.marks.has(Marks::OPEN) {
             lists.entry(o.incarnation).or_default().push(id);
         }
     }
@@ -64,6 +65,9 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             let Some(error) = error_before(evidence, step, refused) else { continue };
             ruling.checked(chain.incarnation);
             let Start::Continues(previous) = step.start else { continue };
+            if step.crowded {
+                continue;
+            }
             let since = history.operation(previous).invoke;
             let reads = listed.iter().any(|&list| {
                 let list = history.operation(list);

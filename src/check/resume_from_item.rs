@@ -127,6 +127,8 @@ pub(super) fn mistaken(evidence: &Evidence<'_>, step: &Step) -> Option<Mistaken>
     let history = evidence.history;
     let start = history.operation(step.operation).asked_revision;
     match step.start {
+        // Another consumer may have come to this very version.
+        _ if step.crowded => None,
         Start::Item(list) => {
             let listed = history.operation(list);
             let index = listed.items().find(|&i| history.items[i].revision == start)?;

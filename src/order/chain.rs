@@ -7,7 +7,7 @@ use super::head::Showing;
 use super::timeline::Timeline;
 use crate::history::{Asked, DeliveryKind, History, IncarnationId, Marks, OperationId, Revision, ScopeId, Verb};
 use crate::ingest::Time;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Why a watch starts where it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +37,9 @@ pub struct Step {
     pub frontier: Option<(Revision, Showing)>,
     /// The error that the stream before ended with (an HTTP code), 0 for none known.
     pub error: u16,
+    /// Whether the process may have several consumers of this scope: two of its watches, or a list and a watch, were open at
+    /// one time. Which of them goes on with this step is then not known.
+    pub crowded: bool,
 }
 
 /// The lists and watches of one process on one scope, in order.
@@ -57,6 +60,9 @@ struct State {
     list_revision: Option<Revision>,
     watch: Option<OperationId>,
     watch_since_list: bool,
+    /// Whether a stream was open when the list was sent: then another consumer, or nobody's reflector, sent it.
+    list_beside_stream: bool,
+    crowded: bool,
     /// Where the chain stood when the list came.
     before_list: Option<Revision>,
     frontier: Option<(Revision, Showing)>,
@@ -71,6 +77,7 @@ pub struct Chains {
     /// Lists whose revision comes from the reflector pair: list, revision, watch.
     pub paired: FxHashMap<OperationId, (Revision, OperationId)>,
     starts: FxHashMap<OperationId, Start>,
+    crowded: FxHashSet<OperationId>,
 }
 
 impl Chains {
@@ -90,8 +97,10 @@ impl Chains {
             let operations = by_chain.remove(&key).unwrap_or_default();
             let mut steps = Vec::with_capacity(operations.len());
             let mut state = State::default();
+            let mut open = Open::default();
             for id in operations {
-                if let Some(step) = chains.step(history, timeline, &mut state, id) {
+                let beside = open.begin(history, id);
+                if let Some(step) = chains.step(history, timeline, &mut state, id, beside) {
                     steps.push(step);
                 }
             }
@@ -100,9 +109,18 @@ impl Chains {
         chains
     }
 
-    fn step(&mut self, history: &History, timeline: &Timeline, state: &mut State, id: OperationId) -> Option<Step> {
+    fn step(
+        &mut self,
+        history: &History,
+        timeline: &Timeline,
+        state: &mut State,
+        id: OperationId,
+        beside: bool,
+    ) -> Option<Step> {
         let o = history.operation(id);
-        let mut step = Step { operation: id, start: Start::Fresh, frontier: state.frontier, error: state.error };
+        state.crowded |= beside && o.verb == Verb::Watch;
+        let (frontier, error, crowded) = (state.frontier, state.error, state.crowded);
+        let mut step = Step { operation: id, start: Start::Fresh, frontier, error, crowded };
         if !o.is_answered() && o.verb == Verb::List {
             return None;
         }
@@ -117,6 +135,7 @@ impl Chains {
             state.list = Some(id);
             state.list_revision = o.answered.known();
             state.watch_since_list = false;
+            state.list_beside_stream = beside;
             state.before_list = state.frontier.map(|(revision, _)| revision);
             if let Some(revision) = o.answered.known() {
                 advance(state, revision, Showing::Answer(id));
@@ -128,6 +147,9 @@ impl Chains {
         }
         step.start = self.explain(history, state, id);
         self.starts.insert(id, step.start);
+        if step.crowded {
+            self.crowded.insert(id);
+        }
         if step.start == Start::NewConsumer {
             return Some(step);
         }
@@ -172,7 +194,8 @@ impl Chains {
             }
             let pairs = matches!(listed.asked, Asked::Any | Asked::Unset) && !listed.marks.has(Marks::MORE_PAGES);
             let one_place = listed.server == o.server || !listed.server.is_some();
-            if before && state.list_revision.is_none() && !state.watch_since_list && pairs && one_place {
+            let pairs = pairs && !state.watch_since_list && !state.list_beside_stream && !state.crowded;
+            if before && state.list_revision.is_none() && pairs && one_place {
                 return Start::Pair(list);
             }
             // The version of an item, and not where the stream before the list had come to: the wrong number from that list.
@@ -183,11 +206,7 @@ impl Chains {
         }
         match state.watch {
             Some(previous) => {
-                let ended = history.operation(previous).ret;
-                let same_clock = history.operation(previous).clock == o.clock;
-                // Another clock's end is compared by the bare times: a reflector's next watch follows within milliseconds,
-                // and taking it for a new consumer only loses a finding.
-                if ended.is_known() && (ended <= o.invoke || (!same_clock && near(ended, o.invoke))) {
+                if ended(history, previous, id) {
                     Start::Continues(previous)
                 } else {
                     Start::NewConsumer
@@ -204,10 +223,45 @@ impl Chains {
         revision < listed.answered && history.items_of(listed).iter().any(|item| item.revision == revision)
     }
 
+    /// Whether a watch may belong to any of several consumers of its scope.
+    pub fn is_crowded(&self, watch: OperationId) -> bool {
+        self.crowded.contains(&watch)
+    }
+
     /// Why a watch starts where it starts.
     pub fn start_of(&self, watch: OperationId) -> Option<Start> {
         self.starts.get(&watch).copied()
     }
+}
+
+/// The watches of a chain that may still be open.
+#[derive(Default)]
+struct Open(Vec<OperationId>);
+
+impl Open {
+    /// Whether some stream is not known to have ended when an operation begins; a watch is open from then on.
+    fn begin(&mut self, history: &History, id: OperationId) -> bool {
+        self.0.retain(|&watch| !ended(history, watch, id));
+        let beside = !self.0.is_empty();
+        let o = history.operation(id);
+        if o.verb == Verb::Watch && (o.is_answered() || o.marks.has(Marks::OPEN)) && self.0.len() < CONSUMERS {
+            self.0.push(id);
+        }
+        beside
+    }
+}
+
+/// More open streams of one scope than this are not told apart.
+const CONSUMERS: usize = 16;
+
+/// Whether a watch had ended when a later operation began.
+///
+/// Another clock's end is compared by the bare times: a reflector's next watch follows within milliseconds, and taking it for a
+/// new consumer only loses a finding.
+fn ended(history: &History, watch: OperationId, next: OperationId) -> bool {
+    let (watch, next) = (history.operation(watch), history.operation(next));
+    let end = watch.ret;
+    end.is_known() && (end <= next.invoke || (watch.clock != next.clock && near(end, next.invoke)))
 }
 
 fn near(a: Time, b: Time) -> bool {

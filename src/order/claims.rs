@@ -45,7 +45,7 @@ impl Timeline {
         }
         timeline.index(history);
         timeline.bound_presence(history);
-        timeline.resolve_removals();
+        timeline.resolve_removals(history);
         timeline.cover(history);
         timeline
     }
@@ -351,7 +351,7 @@ impl Timeline {
         }
     }
 
-    fn resolve_removals(&mut self) {
+    fn resolve_removals(&mut self, history: &History) {
         let mut removals = std::mem::take(&mut self.removals);
         removals.retain_mut(|removal| {
             // The last known version of the object bounds the removal from below; a known deletion of it settles it.
@@ -359,6 +359,9 @@ impl Timeline {
             let mut settled = None;
             for index in range {
                 let version = &self.versions[index];
+                if settled.is_some() || removal.before.is_some() {
+                    break;
+                }
                 if removal.uid.is_some() && version.uid != removal.uid && version.uid.is_some() {
                     if version.revision > removal.after && removal.before.is_none() && version.change != Change::Deleted
                     {
@@ -368,7 +371,12 @@ impl Timeline {
                     continue;
                 }
                 match version.change {
-                    Change::Deleted if version.revision > removal.after => settled = settled.or(Some(index)),
+                    Change::Deleted if version.revision > removal.after => {
+                        // A deletion of unknown uid may be that of a later life.
+                        if version.uid.is_some() && removal.uid.is_some() || seamless(history, removal, version) {
+                            settled = Some(index);
+                        }
+                    }
                     Change::Deleted | Change::Left => {}
                     _ if removal.before.is_none() && removal.uid.is_some() => {
                         removal.after = removal.after.max(version.revision)
@@ -442,6 +450,17 @@ impl Timeline {
             }
         }
     }
+}
+
+/// Whether an etcd witness shows everything between the last known version of a removed object and a deletion of its key: then no
+/// other life fits in between.
+fn seamless(history: &History, removal: &Removal, deletion: &Version) -> bool {
+    removal.after.is_some()
+        && history.witness_spans.iter().any(|span| {
+            (!span.scope.is_some() || history.covers_key(span.scope, removal.key))
+                && span.after <= removal.after
+                && span.through >= deletion.revision
+        })
 }
 
 /// Whether an operation removed its object: a delete answered with success that left nothing behind, or the write that took

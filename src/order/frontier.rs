@@ -266,6 +266,7 @@ pub fn is_deliberate(history: &History, chains: &Chains, id: OperationId) -> boo
         Verb::Watch => match o.asked {
             Asked::Unset | Asked::Any => false,
             Asked::From if o.marks.has(Marks::INITIAL_EVENTS) => false,
+            Asked::From if chains.is_crowded(id) => true,
             Asked::From => !matches!(chains.start_of(id), Some(Start::Continues(_) | Start::Item(_))),
             _ => true,
         },

@@ -103,8 +103,9 @@ impl Batch {
         if !metadata.deletion_timestamp.is_empty() {
             answer.marks.set(Marks::TERMINATING);
             // Nothing holds the deletion back any more: the write that answers so removed the object (apiserver
-            // registry/generic/registry/store.go, deleteWithoutFinalizers).
-            if metadata.finalizers.is_empty() && metadata.deletion_grace_period_seconds.unwrap_or(0) == 0 {
+            // registry/generic/registry/store.go, deleteWithoutFinalizers). A body reduced to identity does not show it.
+            let whole = !metadata.creation_timestamp.is_empty();
+            if whole && metadata.finalizers.is_empty() && metadata.deletion_grace_period_seconds.unwrap_or(0) == 0 {
                 answer.marks.set(Marks::REMOVES);
             }
         }

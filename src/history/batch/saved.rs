@@ -33,6 +33,10 @@ impl Batch {
             }
         }
         let is_list = body.items.is_some() || body.rows.is_some();
+        if !is_list && body.metadata.name.is_empty() {
+            self.refuse("an object with a name", "no metadata.name");
+            return;
+        }
         if !is_list {
             resource = self.resource_of_kind(&body.api_version, &body.kind);
         }

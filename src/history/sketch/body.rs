@@ -48,6 +48,9 @@ impl Bodies<'_> {
             metadata.insert("resourceVersion".to_owned(), json!(revision.to_string()));
         }
         if said.reduced {
+            if said.deleting || said.gone {
+                metadata.insert("deletionTimestamp".to_owned(), json!(DELETED));
+            }
             return metadata;
         }
         if !said.labels.is_empty() {
