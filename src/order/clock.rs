@@ -16,11 +16,17 @@ const OPEN: i64 = i64::MAX / 4;
 /// A microsecond: audit times are cut to it, so a time stands for the microsecond that begins with it.
 const GRAIN: i64 = 1_000;
 
+/// Evidence with more clocks than this (one a file, where nobody says otherwise) has each compared with itself only: the offsets
+/// of all pairs would take more memory and time than the evidence is worth.
+pub(super) const RELATED: usize = 512;
+
 /// Bounds on the offsets between clocks.
 #[derive(Clone, Debug, Default)]
 pub struct Clocks {
     count: usize,
-    /// `bound[a * count + b]`: the offset of clock a minus that of b is at most this. Adding a clock's offset to its times
+    /// What the user declared of every pair; used by itself where there are too many clocks.
+    declared: i64,
+    /// Empty where there are too many clocks. `bound[a * count + b]`: the offset of clock a minus that of b is at most this. Adding a clock's offset to its times
     /// gives common time.
     bound: Vec<i64>,
     /// Clocks whose times contradict the evidence.
@@ -56,7 +62,12 @@ impl Clocks {
     /// Bounds from the evidence; `skew` bounds every pair, where the user declares it.
     pub fn bound(history: &History, counter: &Counter, skew: Option<i64>) -> Clocks {
         let count = history.clocks.len();
-        let mut clocks = Clocks { count, bound: vec![OPEN; count * count], stepped: vec![None; count] };
+        let declared = skew.unwrap_or(OPEN);
+        let cells = if count <= RELATED { count * count } else { 0 };
+        let mut clocks = Clocks { count, declared, bound: vec![OPEN; cells], stepped: vec![None; count] };
+        if cells == 0 {
+            return clocks;
+        }
         for a in 0..count {
             for b in 0..count {
                 if a == b {
@@ -174,6 +185,21 @@ impl Clocks {
         }
     }
 
+    fn offset(&self, a: ClockId, b: ClockId) -> i64 {
+        self.bound.get(a.index() * self.count + b.index()).copied().unwrap_or(self.declared)
+    }
+
+    /// Whether times of different clocks may compare at all.
+    pub(super) fn relate(&self) -> bool {
+        !self.bound.is_empty() || self.declared < OPEN
+    }
+
+    /// The clocks whose times may be compared with those of one.
+    pub(super) fn comparable(&self, clock: ClockId) -> impl Iterator<Item = ClockId> + use<> {
+        let range = if self.relate() { 0..self.count } else { clock.index()..clock.index() + 1 };
+        range.map(|of| ClockId(of as u32))
+    }
+
     /// How much clock a may be ahead of clock b at most, in nanoseconds; `None` without bound.
     pub fn lead(&self, a: ClockId, b: ClockId) -> Option<i64> {
         if !a.is_some() || !b.is_some() {
@@ -183,7 +209,7 @@ impl Clocks {
             return Some(0);
         }
         // A clock's lead over another is minus its offset to common time.
-        let bound = self.bound[b.index() * self.count + a.index()];
+        let bound = self.offset(b, a);
         (bound < OPEN).then_some(bound)
     }
 
@@ -206,7 +232,7 @@ impl Clocks {
             return Some(time);
         }
         // t_of + o_of < t + o_clock for every allowed offset iff t_of < t - max(o_of - o_clock).
-        let bound = self.bound[of.index() * self.count + clock.index()];
+        let bound = self.offset(of, clock);
         (bound < OPEN).then(|| Time(time.0.saturating_sub(bound)))
     }
 
@@ -295,6 +321,19 @@ mod tests {
     #[test]
     fn a_store_that_went_back_is_no_clock_that_stepped() {
         assert!(!stepped("web@A  CREATE a => a:u1@120\nweb@A  CREATE b => b:u2@101\n"));
+    }
+
+    #[test]
+    fn very_many_clocks_compare_with_themselves_and_by_what_was_declared() {
+        let history = crate::history::History {
+            clocks: vec![crate::history::Symbol::NONE; super::RELATED + 1],
+            ..Default::default()
+        };
+        let one = |clock_skew| Order::derive(&history, &OrderOptions { clock_skew, ..OrderOptions::default() }).clocks;
+        let at = |time, clock| (crate::ingest::Time(time), crate::history::ClockId(clock));
+        assert!(one(None).before(at(1, 3), at(2, 3)) && !one(None).before(at(1, 3), at(1_000_000, 4)));
+        assert!(one(Some(1_000)).before(at(1, 3), at(1_000_000, 4)) && !one(Some(1_000)).before(at(1, 3), at(900, 4)));
+        assert!(one(None).bound.is_empty());
     }
 
     #[test]

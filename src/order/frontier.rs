@@ -4,6 +4,7 @@
 //! past (exact, continued, a stream that goes back) raise a frontier where they are above it and never lower one.
 
 use super::claims::removes;
+use super::clock::RELATED;
 use super::head::Showing;
 use super::{Chains, Clocks, Order, Start};
 use crate::history::{
@@ -31,15 +32,26 @@ pub struct Sight {
 /// Sights of one kind in order of time, with the running maximum.
 #[derive(Debug, Default)]
 pub struct Line {
-    /// Per clock, in order of time.
+    /// Per clock, ascending, in order of time.
     clocks: Vec<(ClockId, Vec<Sight>, Vec<u32>)>,
 }
 
 impl Line {
     fn push(&mut self, sight: Sight) {
-        match self.clocks.iter_mut().find(|(clock, ..)| *clock == sight.clock) {
-            Some((_, sights, _)) => sights.push(sight),
-            None => self.clocks.push((sight.clock, vec![sight], Vec::new())),
+        match self.clocks.binary_search_by_key(&sight.clock, |(clock, ..)| *clock) {
+            Ok(at) => self.clocks[at].1.push(sight),
+            Err(at) => self.clocks.insert(at, (sight.clock, vec![sight], Vec::new())),
+        }
+    }
+
+    /// What was sighted on the clocks that compare with one.
+    fn comparable(&self, clocks: &Clocks, clock: ClockId) -> &[(ClockId, Vec<Sight>, Vec<u32>)] {
+        if clocks.relate() {
+            return &self.clocks;
+        }
+        match self.clocks.binary_search_by_key(&clock, |(clock, ..)| *clock) {
+            Ok(at) => &self.clocks[at..at + 1],
+            Err(_) => &[],
         }
     }
 
@@ -60,7 +72,7 @@ impl Line {
 
     /// The highest sight that was certainly complete before a moment.
     pub fn before(&self, clocks: &Clocks, clock: ClockId, time: Time) -> Option<Sight> {
-        self.clocks
+        self.comparable(clocks, clock)
             .iter()
             .filter_map(|(of, sights, maxima)| {
                 let horizon = clocks.horizon(*of, clock, time)?;
@@ -72,6 +84,9 @@ impl Line {
 
     /// As [`Line::before`], by the bare times of other clocks: what would follow if all clocks agreed.
     pub fn before_by_the_clock(&self, time: Time) -> Option<Sight> {
+        if self.clocks.len() > RELATED {
+            return None;
+        }
         self.clocks
             .iter()
             .filter_map(|(_, sights, maxima)| {
@@ -89,7 +104,7 @@ impl Line {
         time: Time,
         revision: Revision,
     ) -> impl Iterator<Item = &'l Sight> + 'l {
-        self.clocks.iter().flat_map(move |(of, sights, maxima)| {
+        self.comparable(clocks, clock).iter().flat_map(move |(of, sights, maxima)| {
             let end =
                 clocks.horizon(*of, clock, time).map_or(0, |horizon| sights.partition_point(|s| s.time < horizon));
             // Nothing before the running maximum's place can be above where the maximum is not.

@@ -3,7 +3,7 @@
 //! An answer that shows revision R proves, at its return, that every revision through R is committed. The running maximum of
 //! all answers of one clock is that clock's view of the head.
 
-use super::clock::Clocks;
+use super::clock::{Clocks, RELATED};
 use super::timeline::Timeline;
 use crate::history::{ClockId, DeliveryKind, History, Marks, OperationId, ResourceId, Revision, Verb};
 use crate::ingest::Time;
@@ -181,8 +181,7 @@ impl Heads {
         }
         let group = self.group_of[resource.index()] as usize;
         let mut best: Option<Head> = None;
-        for of in 0..self.clocks {
-            let of = ClockId(of as u32);
+        for of in clocks.comparable(clock) {
             let line = &self.lines[group * self.clocks + of.index()];
             if line.is_empty() {
                 continue;
@@ -200,7 +199,7 @@ impl Heads {
 
     /// As [`Heads::before`], by the bare times of all clocks: what would follow if all clocks agreed.
     pub fn before_by_the_clock(&self, resource: ResourceId, time: Time) -> Option<Head> {
-        if !time.is_known() {
+        if !time.is_known() || self.clocks > RELATED {
             return None;
         }
         let group = self.group_of[resource.index()] as usize;
@@ -237,8 +236,7 @@ impl Heads {
         }
         let group = self.group_of[resource.index()] as usize;
         let mut best: Option<(Revision, OperationId)> = None;
-        for of in 0..self.clocks {
-            let of = ClockId(of as u32);
+        for of in clocks.comparable(clock) {
             // Sorted by invoke, falling; the revisions fall along with it.
             let line = &self.future[group * self.clocks + of.index()];
             let sure = line.partition_point(|l| clocks.before((time, clock), (l.0, of)));
