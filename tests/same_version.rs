@@ -93,3 +93,28 @@ fn an_audit_id_that_a_client_made_up_joins_no_two_requests() {
     judge(&history);
     assert_eq!(history.operations.len(), 3);
 }
+
+#[test]
+fn a_witness_that_lost_a_line_does_not_cover_the_hole() {
+    use base64::Engine as _;
+    let key = base64::engine::general_purpose::STANDARD.encode("/registry/pods/prod/web-0");
+    let event = |kind: u8, created: u32, revision: u32, count: u32| {
+        format!(
+            "{{\"Header\":{{\"revision\":{revision}}},\"Events\":[{{\"type\":{kind},\"kv\":{{\"key\":\"{key}\",\"create_revision\":{created},\"mod_revision\":{revision},\"version\":{count}}}}}]}}\n"
+        )
+    };
+    let whole = [event(0, 5, 5, 1), event(0, 5, 7, 2), event(0, 5, 9, 3), event(1, 0, 11, 0), event(0, 12, 12, 1)];
+    let covered = |lines: &[String]| -> Vec<(u128, u128)> {
+        let history = load(&[("etcd.json", lines.concat())]);
+        history.witness_spans.iter().map(|s| (s.after.value(), s.through.value())).collect()
+    };
+    assert_eq!(covered(&whole), [(4, 12)]);
+    let without = |at: usize| {
+        let mut lines = whole.to_vec();
+        lines.remove(at);
+        lines
+    };
+    assert_eq!(covered(&without(1)), [(4, 5), (8, 12)], "an update is missing");
+    assert_eq!(covered(&without(3)), [(4, 9), (11, 12)], "a deletion is missing");
+    assert_eq!(covered(&without(4)), [(4, 11)]);
+}

@@ -34,6 +34,12 @@ pub fn load(inputs: Vec<InputFile>, options: &ReadOptions, domains: &Domains, pr
     let mut history = builder.finish(domains);
     history.inputs = inputs;
     history.files = reading.files;
+    // Lines that only fail when a recording is put together count like those that could not be read.
+    for problem in &history.problems {
+        if let Some(file) = problem.file.and_then(|id| history.files.get_mut(id.0 as usize)) {
+            file.problems += 1;
+        }
+    }
     history.problems.splice(0..0, reading.problems);
     history
 }
@@ -312,7 +318,21 @@ impl Builder {
                 Scope { resource: one.resource, namespace, name: empty, labels: empty, fields: empty, shard: empty };
             ScopeId(self.tables.scopes.intern(scope))
         };
-        self.spans.push(WitnessSpan { after, through, scope, position });
+        let holes = witness_holes(events, after);
+        let mut from = after;
+        for &(last_seen, next_seen) in &holes {
+            if last_seen > from {
+                self.spans.push(WitnessSpan { after: from, through: last_seen, scope, position });
+            }
+            from = from.max(super::Revision::new(next_seen.value().saturating_sub(1)));
+        }
+        if through > from {
+            self.spans.push(WitnessSpan { after: from, through, scope, position });
+        }
+        if let Some((last_seen, next_seen)) = holes.first() {
+            let found = format!("a change lost between revisions {last_seen} and {next_seen}, by the counts of a key");
+            self.problem(position.file, position.line, "every change of the keys that the watch shows", &found);
+        }
     }
 
     /// Joins, orders and names what was collected.
@@ -574,6 +594,25 @@ impl Builder {
         });
         (told_by, label, place, program)
     }
+}
+
+/// Stretches of a witness in which an event must have been lost: between the two revisions, both exclusive, in order. etcd counts
+/// the changes of a key's life and names the revision of its creation, so a missing line shows at the key's next event.
+fn witness_holes(events: &[WitnessEvent], after: super::Revision) -> Vec<(super::Revision, super::Revision)> {
+    let mut last: FxHashMap<KeyId, &WitnessEvent> = FxHashMap::default();
+    let mut holes: Vec<(super::Revision, super::Revision)> = Vec::new();
+    for event in events.iter().filter(|e| e.key.is_some()) {
+        let whole = match last.insert(event.key, event) {
+            _ if event.tombstone => None,
+            Some(before) if before.tombstone => (event.created != event.revision).then_some(before.revision),
+            Some(before) if event.created != before.created => Some(before.revision),
+            Some(before) => (event.count > 0 && event.count != before.count + 1).then_some(before.revision),
+            None => (event.created > after && event.created != event.revision).then_some(after),
+        };
+        holes.extend(whole.map(|seen| (seen, event.revision)));
+    }
+    holes.sort_unstable();
+    holes
 }
 
 const EMPTY: Operation = Operation {

@@ -320,6 +320,8 @@ pub struct WitnessEvent {
     pub uid: Symbol,
     /// What selectors see of it.
     pub attributes: AttributesId,
+    /// How many changes the key's present life has had, this one included (mvccpb `KeyValue.version`); 0 on a tombstone.
+    pub count: u32,
     /// Whether it is a tombstone.
     pub tombstone: bool,
 }

@@ -3,10 +3,10 @@
 //! A reflector lists, watches from the list's revision, and goes on from where the stream came to. Several informers of one
 //! process may watch one resource, so a watch that nothing explains is a new consumer, not a reflector gone backwards.
 
+use super::clock::Clocks;
 use super::head::Showing;
 use super::timeline::Timeline;
 use crate::history::{Asked, DeliveryKind, History, IncarnationId, Marks, OperationId, Revision, ScopeId, Verb};
-use crate::ingest::Time;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Why a watch starts where it starts.
@@ -82,7 +82,7 @@ pub struct Chains {
 
 impl Chains {
     /// Builds the chains of every process.
-    pub fn build(history: &History, timeline: &Timeline) -> Chains {
+    pub fn build(history: &History, timeline: &Timeline, clocks: &Clocks) -> Chains {
         let mut by_chain: FxHashMap<(IncarnationId, ScopeId), Vec<OperationId>> = FxHashMap::default();
         for (index, o) in history.operations.iter().enumerate() {
             let read = matches!(o.verb, Verb::List | Verb::Watch);
@@ -99,8 +99,8 @@ impl Chains {
             let mut state = State::default();
             let mut open = Open::default();
             for id in operations {
-                let beside = open.begin(history, id);
-                if let Some(step) = chains.step(history, timeline, &mut state, id, beside) {
+                let beside = open.begin(history, clocks, id);
+                if let Some(step) = chains.step(history, timeline, clocks, &mut state, id, beside) {
                     steps.push(step);
                 }
             }
@@ -113,6 +113,7 @@ impl Chains {
         &mut self,
         history: &History,
         timeline: &Timeline,
+        clocks: &Clocks,
         state: &mut State,
         id: OperationId,
         beside: bool,
@@ -145,7 +146,7 @@ impl Chains {
         if !(o.is_answered() || o.marks.has(Marks::OPEN)) {
             return None;
         }
-        step.start = self.explain(history, state, id);
+        step.start = self.explain(history, clocks, state, id);
         self.starts.insert(id, step.start);
         if step.crowded {
             self.crowded.insert(id);
@@ -181,7 +182,7 @@ impl Chains {
         Some(step)
     }
 
-    fn explain(&self, history: &History, state: &State, id: OperationId) -> Start {
+    fn explain(&self, history: &History, clocks: &Clocks, state: &State, id: OperationId) -> Start {
         let o = history.operation(id);
         if o.asked != Asked::From || o.marks.has(Marks::INITIAL_EVENTS) {
             return Start::Fresh;
@@ -206,7 +207,7 @@ impl Chains {
         }
         match state.watch {
             Some(previous) => {
-                if ended(history, previous, id) {
+                if ended(history, clocks, previous, id) {
                     Start::Continues(previous)
                 } else {
                     Start::NewConsumer
@@ -240,8 +241,8 @@ struct Open(Vec<OperationId>);
 
 impl Open {
     /// Whether some stream is not known to have ended when an operation begins; a watch is open from then on.
-    fn begin(&mut self, history: &History, id: OperationId) -> bool {
-        self.0.retain(|&watch| !ended(history, watch, id));
+    fn begin(&mut self, history: &History, clocks: &Clocks, id: OperationId) -> bool {
+        self.0.retain(|&watch| !ended(history, clocks, watch, id));
         let beside = !self.0.is_empty();
         let o = history.operation(id);
         if o.verb == Verb::Watch && (o.is_answered() || o.marks.has(Marks::OPEN)) && self.0.len() < CONSUMERS {
@@ -254,18 +255,11 @@ impl Open {
 /// More open streams of one scope than this are not told apart.
 const CONSUMERS: usize = 16;
 
-/// Whether a watch had ended when a later operation began.
-///
-/// Another clock's end is compared by the bare times: a reflector's next watch follows within milliseconds, and taking it for a
-/// new consumer only loses a finding.
-fn ended(history: &History, watch: OperationId, next: OperationId) -> bool {
+/// Whether a watch had certainly ended when a later operation began. Taking a reflector's next watch for a new consumer only
+/// loses a finding; the other way round would make one up.
+fn ended(history: &History, clocks: &Clocks, watch: OperationId, next: OperationId) -> bool {
     let (watch, next) = (history.operation(watch), history.operation(next));
-    let end = watch.ret;
-    end.is_known() && (end <= next.invoke || (watch.clock != next.clock && near(end, next.invoke)))
-}
-
-fn near(a: Time, b: Time) -> bool {
-    a.0.abs_diff(b.0) < 1_000_000_000
+    clocks.before((watch.ret, watch.clock), (next.invoke, next.clock))
 }
 
 fn advance(state: &mut State, revision: Revision, showing: Showing) {

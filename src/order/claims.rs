@@ -371,11 +371,13 @@ impl Timeline {
                     continue;
                 }
                 match version.change {
-                    Change::Deleted if version.revision > removal.after => {
-                        // A deletion of unknown uid may be that of a later life.
-                        if version.uid.is_some() && removal.uid.is_some() || seamless(history, removal, version) {
-                            settled = Some(index);
-                        }
+                    // A deletion of unknown uid may be that of a later life.
+                    Change::Deleted
+                        if version.revision > removal.after
+                            && (version.uid.is_some() && removal.uid.is_some()
+                                || seamless(history, removal, version)) =>
+                    {
+                        settled = Some(index);
                     }
                     Change::Deleted | Change::Left => {}
                     _ if removal.before.is_none() && removal.uid.is_some() => {

@@ -65,7 +65,7 @@ impl Order {
         let clocks = Clocks::bound(history, &counter, options.clock_skew);
         let heads = Heads::build(history, counter);
         timeline.bound_removals(history, &clocks, &heads);
-        let chains = Chains::build(history, &timeline);
+        let chains = Chains::build(history, &timeline, &clocks);
         let sessions = Sessions::build(history, &clocks, &options.same_process);
         let mut order = Order { timeline, clocks, heads, chains, sessions, frontiers: Frontiers::default() };
         order.frontiers = Frontiers::collect(history, &order);

@@ -117,6 +117,7 @@ impl Batch {
                 key: id,
                 uid,
                 attributes,
+                count: u32::try_from(kv.version).unwrap_or(0),
                 tombstone,
             });
         }
