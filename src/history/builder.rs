@@ -359,15 +359,11 @@ impl Builder {
                 ..read
             })
             .collect();
-        history.operations = order
-            .iter()
-            .map(|&row| {
-                let mut operation = self.operations[row as usize];
-                operation.incarnation = incarnations.get(&operation.incarnation.0).copied().unwrap_or_default();
-                operation
-            })
-            .collect();
-        self.operations = Vec::new();
+        history.operations = std::mem::take(&mut self.operations);
+        arrange(&mut history.operations, order);
+        for operation in &mut history.operations {
+            operation.incarnation = incarnations.get(&operation.incarnation.0).copied().unwrap_or_default();
+        }
         self.streams(&mut history, &place);
         history.items = self.items;
         history.witness = self.witness;
@@ -639,6 +635,34 @@ const EMPTY: Operation = Operation {
     asked: super::Asked::Unset,
     subresource: Subresource::None,
 };
+
+/// Puts the rows that `order` names into that order and drops the others, in place: two copies of all rows would be most of
+/// the memory that a history ever takes.
+fn arrange(rows: &mut Vec<Operation>, mut order: Vec<u32>) {
+    const DONE: u32 = u32::MAX;
+    let stay = order.len();
+    let mut stays = vec![false; rows.len()];
+    order.iter().for_each(|&row| stays[row as usize] = true);
+    order.extend((0..rows.len() as u32).filter(|&row| !stays[row as usize]));
+    for start in 0..rows.len() {
+        if order[start] == DONE {
+            continue;
+        }
+        let first = rows[start];
+        let mut at = start;
+        loop {
+            let from = std::mem::replace(&mut order[at], DONE) as usize;
+            if from == start {
+                rows[at] = first;
+                break;
+            }
+            rows[at] = rows[from];
+            at = from;
+        }
+    }
+    rows.truncate(stay);
+    rows.shrink_to_fit();
+}
 
 fn stream(row: u32, start: usize, ended: Option<(StreamEnd, Time)>) -> Stream {
     let (end, ended) = ended.unwrap_or_default();

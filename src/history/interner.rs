@@ -11,22 +11,41 @@ pub struct Interner {
     text: String,
     ends: Vec<u32>,
     table: HashTable<u32>,
+    /// The id of the empty text, which stands in nearly every row.
+    empty: Symbol,
 }
 
 impl Interner {
     /// The id of a text, a new one where it was not seen before.
     pub fn intern(&mut self, text: &str) -> Symbol {
+        if text.is_empty() && self.empty.is_some() {
+            return self.empty;
+        }
         let hash = FxBuildHasher.hash_one(text);
         let (buffer, ends) = (&self.text, &self.ends);
         if let Some(&id) = self.table.find(hash, |&id| slice(buffer, ends, id) == text) {
             return Symbol(id);
         }
         let id = self.ends.len() as u32;
+        if text.is_empty() {
+            self.empty = Symbol(id);
+        }
         self.text.push_str(text);
         self.ends.push(u32::try_from(self.text.len()).expect("more than 4 GiB of distinct names"));
         let (buffer, ends) = (&self.text, &self.ends);
         self.table.insert_unique(hash, id, |&other| FxBuildHasher.hash_one(slice(buffer, ends, other)));
         Symbol(id)
+    }
+
+    /// As [`Interner::intern`], where the text is likely that of `last`, which becomes the one returned.
+    pub fn again(&mut self, last: &mut Symbol, text: &str) -> Symbol {
+        if text.is_empty() {
+            return self.intern(text);
+        }
+        if self.get(*last) != text {
+            *last = self.intern(text);
+        }
+        *last
     }
 
     /// The id of a text that was interned before.

@@ -38,7 +38,9 @@ pub(super) fn join(mut rows: Vec<Operation>) -> (Vec<Operation>, FxHashMap<u32, 
         }
         at = end;
     }
-    pair_sides(&mut rows, &index, &mut gone);
+    if index.iter().any(|&row| rows[row as usize].marks.has(Marks::CLIENT_SIDE)) {
+        pair_sides(&mut rows, &index, &mut gone);
+    }
     (rows, gone)
 }
 

@@ -1,48 +1,26 @@
 //! How T is rebuilt: every piece of evidence claims versions, and the claims are settled into one table.
 
+use super::claim::{Claim, Claims, claim_of, side};
 use super::timeline::*;
 use crate::history::{
-    Asked, AttributesId, ClockId, DeliveryKind, DomainId, History, KeyId, Marks, Operation, OperationId, Revision,
-    StreamId, Symbol, Verb,
+    Asked, AttributesId, ClockId, DeliveryKind, History, KeyId, Marks, Operation, OperationId, Revision, StreamId, Verb,
 };
-use crate::ingest::{Position, Time};
+use crate::ingest::Time;
 use rustc_hash::FxHashSet;
-
-#[derive(Clone, Copy)]
-struct Claim {
-    revision: Revision,
-    key: KeyId,
-    uid: Symbol,
-    change: Change,
-    attributes: AttributesId,
-    provenance: Provenance,
-    position: Position,
-    operation: OperationId,
-    writes: bool,
-    time: Time,
-    clock: ClockId,
-}
 
 impl Timeline {
     /// Rebuilds T.
     pub fn rebuild(history: &History) -> Timeline {
         let mut timeline = Timeline::default();
-        let mut claims = Vec::new();
+        let mut claims = Claims::new(history);
         witness_claims(history, &mut claims);
         timeline.operation_claims(history, &mut claims);
         stream_claims(history, &mut claims);
-        timeline.settle(history, claims, true);
+        timeline.settle(history, claims.rows);
         // Deletions come second: whether a DELETED event carries an earlier version shows only against the puts.
         let mut deletions = Vec::new();
         timeline.deletion_claims(history, &mut deletions);
-        if !deletions.is_empty() {
-            let known = timeline.versions.iter().map(claim_of).collect::<Vec<_>>();
-            let writers = std::mem::take(&mut timeline.writers);
-            deletions.extend(known);
-            timeline.settle(history, deletions, false);
-            timeline.writers = writers;
-            timeline.put_writers();
-        }
+        timeline.settle_deletions(history, deletions);
         timeline.index(history);
         timeline.bound_presence(history);
         timeline.resolve_removals(history);
@@ -50,7 +28,7 @@ impl Timeline {
         timeline
     }
 
-    fn operation_claims(&mut self, history: &History, claims: &mut Vec<Claim>) {
+    fn operation_claims(&mut self, history: &History, claims: &mut Claims) {
         for (index, o) in history.operations.iter().enumerate() {
             let id = OperationId(index as u32);
             let claim = |key, uid, revision, change, attributes, provenance, writes| Claim {
@@ -68,7 +46,7 @@ impl Timeline {
             };
             if o.verb == Verb::Update && o.asked_revision.is_some() && o.key.is_some() && o.is_answered() {
                 // Only an accepted base proves that the version existed in this timeline.
-                claims.push(claim(
+                claims.observe(claim(
                     o.key,
                     o.request_uid,
                     o.asked_revision,
@@ -82,7 +60,7 @@ impl Timeline {
                 continue;
             }
             for item in history.items_of(o).iter().filter(|i| i.revision.is_some()) {
-                claims.push(claim(
+                claims.observe_again(claim(
                     item.key,
                     item.uid,
                     item.revision,
@@ -97,7 +75,7 @@ impl Timeline {
             }
             match o.verb {
                 Verb::Get if o.answered.is_some() && o.subresource.answers_parent() => {
-                    claims.push(claim(
+                    claims.observe(claim(
                         o.key,
                         o.answer_uid,
                         o.answered,
@@ -158,7 +136,7 @@ impl Timeline {
                         Provenance::Base,
                         false,
                     );
-                    claims.push(base);
+                    claims.observe(base);
                 }
             }
         }
@@ -218,88 +196,96 @@ impl Timeline {
         }
     }
 
-    /// Sorts claims into versions; the most trusted one of a (key, revision) gives the place, the most specific one the change.
-    fn settle(&mut self, history: &History, mut claims: Vec<Claim>, first: bool) {
-        claims.sort_unstable_by_key(|c| (c.key, c.revision, c.provenance, c.position, c.operation));
-        self.versions.clear();
-        self.versions.reserve(claims.len() / 4);
-        let mut at = 0;
-        while at < claims.len() {
-            let head = claims[at];
-            let mut end = at + 1;
-            while end < claims.len() && (claims[end].key, claims[end].revision) == (head.key, head.revision) {
-                end += 1;
-            }
-            let group = &claims[at..end];
-            let mut version = Version {
-                revision: head.revision,
-                key: head.key,
-                uid: head.uid,
-                change: head.change,
-                attributes: head.attributes,
-                provenance: head.provenance,
-                position: head.position,
-                writer: OperationId::NONE,
-                shown_by: head.operation,
-                time: head.time,
-                clock: head.clock,
-            };
-            let mut writer: Option<&Claim> = None;
-            for claim in group {
-                if !version.uid.is_some() {
-                    version.uid = claim.uid;
-                } else if claim.uid.is_some() && claim.uid != version.uid {
-                    let fragment = Fragment { position: claim.position, uid: claim.uid, operation: claim.operation };
-                    self.contradictions.push(Contradiction::TwoUids(head.key, head.revision, fragment));
-                }
-                if !version.attributes.is_some() {
-                    version.attributes = claim.attributes;
-                }
-                let specific = matches!(claim.change, Change::Created | Change::Updated | Change::Deleted);
-                if specific && matches!(version.change, Change::Put | Change::Left) {
-                    version.change = claim.change;
-                } else if version.change == Change::Left && claim.change == Change::Put {
-                    version.change = Change::Put;
-                }
-                if claim.writes {
-                    match writer {
-                        // One request has at most one record a side, so two of one side are two requests.
-                        Some(other)
-                            if side(history, other) == side(history, claim) && other.operation != claim.operation =>
-                        {
-                            self.contradictions.push(Contradiction::TwoWrites(other.operation, claim.operation));
-                        }
-                        Some(_) => {}
-                        None => writer = Some(claim),
-                    }
-                }
-            }
-            // A patch without known base: its own answer made this version unless another write proves to be the writer or
-            // someone showed it before.
-            let writer = writer.or_else(|| {
-                let patch = group.iter().find(|c| c.provenance == Provenance::Write && c.change == Change::Put)?;
-                let invoke = history.operation(patch.operation).invoke;
-                let earlier =
-                    group.iter().any(|c| c.operation != patch.operation && c.clock == patch.clock && c.time < invoke);
-                let claimants =
-                    group.iter().filter(|c| c.provenance == Provenance::Write && c.operation.is_some()).count();
-                (!earlier && claimants == 1).then_some(patch)
-            });
-            if first && let Some(writer) = writer {
-                version.writer = writer.operation;
-                self.writers.insert((head.key, head.revision), writer.operation);
-            }
+    /// Sorts claims into versions.
+    fn settle(&mut self, history: &History, mut claims: Vec<Claim>) {
+        claims.sort_unstable_by_key(Claim::place);
+        for group in claims.chunk_by(Claim::is_of_one_version) {
+            let version = self.fold(history, group);
             self.versions.push(version);
-            at = end;
         }
     }
 
-    fn put_writers(&mut self) {
-        for version in &mut self.versions {
-            if let Some(&writer) = self.writers.get(&(version.key, version.revision)) {
-                version.writer = writer;
+    /// Puts deletions beside the versions, or into those that they are of.
+    fn settle_deletions(&mut self, history: &History, mut deletions: Vec<Claim>) {
+        deletions.sort_unstable_by_key(Claim::place);
+        let settled = self.versions.len();
+        for group in deletions.chunk_by(Claim::is_of_one_version) {
+            let (key, revision) = (group[0].key, group[0].revision);
+            match self.versions[..settled].binary_search_by_key(&(key, revision), |v| (v.key, v.revision)) {
+                Ok(at) => {
+                    let mut all = vec![claim_of(&self.versions[at])];
+                    all.extend_from_slice(group);
+                    all.sort_unstable_by_key(Claim::place);
+                    let folded = self.fold(history, &all);
+                    self.versions[at] = Version { writer: self.versions[at].writer, ..folded };
+                }
+                Err(_) => {
+                    let folded = self.fold(history, group);
+                    self.versions.push(Version { writer: OperationId::NONE, ..folded });
+                }
             }
         }
+        self.versions.sort_unstable_by_key(|v| (v.key, v.revision));
+    }
+
+    /// One version out of all claims of it: the most trusted one gives the place, the most specific one the change.
+    fn fold(&mut self, history: &History, group: &[Claim]) -> Version {
+        let head = group[0];
+        let mut version = Version {
+            revision: head.revision,
+            key: head.key,
+            uid: head.uid,
+            change: head.change,
+            attributes: head.attributes,
+            provenance: head.provenance,
+            position: head.position,
+            writer: OperationId::NONE,
+            shown_by: head.operation,
+            time: head.time,
+            clock: head.clock,
+        };
+        let mut writer: Option<&Claim> = None;
+        for claim in group {
+            if !version.uid.is_some() {
+                version.uid = claim.uid;
+            } else if claim.uid.is_some() && claim.uid != version.uid {
+                let fragment = Fragment { position: claim.position, uid: claim.uid, operation: claim.operation };
+                self.contradictions.push(Contradiction::TwoUids(head.key, head.revision, fragment));
+            }
+            if !version.attributes.is_some() {
+                version.attributes = claim.attributes;
+            }
+            let specific = matches!(claim.change, Change::Created | Change::Updated | Change::Deleted);
+            if specific && matches!(version.change, Change::Put | Change::Left) {
+                version.change = claim.change;
+            } else if version.change == Change::Left && claim.change == Change::Put {
+                version.change = Change::Put;
+            }
+            if claim.writes {
+                match writer {
+                    // One request has at most one record a side, so two of one side are two requests.
+                    Some(other)
+                        if side(history, other) == side(history, claim) && other.operation != claim.operation =>
+                    {
+                        self.contradictions.push(Contradiction::TwoWrites(other.operation, claim.operation));
+                    }
+                    Some(_) => {}
+                    None => writer = Some(claim),
+                }
+            }
+        }
+        // A patch without known base: its own answer made this version unless another write proves to be the writer or
+        // someone showed it before.
+        let writer = writer.or_else(|| {
+            let patch = group.iter().find(|c| c.provenance == Provenance::Write && c.change == Change::Put)?;
+            let invoke = history.operation(patch.operation).invoke;
+            let earlier =
+                group.iter().any(|c| c.operation != patch.operation && c.clock == patch.clock && c.time < invoke);
+            let claimants = group.iter().filter(|c| c.provenance == Provenance::Write && c.operation.is_some()).count();
+            (!earlier && claimants == 1).then_some(patch)
+        });
+        version.writer = writer.map_or(OperationId::NONE, |writer| writer.operation);
+        version
     }
 
     fn index(&mut self, history: &History) {
@@ -318,18 +304,15 @@ impl Timeline {
             list.sort_unstable_by_key(|v| (self.versions[v.0 as usize].revision, *v));
         }
         // One revision, two keys: within every group of resources that share a counter for certain, and (weaker) a domain.
-        let mut by_revision: Vec<(DomainId, Revision, u32)> = self
-            .versions
-            .iter()
-            .enumerate()
-            .map(|(i, v)| (history.domain_of(history.resource_of(v.key)), v.revision, i as u32))
-            .collect();
-        by_revision.sort_unstable();
-        for pair in by_revision.windows(2) {
-            if pair[0].0 == pair[1].0 && pair[0].1 == pair[1].1 {
-                self.contradictions.push(Contradiction::TwoKeys(VersionId(pair[0].2), VersionId(pair[1].2)));
-            }
-        }
+        let place = |at: VersionId| {
+            let version = &self.versions[at.0 as usize];
+            (history.domain_of(history.resource_of(version.key)), version.revision)
+        };
+        // Every resource's part is in order already, so this only merges them.
+        let mut by_revision: Vec<VersionId> = self.by_resource.concat();
+        by_revision.sort_by_key(|&at| (place(at), at));
+        let twins = by_revision.windows(2).filter(|pair| place(pair[0]) == place(pair[1]));
+        self.contradictions.extend(twins.map(|pair| Contradiction::TwoKeys(pair[0], pair[1])));
     }
 
     /// How long each version was the present one at least: a list at L that shows it proves it through L.
@@ -391,7 +374,6 @@ impl Timeline {
                     let version = &mut self.versions[index];
                     if !version.writer.is_some() {
                         version.writer = removal.operation;
-                        self.writers.insert((version.key, version.revision), removal.operation);
                     }
                     false
                 }
@@ -501,27 +483,7 @@ fn may_select(history: &History, watch: &Operation) -> bool {
     watch.asked == Asked::Unrecorded || !watch.scope.is_some() || history.is_selective(watch.scope)
 }
 
-fn side(history: &History, claim: &Claim) -> bool {
-    history.operation(claim.operation).marks.has(Marks::CLIENT_SIDE)
-}
-
-fn claim_of(v: &Version) -> Claim {
-    Claim {
-        revision: v.revision,
-        key: v.key,
-        uid: v.uid,
-        change: v.change,
-        attributes: v.attributes,
-        provenance: v.provenance,
-        position: v.position,
-        operation: v.shown_by,
-        writes: false,
-        time: v.time,
-        clock: v.clock,
-    }
-}
-
-fn witness_claims(history: &History, claims: &mut Vec<Claim>) {
+fn witness_claims(history: &History, claims: &mut Claims) {
     for e in history.witness.iter().filter(|e| e.key.is_some()) {
         let change = if e.tombstone {
             Change::Deleted
@@ -546,7 +508,7 @@ fn witness_claims(history: &History, claims: &mut Vec<Claim>) {
     }
 }
 
-fn stream_claims(history: &History, claims: &mut Vec<Claim>) {
+fn stream_claims(history: &History, claims: &mut Claims) {
     for stream in &history.streams {
         let operation = history.operation(stream.operation);
         let start = if operation.asked == Asked::From && !operation.marks.has(Marks::INITIAL_EVENTS) {
@@ -563,7 +525,7 @@ fn stream_claims(history: &History, claims: &mut Vec<Claim>) {
                 DeliveryKind::Added | DeliveryKind::Modified => Change::Put,
                 _ => continue,
             };
-            claims.push(Claim {
+            claims.observe_again(Claim {
                 revision: d.revision,
                 key: d.key,
                 uid: d.uid,

@@ -5,7 +5,7 @@
 //! difference constraints, closed by Floyd and Warshall. Offsets are taken as constant; where the constraints contradict each
 //! other, a clock stepped, and nothing is proved by its times any more.
 
-use super::head::{Counter, Showing};
+use super::head::{Counter, Sent, Showing, Shown};
 use crate::history::{AuditId, ClockId, History, Marks, OperationId, Revision, Verb};
 use crate::ingest::{FileId, Time};
 use rustc_hash::FxHashMap;
@@ -60,7 +60,7 @@ pub enum Relation {
 
 impl Clocks {
     /// Bounds from the evidence; `skew` bounds every pair, where the user declares it.
-    pub fn bound(history: &History, counter: &Counter, skew: Option<i64>) -> Clocks {
+    pub fn bound(history: &History, counter: &mut Counter, skew: Option<i64>) -> Clocks {
         let count = history.clocks.len();
         let declared = skew.unwrap_or(OPEN);
         let cells = if count <= RELATED { count * count } else { 0 };
@@ -95,24 +95,20 @@ impl Clocks {
     ///
     /// An answer on clock b at t that shows revision R: every write at or below R was sent before, so for a write sent at s on
     /// clock a, the offsets differ by at most t - s.
-    fn bound_by_reads(&mut self, history: &History, counter: &Counter) {
+    fn bound_by_reads(&mut self, history: &History, counter: &mut Counter) {
         let falls = falls(history);
         for group in 0..counter.groups() {
-            let mut writes: Vec<(Revision, ClockId, Time, OperationId)> = Vec::new();
-            let mut answers: Vec<(Revision, ClockId, Time, Showing)> = Vec::new();
-            counter.collect(history, group, &mut writes, &mut answers);
-            writes.sort_unstable();
-            answers.sort_unstable();
             // A write below what its own clock had seen before comes from a store that went back: it bounds no clock.
-            let seen = highest_by_time(&answers, self.count);
-            let went_back = |w: &(Revision, ClockId, Time, OperationId)| {
+            let seen = highest_by_time(counter.by_time(group), self.count);
+            let (writes, answers) = counter.by_revision(group);
+            let went_back = |w: &Sent| {
                 let line = &seen[w.1.index()];
                 let at = line.partition_point(|s| s.0 < w.2);
                 at.checked_sub(1).is_some_and(|at| line[at].1 > w.0)
             };
             let mut latest: Vec<Option<(Time, OperationId)>> = vec![None; self.count];
             let mut next = 0;
-            for (revision, clock, returned, showing) in answers {
+            for &(returned, clock, revision, showing) in answers {
                 while next < writes.len() && writes[next].0 <= revision {
                     let (_, of, sent, id) = writes[next];
                     let counts = falls[of.index()] > 0 || !went_back(&writes[next]);
@@ -293,13 +289,11 @@ fn falls(history: &History) -> Vec<i64> {
     falls
 }
 
-/// Per clock, the highest revision shown up to each time, both ascending.
-fn highest_by_time(answers: &[(Revision, ClockId, Time, Showing)], clocks: usize) -> Vec<Vec<(Time, Revision)>> {
-    let mut times: Vec<(Time, ClockId, Revision)> = answers.iter().map(|a| (a.2, a.1, a.0)).collect();
-    times.sort_unstable();
-    let mut lines = vec![Vec::new(); clocks];
-    for (time, clock, revision) in times {
-        let line: &mut Vec<(Time, Revision)> = &mut lines[clock.index()];
+/// Per clock, the highest revision shown up to each time, both ascending. `shown` is in order of time.
+fn highest_by_time(shown: &[Shown], clocks: usize) -> Vec<Vec<(Time, Revision)>> {
+    let mut lines: Vec<Vec<(Time, Revision)>> = vec![Vec::new(); clocks];
+    for &(time, clock, revision, _) in shown {
+        let line = &mut lines[clock.index()];
         if line.last().is_none_or(|l| revision > l.1) {
             line.push((time, revision));
         }

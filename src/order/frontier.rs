@@ -4,115 +4,15 @@
 //! past (exact, continued, a stream that goes back) raise a frontier where they are above it and never lower one.
 
 use super::claims::removes;
-use super::clock::RELATED;
 use super::head::Showing;
-use super::{Chains, Clocks, Order, Start};
+use super::sight::{Keyed, Line, Scoped, Sight};
+use super::{Chains, Order, Start};
 use crate::history::{
-    Asked, ClockId, DeliveryKind, History, IncarnationId, KeyId, Marks, Operation, OperationId, ResourceId, Revision,
-    ScopeId, Symbol, ToldBy, Verb,
+    Asked, DeliveryKind, History, IncarnationId, KeyId, Marks, Operation, OperationId, ResourceId, ScopeId, Symbol,
+    ToldBy, Verb,
 };
-use crate::ingest::Time;
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
-
-/// One sight: at a time, a revision was seen (or committed) by a session.
-#[derive(Clone, Copy, Debug)]
-pub struct Sight {
-    /// When it was complete.
-    pub time: Time,
-    /// The clock of `time`.
-    pub clock: ClockId,
-    /// The revision.
-    pub revision: Revision,
-    /// The key, for sights of one object.
-    pub key: KeyId,
-    /// What shows it.
-    pub showing: Showing,
-}
-
-/// Sights of one kind in order of time, with the running maximum.
-#[derive(Debug, Default)]
-pub struct Line {
-    /// Per clock, ascending, in order of time.
-    clocks: Vec<(ClockId, Vec<Sight>, Vec<u32>)>,
-}
-
-impl Line {
-    fn push(&mut self, sight: Sight) {
-        match self.clocks.binary_search_by_key(&sight.clock, |(clock, ..)| *clock) {
-            Ok(at) => self.clocks[at].1.push(sight),
-            Err(at) => self.clocks.insert(at, (sight.clock, vec![sight], Vec::new())),
-        }
-    }
-
-    /// What was sighted on the clocks that compare with one.
-    fn comparable(&self, clocks: &Clocks, clock: ClockId) -> &[(ClockId, Vec<Sight>, Vec<u32>)] {
-        if clocks.relate() {
-            return &self.clocks;
-        }
-        match self.clocks.binary_search_by_key(&clock, |(clock, ..)| *clock) {
-            Ok(at) => &self.clocks[at..at + 1],
-            Err(_) => &[],
-        }
-    }
-
-    fn sort(&mut self) {
-        for (_, sights, maxima) in &mut self.clocks {
-            sights.sort_by_key(|s| (s.time, s.revision, s.showing));
-            let mut best = 0u32;
-            *maxima = (0..sights.len() as u32)
-                .map(|at| {
-                    if sights[at as usize].revision > sights[best as usize].revision {
-                        best = at;
-                    }
-                    best
-                })
-                .collect();
-        }
-    }
-
-    /// The highest sight that was certainly complete before a moment.
-    pub fn before(&self, clocks: &Clocks, clock: ClockId, time: Time) -> Option<Sight> {
-        self.comparable(clocks, clock)
-            .iter()
-            .filter_map(|(of, sights, maxima)| {
-                let horizon = clocks.horizon(*of, clock, time)?;
-                let at = sights.partition_point(|s| s.time < horizon).checked_sub(1)?;
-                Some(sights[maxima[at] as usize])
-            })
-            .max_by_key(|s| s.revision)
-    }
-
-    /// As [`Line::before`], by the bare times of other clocks: what would follow if all clocks agreed.
-    pub fn before_by_the_clock(&self, time: Time) -> Option<Sight> {
-        if self.clocks.len() > RELATED {
-            return None;
-        }
-        self.clocks
-            .iter()
-            .filter_map(|(_, sights, maxima)| {
-                let at = sights.partition_point(|s| s.time < time).checked_sub(1)?;
-                Some(sights[maxima[at] as usize])
-            })
-            .max_by_key(|s| s.revision)
-    }
-
-    /// Sights above a revision that were certainly complete before a moment, latest first.
-    pub fn above<'l>(
-        &'l self,
-        clocks: &'l Clocks,
-        clock: ClockId,
-        time: Time,
-        revision: Revision,
-    ) -> impl Iterator<Item = &'l Sight> + 'l {
-        self.comparable(clocks, clock).iter().flat_map(move |(of, sights, maxima)| {
-            let end =
-                clocks.horizon(*of, clock, time).map_or(0, |horizon| sights.partition_point(|s| s.time < horizon));
-            // Nothing before the running maximum's place can be above where the maximum is not.
-            let from = maxima[..end].partition_point(|&m| sights[m as usize].revision <= revision);
-            sights[from..end].iter().rev().filter(move |s| s.revision > revision)
-        })
-    }
-}
 
 /// A removal that a session did itself.
 #[derive(Clone, Copy, Debug)]
@@ -127,25 +27,36 @@ pub struct OwnRemoval {
 #[derive(Debug, Default)]
 pub struct Frontier {
     /// By scope: lists, stream progress, bookmarks, the revisions that its watches start from.
-    pub scopes: FxHashMap<ScopeId, Line>,
+    pub scopes: FxHashMap<ScopeId, Scoped>,
     /// The same for all scopes of the resource.
     pub progress: Line,
     /// By key: reads, deliveries, answers to writes, bases that it sent.
-    pub keys: FxHashMap<KeyId, Line>,
+    pub keys: Keyed,
     /// The same for all keys of the resource.
     pub objects: Line,
     /// Its own commits.
     pub commits: Line,
     /// Its own commits by key.
-    pub commits_of: FxHashMap<KeyId, Line>,
+    pub commits_of: Keyed,
     /// Its own removals by key.
     pub removals: FxHashMap<KeyId, Vec<OwnRemoval>>,
 }
 
-impl Frontier {
-    fn advance(&mut self, scope: ScopeId, sight: Sight) {
-        self.scopes.entry(scope).or_default().push(sight);
-        self.progress.push(sight);
+/// A frontier whose sights are still coming in.
+#[derive(Default)]
+struct Collection {
+    progress: Vec<(ScopeId, Sight)>,
+    objects: Vec<Sight>,
+    commits: Vec<Sight>,
+    removals: FxHashMap<KeyId, Vec<OwnRemoval>>,
+}
+
+impl Collection {
+    fn frontier(self) -> Frontier {
+        let (progress, scopes) = Line::by_scope(self.progress);
+        let (objects, commits) = (Line::new(self.objects), Line::new(self.commits));
+        let (keys, commits_of) = (objects.by_key(), commits.by_key());
+        Frontier { scopes, progress, keys, objects, commits, commits_of, removals: self.removals }
     }
 }
 
@@ -155,15 +66,21 @@ pub struct Frontiers {
     of: FxHashMap<(u32, ResourceId), Frontier>,
 }
 
+/// The collections of every session.
+#[derive(Default)]
+struct Collections {
+    of: FxHashMap<(u32, ResourceId), Collection>,
+}
+
 impl Frontiers {
     /// Collects what every session saw and did.
     pub fn collect(history: &History, order: &Order) -> Frontiers {
-        let mut frontiers = Frontiers::default();
+        let mut collections = Collections::default();
         for (index, o) in history.operations.iter().enumerate() {
             if o.marks.has(Marks::SHADOW) || !remembers(history, o.incarnation) {
                 continue;
             }
-            frontiers.collect_operation(history, order, OperationId(index as u32), o);
+            collections.operation(history, order, OperationId(index as u32), o);
         }
         for version in order.timeline.all().iter().filter(|v| v.writer.is_some()) {
             let o = history.operation(version.writer);
@@ -177,33 +94,31 @@ impl Frontiers {
                 key: version.key,
                 showing: Showing::Answer(version.writer),
             };
-            let frontier = frontiers.frontier(order, o.incarnation, history.resource_of(version.key));
-            frontier.commits.push(sight);
-            frontier.commits_of.entry(version.key).or_default().push(sight);
+            collections.session(order, o.incarnation, history.resource_of(version.key)).commits.push(sight);
         }
-        for frontier in frontiers.of.values_mut() {
-            frontier.scopes.values_mut().for_each(Line::sort);
-            frontier.keys.values_mut().for_each(Line::sort);
-            frontier.commits_of.values_mut().for_each(Line::sort);
-            frontier.objects.sort();
-            frontier.progress.sort();
-            frontier.commits.sort();
-        }
-        frontiers
+        let finished = collections.of.into_par_iter().map(|(of, collection)| (of, collection.frontier()));
+        Frontiers { of: finished.collect::<Vec<_>>().into_iter().collect() }
     }
 
-    fn frontier(&mut self, order: &Order, incarnation: IncarnationId, resource: ResourceId) -> &mut Frontier {
+    /// What the session of a process life saw and did of a resource.
+    pub fn of(&self, order: &Order, incarnation: IncarnationId, resource: ResourceId) -> Option<&Frontier> {
+        self.of.get(&(order.sessions.index_of(incarnation), resource))
+    }
+}
+
+impl Collections {
+    fn session(&mut self, order: &Order, incarnation: IncarnationId, resource: ResourceId) -> &mut Collection {
         self.of.entry((order.sessions.index_of(incarnation), resource)).or_default()
     }
 
-    fn collect_operation(&mut self, history: &History, order: &Order, id: OperationId, o: &Operation) {
+    fn operation(&mut self, history: &History, order: &Order, id: OperationId, o: &Operation) {
         let resource = history.scopes[o.scope.index()].resource;
         let answer = |time, revision, key| Sight { time, clock: o.clock, revision, key, showing: Showing::Answer(id) };
-        let frontier = self.frontier(order, o.incarnation, resource);
+        let session = self.session(order, o.incarnation, resource);
         match o.verb {
             Verb::List => {
                 if let Some((revision, _)) = order.list_revision(history, id) {
-                    frontier.advance(o.scope, answer(o.ret, revision, KeyId::NONE));
+                    session.progress.push((o.scope, answer(o.ret, revision, KeyId::NONE)));
                 }
             }
             Verb::Watch => {
@@ -213,7 +128,7 @@ impl Frontiers {
                     && matches!(start, Some(Start::List(_) | Start::Pair(_) | Start::Continues(_)))
                 {
                     let sight = answer(o.invoke, o.asked_revision, KeyId::NONE);
-                    frontier.advance(o.scope, sight);
+                    session.progress.push((o.scope, sight));
                 }
                 let Some(stream) = history.stream_of(id) else { return };
                 let base = super::stream_base(history, stream.id);
@@ -225,12 +140,11 @@ impl Frontiers {
                     let showing = Showing::Delivery(index as u32, id);
                     let sight = Sight { time: d.at, clock: o.clock, revision: d.revision, key: d.key, showing };
                     if d.key.is_some() {
-                        frontier.keys.entry(d.key).or_default().push(sight);
-                        frontier.objects.push(sight);
+                        session.objects.push(sight);
                     }
                     // The synthetic beginning of a stream is no progress: its versions come in any order.
                     if base.is_some_and(|base| d.revision >= base) {
-                        frontier.advance(o.scope, sight);
+                        session.progress.push((o.scope, sight));
                     }
                 }
             }
@@ -241,8 +155,7 @@ impl Frontiers {
                 if o.verb == Verb::Update && o.asked_revision.is_some() {
                     // It held the version that it sent as base before it sent it.
                     let sight = answer(o.invoke, o.asked_revision, o.key);
-                    frontier.keys.entry(o.key).or_default().push(sight);
-                    frontier.objects.push(sight);
+                    session.objects.push(sight);
                 }
                 if !o.is_answered() || o.marks.has(Marks::DRY_RUN) {
                     return;
@@ -250,20 +163,14 @@ impl Frontiers {
                 let own = order.timeline.writer(o.key, o.answered) == Some(id);
                 if o.answered.is_some() && !own && o.subresource.answers_parent() {
                     let sight = answer(o.ret, o.answered, o.key);
-                    frontier.keys.entry(o.key).or_default().push(sight);
-                    frontier.objects.push(sight);
+                    session.objects.push(sight);
                 }
                 if removes(o) && o.answer_uid.is_some() {
                     let removal = OwnRemoval { uid: o.answer_uid, operation: id };
-                    frontier.removals.entry(o.key).or_default().push(removal);
+                    session.removals.entry(o.key).or_default().push(removal);
                 }
             }
         }
-    }
-
-    /// What the session of a process life saw and did of a resource.
-    pub fn of(&self, order: &Order, incarnation: IncarnationId, resource: ResourceId) -> Option<&Frontier> {
-        self.of.get(&(order.sessions.index_of(incarnation), resource))
     }
 }
 

@@ -18,16 +18,22 @@ pub enum Showing {
     Delivery(u32, OperationId),
 }
 
+/// A revision that was shown: when, on which clock, which, by what.
+pub type Shown = (Time, ClockId, Revision, Showing);
+
+/// A write that was sent: its revision, clock, invoke time, and itself.
+pub type Sent = (Revision, ClockId, Time, OperationId);
+
 /// Which revisions come from one counter for certain, and what each answer shows of it.
 #[derive(Debug, Default)]
 pub struct Counter {
     /// Group of each resource: one group a domain for resources that cannot have an etcd of their own, else one each.
     group_of: Vec<u32>,
     groups: u32,
-    /// Per group: (time, clock, revision, what shows it), unsorted.
-    shown: Vec<Vec<(Time, ClockId, Revision, Showing)>>,
-    /// Per group: (revision, clock, invoke, write).
-    sent: Vec<Vec<(Revision, ClockId, Time, OperationId)>>,
+    /// Per group.
+    shown: Vec<Vec<Shown>>,
+    /// Per group.
+    sent: Vec<Vec<Sent>>,
 }
 
 impl Counter {
@@ -107,18 +113,17 @@ impl Counter {
         self.group_of[resource.index()] as usize
     }
 
-    /// Writes and answers of one group, for the clocks.
-    pub fn collect(
-        &self,
-        _history: &History,
-        group: usize,
-        writes: &mut Vec<(Revision, ClockId, Time, OperationId)>,
-        answers: &mut Vec<(Revision, ClockId, Time, Showing)>,
-    ) {
-        writes.extend_from_slice(&self.sent[group]);
-        answers.extend(
-            self.shown[group].iter().map(|(time, clock, revision, showing)| (*revision, *clock, *time, *showing)),
-        );
+    /// What was shown of one group, by time.
+    pub fn by_time(&mut self, group: usize) -> &[Shown] {
+        self.shown[group].sort_unstable();
+        &self.shown[group]
+    }
+
+    /// Writes and answers of one group by revision, for the clocks.
+    pub fn by_revision(&mut self, group: usize) -> (&[Sent], &[Shown]) {
+        self.sent[group].sort_unstable();
+        self.shown[group].sort_unstable_by_key(|&(time, clock, revision, showing)| (revision, clock, time, showing));
+        (&self.sent[group], &self.shown[group])
     }
 }
 

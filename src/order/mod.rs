@@ -2,19 +2,22 @@
 //! head over time, reflector chains, sessions. Invariant: judges nothing; contradictions are data.
 
 pub mod chain;
+mod claim;
 mod claims;
 pub mod clock;
 pub mod frontier;
 pub mod head;
 pub mod session;
+pub mod sight;
 pub mod timeline;
 
 pub use chain::{Chain, Chains, Start, Step};
 pub use claims::{removes, stream_base};
 pub use clock::{ClockStep, Clocks, Relation};
-pub use frontier::{Frontier, Frontiers, Sight, is_deliberate, remembers};
+pub use frontier::{Frontier, Frontiers, is_deliberate, remembers};
 pub use head::{Counter, Head, Heads, Showing};
 pub use session::{Session, Sessions};
+pub use sight::{Keyed, Line, Records, Scoped, Sight};
 pub use timeline::{Change, Contradiction, Provenance, Removal, Span, Timeline, Version, VersionId};
 
 use crate::history::{ClockId, History, Marks, OperationId, Revision, Verb};
@@ -61,8 +64,8 @@ impl Order {
     /// Derives the order of a history.
     pub fn derive(history: &History, options: &OrderOptions) -> Order {
         let mut timeline = Timeline::rebuild(history);
-        let counter = Counter::collect_all(history, &timeline);
-        let clocks = Clocks::bound(history, &counter, options.clock_skew);
+        let mut counter = Counter::collect_all(history, &timeline);
+        let clocks = Clocks::bound(history, &mut counter, options.clock_skew);
         let heads = Heads::build(history, counter);
         timeline.bound_removals(history, &clocks, &heads);
         let chains = Chains::build(history, &timeline, &clocks);

@@ -160,8 +160,6 @@ pub struct Timeline {
     pub(super) misdated: FxHashSet<u32>,
     pub(super) contradictions: Vec<Contradiction>,
     pub(super) spans: Vec<Span>,
-    /// The write that committed each (key, revision).
-    pub(super) writers: FxHashMap<(KeyId, Revision), OperationId>,
     /// Latest revision through which a version is known to have been the present one.
     pub(super) until: FxHashMap<VersionId, Revision>,
 }
@@ -259,7 +257,7 @@ impl Timeline {
 
     /// The write that committed a version.
     pub fn writer(&self, key: KeyId, revision: Revision) -> Option<OperationId> {
-        self.writers.get(&(key, revision)).copied()
+        self.version_at(key, revision).map(|v| v.writer).filter(|writer| writer.is_some())
     }
 
     /// Through which revision a version is known to have been the present one (at least its own).

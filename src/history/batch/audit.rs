@@ -9,39 +9,59 @@ use super::Batch;
 use crate::ingest::object::Text;
 use crate::ingest::{Position, Time, audit};
 
+/// The processes of the last lines, each in one of a few places.
+#[derive(Debug)]
+pub(super) struct Lately([(Process, ProcessId); 64]);
+
+impl Default for Lately {
+    fn default() -> Self {
+        Lately([Default::default(); 64])
+    }
+}
+
+impl Lately {
+    fn place(user: &str, address: &str) -> usize {
+        // The ends of user names and addresses are what tells many of one kind apart.
+        let end = |text: &str| text.bytes().rev().take(3).fold(text.len(), |sum, byte| sum * 31 + usize::from(byte));
+        (end(user) * 7 + end(address)) % 64
+    }
+}
+
+/// The one value of a mark.
+fn first<'a>(list: Option<&'a Vec<Text<'a>>>) -> &'a str {
+    list.and_then(|list| list.first()).map_or("", |text| text)
+}
+
+/// The texts of an audited process, in the order in which they are compared.
+fn parts(p: &Process) -> [Symbol; 6] {
+    [p.user, p.address, p.agent, p.pod_uid, p.pod_name, p.node_name]
+}
+
 impl Batch {
     pub(super) fn process(&mut self, event: &audit::Event<'_>) -> ProcessId {
         let user = event.impersonated_user.as_ref().filter(|u| !u.username.is_empty()).unwrap_or(&event.user);
         let address = event.source_ips.last().map_or("", |a| a);
-        let tables = &mut self.tables;
         let extra = user.extra.as_ref();
-        let (u, a, g, id) = self.last_process;
-        // Consecutive lines are often of one process: three comparisons save eight look-ups.
-        if id.is_some()
-            && extra.is_none()
-            && tables.names.get(u) == &*user.username
-            && tables.names.get(a) == address
-            && tables.names.get(g) == &*event.user_agent
-        {
+        let names = &mut self.tables.names;
+        let texts = [
+            &*user.username,
+            address,
+            &*event.user_agent,
+            first(extra.map(|e| &e.pod_uid)),
+            first(extra.map(|e| &e.pod_name)),
+            first(extra.map(|e| &e.node_name)),
+        ];
+        // Consecutive lines are often of a few processes: six comparisons save eight look-ups.
+        let place = Lately::place(texts[0], texts[1]);
+        let (process, id) = self.lately.0[place];
+        if id.is_some() && parts(&process).into_iter().zip(texts).all(|(part, text)| names.get(part) == text) {
             return id;
         }
-        let names = &mut tables.names;
-        let first = |list: &Vec<Text<'_>>| list.first().map_or(String::new(), |t| t.to_string());
-        let (pod_uid, pod_name, node_name) =
-            extra.map_or_else(Default::default, |e| (first(&e.pod_uid), first(&e.pod_name), first(&e.node_name)));
-        let process = Process {
-            user: names.intern(&user.username),
-            label: Symbol::NONE,
-            pod_uid: names.intern(&pod_uid),
-            pod_name: names.intern(&pod_name),
-            node_name: names.intern(&node_name),
-            address: names.intern(address),
-            agent: names.intern(&event.user_agent),
-            clock: Symbol::NONE,
-        };
-        let id = ProcessId(tables.processes.intern(process));
-        self.last_process =
-            if extra.is_none() { (process.user, process.address, process.agent, id) } else { Default::default() };
+        let [user, address, agent, pod_uid, pod_name, node_name] = texts.map(|text| names.intern(text));
+        let (label, clock) = (Symbol::NONE, Symbol::NONE);
+        let process = Process { user, label, pod_uid, pod_name, node_name, address, agent, clock };
+        let id = ProcessId(self.tables.processes.intern(process));
+        self.lately.0[place] = (process, id);
         if &*event.user.username == "system:apiserver" && self.loopback_minor.is_none() {
             self.loopback_minor = kubernetes_minor(&event.user_agent);
         }
@@ -91,7 +111,7 @@ impl Batch {
         if verb.is_write() {
             self.request_body(&mut operation, &event.request_object);
             if !object.uid.is_empty() && verb == Verb::Update {
-                operation.request_uid = self.tables.names.intern(&object.uid);
+                operation.request_uid = self.tables.uid(&object.uid);
                 operation.marks.set(Marks::NAMES_UID);
             }
             if !object.resource_version.is_empty() && verb == Verb::Update {
@@ -115,7 +135,30 @@ impl Batch {
         if event.annotations.as_ref().is_some_and(|a| &*a.truncated == "true") {
             operation.marks.set(Marks::TRUNCATED);
         }
-        self.operations.push(operation);
+        self.stage(operation);
+    }
+
+    /// Puts a row, into that of an earlier stage where this block has it: most stages of a request stand near each other, and
+    /// a row for each would double the memory of a history. The builder joins what is left, by the same rule.
+    fn stage(&mut self, operation: Operation) {
+        let row = self.operations.len() as u32;
+        let AuditId::Uuid(high, low) = operation.audit_id else { return self.operations.push(operation) };
+        let open = operation.marks.has(Marks::OPEN);
+        let earlier = self.open.get(&(high, low)).map(|&row| (row, self.operations[row as usize]));
+        match earlier {
+            Some((row, earlier)) if is_stage_of(&earlier, &operation) => {
+                if !open {
+                    self.operations[row as usize] = operation;
+                    self.open.remove(&(high, low));
+                }
+            }
+            _ => {
+                if open {
+                    self.open.insert((high, low), row);
+                }
+                self.operations.push(operation);
+            }
+        }
     }
 
     /// Takes the uids out of a refusal's text: the one that the request named, and the live one. Texts:
@@ -134,6 +177,12 @@ impl Batch {
             operation.answer_uid = self.tables.optional(live);
         }
     }
+}
+
+/// Whether two rows of one block and audit id are stages of one request. An answer replaces the row, and a stage before the
+/// answer says nothing that the first one did not say.
+fn is_stage_of(earlier: &Operation, later: &Operation) -> bool {
+    (earlier.verb, earlier.scope, earlier.invoke) == (later.verb, later.scope, later.invoke)
 }
 
 /// The minor version in `kube-apiserver/v1.34.1 (linux/amd64) ...`.

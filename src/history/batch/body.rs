@@ -52,7 +52,7 @@ impl Batch {
         let revision = self.version(&item.metadata.resource_version);
         let attributes = self.attributes(&item.metadata, &item.spec, &item.status);
         let key = self.tables.key(resource, &item.metadata.namespace, &item.metadata.name);
-        let uid = self.tables.optional(&item.metadata.uid);
+        let uid = self.tables.uid(&item.metadata.uid);
         Item { key, uid, revision, attributes }
     }
 
@@ -91,14 +91,14 @@ impl Batch {
         }
         if &*body.kind == "Status" {
             answer.marks.set(Marks::STATUS_ANSWER);
-            answer.uid = self.tables.optional(&body.details.uid);
+            answer.uid = self.tables.uid(&body.details.uid);
             return answer;
         }
         let metadata = &body.metadata;
         answer.revision = self.version(&metadata.resource_version);
-        answer.uid = self.tables.optional(&metadata.uid);
-        answer.namespace = self.tables.names.intern(&metadata.namespace);
-        answer.name = self.tables.optional(&metadata.name);
+        answer.uid = self.tables.uid(&metadata.uid);
+        answer.namespace = self.tables.namespace(&metadata.namespace);
+        answer.name = if metadata.name.is_empty() { Symbol::NONE } else { self.tables.name(&metadata.name) };
         answer.attributes = self.attributes(metadata, &body.spec, &body.status);
         if !metadata.deletion_timestamp.is_empty() {
             answer.marks.set(Marks::TERMINATING);
@@ -119,7 +119,7 @@ impl Batch {
         }
         match body {
             AnyBody::Object(body) if matches!(operation.verb, Verb::Delete | Verb::DeleteCollection) => {
-                operation.request_uid = self.tables.optional(&body.preconditions.uid);
+                operation.request_uid = self.tables.uid(&body.preconditions.uid);
                 operation.asked_revision = self.version(&body.preconditions.resource_version);
                 if !body.dry_run.is_empty() {
                     operation.marks.set(Marks::DRY_RUN);
@@ -127,7 +127,7 @@ impl Batch {
             }
             AnyBody::Object(body) => {
                 if !body.metadata.uid.is_empty() {
-                    operation.request_uid = self.tables.names.intern(&body.metadata.uid);
+                    operation.request_uid = self.tables.uid(&body.metadata.uid);
                     operation.marks.set(Marks::NAMES_UID);
                 }
                 if operation.verb != Verb::Create && !body.metadata.resource_version.is_empty() {

@@ -139,7 +139,7 @@ impl Batch {
                     incarnation: IncarnationId::NONE,
                     decision: self.tables.optional(&line.decision),
                     key: self.tables.key(resource, &line.namespace, &line.name),
-                    uid: self.tables.optional(&line.uid),
+                    uid: self.tables.uid(&line.uid),
                     revision: self.version(&line.resource_version),
                 };
                 self.capture.push(CapturePart::Read(read));
@@ -270,7 +270,7 @@ impl Batch {
                 return Vec::new();
             }
             delivery.key = self.tables.key(resource, &body.metadata.namespace, &body.metadata.name);
-            delivery.uid = self.tables.optional(&body.metadata.uid);
+            delivery.uid = self.tables.uid(&body.metadata.uid);
             delivery.attributes = self.attributes(&body.metadata, &body.spec, &body.status);
         }
         vec![delivery]

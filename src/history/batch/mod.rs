@@ -18,6 +18,7 @@ use super::revision::{Revision, RevisionError};
 use super::scope::Scope;
 use crate::ingest::object::Text;
 use crate::ingest::{self, FileId, Format, Position, Record, Refused, Time};
+use rustc_hash::FxHashMap;
 
 /// Rows of one block.
 #[derive(Debug)]
@@ -42,8 +43,11 @@ pub struct Batch {
     pub witness_breaks: Vec<usize>,
     /// Minor versions that loopback clients named.
     pub loopback_minor: Option<u32>,
+    /// Rows of audit events before the answer, by audit id.
+    open: FxHashMap<(u64, u64), u32>,
     refused: Option<Refused>,
-    last_process: (Symbol, Symbol, Symbol, ProcessId),
+    /// Processes met lately.
+    lately: audit::Lately,
 }
 
 impl Batch {
@@ -60,8 +64,9 @@ impl Batch {
             witness: Vec::new(),
             witness_breaks: Vec::new(),
             loopback_minor: None,
+            open: FxHashMap::default(),
             refused: None,
-            last_process: Default::default(),
+            lately: audit::Lately::default(),
         }
     }
 
@@ -110,12 +115,13 @@ impl Batch {
     }
 
     fn scope(&mut self, resource: ResourceId, namespace: &str, name: &str, options: &request::Options<'_>) -> ScopeId {
-        let names = &mut self.tables.names;
         let name = if name.is_empty() { &*options.selected_name } else { name };
+        let (namespace, name) = (self.tables.namespace(namespace), self.tables.name(name));
+        let names = &mut self.tables.names;
         let scope = Scope {
             resource,
-            namespace: names.intern(namespace),
-            name: names.intern(name),
+            namespace,
+            name,
             labels: names.intern(&options.label_selector),
             fields: names.intern(&options.field_selector),
             shard: names.intern(&options.shard_selector),

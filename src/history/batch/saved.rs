@@ -71,7 +71,7 @@ impl Batch {
             operation.marks.set(Marks::MORE_PAGES);
         } else {
             operation.key = self.tables.key(resource, &body.metadata.namespace, &body.metadata.name);
-            operation.answer_uid = self.tables.optional(&body.metadata.uid);
+            operation.answer_uid = self.tables.uid(&body.metadata.uid);
             operation.attributes = self.attributes(&body.metadata, &body.spec, &body.status);
         }
         self.operations.push(operation);
@@ -107,7 +107,7 @@ impl Batch {
                 && let Some(value) = decode(&kv.value)
                 && let Ok(body) = serde_json::from_slice::<Body<'_>>(&value)
             {
-                uid = self.tables.optional(&body.metadata.uid);
+                uid = self.tables.uid(&body.metadata.uid);
                 attributes = self.attributes(&body.metadata, &body.spec, &body.status);
             }
             self.witness.push(WitnessEvent {

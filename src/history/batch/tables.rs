@@ -22,20 +22,46 @@ pub struct Tables {
     pub attributes: Table<Attributes>,
     /// Processes.
     pub processes: Table<Process>,
+    recent: Recent,
+}
+
+/// The names met last. A request names its object up to three times: in its reference, in its body, in its answer.
+#[derive(Clone, Copy, Debug, Default)]
+struct Recent {
+    group: Symbol,
+    plural: Symbol,
+    namespace: Symbol,
+    name: Symbol,
+    uid: Symbol,
 }
 
 impl Tables {
     /// A resource, cohabiting groups made one.
     pub fn resource(&mut self, group: &str, plural: &str) -> ResourceId {
-        let group = self.names.intern(resource::canonical_group(group, plural));
-        let plural = self.names.intern(plural);
+        let group = self.names.again(&mut self.recent.group, resource::canonical_group(group, plural));
+        let plural = self.names.again(&mut self.recent.plural, plural);
         ResourceId(self.resources.intern(Resource { group, plural }))
     }
 
     /// A key.
     pub fn key(&mut self, resource: ResourceId, namespace: &str, name: &str) -> KeyId {
-        let (namespace, name) = (self.names.intern(namespace), self.names.intern(name));
+        let (namespace, name) = (self.namespace(namespace), self.name(name));
         KeyId(self.keys.intern(Key { resource, namespace, name }))
+    }
+
+    /// A namespace.
+    pub fn namespace(&mut self, text: &str) -> Symbol {
+        self.names.again(&mut self.recent.namespace, text)
+    }
+
+    /// The name of an object.
+    pub fn name(&mut self, text: &str) -> Symbol {
+        self.names.again(&mut self.recent.name, text)
+    }
+
+    /// A uid, or none where it is empty.
+    pub fn uid(&mut self, text: &str) -> Symbol {
+        if text.is_empty() { Symbol::NONE } else { self.names.again(&mut self.recent.uid, text) }
     }
 
     /// A text, or none where it is empty.
