@@ -82,6 +82,25 @@ impl Log {
         assert_eq!(self.bytes.iter().map(|bytes| bare(bytes)).sum::<u64>(), self.events);
     }
 
+    /// The same by two threads that share nothing: as much as two cores can give at present.
+    fn parse_by_two(&self) {
+        let halves = |bytes: &Arc<[u8]>| {
+            let middle = bytes.len() / 2;
+            let cut = memchr::memchr(b'\n', &bytes[middle..]).map_or(bytes.len(), |at| middle + at + 1);
+            [(bytes.clone(), 0..cut), (bytes.clone(), cut..bytes.len())]
+        };
+        let [first, second]: [Vec<_>; 2] =
+            [0, 1].map(|half| self.bytes.iter().map(|bytes| halves(bytes)[half].clone()).collect());
+        let parse = |parts: Vec<(Arc<[u8]>, std::ops::Range<usize>)>| -> u64 {
+            parts.into_iter().map(|(bytes, range)| bare(&bytes[range])).sum()
+        };
+        let events = std::thread::scope(|scope| {
+            let other = scope.spawn(|| parse(second));
+            parse(first) + other.join().expect("the other half is parsed")
+        });
+        assert_eq!(events, self.events);
+    }
+
     fn records(&self, threads: usize) {
         let mut records = 0;
         let options = ReadOptions { threads, ..ReadOptions::default() };
@@ -119,11 +138,15 @@ fn main() {
     }
     for log in &logs {
         let rounds = generator::size("RETROGRADE_BENCH_ROUNDS", 7);
-        let times = in_turn(
-            rounds,
-            &mut [&mut || log.parse(), &mut || log.records(1), &mut || log.history(1), &mut || log.history(2)],
-        );
-        let [bare, records, history, two] = times.as_slice() else { unreachable!("four variants") };
+        let variants: &mut [&mut dyn FnMut()] = &mut [
+            &mut || log.parse(),
+            &mut || log.records(1),
+            &mut || log.history(1),
+            &mut || log.history(2),
+            &mut || log.parse_by_two(),
+        ];
+        let times = in_turn(rounds, variants);
+        let [bare, records, history, two, bare_two] = times.as_slice() else { unreachable!("five variants") };
         println!("\n{}: {} events, {} MB, {rounds} rounds", log.name, log.events, log.length() / 1_000_000);
         let speed = log.length() as f64 / 1e6 / median(&bare.thread);
         println!("{:<52} {speed:>10.2} MB/s", "bare parse, processor time");
@@ -135,5 +158,7 @@ fn main() {
         figure("two threads, of one (wall, median)", scaling, "", "1.6", scaling >= 1.6);
         let scaling = least(&history.wall) / least(&two.wall);
         figure("two threads, of one (wall, best)", scaling, "", "1.6", scaling >= 1.6);
+        let given = least(&bare.wall) / least(&bare_two.wall);
+        println!("{:<52} {given:>10.2}", "what two cores give a bare parse (wall, best)");
     }
 }

@@ -193,7 +193,7 @@ fn bearer<'e>(evidence: &Evidence<'e>, o: &Operation) -> Option<&'e Version> {
     // What a head shows to be complete before the request arrived.
     let head = order.heads.before(&order.clocks, evidence.history.resource_of(o.key), o.clock, o.invoke)?.revision;
     let later = |v: &&Version| v.uid.is_some() && v.uid != o.request_uid && v.change.lives() == Some(true);
-    versions.iter().rev().filter(|v| v.revision > last && v.revision <= head).find(later)
+    order.timeline.between(o.key, last, head).iter().rev().find(later)
 }
 
 fn first_of<'e>(evidence: &Evidence<'e>, o: &Operation, uid: Symbol) -> Option<&'e Version> {

@@ -59,17 +59,16 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 ruling.checked(o.incarnation);
                 let fact = evidence.operation(id, o.answered, format!("read it at version {}", o.answered));
                 if !observer.removed(o.key, o.answer_uid, &fact, ruling) {
-                    observer.object(o.answered, fact, ruling);
+                    observer.object(o.answered, || fact, ruling);
                 }
             }
             // A base that T never had (a made-up number) was not read by anybody.
             Verb::Update if order.timeline.version_at(o.key, o.asked_revision).is_some() => {
                 ruling.checked(o.incarnation);
-                let fact = evidence.request(
-                    id,
-                    o.asked_revision,
-                    format!("sent a write based on version {}", o.asked_revision),
-                );
+                let fact = || {
+                    let says = format!("sent a write based on version {}", o.asked_revision);
+                    evidence.request(id, o.asked_revision, says)
+                };
                 observer.object(o.asked_revision, fact, ruling);
             }
             _ => {}
@@ -137,11 +136,11 @@ impl Observer<'_> {
         true
     }
 
-    fn object(&self, revision: Revision, fact: Fact, ruling: &mut Ruling<'_>) {
+    fn object(&self, revision: Revision, fact: impl FnOnce() -> Fact, ruling: &mut Ruling<'_>) {
         let (order, o) = (self.evidence.order, self.o);
         let own = self.frontier.commits_of.get(&o.key).and_then(|line| line.before(&order.clocks, o.clock, o.invoke));
         if let Some(commit) = own.filter(|c| c.revision > revision) {
-            self.state(commit.showing, commit.revision, o.key, revision, fact, ruling);
+            self.state(commit.showing, commit.revision, o.key, revision, fact(), ruling);
         }
     }
 
