@@ -291,6 +291,11 @@ fn unchecked_evidence(history: &History, order: &Order) -> Vec<String> {
     if cut > 0 {
         reasons.push(format!("{cut} audit events lost their bodies to truncation"));
     }
+    if let Some(count) = order.clocks.unrelated() {
+        reasons.push(format!(
+            "{count} clocks are too many to bound against each other: times compare only inside each (name them with --source, or declare --clock-skew)"
+        ));
+    }
     for step in order.clocks.steps() {
         reasons.push(format!(
             "clock {} stepped or drifted by at least {} ms: its times prove no order",

@@ -214,6 +214,11 @@ impl Clocks {
         if clock.is_some() { self.stepped[clock.index()] } else { None }
     }
 
+    /// How many clocks there are, where they are too many to be related to each other by the evidence.
+    pub fn unrelated(&self) -> Option<usize> {
+        (self.stepped.len() > RELATED).then_some(self.stepped.len())
+    }
+
     /// All clocks that stepped.
     pub fn steps(&self) -> impl Iterator<Item = ClockStep> + '_ {
         self.stepped.iter().flatten().copied()
