@@ -8,6 +8,8 @@ use super::super::revision::Revision;
 use super::Batch;
 use crate::ingest::object::Text;
 use crate::ingest::{Position, Time, audit};
+use rustc_hash::FxBuildHasher;
+use std::hash::BuildHasher as _;
 
 /// The processes of the last lines, each in one of a few places.
 #[derive(Debug)]
@@ -77,20 +79,31 @@ impl Batch {
         if verb == Verb::List && options.watch {
             verb = Verb::Watch;
         }
-        let resource = self.tables.resource(&object.api_group, &object.resource);
+        let audit_id = self.audit_id(&event.audit_id);
+        let invoke = self.time(&event.request_received, "requestReceivedTimestamp");
+        let uri = FxBuildHasher.hash_one(&*event.request_uri);
+        // The answer of a request whose arrival this block has: process and scope are known.
+        let arrived = self.arrival(audit_id, uri).filter(|row| row.verb == verb && row.invoke == invoke);
+        let resource = match arrived {
+            Some(row) => self.tables.scopes.values()[row.scope.index()].resource,
+            None => self.tables.resource(&object.api_group, &object.resource),
+        };
         // A POST's name comes from its body, so its first stage lacks it: the scope of a creation is the collection.
         let scope_name = if verb == Verb::Create && object.subresource.is_empty() { "" } else { &*object.name };
         let mut operation = Operation {
             position,
-            audit_id: self.audit_id(&event.audit_id),
-            invoke: self.time(&event.request_received, "requestReceivedTimestamp"),
+            audit_id,
+            invoke,
             ret: Time::UNKNOWN,
             asked_revision: Revision::NONE,
             answered: Revision::NONE,
             clock: ClockId::NONE,
             server: ServerId::NONE,
-            incarnation: IncarnationId(self.process(event).0),
-            scope: self.scope(resource, &object.namespace, scope_name, &options),
+            incarnation: arrived.map_or_else(|| IncarnationId(self.process(event).0), |row| row.incarnation),
+            scope: match arrived {
+                Some(row) => row.scope,
+                None => self.scope(resource, &object.namespace, scope_name, &options),
+            },
             key: KeyId::NONE,
             request_uid: Symbol::NONE,
             answer_uid: Symbol::NONE,
@@ -135,16 +148,23 @@ impl Batch {
         if event.annotations.as_ref().is_some_and(|a| &*a.truncated == "true") {
             operation.marks.set(Marks::TRUNCATED);
         }
-        self.stage(operation);
+        self.stage(operation, uri);
+    }
+
+    /// The row of an earlier stage of a request, by its audit id and URI.
+    fn arrival(&self, audit_id: AuditId, uri: u64) -> Option<Operation> {
+        let AuditId::Uuid(high, low) = audit_id else { return None };
+        let (row, known) = *self.open.get(&(high, low))?;
+        (known == uri).then(|| self.operations[row as usize])
     }
 
     /// Puts a row, into that of an earlier stage where this block has it: most stages of a request stand near each other, and
     /// a row for each would double the memory of a history. The builder joins what is left, by the same rule.
-    fn stage(&mut self, operation: Operation) {
+    fn stage(&mut self, operation: Operation, uri: u64) {
         let row = self.operations.len() as u32;
         let AuditId::Uuid(high, low) = operation.audit_id else { return self.operations.push(operation) };
         let open = operation.marks.has(Marks::OPEN);
-        let earlier = self.open.get(&(high, low)).map(|&row| (row, self.operations[row as usize]));
+        let earlier = self.open.get(&(high, low)).map(|&(row, _)| (row, self.operations[row as usize]));
         match earlier {
             Some((row, earlier)) if is_stage_of(&earlier, &operation) => {
                 if !open {
@@ -154,7 +174,7 @@ impl Batch {
             }
             _ => {
                 if open {
-                    self.open.insert((high, low), row);
+                    self.open.insert((high, low), (row, uri));
                 }
                 self.operations.push(operation);
             }

@@ -43,8 +43,8 @@ pub struct Batch {
     pub witness_breaks: Vec<usize>,
     /// Minor versions that loopback clients named.
     pub loopback_minor: Option<u32>,
-    /// Rows of audit events before the answer, by audit id.
-    open: FxHashMap<(u64, u64), u32>,
+    /// Rows of audit events before the answer, by audit id, each with the hash of its URI.
+    open: FxHashMap<(u64, u64), (u32, u64)>,
     refused: Option<Refused>,
     /// Processes met lately.
     lately: audit::Lately,
