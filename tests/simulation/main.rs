@@ -4,8 +4,14 @@
 //! and rules that miss their own fault in evidence that was not made for them. The rules' own tests use sketches instead.
 
 mod cluster;
+mod dice;
+mod fault;
+mod reads;
+mod recorder;
+mod streams;
 
-use cluster::{Cluster, Fault};
+use cluster::Cluster;
+use fault::Fault;
 use retrograde::check::{Judgement, Kind};
 use retrograde::history::{self, Domains, History};
 use retrograde::ingest::{FileId, InputFile, ReadOptions};
