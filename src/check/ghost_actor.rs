@@ -67,8 +67,8 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             .filter(|(_, g)| evidence.order.clocks.before(g.moment, (o.invoke, o.clock)))
             .filter(|(life, g)| shows_end(evidence, o, g, memories.of(*life, o.key)))
             .min_by_key(|(_, g)| g.moment.0);
-        if let Some((life, glimpse)) = seen {
-            found(evidence, ruling, id, life, glimpse);
+        if let Some((_, glimpse)) = seen {
+            found(evidence, ruling, id, glimpse);
         }
     }
 }
@@ -119,8 +119,8 @@ fn shows_end(evidence: &Evidence<'_>, o: &Operation, glimpse: &Glimpse, all: &[G
     }
 }
 
-fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, life: IncarnationId, glimpse: &Glimpse) {
-    let (history, order) = (evidence.history, evidence.order);
+fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, glimpse: &Glimpse) {
+    let history = evidence.history;
     let o = history.operation(id);
     let (client, key) = (evidence.short_client(o), history.key_name(o.key));
     let uid = evidence.short_uid(o.request_uid);
@@ -142,16 +142,8 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, life
     let request = evidence.request(id, o.asked_revision, sent);
     facts.push(Fact { uid: o.request_uid, ..request });
     facts.push(evidence.operation(id, o.answered, "the server answered with success"));
-    let session = order.sessions.of(o.incarnation);
-    let certain = life == o.incarnation || session.is_some_and(|s| s.certain);
-    let reason = match certain {
-        true => "after an object's end nothing may speak in its name, and this process had seen the end".to_owned(),
-        false => {
-            "another process life saw the end, and nothing proves that the two are one process restarted".to_owned()
-        }
-    };
     ruling.found(Draft {
-        kind: if certain { Kind::Violation } else { Kind::Suspect },
+        kind: Kind::Violation,
         broken_by: BrokenBy::Client,
         incarnation: o.incarnation,
         key: o.key,
@@ -160,7 +152,7 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, life
             "{client} reported on {key} with uid {uid} after it had seen that uid's end, and the server accepted it"
         ),
         facts,
-        reason,
+        reason: "after an object's end nothing may speak in its name, and this process had seen the end".to_owned(),
         refuted_by: "evidence that the request was sent before the end was seen".to_owned(),
         consequence:
             "what was stopped runs again, or the successor's state is overwritten with that of the dead object"

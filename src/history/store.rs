@@ -6,7 +6,6 @@ use super::interner::Interner;
 use super::operation::*;
 use super::request::Verb;
 use super::resource::{Key, Placement, Resource};
-use super::revision::Revision;
 use super::scope::{Attributes, Scope};
 use super::selector;
 use crate::ingest::{FileId, FileSummary, InputFile, Position, Problem};
@@ -259,11 +258,6 @@ impl History {
         self.operations.is_empty() && self.witness.is_empty()
     }
 
-    /// The key with a name as [`History::key_name`] writes it, for tests and readers of small histories.
-    pub fn find_key(&self, name: &str) -> Option<KeyId> {
-        (0..self.keys.len() as u32).map(KeyId).find(|&k| self.key_name(k) == name)
-    }
-
     /// The item of a list with a key.
     pub fn item(&self, operation: &Operation, key: KeyId) -> Option<&Item> {
         self.items_of(operation).iter().find(|i| i.key == key)
@@ -294,10 +288,5 @@ impl History {
             _ => "",
         };
         format!("{} {target}{sub}{asked}", operation.verb.name())
-    }
-
-    /// The deliveries' last revision of a stream that is above zero, bookmarks included.
-    pub fn last_delivered(&self, stream: &Stream) -> Revision {
-        self.deliveries_of(stream).iter().map(|d| d.revision).max().unwrap_or(Revision::NONE)
     }
 }

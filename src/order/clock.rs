@@ -196,19 +196,6 @@ impl Clocks {
         range.map(|of| ClockId(of as u32))
     }
 
-    /// How much clock a may be ahead of clock b at most, in nanoseconds; `None` without bound.
-    pub fn lead(&self, a: ClockId, b: ClockId) -> Option<i64> {
-        if !a.is_some() || !b.is_some() {
-            return None;
-        }
-        if a == b {
-            return Some(0);
-        }
-        // A clock's lead over another is minus its offset to common time.
-        let bound = self.offset(b, a);
-        (bound < OPEN).then_some(bound)
-    }
-
     /// The step of a clock, where the evidence shows one.
     pub fn step(&self, clock: ClockId) -> Option<ClockStep> {
         if clock.is_some() { self.stepped[clock.index()] } else { None }

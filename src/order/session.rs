@@ -9,8 +9,6 @@ use rustc_hash::FxHashMap;
 pub struct Session {
     /// In order of time.
     pub lives: Vec<IncarnationId>,
-    /// Whether the evidence tells that all of them are one process restarted; else what breaks between them is a suspect.
-    pub certain: bool,
 }
 
 /// Sessions of a history.
@@ -41,8 +39,7 @@ impl Sessions {
                 _ => alone.push(id),
             }
         }
-        let mut sessions: Vec<Session> =
-            alone.into_iter().map(|id| Session { lives: vec![id], certain: true }).collect();
+        let mut sessions: Vec<Session> = alone.into_iter().map(|id| Session { lives: vec![id] }).collect();
         for ((_, place, _), mut lives) in groups {
             lives.sort_unstable_by_key(|l| (history.incarnations[l.index()].span.0, *l));
             let declared = place.is_empty();
@@ -51,11 +48,11 @@ impl Sessions {
                 let follows = current.last().is_none_or(|&last| declared || follows(history, clocks, last, life));
                 if !follows {
                     // Overlapping lives are replicas: each on its own.
-                    sessions.push(Session { lives: std::mem::take(&mut current), certain: true });
+                    sessions.push(Session { lives: std::mem::take(&mut current) });
                 }
                 current.push(life);
             }
-            sessions.push(Session { lives: current, certain: true });
+            sessions.push(Session { lives: current });
         }
         sessions.sort_by_key(|s| s.lives[0]);
         let mut of_life = vec![0; history.incarnations.len()];

@@ -3,9 +3,7 @@
 //! Trust, highest first: etcd's own witness, watch events, write answers, listed and read objects, the base that a write
 //! names. Every version keeps where it is known from; facts that cannot be true together are kept as [`Contradiction`]s.
 
-use crate::history::{
-    AttributesId, ClockId, History, IncarnationId, KeyId, OperationId, ResourceId, Revision, ScopeId, ServerId, Symbol,
-};
+use crate::history::{AttributesId, ClockId, History, KeyId, OperationId, ResourceId, Revision, ScopeId, Symbol};
 use crate::ingest::{Position, Time};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -302,15 +300,5 @@ impl Timeline {
                 return false;
             }
         }
-    }
-}
-
-/// Who shows a version, for facts: incarnation and server of an operation, none without one.
-pub fn shower(history: &History, id: OperationId) -> (IncarnationId, ServerId) {
-    if id.is_some() {
-        let o = history.operation(id);
-        (o.incarnation, o.server)
-    } else {
-        (IncarnationId::NONE, ServerId::NONE)
     }
 }
