@@ -1,7 +1,7 @@
 //! Batches to a history: names made global, captures put together, audit stages joined, duplicates dropped.
 
 use super::batch::{Batch, CaptureId, Moved, Tables};
-use super::client::{self, Incarnation, Process, ToldBy};
+use super::client::Process;
 use super::ids::*;
 use super::interner::Table;
 use super::operation::*;
@@ -204,15 +204,6 @@ impl Builder {
         }
     }
 
-    /// An API server's own loopback client is a process of that server: its user and address are the same on every one.
-    fn on_server(&mut self, process: ProcessId, server: Symbol) -> ProcessId {
-        let known = self.tables.processes.values()[process.index()];
-        if self.tables.names.get(known.user) != "system:apiserver" {
-            return process;
-        }
-        ProcessId(self.tables.processes.intern(Process { clock: server, ..known }))
-    }
-
     pub(super) fn placed(&self, mut delivery: Delivery, first_line: u32, moved: &Moved) -> Delivery {
         delivery.position.line += first_line;
         delivery.key = moved.key(delivery.key);
@@ -264,75 +255,6 @@ impl Builder {
             expected: expected.to_owned(),
             found: found.to_owned(),
         });
-    }
-
-    fn merge_witness(
-        &mut self,
-        file: FileId,
-        first_line: u32,
-        events: &[WitnessEvent],
-        breaks: &[usize],
-        moved: &Moved,
-    ) {
-        for (index, event) in events.iter().enumerate() {
-            let event = WitnessEvent {
-                position: ingest::Position { line: event.position.line + first_line, ..event.position },
-                key: moved.key(event.key),
-                uid: moved.name(event.uid),
-                attributes: moved.attributes(event.attributes),
-                ..*event
-            };
-            let last = self.files[file.0 as usize].last_witness;
-            if breaks.contains(&index) || last.is_none_or(|last| event.revision < last) {
-                self.close_span();
-                self.span_start = self.witness.len();
-            }
-            self.files[file.0 as usize].last_witness = Some(event.revision);
-            self.witness.push(event);
-        }
-    }
-
-    /// Ends the present stretch of witness events.
-    ///
-    /// `etcdctl watch --prefix P` shows P only, and P is not recorded: a stretch with objects of two resources is taken to show
-    /// everything below the registry, one with a single resource only that resource (and only its namespace if all are in one).
-    fn close_span(&mut self) {
-        let events = &self.witness[self.span_start.min(self.witness.len())..];
-        let (Some(first), Some(last)) = (events.first(), events.last()) else { return };
-        let keys = self.tables.keys.values();
-        let mut seen = events.iter().filter(|e| e.key.is_some()).map(|e| keys[e.key.index()]);
-        let Some(one) = seen.next() else { return };
-        let (mut resources, mut namespaces) = (false, false);
-        for key in seen {
-            resources |= key.resource != one.resource;
-            namespaces |= key.namespace != one.namespace;
-        }
-        let (after, through, position) =
-            (super::Revision::new(first.revision.value().saturating_sub(1)), last.revision, first.position);
-        let scope = if resources {
-            ScopeId::NONE
-        } else {
-            let empty = self.tables.names.intern("");
-            let namespace = if namespaces { empty } else { one.namespace };
-            let scope =
-                Scope { resource: one.resource, namespace, name: empty, labels: empty, fields: empty, shard: empty };
-            ScopeId(self.tables.scopes.intern(scope))
-        };
-        let holes = witness_holes(events, after);
-        let mut from = after;
-        for &(last_seen, next_seen) in &holes {
-            if last_seen > from {
-                self.spans.push(WitnessSpan { after: from, through: last_seen, scope, position });
-            }
-            from = from.max(super::Revision::new(next_seen.value().saturating_sub(1)));
-        }
-        if through > from {
-            self.spans.push(WitnessSpan { after: from, through, scope, position });
-        }
-        if let Some((last_seen, next_seen)) = holes.first() {
-            let found = format!("a change lost between revisions {last_seen} and {next_seen}, by the counts of a key");
-            self.problem(position.file, position.line, "every change of the keys that the watch shows", &found);
-        }
     }
 
     /// Joins, orders and names what was collected.
@@ -495,120 +417,6 @@ impl Builder {
             }
         }
     }
-
-    /// Tells process lives apart. Returns the incarnation of each process that some operation has.
-    fn incarnations(&mut self, history: &mut History, order: &[u32]) -> FxHashMap<u32, IncarnationId> {
-        let mut clients: Table<Symbol> = Table::default();
-        let mut lives: FxHashMap<(Symbol, ToldBy, String), IncarnationId> = FxHashMap::default();
-        let mut of_process = FxHashMap::default();
-        for &row in order {
-            let operation = &self.operations[row as usize];
-            let process = operation.incarnation.0;
-            let id = match of_process.get(&process) {
-                Some(&id) => id,
-                None => {
-                    let evidence = self.tables.processes.values()[process as usize];
-                    let saved = operation.marks.has(Marks::SAVED);
-                    let (told_by, label, place, program) = self.tell(&evidence, saved);
-                    let client = ClientId(clients.intern(evidence.user));
-                    let id = *lives.entry((evidence.user, told_by, label.clone())).or_insert_with(|| {
-                        let id = IncarnationId(history.incarnations.len() as u32);
-                        let span = (operation.invoke, operation.invoke);
-                        history.incarnations.push(Incarnation {
-                            client,
-                            label: label.clone(),
-                            told_by,
-                            place,
-                            program,
-                            span,
-                            clock: operation.clock,
-                        });
-                        id
-                    });
-                    of_process.insert(process, id);
-                    id
-                }
-            };
-            let life = &mut history.incarnations[id.index()];
-            // Spans of one clock only: another clock's times would stretch them by the offset.
-            if operation.clock == life.clock {
-                if operation.invoke.is_known() && (operation.invoke < life.span.0 || !life.span.0.is_known()) {
-                    life.span.0 = operation.invoke;
-                }
-                let last = if operation.ret.is_known() { operation.ret } else { operation.invoke };
-                if last.is_known() && (last > life.span.1 || !life.span.1.is_known()) {
-                    life.span.1 = last;
-                }
-            }
-        }
-        // A read from a cache has no user agent, so it names its process by what the requests of the same life share.
-        for read in &self.cache_reads {
-            let process = read.incarnation.0;
-            if of_process.contains_key(&process) {
-                continue;
-            }
-            let evidence = self.tables.processes.values()[process as usize];
-            let (told_by, label, place, program) = self.tell(&evidence, false);
-            let client = ClientId(clients.intern(evidence.user));
-            let id = *lives.entry((evidence.user, told_by, label.clone())).or_insert_with(|| {
-                let id = IncarnationId(history.incarnations.len() as u32);
-                let span = (read.at, read.at);
-                let clock = read.clock;
-                history.incarnations.push(Incarnation { client, label, told_by, place, program, span, clock });
-                id
-            });
-            of_process.insert(process, id);
-        }
-        history.clients = clients.values().to_vec();
-        of_process
-    }
-
-    fn tell(&self, p: &Process, saved: bool) -> (ToldBy, String, Option<String>, String) {
-        let text = |s: Symbol| self.tables.names.get(s);
-        let program = client::program(text(p.agent)).to_owned();
-        if saved {
-            return (ToldBy::File, text(p.label).to_owned(), None, program);
-        }
-        if p.label.is_some() {
-            let place = format!("{} recorded on clock {}", client::label_stem(text(p.label)), text(p.clock));
-            return (ToldBy::CaptureLabel, text(p.label).to_owned(), Some(place), program);
-        }
-        if !text(p.pod_uid).is_empty() {
-            let place = client::pod_place(text(p.pod_name), text(p.node_name), &program);
-            return (ToldBy::PodUid, text(p.pod_uid).to_owned(), place, program);
-        }
-        // A node's own identity is its place; any other user is placed by its address.
-        let place = text(p.user).strip_prefix("system:node:").map(|node| format!("{program} on node {node}"));
-        let mut label = format!("{} from {}", text(p.agent), text(p.address));
-        if p.clock.is_some() {
-            label += &format!(" inside {}", text(p.clock));
-        }
-        let told_by = if client::is_command_line(&program) { ToldBy::CommandLine } else { ToldBy::Address };
-        let place = place.or_else(|| {
-            let server = if p.clock.is_some() { format!(" inside {}", text(p.clock)) } else { String::new() };
-            Some(format!("{program} at {}{server}", text(p.address)))
-        });
-        (told_by, label, place, program)
-    }
-}
-
-/// Stretches of a witness in which an event must have been lost: between the two revisions, both exclusive, in order. etcd counts
-/// the changes of a key's life and names the revision of its creation, so a missing line shows at the key's next event.
-fn witness_holes(events: &[WitnessEvent], after: super::Revision) -> Vec<(super::Revision, super::Revision)> {
-    let mut last: FxHashMap<KeyId, &WitnessEvent> = FxHashMap::default();
-    let mut holes: Vec<(super::Revision, super::Revision)> = Vec::new();
-    for event in events.iter().filter(|e| e.key.is_some()) {
-        let whole = match last.insert(event.key, event) {
-            _ if event.tombstone => None,
-            Some(before) if before.tombstone => (event.created != event.revision).then_some(before.revision),
-            Some(before) if event.created != before.created => Some(before.revision),
-            Some(before) => (event.count > 0 && event.count != before.count + 1).then_some(before.revision),
-            None => (event.created > after && event.created != event.revision).then_some(after),
-        };
-        holes.extend(whole.map(|seen| (seen, event.revision)));
-    }
-    holes.sort_unstable();
-    holes
 }
 
 const EMPTY: Operation = Operation {

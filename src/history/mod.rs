@@ -7,6 +7,7 @@ pub mod client;
 pub mod document;
 pub mod ids;
 pub mod interner;
+mod lives;
 pub mod operation;
 mod recording;
 pub mod request;
@@ -17,6 +18,7 @@ pub mod selector;
 mod sides;
 pub mod sketch;
 pub mod store;
+mod testimony;
 
 pub use builder::{Builder, Domains, load};
 pub use client::{Incarnation, ToldBy};

@@ -1,0 +1,115 @@
+//! Process lives: which requests are of one, and what tells.
+
+use super::builder::Builder;
+use super::client::{self, Incarnation, Process, ToldBy};
+use super::ids::*;
+use super::interner::Table;
+use super::operation::*;
+use super::store::History;
+use rustc_hash::FxHashMap;
+
+impl Builder {
+    /// An API server's own loopback client is a process of that server: its user and address are the same on every one.
+    pub(super) fn on_server(&mut self, process: ProcessId, server: Symbol) -> ProcessId {
+        let known = self.tables.processes.values()[process.index()];
+        if self.tables.names.get(known.user) != "system:apiserver" {
+            return process;
+        }
+        ProcessId(self.tables.processes.intern(Process { clock: server, ..known }))
+    }
+
+    /// Tells process lives apart. Returns the incarnation of each process that some operation has.
+    pub(super) fn incarnations(&mut self, history: &mut History, order: &[u32]) -> FxHashMap<u32, IncarnationId> {
+        let mut clients: Table<Symbol> = Table::default();
+        let mut lives: FxHashMap<(Symbol, ToldBy, String), IncarnationId> = FxHashMap::default();
+        let mut of_process = FxHashMap::default();
+        for &row in order {
+            let operation = &self.operations[row as usize];
+            let process = operation.incarnation.0;
+            let id = match of_process.get(&process) {
+                Some(&id) => id,
+                None => {
+                    let evidence = self.tables.processes.values()[process as usize];
+                    let saved = operation.marks.has(Marks::SAVED);
+                    let (told_by, label, place, program) = self.tell(&evidence, saved);
+                    let client = ClientId(clients.intern(evidence.user));
+                    let id = *lives.entry((evidence.user, told_by, label.clone())).or_insert_with(|| {
+                        let id = IncarnationId(history.incarnations.len() as u32);
+                        let span = (operation.invoke, operation.invoke);
+                        history.incarnations.push(Incarnation {
+                            client,
+                            label: label.clone(),
+                            told_by,
+                            place,
+                            program,
+                            span,
+                            clock: operation.clock,
+                        });
+                        id
+                    });
+                    of_process.insert(process, id);
+                    id
+                }
+            };
+            let life = &mut history.incarnations[id.index()];
+            // Spans of one clock only: another clock's times would stretch them by the offset.
+            if operation.clock == life.clock {
+                if operation.invoke.is_known() && (operation.invoke < life.span.0 || !life.span.0.is_known()) {
+                    life.span.0 = operation.invoke;
+                }
+                let last = if operation.ret.is_known() { operation.ret } else { operation.invoke };
+                if last.is_known() && (last > life.span.1 || !life.span.1.is_known()) {
+                    life.span.1 = last;
+                }
+            }
+        }
+        // A read from a cache has no user agent, so it names its process by what the requests of the same life share.
+        for read in &self.cache_reads {
+            let process = read.incarnation.0;
+            if of_process.contains_key(&process) {
+                continue;
+            }
+            let evidence = self.tables.processes.values()[process as usize];
+            let (told_by, label, place, program) = self.tell(&evidence, false);
+            let client = ClientId(clients.intern(evidence.user));
+            let id = *lives.entry((evidence.user, told_by, label.clone())).or_insert_with(|| {
+                let id = IncarnationId(history.incarnations.len() as u32);
+                let span = (read.at, read.at);
+                let clock = read.clock;
+                history.incarnations.push(Incarnation { client, label, told_by, place, program, span, clock });
+                id
+            });
+            of_process.insert(process, id);
+        }
+        history.clients = clients.values().to_vec();
+        of_process
+    }
+
+    pub(super) fn tell(&self, p: &Process, saved: bool) -> (ToldBy, String, Option<String>, String) {
+        let text = |s: Symbol| self.tables.names.get(s);
+        let program = client::program(text(p.agent)).to_owned();
+        if saved {
+            return (ToldBy::File, text(p.label).to_owned(), None, program);
+        }
+        if p.label.is_some() {
+            let place = format!("{} recorded on clock {}", client::label_stem(text(p.label)), text(p.clock));
+            return (ToldBy::CaptureLabel, text(p.label).to_owned(), Some(place), program);
+        }
+        if !text(p.pod_uid).is_empty() {
+            let place = client::pod_place(text(p.pod_name), text(p.node_name), &program);
+            return (ToldBy::PodUid, text(p.pod_uid).to_owned(), place, program);
+        }
+        // A node's own identity is its place; any other user is placed by its address.
+        let place = text(p.user).strip_prefix("system:node:").map(|node| format!("{program} on node {node}"));
+        let mut label = format!("{} from {}", text(p.agent), text(p.address));
+        if p.clock.is_some() {
+            label += &format!(" inside {}", text(p.clock));
+        }
+        let told_by = if client::is_command_line(&program) { ToldBy::CommandLine } else { ToldBy::Address };
+        let place = place.or_else(|| {
+            let server = if p.clock.is_some() { format!(" inside {}", text(p.clock)) } else { String::new() };
+            Some(format!("{program} at {}{server}", text(p.address)))
+        });
+        (told_by, label, place, program)
+    }
+}
