@@ -30,6 +30,8 @@ pub mod model;
 
 pub mod order;
 
+pub mod search;
+
 pub mod check;
 
 pub mod counterfactual;

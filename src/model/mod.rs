@@ -2,5 +2,7 @@
 //! [`crate::history::History`]. Invariant: does no input or output and knows no time.
 
 pub mod contract;
+mod spec;
 
 pub use contract::{CONTRACT, Promise, Row, promise};
+pub use spec::{Effect, Spec};
