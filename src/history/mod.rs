@@ -5,6 +5,7 @@ pub mod batch;
 pub mod builder;
 pub mod client;
 pub mod document;
+pub mod fields;
 pub mod ids;
 pub mod interner;
 mod lives;

@@ -2,6 +2,7 @@
 //! [`crate::history::History`]. Invariant: does no input or output and knows no time.
 
 pub mod contract;
+pub mod declaration;
 mod spec;
 
 pub use contract::{CONTRACT, Promise, Row, promise};

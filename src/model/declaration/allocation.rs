@@ -1,0 +1,99 @@
+//! Allocations: fields which say that an object holds something that only one may hold at a time.
+
+use super::condition::{self, Condition};
+use super::reader::Reader;
+use crate::history::fields::{Path, ResourceName};
+use serde::Deserialize;
+use toml::Spanned;
+
+/// Objects of a resource hold values, each of which has one holder at a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Allocation {
+    /// Its name.
+    pub name: String,
+    /// What is held, in a few words for sentences: "the address", "the node port".
+    pub what: String,
+    /// Objects of this resource hold values.
+    pub resource: ResourceName,
+    /// What makes up a value. Paths that begin alike up to a `[*]` go through its elements together.
+    pub value: Vec<Path>,
+    /// How values are compared.
+    pub compare: Compare,
+    /// Who holds it; without it, the object itself.
+    pub holder: Option<Path>,
+    /// Values of allocations with one space exclude each other; without it, the allocation's name.
+    pub space: String,
+    /// It is held only while all of these hold.
+    pub when: Vec<Condition>,
+    /// It is not held while one of these holds.
+    pub unless: Vec<Condition>,
+    /// Values that stand for none.
+    pub except: Vec<String>,
+    /// The allocation that the allocator itself keeps: once its entry for this value and holder is gone, the field only
+    /// lags behind.
+    pub record: Option<String>,
+}
+
+/// How two values are compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Compare {
+    /// As texts.
+    #[default]
+    Text,
+    /// As IP addresses: `::1` is `0:0:0:0:0:0:0:1`.
+    Address,
+    /// As ranges of addresses (CIDR), which exclude each other where they overlap.
+    Range,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Written {
+    name: Spanned<String>,
+    what: Option<String>,
+    resource: Spanned<String>,
+    value: Spanned<Vec<Spanned<String>>>,
+    #[serde(default)]
+    compare: Compare,
+    holder: Option<Spanned<String>>,
+    space: Option<String>,
+    #[serde(default)]
+    when: condition::Written,
+    #[serde(default)]
+    unless: condition::Written,
+    #[serde(default)]
+    except: Vec<String>,
+    record: Option<String>,
+}
+
+impl Written {
+    pub fn checked(self, reader: &mut Reader<'_>) -> Option<Allocation> {
+        let name = reader.name("allocation", &self.name);
+        let resource = reader.resource(&self.resource);
+        let span = self.value.span();
+        let written = self.value.into_inner();
+        if written.is_empty() {
+            reader.mistake(span, "a list of paths is expected: what makes up a value");
+            return None;
+        }
+        let value: Vec<Option<Path>> = written.iter().map(|path| reader.path(path)).collect();
+        let holder = reader.optional_path(self.holder.as_ref());
+        let when = condition::checked(self.when, reader);
+        let unless = condition::checked(self.unless, reader);
+        let name = name?;
+        Some(Allocation {
+            what: self.what.unwrap_or_else(|| "the value".to_owned()),
+            resource: resource?,
+            value: value.into_iter().collect::<Option<Vec<_>>>()?,
+            compare: self.compare,
+            holder: holder?,
+            space: self.space.unwrap_or_else(|| name.clone()),
+            when: when?,
+            unless: unless?,
+            except: self.except,
+            record: self.record,
+            name,
+        })
+    }
+}

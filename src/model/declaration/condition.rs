@@ -1,0 +1,34 @@
+//! Conditions on the fields of an object: `when` and `unless` of declarations.
+
+use super::reader::Reader;
+use crate::history::fields::Path;
+use std::collections::BTreeMap;
+use toml::Spanned;
+
+/// A field, and the values that it is compared with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// The field.
+    pub path: Path,
+    /// Texts, numbers and truth values as text; `*` is any value.
+    pub values: Vec<String>,
+}
+
+/// `{ "status.phase" = ["Succeeded", "Failed"] }`
+pub(super) type Written = BTreeMap<Spanned<String>, Vec<String>>;
+
+/// Reads conditions; `None` where one is wrong.
+pub(super) fn checked(written: Written, reader: &mut Reader<'_>) -> Option<Vec<Condition>> {
+    let mut conditions = Some(Vec::new());
+    for (path, values) in written {
+        if values.is_empty() {
+            reader.mistake(path.span(), "a list of values is expected; \"*\" is any value");
+            conditions = None;
+        }
+        match (reader.path(&path), &mut conditions) {
+            (Some(path), Some(conditions)) => conditions.push(Condition { path, values }),
+            _ => conditions = None,
+        }
+    }
+    conditions
+}

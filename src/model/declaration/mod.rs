@@ -1,0 +1,137 @@
+//! Declarations: what the fields of objects mean, as data. Which fields refer to other objects, which say that an object holds
+//! something that only one may hold, what must be true of every object.
+//!
+//! A file of declarations is TOML; `docs/rules-file.md` describes it. The packs in `src/model/packs/` are such files, compiled
+//! in; `--rules FILE` adds the user's own. There is no other source: no rule knows a resource by name.
+//!
+//! Names of resources leave their group open unless they say it: see [`ResourceName`].
+
+mod allocation;
+mod condition;
+mod invariant;
+mod mistake;
+mod pack;
+mod reader;
+mod reference;
+
+pub use allocation::{Allocation, Compare};
+pub use condition::Condition;
+pub use invariant::{Invariant, Over, Severity};
+pub use mistake::Mistake;
+pub use reference::Reference;
+
+pub use crate::history::fields::{Path, ResourceName, Step};
+
+use reader::Reader;
+use serde::Deserialize;
+
+/// Declarations of one or more files.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Declarations {
+    /// Which fields refer to other objects.
+    pub references: Vec<Reference>,
+    /// Which fields say that an object holds something of which there is one.
+    pub allocations: Vec<Allocation>,
+    /// What must be true of objects.
+    pub invariants: Vec<Invariant>,
+}
+
+/// A file as it is written.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+struct File {
+    /// What the file is about, for its readers.
+    #[allow(dead_code)] // read by people only
+    about: String,
+    reference: Vec<reference::Written>,
+    allocation: Vec<allocation::Written>,
+    invariant: Vec<invariant::Written>,
+}
+
+impl Declarations {
+    /// Those that are compiled in.
+    pub fn shipped() -> &'static Declarations {
+        pack::all()
+    }
+
+    /// Reads a file. Every mistake in it is returned, not only the first, unless the file is no TOML.
+    pub fn read(file: &str, text: &str) -> Result<Declarations, Vec<Mistake>> {
+        let mut reader = Reader::new(file, text);
+        let written: File = match toml::from_str(text) {
+            Ok(written) => written,
+            Err(error) => {
+                reader.mistake(error.span().unwrap_or(0..0), error.message());
+                return Err(reader.mistakes);
+            }
+        };
+        let declarations = Declarations {
+            references: written.reference.into_iter().filter_map(|w| w.checked(&mut reader)).collect(),
+            allocations: written.allocation.into_iter().filter_map(|w| w.checked(&mut reader)).collect(),
+            invariants: written.invariant.into_iter().filter_map(|w| w.checked(&mut reader)).collect(),
+        };
+        if reader.mistakes.is_empty() { Ok(declarations) } else { Err(reader.mistakes) }
+    }
+
+    /// Adds those of another file. One of a kind and name replaces the one that was there: a user's file can say otherwise than
+    /// a pack.
+    pub fn add(&mut self, other: Declarations) {
+        fn put<T>(all: &mut Vec<T>, more: Vec<T>, name: impl Fn(&T) -> &str) {
+            for one in more {
+                match all.iter_mut().find(|known| name(known) == name(&one)) {
+                    Some(known) => *known = one,
+                    None => all.push(one),
+                }
+            }
+        }
+        put(&mut self.references, other.references, |r| &r.name);
+        put(&mut self.allocations, other.allocations, |a| &a.name);
+        put(&mut self.invariants, other.invariants, |i| &i.name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mistakes(text: &str) -> Vec<String> {
+        let mistakes = Declarations::read("mine.toml", text).err().unwrap_or_default();
+        mistakes.iter().map(|m| format!("{}:{} {}", m.line, m.column, m.message)).collect()
+    }
+
+    #[test]
+    fn every_mistake_of_a_file_is_told_with_its_place() {
+        let text = "[[reference]]\nname = \"a\"\nfrom = \"Pod\"\nto = \"nodes\"\ntarget = \"spec..x\"\n\
+                    [[allocation]]\nname = \"B\"\nresource = \"pods\"\nvalue = []\n";
+        let found = mistakes(text);
+        assert_eq!(found.len(), 4, "{found:#?}");
+        assert!(found[0].starts_with("3:8 a resource is expected"), "{}", found[0]);
+        assert!(found[1].starts_with("5:16 no path: a name is expected"), "{}", found[1]);
+        assert!(found[2].starts_with("7:8 a name of small letters"), "{}", found[2]);
+        assert!(found[3].starts_with("9:9 a list of paths is expected"), "{}", found[3]);
+    }
+
+    #[test]
+    fn unknown_fields_and_broken_toml_are_told_with_their_place() {
+        let found = mistakes("[[reference]]\nname = \"a\"\nfrm = \"pods\"\n");
+        assert!(found[0].starts_with("3:1 unknown field `frm`, expected one of"), "{}", found[0]);
+        let found = mistakes("[[invariants]]\n");
+        assert!(found[0].starts_with("1:3 unknown field `invariants`"), "{}", found[0]);
+        let found = mistakes("a = = 1");
+        assert!(found[0].starts_with("1:"), "{}", found[0]);
+        let twice = "[[invariant]]\nname = \"a\"\nresource = \"pods\"\nexpression = \"true\"\n";
+        let found = mistakes(&format!("{twice}{twice}"));
+        assert_eq!(found, ["6:8 another invariant of this file has the name a"]);
+    }
+
+    #[test]
+    fn a_later_file_replaces_what_has_its_name() {
+        let read = |resource: &str| {
+            let text = format!("[[invariant]]\nname = \"a\"\nresource = \"{resource}\"\nexpression = \"true\"\n");
+            Declarations::read("mine.toml", &text).unwrap_or_default()
+        };
+        let mut all = read("pods");
+        all.add(read("nodes"));
+        assert_eq!(all.invariants.len(), 1);
+        assert_eq!(all.invariants[0].resource.plural, "nodes");
+    }
+}

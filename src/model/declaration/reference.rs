@@ -1,0 +1,90 @@
+//! References: fields in which one object names another.
+
+use super::condition::{self, Condition};
+use super::reader::Reader;
+use crate::history::fields::{Path, ResourceName};
+use serde::Deserialize;
+use toml::Spanned;
+
+/// A field of one resource that names an object of another, by uid, by name, or by both.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reference {
+    /// Its name.
+    pub name: String,
+    /// Objects of this resource refer.
+    pub from: ResourceName,
+    /// To objects of this resource; `None` where the reference says the kind itself.
+    pub to: Option<ResourceName>,
+    /// The uid of what is referred to.
+    pub uid: Option<Path>,
+    /// Its name.
+    pub target: Option<Path>,
+    /// Its namespace; without it, that of the object that refers, or none where the target has none.
+    pub namespace: Option<Path>,
+    /// Its kind, where `to` does not say it.
+    pub kind: Option<Path>,
+    /// Its API version, beside `kind`.
+    pub api_version: Option<Path>,
+    /// Whether making the reference gives the object to its target: a pod to a node, a volume to a claim.
+    pub binds: bool,
+    /// Whether the target owns the object: the garbage collector removes the object after its last owner.
+    pub owns: bool,
+    /// It counts only while all of these hold.
+    pub when: Vec<Condition>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Written {
+    name: Spanned<String>,
+    from: Spanned<String>,
+    to: Option<Spanned<String>>,
+    uid: Option<Spanned<String>>,
+    target: Option<Spanned<String>>,
+    namespace: Option<Spanned<String>>,
+    kind: Option<Spanned<String>>,
+    api_version: Option<Spanned<String>>,
+    #[serde(default)]
+    binds: bool,
+    #[serde(default)]
+    owns: bool,
+    #[serde(default)]
+    when: condition::Written,
+}
+
+impl Written {
+    pub fn checked(self, reader: &mut Reader<'_>) -> Option<Reference> {
+        let name = reader.name("reference", &self.name);
+        let from = reader.resource(&self.from);
+        let to = match &self.to {
+            None => Some(None),
+            Some(to) => reader.resource(to).map(Some),
+        };
+        let [uid, target, namespace, kind, api_version] =
+            [&self.uid, &self.target, &self.namespace, &self.kind, &self.api_version]
+                .map(|path| reader.optional_path(path.as_ref()));
+        let when = condition::checked(self.when, reader);
+        let span = self.name.span();
+        if self.uid.is_none() && self.target.is_none() {
+            reader.mistake(span, "a reference has a path `uid`, a path `target` (the name), or both");
+            return None;
+        }
+        if self.to.is_some() == self.kind.is_some() {
+            reader.mistake(span, "a reference says what it refers to: a resource `to`, or a path `kind`");
+            return None;
+        }
+        Some(Reference {
+            name: name?,
+            from: from?,
+            to: to?,
+            uid: uid?,
+            target: target?,
+            namespace: namespace?,
+            kind: kind?,
+            api_version: api_version?,
+            binds: self.binds,
+            owns: self.owns,
+            when: when?,
+        })
+    }
+}
