@@ -3,7 +3,9 @@
 
 pub mod contract;
 pub mod declaration;
+mod form;
 mod spec;
 
 pub use contract::{CONTRACT, Promise, Row, promise};
+pub use form::{Action, Form, Value};
 pub use spec::{Effect, Spec};

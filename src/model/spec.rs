@@ -1,5 +1,6 @@
 //! What a data type does, one operation after the other: the definition that linearizability is measured against.
 
+use super::form::{Form, Value};
 use std::fmt::Debug;
 use std::hash::Hash;
 
@@ -59,6 +60,18 @@ pub trait Spec: Sync {
     /// What is known of an operation for all states. A wrong hint makes wrong verdicts; debug builds compare hints with `step`.
     fn effect(&self, _operation: &Self::Operation, _answer: Option<&Self::Answer>) -> Effect {
         Effect::Any
+    }
+
+    /// The operation as one on a register, where it is nothing else: by far the fastest to decide. It must agree with `step` and
+    /// with [`Spec::content`]. The parts of the object are then the registers that the forms name; `keys` is asked only for the
+    /// operations of a history in which some operation has no form.
+    fn form<'a>(&'a self, _operation: &'a Self::Operation, _answer: Option<&'a Self::Answer>) -> Option<Form<'a>> {
+        None
+    }
+
+    /// What a register that a form names holds in the initial state.
+    fn content<'a>(&'a self, _register: Value<'a>) -> Value<'a> {
+        Value::Absent
     }
 
     /// A number that equal states share, cheaper than hashing the whole state. It only speeds the comparison up.
