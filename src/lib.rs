@@ -40,6 +40,8 @@ pub mod explain;
 
 pub mod report;
 
+pub mod verify;
+
 #[cfg(feature = "cli")]
 pub mod cli;
 

@@ -19,8 +19,12 @@ const STAGES: [&str; 12] = [
     "cli",
 ];
 
-/// What the independent verifier may use: the facts and where they stand.
-const VERIFY: [&str; 2] = ["history", "ingest"];
+/// What the independent verifier may use: the facts and where they stand; and, since an order of calls is right or wrong only
+/// by the definition of a data type, that definition.
+const VERIFY: [&str; 3] = ["history", "ingest", "model"];
+
+/// What it may use of the search besides: the plain data of what is claimed, and about which calls. Nothing that decides.
+const VERIFY_CLAIMS: [&str; 6] = ["Call", "Core", "History", "Linearization", "Outcome", "SpecHistory"];
 
 /// What stands at the top of the repository, hidden files aside.
 const TOP: [&str; 10] = [
@@ -82,13 +86,18 @@ fn stage(path: &Path) -> Option<String> {
 /// The stages that code names, with the line of each: `crate::order::...`, `crate::{history, order::Head}`. Comments name what
 /// they like.
 fn uses(text: &str) -> Vec<(usize, String)> {
+    names_behind(text, "crate::")
+}
+
+/// The names that follow a path, with the line of each.
+fn names_behind(text: &str, path: &str) -> Vec<(usize, String)> {
     let code: Vec<&str> = text.lines().map(|line| line.split("//").next().unwrap_or("")).collect();
     let code = code.join("\n");
     let word = |text: &str| text.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect::<String>();
     let mut found = Vec::new();
-    for (at, _) in code.match_indices("crate::") {
+    for (at, _) in code.match_indices(path) {
         let line = code[..at].lines().count().max(1);
-        let after = &code[at + "crate::".len()..];
+        let after = &code[at + path.len()..];
         if !after.starts_with('{') {
             found.push((line, word(after)));
             continue;
@@ -124,7 +133,7 @@ fn a_stage_uses_only_earlier_stages() {
             let known = STAGES.iter().position(|s| *s == used);
             let allowed = match (place, known) {
                 _ if used == stage => true,
-                (None, _) if stage == "verify" => VERIFY.contains(&used.as_str()),
+                (None, _) if stage == "verify" => used == "search" || VERIFY.contains(&used.as_str()),
                 (Some(place), Some(known)) => known < place,
                 // `crate::judge` and `crate::Options` are the whole library: for its face and its command line.
                 (Some(_), None) => matches!(stage.as_str(), "assertion" | "cli"),
@@ -136,6 +145,19 @@ fn a_stage_uses_only_earlier_stages() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_verifier_takes_nothing_from_the_search_but_what_is_claimed() {
+    let mut files = 0;
+    for path in sources().into_iter().filter(|path| stage(path).as_deref() == Some("verify")) {
+        files += 1;
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        for (line, name) in names_behind(&text, "search::") {
+            assert!(VERIFY_CLAIMS.contains(&name.as_str()), "{}:{line}: verify uses search::{name}", shown(&path));
+        }
+    }
+    assert!(files > 0);
 }
 
 #[test]

@@ -1,0 +1,14 @@
+//! The independent checker of certificates. Input: a history and what was claimed about it. Output: whether the claim holds,
+//! by the definition alone. Invariant: shares no code with the search; plain rather than fast, and bounded: what is too
+//! large for it is said to be too large, never waved through.
+//!
+//! Of `search` it uses the plain data of histories and certificates, of `model` the definition of a data type: not its hints.
+
+mod core;
+mod linearization;
+mod question;
+#[cfg(test)]
+mod tests;
+
+pub use core::{CoreCheck, CoreFlaw, Finality, core};
+pub use linearization::{OrderFlaw, linearization, prefix};

@@ -1,0 +1,201 @@
+//! Small random histories, weighted to the shapes on which shortcuts go wrong: few values, many unknown outcomes, calls that
+//! overlap a lot, times that coincide, one wrong answer.
+
+use crate::chance::Chance;
+use crate::subject::Subject;
+use retrograde::model::Spec;
+use retrograde::search::{Call, Outcome, SpecHistory};
+
+/// Time between the moments at which two calls take effect.
+const STRIDE: i64 = 4;
+
+/// How one history is drawn.
+struct Shape {
+    calls: usize,
+    /// Mean length of a call in strides.
+    length: u64,
+    /// Times are rounded down to multiples of this.
+    grain: i64,
+    unknown: f64,
+    failed: f64,
+    wrong: Wrong,
+}
+
+/// What is wrong with the answers.
+#[derive(Clone, Copy)]
+enum Wrong {
+    /// Nothing: some order explains them.
+    Nothing,
+    /// So many are replaced.
+    Answers(u64),
+    /// All are drawn.
+    All,
+    /// Some that happened are said to have failed.
+    Failures,
+    /// Some are said to have been shorter.
+    Times,
+}
+
+impl Shape {
+    fn draw(chance: &mut Chance, most_calls: usize) -> Shape {
+        let calls = match chance.below(10) {
+            0 => 1 + chance.below(4),
+            1..=3 => 4 + chance.below(4),
+            _ => 7 + chance.below(6),
+        };
+        Shape {
+            calls: (calls as usize).min(most_calls),
+            length: *chance.one(&[0, 1, 1, 2, 2, 3, 4, 6, 12]),
+            grain: *chance.one(&[1, 1, 1, 2, 4, 8]),
+            unknown: *chance.one(&[0.0, 0.0, 0.1, 0.2, 0.35, 0.5]),
+            failed: *chance.one(&[0.0, 0.0, 0.05, 0.2]),
+            wrong: match chance.below(10) {
+                0..=1 => Wrong::Nothing,
+                2..=6 => Wrong::Answers(1 + chance.below(3)),
+                7 => Wrong::All,
+                8 => Wrong::Failures,
+                _ => Wrong::Times,
+            },
+        }
+    }
+}
+
+/// A history of at most so many calls.
+pub fn history<S: Subject>(subject: &S, chance: &mut Chance, most_calls: usize) -> SpecHistory<S::Spec> {
+    let shape = Shape::draw(chance, most_calls);
+    let spec = subject.spec();
+    let (operations, answers) = (subject.operations(), subject.answers());
+    let mut state = spec.initial();
+    let mut visited = vec![state.clone()];
+    let mut calls = Vec::with_capacity(shape.calls);
+    for at in 0..shape.calls {
+        let effect = (at as i64 + 1) * STRIDE;
+        let mut far = |length: u64| chance.below(length * STRIDE as u64 * 2 + 1) as i64;
+        let (invoke, returned) = (effect - far(shape.length), effect + far(shape.length));
+        let operation = chance.one(&operations).clone();
+        let fate = chance.fraction();
+        let outcome = if fate < shape.failed {
+            Outcome::Failed
+        } else if fate < shape.failed + shape.unknown {
+            if chance.happens(0.5) {
+                state = spec.step(&state, &operation, None).unwrap_or(state);
+            }
+            Outcome::Unknown
+        } else {
+            let legal: Vec<_> = answers
+                .iter()
+                .filter_map(|answer| Some((answer, spec.step(&state, &operation, Some(answer))?)))
+                .collect();
+            // What blocks in this state (taking from an empty queue, say) is still open when the recording ends.
+            if legal.is_empty() {
+                Outcome::Unknown
+            } else {
+                let (answer, next) = chance.one(&legal).clone();
+                state = next;
+                Outcome::Completed { returned, answer: answer.clone() }
+            }
+        };
+        visited.push(state.clone());
+        calls.push(Call { process: 0, operation, invoke, outcome });
+    }
+    falsify(spec, &answers, &visited, shape.wrong, chance, &mut calls);
+    for call in &mut calls {
+        call.invoke = call.invoke.div_euclid(shape.grain) * shape.grain;
+        if let Outcome::Completed { returned, .. } = &mut call.outcome {
+            *returned = returned.div_euclid(shape.grain) * shape.grain;
+        }
+    }
+    // The order in which calls are given means nothing.
+    for at in (1..calls.len()).rev() {
+        calls.swap(at, chance.below(at as u64 + 1) as usize);
+    }
+    assign_processes(chance, &mut calls);
+    SpecHistory::<S::Spec>::new(calls).expect("no process overlaps itself")
+}
+
+/// Another answer that the operation can have in some state of the history, if there is one.
+fn other_answer<S: Spec>(
+    spec: &S,
+    answers: &[S::Answer],
+    visited: &[S::State],
+    call: &Call<S::Operation, S::Answer>,
+    chance: &mut Chance,
+) -> Option<S::Answer> {
+    let Outcome::Completed { answer: present, .. } = &call.outcome else { return None };
+    let possible: Vec<&S::Answer> = answers
+        .iter()
+        .filter(|answer| *answer != present)
+        .filter(|answer| visited.iter().any(|state| spec.step(state, &call.operation, Some(answer)).is_some()))
+        .collect();
+    (!possible.is_empty()).then(|| (*chance.one(&possible)).clone())
+}
+
+fn falsify<S: Spec>(
+    spec: &S,
+    answers: &[S::Answer],
+    visited: &[S::State],
+    wrong: Wrong,
+    chance: &mut Chance,
+    calls: &mut [Call<S::Operation, S::Answer>],
+) {
+    let replace = |call: &mut Call<S::Operation, S::Answer>, chance: &mut Chance| {
+        let other = other_answer(spec, answers, visited, call, chance);
+        if let (Outcome::Completed { answer, .. }, Some(other)) = (&mut call.outcome, other) {
+            *answer = other;
+        }
+    };
+    match wrong {
+        Wrong::Nothing => {}
+        Wrong::Answers(number) => {
+            for _ in 0..number {
+                // Of a call that can have another answer at all, if a few draws find one.
+                for _ in 0..4 {
+                    let at = chance.below(calls.len() as u64) as usize;
+                    let before = calls[at].outcome.clone();
+                    replace(&mut calls[at], chance);
+                    if calls[at].outcome != before {
+                        break;
+                    }
+                }
+            }
+        }
+        Wrong::All => calls.iter_mut().for_each(|call| replace(call, chance)),
+        Wrong::Failures => {
+            for call in calls.iter_mut().filter(|_| chance.happens(0.2)) {
+                call.outcome = Outcome::Failed;
+            }
+        }
+        Wrong::Times => {
+            for call in calls.iter_mut() {
+                let (early, late) = (chance.happens(0.5), chance.happens(0.5));
+                if let Outcome::Completed { returned, .. } = &mut call.outcome {
+                    let half = (*returned - call.invoke) / 2;
+                    call.invoke += if late { half } else { 0 };
+                    *returned -= if early { half } else { 0 };
+                }
+            }
+        }
+    }
+}
+
+/// Each call to a process that is free; after an unknown outcome a process may go on.
+fn assign_processes<O, A>(chance: &mut Chance, calls: &mut [Call<O, A>]) {
+    let mut order: Vec<usize> = (0..calls.len()).collect();
+    let end = |call: &Call<O, A>| match call.outcome {
+        Outcome::Completed { returned, .. } => returned,
+        Outcome::Failed | Outcome::Unknown => call.invoke,
+    };
+    order.sort_by_key(|&at| (calls[at].invoke, end(&calls[at])));
+    let mut free_from: Vec<i64> = Vec::new();
+    for at in order {
+        let free: Vec<usize> = (0..free_from.len()).filter(|&p| free_from[p] <= calls[at].invoke).collect();
+        let process = if free.is_empty() || chance.happens(0.1) {
+            free_from.push(0);
+            free_from.len() - 1
+        } else {
+            *chance.one(&free)
+        };
+        free_from[process] = end(&calls[at]);
+        calls[at].process = process as u32;
+    }
+}
