@@ -1,0 +1,214 @@
+//! Depth first: Wing and Gong's search with the memo of Lowe (*Testing for linearizability*, 2017).
+
+use super::budget::Watch;
+use super::mask::Mask;
+use super::partition::Part;
+use super::slots::Slots;
+use super::transitions::Transitions;
+use super::verdict::Limit;
+use crate::model::Spec;
+use hashbrown::HashSet;
+use rustc_hash::FxBuildHasher;
+
+/// How a search over the events before a goal ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// Operations in an order that explains every answer before the goal.
+    Order(Vec<u32>),
+    /// No order gets past the return at this place; one gets to it.
+    Impossible(usize),
+}
+
+/// What tells two situations at the same return apart.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Configuration<M> {
+    /// The event that comes next: a return of an operation that is not done.
+    at: u32,
+    state: u32,
+    /// Operations in slots that are done.
+    done: M,
+    /// How often each class of unknown outcome was used.
+    used: Box<[u32]>,
+}
+
+/// A choice that was made.
+struct Frame<M> {
+    before: Configuration<M>,
+    /// Where its alternatives begin.
+    choices: usize,
+    /// The operation that was chosen.
+    chosen: u32,
+}
+
+/// Searches for an order of the operations of a part that explains every answer before event `goal`.
+///
+/// Only states at which some operation must come next because it returns are remembered. An operation is chosen among those that
+/// were invoked before that return; those done are known by slots, of which there are as many as operations were open at a time.
+pub(super) struct Depth<'p, 'h, S: Spec, M> {
+    part: &'p Part,
+    slots: &'p Slots,
+    transitions: &'p mut Transitions<'h, S>,
+    class: &'p [u32],
+    goal: usize,
+    now: Configuration<M>,
+    /// Open operations that have slots.
+    open: Vec<u32>,
+    /// Operations of unknown outcome invoked so far, by class that has them.
+    supply: Vec<Vec<u32>>,
+    frames: Vec<Frame<M>>,
+    choices: Vec<u32>,
+    visited: HashSet<Configuration<M>, FxBuildHasher>,
+    memory: usize,
+}
+
+impl<'p, 'h, S: Spec, M: Mask> Depth<'p, 'h, S, M> {
+    pub(super) fn new(
+        part: &'p Part,
+        slots: &'p Slots,
+        transitions: &'p mut Transitions<'h, S>,
+        class: &'p [u32],
+        goal: usize,
+        memory: usize,
+    ) -> Self {
+        Depth {
+            part,
+            slots,
+            transitions,
+            class,
+            goal,
+            now: Configuration {
+                at: 0,
+                state: Transitions::<S>::INITIAL,
+                done: M::none(slots.count),
+                used: vec![0; slots.kinds.len()].into_boxed_slice(),
+            },
+            open: Vec::new(),
+            supply: vec![Vec::new(); slots.kinds.len()],
+            frames: Vec::new(),
+            choices: Vec::new(),
+            visited: HashSet::default(),
+            memory,
+        }
+    }
+
+    /// # Errors
+    /// The limit that ended it.
+    pub(super) fn run(mut self, watch: &Watch<'_>) -> Result<Found, Limit> {
+        let mut furthest = 0;
+        let mut steps = 0u32;
+        self.advance();
+        loop {
+            if self.now.at as usize == self.goal {
+                return Ok(Found::Order(self.frames.iter().map(|frame| frame.chosen).collect()));
+            }
+            steps = steps.wrapping_add(1);
+            if steps.is_multiple_of(256)
+                && let Some(limit) = watch.reached()
+            {
+                return Err(limit);
+            }
+            furthest = furthest.max(self.now.at as usize);
+            let first = self.choices.len();
+            if self.remember()? {
+                self.offer();
+            }
+            if !self.take(first, watch)? && !self.back(watch)? {
+                return Ok(Found::Impossible(furthest));
+            }
+        }
+    }
+
+    /// Whether the configuration is new.
+    fn remember(&mut self) -> Result<bool, Limit> {
+        let each = size_of::<Configuration<M>>() + self.now.done.heap_bytes() + self.now.used.len() * 4;
+        let full = |count: usize, others: usize| count.saturating_mul(each).saturating_add(others) > self.memory;
+        let others = self.transitions.bytes() + self.frames.capacity() * each;
+        if full(self.visited.len() * 2, others) {
+            // What was refuted is forgotten, and may have to be refuted again.
+            self.visited.clear();
+            if full(2, others) {
+                return Err(Limit::Memory);
+            }
+        }
+        Ok(self.visited.insert(self.now.clone()))
+    }
+
+    /// Puts what could come next on the pile; the best last.
+    fn offer(&mut self) {
+        for kind in (0..self.supply.len()).rev() {
+            if let Some(&operation) = self.supply[kind].get(self.now.used[kind] as usize) {
+                self.choices.push(operation);
+            }
+        }
+        let first = self.choices.len();
+        let done = &self.now.done;
+        self.choices.extend(self.open.iter().copied().filter(|&o| !done.has(self.slots.of[o as usize])));
+        self.choices[first..].sort_unstable_by_key(|&o| std::cmp::Reverse(self.slots.returns[o as usize]));
+    }
+
+    /// Takes the best choice left above `first` that is possible.
+    fn take(&mut self, first: usize, watch: &Watch<'_>) -> Result<bool, Limit> {
+        while self.choices.len() > first {
+            let Some(operation) = self.choices.pop() else { break };
+            let Some(state) = self.transitions.step(self.now.state, self.class[operation as usize], watch)? else {
+                continue;
+            };
+            self.frames.push(Frame { before: self.now.clone(), choices: first, chosen: operation });
+            self.now.state = state;
+            match self.slots.kind(operation) {
+                Some(kind) => self.now.used[kind] += 1,
+                None => self.now.done.add(self.slots.of[operation as usize]),
+            }
+            self.advance();
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// Goes back to the last choice that has an alternative, and takes that.
+    fn back(&mut self, watch: &Watch<'_>) -> Result<bool, Limit> {
+        while let Some(frame) = self.frames.pop() {
+            self.rewind(frame.before.at as usize);
+            self.now = frame.before;
+            if self.take(frame.choices, watch)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Goes on to the next return of an operation that is not done, or to the goal.
+    fn advance(&mut self) {
+        while (self.now.at as usize) < self.goal {
+            let event = self.part.events[self.now.at as usize];
+            let operation = event.of();
+            match (self.slots.kind(operation), event.is_return()) {
+                (Some(kind), _) => self.supply[kind].push(operation),
+                (None, false) => self.open.push(operation),
+                (None, true) => {
+                    let slot = self.slots.of[operation as usize];
+                    if !self.now.done.has(slot) {
+                        return;
+                    }
+                    self.now.done.remove(slot);
+                    self.open.retain(|&o| o != operation);
+                }
+            }
+            self.now.at += 1;
+        }
+    }
+
+    /// Makes the events from `to` on not have happened.
+    fn rewind(&mut self, to: usize) {
+        for event in self.part.events[to..self.now.at as usize].iter().rev() {
+            let operation = event.of();
+            match (self.slots.kind(operation), event.is_return()) {
+                (Some(kind), _) => {
+                    self.supply[kind].pop();
+                }
+                (None, false) => self.open.retain(|&o| o != operation),
+                (None, true) => self.open.push(operation),
+            }
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Sets of slots: small, fixed, and compared as a whole.
+
+use std::fmt::Debug;
+use std::hash::Hash;
+
+/// A set of slots.
+pub(super) trait Mask: Clone + Eq + Hash + Debug + Send + Sync {
+    /// The empty set with room for `slots`.
+    fn none(slots: usize) -> Self;
+    fn words(&self) -> &[u64];
+    fn words_mut(&mut self) -> &mut [u64];
+
+    fn has(&self, slot: u32) -> bool {
+        self.words()[slot as usize / 64] >> (slot % 64) & 1 == 1
+    }
+
+    fn add(&mut self, slot: u32) {
+        self.words_mut()[slot as usize / 64] |= 1 << (slot % 64);
+    }
+
+    fn remove(&mut self, slot: u32) {
+        self.words_mut()[slot as usize / 64] &= !(1 << (slot % 64));
+    }
+
+    /// Bytes that it holds beyond its own size.
+    fn heap_bytes(&self) -> usize {
+        0
+    }
+}
+
+impl<const WORDS: usize> Mask for [u64; WORDS] {
+    fn none(slots: usize) -> Self {
+        debug_assert!(slots <= WORDS * 64);
+        [0; WORDS]
+    }
+
+    fn words(&self) -> &[u64] {
+        self
+    }
+
+    fn words_mut(&mut self) -> &mut [u64] {
+        self
+    }
+}
+
+/// For more operations at a time than anybody has clients.
+impl Mask for Box<[u64]> {
+    fn none(slots: usize) -> Self {
+        vec![0; slots.div_ceil(64)].into_boxed_slice()
+    }
+
+    fn words(&self) -> &[u64] {
+        self
+    }
+
+    fn words_mut(&mut self) -> &mut [u64] {
+        self
+    }
+
+    fn heap_bytes(&self) -> usize {
+        size_of_val::<[u64]>(self)
+    }
+}

@@ -1,0 +1,109 @@
+//! Locality: a history is linearizable where each of its objects is (Herlihy and Wing 1990).
+
+use super::history::History;
+use super::ranks::{self, Event};
+use crate::model::Spec;
+use rustc_hash::FxHashMap;
+
+/// Operations that are decided together. An operation without return is one of unknown outcome.
+#[derive(Debug, Default)]
+pub(super) struct Part {
+    /// The calls; their indices here are the operations. By invocation.
+    pub(super) calls: Vec<u32>,
+    /// The events, first to last.
+    pub(super) events: Vec<Event>,
+    /// The place of each event among those of all parts.
+    pub(super) ranks: Vec<u32>,
+}
+
+impl Part {
+    /// Calls invoked before event `end`.
+    pub(super) fn invoked_before(&self, end: usize) -> Vec<u32> {
+        self.events[..end].iter().filter(|e| !e.is_return()).map(|e| self.calls[e.of() as usize]).collect()
+    }
+}
+
+/// The parts of a history, by their first invocation.
+pub(super) fn parts<S: Spec>(spec: &S, history: &History<S::Operation, S::Answer>) -> Vec<Part> {
+    let calls = history.calls();
+    let events = ranks::events(calls);
+    let mut sets = Sets::default();
+    let mut owner: FxHashMap<u64, u32> = FxHashMap::default();
+    let mut set_of = vec![0; calls.len()];
+    let mut whole = false;
+    for event in events.iter().filter(|e| !e.is_return()) {
+        let call = event.of();
+        let Some(keys) = spec.keys(&calls[call as usize].operation) else {
+            whole = true;
+            break;
+        };
+        let mut set = None;
+        for key in keys {
+            let of_key = *owner.entry(key).or_insert_with(|| sets.add());
+            set = Some(set.map_or(of_key, |set| sets.union(set, of_key)));
+        }
+        set_of[call as usize] = set.unwrap_or_else(|| sets.add());
+    }
+    if whole {
+        sets = Sets::default();
+        let all = sets.add();
+        set_of.fill(all);
+    }
+    split(calls.len(), &events, |call| sets.find(set_of[call as usize]))
+}
+
+/// Distributes events to the parts that their calls belong to.
+fn split(calls: usize, events: &[Event], mut part_of: impl FnMut(u32) -> u32) -> Vec<Part> {
+    let mut parts: Vec<Part> = Vec::new();
+    let mut index: FxHashMap<u32, u32> = FxHashMap::default();
+    let mut place = vec![(0, 0); calls];
+    for (rank, event) in (0..).zip(events) {
+        let call = event.of();
+        if event.is_return() {
+            let (part, operation) = place[call as usize];
+            let part: &mut Part = &mut parts[part as usize];
+            part.events.push(Event::ret(operation));
+            part.ranks.push(rank);
+            continue;
+        }
+        let at = *index.entry(part_of(call)).or_insert_with(|| {
+            parts.push(Part::default());
+            parts.len() as u32 - 1
+        });
+        let part = &mut parts[at as usize];
+        let operation = part.calls.len() as u32;
+        place[call as usize] = (at, operation);
+        part.calls.push(call);
+        part.events.push(Event::invoke(operation));
+        part.ranks.push(rank);
+    }
+    parts
+}
+
+/// Disjoint sets.
+#[derive(Default)]
+struct Sets {
+    parent: Vec<u32>,
+}
+
+impl Sets {
+    fn add(&mut self) -> u32 {
+        self.parent.push(self.parent.len() as u32);
+        self.parent.len() as u32 - 1
+    }
+
+    fn find(&mut self, mut of: u32) -> u32 {
+        while self.parent[of as usize] != of {
+            let above = self.parent[self.parent[of as usize] as usize];
+            self.parent[of as usize] = above;
+            of = above;
+        }
+        of
+    }
+
+    fn union(&mut self, a: u32, b: u32) -> u32 {
+        let (a, b) = (self.find(a), self.find(b));
+        self.parent[a.max(b) as usize] = a.min(b);
+        a.min(b)
+    }
+}

@@ -1,0 +1,194 @@
+//! Random histories: an execution is drawn, recorded, and sometimes one answer is changed.
+
+use super::super::{Call, Outcome};
+use crate::model::{Action, Form, Spec, Value};
+
+/// splitmix64.
+pub(super) struct Random(pub(super) u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut x = self.0;
+        x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        x ^ (x >> 31)
+    }
+
+    pub(super) fn below(&mut self, n: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
+    }
+
+    pub(super) fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+}
+
+/// A register that is read, written, and compared and set.
+pub(super) struct Register;
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Ask {
+    Read,
+    Write(i64),
+    Cas(i64, i64),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Told {
+    Value(i64),
+    Written,
+    Set(bool),
+}
+
+impl Spec for Register {
+    type State = i64;
+    type Operation = Ask;
+    type Answer = Told;
+
+    fn initial(&self) -> i64 {
+        0
+    }
+
+    fn step(&self, state: &i64, ask: &Ask, told: Option<&Told>) -> Option<i64> {
+        let (next, answer) = match *ask {
+            Ask::Read => (*state, Told::Value(*state)),
+            Ask::Write(value) => (value, Told::Written),
+            Ask::Cas(from, to) if *state == from => (to, Told::Set(true)),
+            Ask::Cas(..) => (*state, Told::Set(false)),
+        };
+        told.is_none_or(|told| *told == answer).then_some(next)
+    }
+
+    fn form<'a>(&'a self, ask: &'a Ask, told: Option<&'a Told>) -> Option<Form<'a>> {
+        let value = Value::Number;
+        let action = match (*ask, told) {
+            (Ask::Read, Some(Told::Value(read))) => Action::Read(value(*read)),
+            (Ask::Read, None) => Action::Nothing,
+            (Ask::Write(to), Some(Told::Written) | None) => Action::Write(value(to)),
+            (Ask::Cas(from, to), Some(Told::Set(true)) | None) => Action::Cas { from: value(from), to: value(to) },
+            (Ask::Cas(from, _), Some(Told::Set(false))) => Action::FailedCas(value(from)),
+            _ => return None,
+        };
+        Some(Form { register: Value::Absent, action })
+    }
+
+    fn content<'a>(&'a self, _register: Value<'a>) -> Value<'a> {
+        Value::Number(0)
+    }
+}
+
+/// First in, first out; an empty one gives nothing.
+pub(super) struct Queue;
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Line {
+    Put(u8),
+    Take,
+}
+
+impl Spec for Queue {
+    type State = Vec<u8>;
+    type Operation = Line;
+    type Answer = Option<u8>;
+
+    fn initial(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn step(&self, state: &Vec<u8>, line: &Line, answer: Option<&Option<u8>>) -> Option<Vec<u8>> {
+        let mut next = state.clone();
+        let told = match *line {
+            Line::Put(item) => {
+                next.push(item);
+                None
+            }
+            Line::Take if next.is_empty() => None,
+            Line::Take => Some(next.remove(0)),
+        };
+        answer.is_none_or(|answer| *answer == told).then_some(next)
+    }
+}
+
+/// Who asks what, how long it takes, and what was told: three moments for each call.
+fn record<S: Spec>(
+    spec: &S,
+    random: &mut Random,
+    mut ask: impl FnMut(&mut Random) -> S::Operation,
+    tell: impl Fn(&S::State, &S::Operation) -> S::Answer,
+    mut change: impl FnMut(&mut Random, &mut Call<S::Operation, S::Answer>),
+) -> Vec<Call<S::Operation, S::Answer>> {
+    let clients = 2 + random.below(4);
+    let count = 4 + random.below(8) as usize;
+    let unknown = [0, 0, 10, 30][random.below(4) as usize];
+    let mut clock: Vec<i64> = vec![0; clients as usize];
+    let mut planned = Vec::new();
+    for process in 0..count as u64 {
+        let client = (process % clients) as usize;
+        let invoke = clock[client] + random.below(6) as i64;
+        let happen = invoke + random.below(8) as i64;
+        let returned = happen + random.below(8) as i64;
+        clock[client] = returned;
+        let lost = random.chance(unknown);
+        planned.push((happen, process as u32, invoke, returned, ask(random), lost, lost && random.chance(50)));
+    }
+    planned.sort_by_key(|plan| (plan.0, plan.1));
+    let mut state = spec.initial();
+    let mut calls = Vec::new();
+    for (_, process, invoke, returned, operation, lost, never) in planned {
+        let answer = tell(&state, &operation);
+        if !never {
+            state = spec.step(&state, &operation, Some(&answer)).unwrap_or_else(|| panic!("a right answer"));
+        }
+        let outcome = if lost { Outcome::Unknown } else { Outcome::Completed { returned, answer } };
+        calls.push(Call { process, operation, invoke, outcome });
+    }
+    if random.chance(60) {
+        let at = random.below(calls.len() as u64) as usize;
+        change(random, &mut calls[at]);
+    }
+    calls
+}
+
+pub(super) fn register_history(random: &mut Random) -> Vec<Call<Ask, Told>> {
+    let values = [2, 3, 5, 0][random.below(4) as usize];
+    let cas = random.below(5) * 10;
+    let mut fresh = 0;
+    let mut written = move |random: &mut Random| {
+        fresh += 1;
+        if values == 0 { fresh } else { random.below(values) as i64 }
+    };
+    let any = move |random: &mut Random| random.below(if values == 0 { 5 } else { values }) as i64;
+    let ask = |random: &mut Random| match random.below(100) {
+        roll if roll < cas => Ask::Cas(any(random), written(random)),
+        roll if roll < 60 => Ask::Write(written(random)),
+        _ => Ask::Read,
+    };
+    let tell = |state: &i64, ask: &Ask| match *ask {
+        Ask::Read => Told::Value(*state),
+        Ask::Write(_) => Told::Written,
+        Ask::Cas(from, _) => Told::Set(*state == from),
+    };
+    record(&Register, random, ask, tell, |random, call| {
+        if let Outcome::Completed { answer, .. } = &mut call.outcome {
+            match answer {
+                Told::Value(value) => *value = random.below(6) as i64,
+                Told::Set(set) => *set = !*set,
+                Told::Written => {}
+            }
+        }
+    })
+}
+
+pub(super) fn queue_history(random: &mut Random) -> Vec<Call<Line, Option<u8>>> {
+    let ask = |random: &mut Random| if random.chance(50) { Line::Put(random.below(3) as u8) } else { Line::Take };
+    let tell = |state: &Vec<u8>, line: &Line| match line {
+        Line::Put(_) => None,
+        Line::Take => state.first().copied(),
+    };
+    record(&Queue, random, ask, tell, |random, call| {
+        if let (Line::Take, Outcome::Completed { answer, .. }) = (call.operation, &mut call.outcome) {
+            *answer = random.chance(70).then(|| random.below(3) as u8);
+        }
+    })
+}
