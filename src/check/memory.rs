@@ -6,7 +6,7 @@ use crate::history::{
     Subresource, Symbol, Verb,
 };
 use crate::ingest::Time;
-use crate::order::{Relation, is_deliberate, removes};
+use crate::order::{Relation, Value, is_deliberate, premise, removes};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What a process learnt of a name.
@@ -137,7 +137,10 @@ impl Memories {
             }
         }
         for (index, read) in evidence.history.cache_reads.iter().enumerate() {
-            let known = if read.uid.is_some() { Known::Life(read.uid) } else { Known::Nothing };
+            let known = match premise::cached(read) {
+                Value::Present { uid, .. } => Known::Life(uid),
+                Value::Absent => Known::Nothing,
+            };
             let shown = Shown::Cache(index as u32);
             let glimpse = Glimpse { moment: (read.at, read.clock), known, revision: read.revision, shown };
             memories.learn((read.incarnation, read.key), glimpse);

@@ -1,9 +1,9 @@
 //! A state that somebody was shown, held against T: what is wrong with it.
 
-use super::presence::{After, Census, Presence, path};
+use super::census::{Census, path};
 use super::{Evidence, Fact};
 use crate::history::{KeyId, OperationId, ResourceId, Revision, ScopeId, Symbol};
-use crate::order::Version;
+use crate::order::{After, Presence, Version};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// One object of a shown state.
@@ -79,7 +79,7 @@ impl<'h> Examiner<'h> {
     pub fn new(evidence: &Evidence<'h>) -> Examiner<'h> {
         Examiner {
             evidence: *evidence,
-            presence: Presence::derive(evidence),
+            presence: Presence::derive(evidence.history, &evidence.order.timeline),
             censuses: FxHashMap::default(),
             steps: STEPS,
             skipped: 0,

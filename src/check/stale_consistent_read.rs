@@ -33,11 +33,10 @@
 //! ## Sources
 //! API concepts, resourceVersion semantics for get and list ("Most Recent"); KEP-2340; etcd#20418; etcd#15220.
 use super::lag::{self, Lag};
-use super::presence::{After, Presence};
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
 use crate::history::{KeyId, Marks, Operation, OperationId, Subresource, Symbol, Verb};
 use crate::model::{Promise, promise};
-use crate::order::{ListRevision, Removal};
+use crate::order::{After, ListRevision, Presence, Removal};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -63,7 +62,8 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             _ if o.is_answered() && o.key.is_some() && o.answered.is_some() => object(evidence, ruling, id, o),
             // A 404 without Status is about the path: a resource that is not served yet, a subresource that does not exist.
             _ if o.status == 404 && o.key.is_some() && o.subresource == Subresource::None && is_status(o) => {
-                let presence = presence.get_or_insert_with(|| Presence::derive(evidence));
+                let presence =
+                    presence.get_or_insert_with(|| Presence::derive(evidence.history, &evidence.order.timeline));
                 absent(evidence, ruling, presence, id, o);
             }
             _ => {}

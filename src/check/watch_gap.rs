@@ -35,10 +35,9 @@
 //! kubernetes#123935; etcd `tests/robustness/validate/watch.go`.
 use super::changes::Changes;
 use super::course::Course;
-use super::presence::Presence;
 use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
 use crate::history::{Asked, DeliveryKind, KeyId, Revision};
-use crate::order::{Change, Version, stream_base};
+use crate::order::{Change, Presence, Version, stream_base};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The rule.
@@ -141,7 +140,8 @@ impl<'c, 'h> Account<'c, 'h> {
                 Some((_, false)) => None,
                 None if !puts && !selective => Some(Owed::Selected),
                 None if selected == Some(false) || !puts => {
-                    let presence = presence.get_or_insert_with(|| Presence::derive(self.evidence));
+                    let presence = presence
+                        .get_or_insert_with(|| Presence::derive(self.evidence.history, &self.evidence.order.timeline));
                     let start = presence.version_at(version.key, self.after);
                     start.filter(|v| changes.selects(scope, v) == Some(true)).map(Owed::Start)
                 }

@@ -78,6 +78,7 @@ pub struct Builder {
     pub(super) spans: Vec<WitnessSpan>,
     pub(super) span_start: usize,
     pub(super) cache_reads: Vec<CacheRead>,
+    pub(super) brackets: Vec<Bracket>,
     /// Where the bodies of captured requests stand, by row.
     pub(super) request_places: Vec<(u32, ingest::Position)>,
     pub(super) versions: Vec<(FileId, u32)>,
@@ -116,6 +117,7 @@ impl Builder {
             spans: Vec::new(),
             span_start: 0,
             cache_reads: Vec::new(),
+            brackets: Vec::new(),
             request_places: Vec::new(),
             versions: Vec::new(),
             problems: Vec::new(),
@@ -279,6 +281,13 @@ impl Builder {
             .map(|read| CacheRead {
                 incarnation: incarnations.get(&read.incarnation.0).copied().unwrap_or_default(),
                 ..read
+            })
+            .collect();
+        history.brackets = std::mem::take(&mut self.brackets)
+            .into_iter()
+            .map(|bracket| Bracket {
+                incarnation: incarnations.get(&bracket.incarnation.0).copied().unwrap_or_default(),
+                ..bracket
             })
             .collect();
         history.operations = std::mem::take(&mut self.operations);

@@ -63,9 +63,10 @@ impl Builder {
                 }
             }
         }
-        // A read from a cache has no user agent, so it names its process by what the requests of the same life share.
-        for read in &self.cache_reads {
-            let process = read.incarnation.0;
+        // What happens inside a client has no user agent, so it names its process by what the requests of the same life share.
+        let reads = self.cache_reads.iter().map(|read| (read.incarnation.0, read.at, read.clock));
+        let brackets = self.brackets.iter().map(|bracket| (bracket.incarnation.0, bracket.at, bracket.clock));
+        for (process, at, clock) in reads.chain(brackets) {
             if of_process.contains_key(&process) {
                 continue;
             }
@@ -74,8 +75,7 @@ impl Builder {
             let client = ClientId(clients.intern(evidence.user));
             let id = *lives.entry((evidence.user, told_by, label.clone())).or_insert_with(|| {
                 let id = IncarnationId(history.incarnations.len() as u32);
-                let span = (read.at, read.at);
-                let clock = read.clock;
+                let span = (at, at);
                 history.incarnations.push(Incarnation { client, label, told_by, place, program, span, clock });
                 id
             });

@@ -26,8 +26,8 @@ pub use client::{Incarnation, ToldBy};
 pub use document::Document;
 pub use ids::*;
 pub use operation::{
-    AuditId, CacheRead, Delivery, DeliveryKind, Item, Marks, Operation, Outcome, Stream, StreamEnd, Subresource,
-    WitnessEvent, WitnessSpan,
+    AuditId, Bracket, CacheRead, Delivery, DeliveryKind, Item, Marks, Operation, Outcome, Stream, StreamEnd,
+    Subresource, WitnessEvent, WitnessSpan,
 };
 pub use request::{Asked, Verb};
 pub use resource::{Key, Placement, Resource};

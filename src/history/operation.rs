@@ -339,6 +339,23 @@ pub struct WitnessSpan {
     pub position: Position,
 }
 
+/// The begin or the end of one pass of a decision (`decision` lines of a capture).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bracket {
+    /// Where it stands.
+    pub position: Position,
+    /// When.
+    pub at: Time,
+    /// Clock of `at`.
+    pub clock: ClockId,
+    /// The process.
+    pub incarnation: IncarnationId,
+    /// The decision.
+    pub decision: Symbol,
+    /// Whether the pass begins here; else it ends.
+    pub begins: bool,
+}
+
 /// A read from a client-side cache (`read` lines of a capture).
 #[derive(Clone, Copy, Debug)]
 pub struct CacheRead {

@@ -96,14 +96,22 @@ impl Builder {
                         self.ends.insert(row, (end, at));
                     }
                 }
+                CapturePart::Bracket(bracket) => {
+                    let (incarnation, clock) = self.inside(file);
+                    self.brackets.push(Bracket {
+                        position: ingest::Position { line: bracket.position.line + first_line, ..bracket.position },
+                        clock,
+                        incarnation,
+                        decision: moved.name(bracket.decision),
+                        ..bracket
+                    });
+                }
                 CapturePart::Read(read) => {
-                    let context = &self.files[file.0 as usize];
-                    let (process, clock) = (context.process, context.capture_clock);
-                    let process = ProcessId(self.tables.processes.intern(process));
+                    let (incarnation, clock) = self.inside(file);
                     self.cache_reads.push(CacheRead {
                         position: ingest::Position { line: read.position.line + first_line, ..read.position },
-                        clock: ClockId(self.clocks.intern(clock)),
-                        incarnation: IncarnationId(process.0),
+                        clock,
+                        incarnation,
                         decision: moved.name(read.decision),
                         key: moved.key(read.key),
                         uid: moved.name(read.uid),
@@ -112,6 +120,13 @@ impl Builder {
                 }
             }
         }
+    }
+
+    /// The process and the clock of what a capture says of its client itself.
+    fn inside(&mut self, file: FileId) -> (IncarnationId, ClockId) {
+        let context = &self.files[file.0 as usize];
+        let (process, clock) = (context.process, context.capture_clock);
+        (IncarnationId(self.tables.processes.intern(process)), ClockId(self.clocks.intern(clock)))
     }
 
     /// Puts a capture line's context in force; what it leaves out comes from `--source`, then from the file.

@@ -58,6 +58,8 @@ pub struct History {
     pub request_places: Vec<(OperationId, Position)>,
     /// Reads from client-side caches.
     pub cache_reads: Vec<CacheRead>,
+    /// Where passes of decisions begin and end.
+    pub brackets: Vec<Bracket>,
     /// Versions of API servers, where their own loopback client named one: (server, minor version of 1.x).
     pub server_versions: Vec<(ServerId, u32)>,
 }

@@ -339,6 +339,11 @@ impl Timeline {
         removals.retain_mut(|removal| {
             // The last known version of the object bounds the removal from below; a known deletion of it settles it.
             let range = self.range_of(removal.key);
+            if removal.uid.is_some() {
+                let own = |v: &&Version| v.uid == removal.uid && !matches!(v.change, Change::Deleted | Change::Left);
+                let last = self.versions[range.clone()].iter().rev().find(own);
+                removal.after = removal.after.max(last.map_or(Revision::NONE, |v| v.revision));
+            }
             let mut settled = None;
             for index in range {
                 let version = &self.versions[index];
@@ -346,8 +351,8 @@ impl Timeline {
                     break;
                 }
                 if removal.uid.is_some() && version.uid != removal.uid && version.uid.is_some() {
-                    if version.revision > removal.after && removal.before.is_none() && version.change != Change::Deleted
-                    {
+                    let later = removal.after.is_some() && version.revision > removal.after;
+                    if later && removal.before.is_none() && version.change != Change::Deleted {
                         // A later life of the name: the removal came before it.
                         removal.before = Some(version.revision);
                     }
@@ -361,10 +366,6 @@ impl Timeline {
                                 || seamless(history, removal, version)) =>
                     {
                         settled = Some(index);
-                    }
-                    Change::Deleted | Change::Left => {}
-                    _ if removal.before.is_none() && removal.uid.is_some() => {
-                        removal.after = removal.after.max(version.revision)
                     }
                     _ => {}
                 }

@@ -7,18 +7,26 @@ mod claims;
 pub mod clock;
 pub mod frontier;
 pub mod head;
+pub mod premise;
+mod presence;
 pub mod session;
 pub mod sight;
 pub mod timeline;
+pub mod truth;
+#[cfg(test)]
+mod truth_tests;
 
 pub use chain::{Chain, Chains, Start, Step};
 pub use claims::{removes, stream_base};
 pub use clock::{ClockStep, Clocks, Relation};
 pub use frontier::{Frontier, Frontiers, is_deliberate, remembers};
 pub use head::{Counter, Head, Heads, Showing};
+pub use premise::{Decisions, Ground, Pass, Premise, Source};
+pub use presence::{After, Life, Presence};
 pub use session::{Session, Sessions};
 pub use sight::{Keyed, Line, Records, Scoped, Sight};
 pub use timeline::{Change, Contradiction, Provenance, Removal, Span, Timeline, Version, VersionId};
+pub use truth::{Seen, Truth, Truths, Value};
 
 use crate::history::{ClockId, History, Marks, OperationId, Revision, Verb};
 use crate::ingest::Time;

@@ -74,6 +74,8 @@ pub enum CapturePart {
     },
     /// A read from a cache.
     Read(CacheRead),
+    /// The begin or the end of a pass of a decision.
+    Bracket(Bracket),
 }
 
 impl Batch {
@@ -144,7 +146,24 @@ impl Batch {
                 };
                 self.capture.push(CapturePart::Read(read));
             }
-            // Marks annotate pictures; a decision's brackets only order its own reads and writes.
+            "decision" => {
+                let decision = match id {
+                    Some(CaptureId::Name(name)) => name,
+                    Some(CaptureId::Number(number)) => self.tables.names.intern(&number.to_string()),
+                    None => return self.refuse("a decision with an id", "no id"),
+                };
+                let begins = match &*line.phase {
+                    "begin" => true,
+                    "end" => false,
+                    other => {
+                        let shown: String = other.chars().take(40).collect();
+                        return self.refuse("begin or end", format!("phase {shown:?}"));
+                    }
+                };
+                let (clock, incarnation) = (ClockId::NONE, IncarnationId::NONE);
+                self.capture.push(CapturePart::Bracket(Bracket { position, at, clock, incarnation, decision, begins }));
+            }
+            // Marks annotate pictures.
             _ => {}
         }
     }

@@ -1,8 +1,7 @@
 //! Which keys certainly held an object at a revision: the stretches of T in which presence is proved, not assumed.
 
-use super::Evidence;
-use crate::history::{KeyId, Marks, OperationId, ResourceId, Revision, Symbol, Verb};
-use crate::order::{Change, Provenance, Span, Version};
+use super::timeline::{Change, Provenance, Span, Timeline, Version};
+use crate::history::{History, KeyId, Marks, OperationId, Revision, Symbol, Verb};
 use rustc_hash::FxHashMap;
 use std::cell::OnceCell;
 
@@ -37,7 +36,8 @@ pub enum After<'h> {
 /// of etcd itself proves that nothing happened in between.
 #[derive(Debug)]
 pub struct Presence<'h> {
-    evidence: Evidence<'h>,
+    history: &'h History,
+    timeline: &'h Timeline,
     witness: Vec<Span>,
     /// By key, then revision; the stretches of one key do not meet.
     lives: Vec<Life>,
@@ -48,17 +48,17 @@ pub struct Presence<'h> {
 
 impl<'h> Presence<'h> {
     /// Derives it.
-    pub fn derive(evidence: &Evidence<'h>) -> Presence<'h> {
-        let timeline = &evidence.order.timeline;
+    pub fn derive(history: &'h History, timeline: &'h Timeline) -> Presence<'h> {
         let witness = timeline.spans().iter().filter(|s| s.provenance == Provenance::Witness).copied().collect();
         let mut presence = Presence {
-            evidence: *evidence,
+            history,
+            timeline,
             witness,
             lives: Vec::new(),
-            starts: Vec::with_capacity(evidence.history.keys.len() + 1),
+            starts: Vec::with_capacity(history.keys.len() + 1),
             lists: OnceCell::new(),
         };
-        for key in 0..evidence.history.keys.len() as u32 {
+        for key in 0..history.keys.len() as u32 {
             presence.starts.push(presence.lives.len() as u32);
             presence.live(KeyId(key));
         }
@@ -67,7 +67,7 @@ impl<'h> Presence<'h> {
     }
 
     fn live(&mut self, key: KeyId) {
-        let timeline = &self.evidence.order.timeline;
+        let timeline = self.timeline;
         let versions = timeline.versions(key);
         let mut current: Option<Life> = None;
         for (at, version) in versions.iter().enumerate() {
@@ -96,13 +96,13 @@ impl<'h> Presence<'h> {
 
     /// Through which revision a version was certainly the present one.
     fn exactly_through(&self, version: &Version) -> Revision {
-        let timeline = &self.evidence.order.timeline;
+        let timeline = self.timeline;
         let mut through = timeline.present_through(version);
         if version.provenance == Provenance::Witness {
             let span = self.witness.iter().find(|s| {
                 s.after < version.revision
                     && version.revision <= s.through
-                    && (!s.scope.is_some() || self.evidence.history.covers_key(s.scope, version.key))
+                    && (!s.scope.is_some() || self.history.covers_key(s.scope, version.key))
             });
             through = through.max(span.map_or(through, |s| s.through));
         }
@@ -111,23 +111,33 @@ impl<'h> Presence<'h> {
         versions.get(next).map_or(through, |next| through.min(before(next.revision)))
     }
 
+    /// All stretches, by key and revision.
+    pub fn all(&self) -> &[Life] {
+        &self.lives
+    }
+
+    /// The stretches of a key.
+    pub fn of(&self, key: KeyId) -> &[Life] {
+        &self.lives[self.starts[key.index()] as usize..self.starts[key.index() + 1] as usize]
+    }
+
     /// The stretch of a key around a revision.
     pub fn at(&self, key: KeyId, revision: Revision) -> Option<&Life> {
-        let lives = &self.lives[self.starts[key.index()] as usize..self.starts[key.index() + 1] as usize];
+        let lives = self.of(key);
         let at = lives.partition_point(|l| l.from <= revision).checked_sub(1)?;
         Some(&lives[at]).filter(|l| l.through >= revision)
     }
 
     /// The version that a key certainly held at a revision.
     pub fn version_at(&self, key: KeyId, revision: Revision) -> Option<&'h Version> {
-        let version = self.evidence.order.timeline.at_or_before(key, revision)?;
+        let version = self.timeline.at_or_before(key, revision)?;
         (version.change.lives() == Some(true) && self.exactly_through(version) >= revision).then_some(version)
     }
 
     /// What proves that a key held an object at a revision: a version at or before it, and what came after.
     pub fn proof(&self, key: KeyId, revision: Revision) -> Option<(&'h Version, After<'h>)> {
         self.at(key, revision)?;
-        let timeline = &self.evidence.order.timeline;
+        let timeline = self.timeline;
         let version = timeline.at_or_before(key, revision)?;
         if version.revision == revision {
             return Some((version, After::Itself));
@@ -147,7 +157,7 @@ impl<'h> Presence<'h> {
     }
 
     fn list_showing(&self, revision: Revision, key: KeyId, uid: Symbol) -> Option<OperationId> {
-        let history = self.evidence.history;
+        let history = self.history;
         let lists = self.lists.get_or_init(|| {
             let mut lists: FxHashMap<Revision, Vec<OperationId>> = FxHashMap::default();
             for (index, o) in history.operations.iter().enumerate() {
@@ -164,73 +174,6 @@ impl<'h> Presence<'h> {
         };
         lists.get(&revision)?.iter().find(shows).copied()
     }
-}
-
-/// How many keys of a resource (and namespace) certainly held an object at a revision: two binary searches.
-#[derive(Debug, Default)]
-pub struct Census {
-    from: Vec<Revision>,
-    through: Vec<Revision>,
-    /// The stretches by the path of their key, as etcd orders keys.
-    by_path: Vec<(String, Life)>,
-}
-
-impl Census {
-    /// Counts the stretches of a resource; a namespace of `None` means all.
-    pub fn take(
-        evidence: &Evidence<'_>,
-        presence: &Presence<'_>,
-        resource: ResourceId,
-        namespace: Option<Symbol>,
-    ) -> Census {
-        let history = evidence.history;
-        let mut census = Census::default();
-        for life in &presence.lives {
-            let key = history.keys[life.key.index()];
-            if key.resource == resource && namespace.is_none_or(|n| n == key.namespace) {
-                census.from.push(life.from);
-                census.through.push(life.through);
-                census.by_path.push((path(evidence, life.key), *life));
-            }
-        }
-        census.from.sort_unstable();
-        census.through.sort_unstable();
-        census.by_path.sort_unstable_by(|a, b| (&a.0, a.1.from).cmp(&(&b.0, b.1.from)));
-        census
-    }
-
-    /// How many keys certainly held an object.
-    pub fn count(&self, revision: Revision) -> usize {
-        let begun = self.from.partition_point(|f| *f <= revision);
-        let ended = self.through.partition_point(|t| *t < revision);
-        begun - ended
-    }
-
-    /// The stretches around a revision of keys between two paths (both included).
-    pub fn between<'c>(
-        &'c self,
-        revision: Revision,
-        lower: Option<&'c str>,
-        upper: Option<&'c str>,
-    ) -> impl Iterator<Item = &'c Life> {
-        let from = lower.map_or(0, |l| self.by_path.partition_point(|(p, _)| p.as_str() < l));
-        let to = upper.map_or(self.by_path.len(), |u| self.by_path.partition_point(|(p, _)| p.as_str() <= u)).max(from);
-        self.by_path[from..to].iter().map(|(_, life)| life).filter(move |l| l.from <= revision && revision <= l.through)
-    }
-
-    /// How many stretches lie between two paths: what enumerating them costs.
-    pub fn cost(&self, lower: Option<&str>, upper: Option<&str>) -> usize {
-        let from = lower.map_or(0, |l| self.by_path.partition_point(|(p, _)| p.as_str() < l));
-        let to = upper.map_or(self.by_path.len(), |u| self.by_path.partition_point(|(p, _)| p.as_str() <= u));
-        to.saturating_sub(from)
-    }
-}
-
-/// The path of a key below its resource, as etcd orders keys.
-pub fn path(evidence: &Evidence<'_>, key: KeyId) -> String {
-    let key = evidence.history.keys[key.index()];
-    let (namespace, name) = (evidence.history.name(key.namespace), evidence.history.name(key.name));
-    if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
 }
 
 /// Whether two versions that follow each other in T are of one life of their key (the later one may end it).

@@ -1,0 +1,387 @@
+//! Premises: what a write was based on.
+//!
+//! A process that says which decision its reads and writes belong to (`decision` and `read` lines of a capture, requests with
+//! `"decision"`) declares its premises: everything that it read in one pass of the decision, the last time that it read it,
+//! before it sent the write. What the server compared (the base of a PUT, a precondition) is a premise that held. Everything else
+//! is inferred from what the same process had seen: rules say what they infer and how sure that is.
+
+use super::truth::{Seen, Truth, Truths, Value};
+use crate::history::{
+    Asked, CacheRead, ClockId, History, IncarnationId, KeyId, Marks, Operation, OperationId, Outcome, Revision, Symbol,
+    Verb,
+};
+use crate::ingest::Time;
+use rustc_hash::FxHashMap;
+
+/// How a premise is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Ground {
+    /// The process declared it: the read and the write belong to one pass of one decision.
+    Declared,
+    /// The server compared it when it committed the write.
+    Compared,
+    /// A declaration of what such a write means.
+    Ruled,
+    /// The process had seen it last; nothing says that the write rests on it.
+    Inferred,
+}
+
+/// Where a premise was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The answer to a read of one object, or to a write of the process itself.
+    Answer(OperationId),
+    /// A list.
+    List(OperationId),
+    /// A read from the client's cache: an index into the history's.
+    Cache(u32),
+    /// The write itself names it.
+    Request(OperationId),
+}
+
+/// One value that a write was based on.
+#[derive(Clone, Copy, Debug)]
+pub struct Premise {
+    /// Of which key.
+    pub key: KeyId,
+    /// What the process took it to hold.
+    pub value: Value,
+    /// When the process had it.
+    pub moment: (Time, ClockId),
+    /// Where it read it.
+    pub source: Source,
+    /// How it is known to be a premise.
+    pub ground: Ground,
+}
+
+impl Premise {
+    /// When it was true.
+    pub fn truth<'h>(&self, history: &'h History, truths: &Truths<'h>) -> Truth<'h> {
+        truths.of(self.key, self.value, self.seen(history, truths))
+    }
+
+    /// Which states of T the read can have shown.
+    pub fn seen(&self, history: &History, truths: &Truths<'_>) -> Seen {
+        match self.source {
+            Source::List(id) => truths.of_list(id),
+            Source::Answer(id) | Source::Request(id) => {
+                let o = history.operation(id);
+                let fresh = o.verb == Verb::Get && o.asked == Asked::Unset;
+                truths.seen(self.key, o.clock, fresh.then_some(o.invoke), o.ret)
+            }
+            Source::Cache(_) => truths.seen(self.key, self.moment.1, None, self.moment.0),
+        }
+    }
+}
+
+/// The value that the server compared when it committed a write: the version, or at least the uid, that the request names.
+pub fn compared(history: &History, id: OperationId) -> Option<Premise> {
+    let o = history.operation(id);
+    let (uid, revision) = (o.request_uid, o.asked_revision);
+    let compares = o.verb.is_write() && o.key.is_some() && o.is_answered() && o.verb != Verb::Create;
+    // Servers compare a uid in a body of some kinds only; in preconditions always. A version they compare everywhere.
+    let uid_counts = o.verb == Verb::Delete && uid.is_some();
+    (compares && (revision.is_some() || uid_counts)).then_some(Premise {
+        key: o.key,
+        value: Value::Present { uid, revision },
+        moment: (o.invoke, o.clock),
+        source: Source::Request(id),
+        ground: Ground::Compared,
+    })
+}
+
+/// One step of a pass.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    /// When it counts: the answer of a read, the sending of a write.
+    time: Time,
+    source: Source,
+}
+
+/// One pass of a decision: from one `begin` to the next, or all that bears the decision's name.
+#[derive(Clone, Debug)]
+pub struct Pass {
+    /// The process.
+    pub incarnation: IncarnationId,
+    /// The decision.
+    pub decision: Symbol,
+    /// Its clock.
+    clock: ClockId,
+    /// Reads, by the time of their answer.
+    reads: Vec<Step>,
+    /// Writes, by the time at which they were sent.
+    pub writes: Vec<OperationId>,
+}
+
+/// A pass with more reads than this is no pass of a reconciler: the recorder never names another decision. Its premises are left
+/// out.
+pub const LONGEST: usize = 100_000;
+
+impl Pass {
+    /// How many reads it has.
+    pub fn length(&self) -> usize {
+        self.reads.len()
+    }
+
+    /// Whether it is one pass as far as anyone can tell.
+    pub fn is_whole(&self) -> bool {
+        self.reads.len() <= LONGEST
+    }
+
+    fn before(&self, write: &Operation) -> &[Step] {
+        &self.reads[..self.reads.partition_point(|step| step.time <= write.invoke)]
+    }
+
+    /// The values of single objects that it had read when it sent a write: of each key the last one, and none that the pass had
+    /// written itself by then. In the order of reading.
+    pub fn premises(&self, history: &History, write: OperationId) -> Vec<Premise> {
+        let o = history.operation(write);
+        let mut last: FxHashMap<KeyId, (usize, Premise)> = FxHashMap::default();
+        let mut own: FxHashMap<KeyId, Time> = FxHashMap::default();
+        for id in self.writes.iter().take_while(|id| **id != write) {
+            let written = history.operation(*id);
+            if written.outcome() != Outcome::Rejected {
+                own.insert(written.key, written.invoke);
+            }
+        }
+        for (at, step) in self.before(o).iter().enumerate() {
+            if let Some(premise) = self.read(history, step)
+                && own.get(&premise.key).is_none_or(|written| step.time > *written)
+            {
+                last.insert(premise.key, (at, premise));
+            }
+        }
+        let mut premises: Vec<(usize, Premise)> = last.into_values().collect();
+        premises.sort_unstable_by_key(|(at, _)| *at);
+        premises.into_iter().map(|(_, premise)| premise).collect()
+    }
+
+    /// What it had last read of a key when it sent a write, lists included.
+    pub fn last_of(&self, history: &History, write: OperationId, key: KeyId) -> Option<Premise> {
+        let o = history.operation(write);
+        self.before(o).iter().rev().find_map(|step| match step.source {
+            Source::List(list) => listed(history, list, key).map(|value| self.premise(key, value, step)),
+            _ => self.read(history, step).filter(|premise| premise.key == key),
+        })
+    }
+
+    /// The lists that it had read when it sent a write, the latest first.
+    pub fn lists(&self, history: &History, write: OperationId) -> impl Iterator<Item = OperationId> + '_ {
+        let before = self.before(history.operation(write));
+        before.iter().rev().filter_map(|step| if let Source::List(id) = step.source { Some(id) } else { None })
+    }
+
+    fn premise(&self, key: KeyId, value: Value, step: &Step) -> Premise {
+        Premise { key, value, moment: (step.time, self.clock), source: step.source, ground: Ground::Declared }
+    }
+
+    /// A read of one object.
+    fn read(&self, history: &History, step: &Step) -> Option<Premise> {
+        let (key, value) = match step.source {
+            Source::Answer(id) => {
+                let o = history.operation(id);
+                let value = match o.outcome() {
+                    Outcome::Answered => Value::Present { uid: o.answer_uid, revision: o.answered },
+                    _ => Value::Absent,
+                };
+                (o.key, value)
+            }
+            Source::Cache(index) => {
+                let read = &history.cache_reads[index as usize];
+                (read.key, cached(read))
+            }
+            Source::List(_) | Source::Request(_) => return None,
+        };
+        Some(self.premise(key, value, step))
+    }
+}
+
+/// What a read from a cache saw: without uid and version, absence.
+pub fn cached(read: &CacheRead) -> Value {
+    match read.uid.is_some() || read.revision.is_some() {
+        true => Value::Present { uid: read.uid, revision: read.revision },
+        false => Value::Absent,
+    }
+}
+
+/// What a list shows of a key; `None` where it does not cover it.
+pub fn listed(history: &History, list: OperationId, key: KeyId) -> Option<Value> {
+    let o = history.operation(list);
+    if !history.covers_key(o.scope, key) {
+        return None;
+    }
+    if let Some(item) = history.item(o, key) {
+        return Some(Value::Present { uid: item.uid, revision: item.revision });
+    }
+    // A page, or a selection, leaves open what is not in it.
+    let whole = !o.marks.has(Marks::MORE_PAGES) && !history.is_selective(o.scope) && o.asked != Asked::Continue;
+    whole.then_some(Value::Absent)
+}
+
+/// All declared decisions of a history, in passes.
+#[derive(Debug, Default)]
+pub struct Decisions {
+    /// In order of process, decision and time.
+    pub passes: Vec<Pass>,
+    of_write: FxHashMap<OperationId, u32>,
+}
+
+impl Decisions {
+    /// Puts together what belongs to one pass. A decision's name is one of its process: another process may use it as well.
+    pub fn collect(history: &History) -> Decisions {
+        type Place = (IncarnationId, Symbol, ClockId);
+        // What begins at a time comes before what happens at it.
+        let mut rows: Vec<(Place, Time, u8, u32, Option<Source>)> = Vec::new();
+        for (index, bracket) in history.brackets.iter().enumerate().filter(|(_, b)| b.begins) {
+            let place = (bracket.incarnation, bracket.decision, bracket.clock);
+            rows.push((place, bracket.at, 0, index as u32, None));
+        }
+        for (index, read) in history.cache_reads.iter().enumerate().filter(|(_, r)| r.decision.is_some()) {
+            let place = (read.incarnation, read.decision, read.clock);
+            rows.push((place, read.at, 1, index as u32, Some(Source::Cache(index as u32))));
+        }
+        let decided = |o: &Operation| o.decision.is_some() && !o.marks.has(Marks::SHADOW);
+        for (index, o) in history.operations.iter().enumerate().filter(|(_, o)| decided(o)) {
+            let id = OperationId(index as u32);
+            if let Some(source) = source(id, o) {
+                rows.push(((o.incarnation, o.decision, o.clock), o.invoke, 1, index as u32, Some(source)));
+            }
+        }
+        rows.sort_unstable_by_key(|&(place, time, kind, index, _)| (place, time, kind, index));
+        let mut decisions = Decisions::default();
+        let mut open: Option<Place> = None;
+        for (place, time, _, _, source) in rows {
+            let (incarnation, decision, clock) = place;
+            if open != Some(place) || source.is_none() {
+                let (reads, writes) = (Vec::new(), Vec::new());
+                decisions.passes.push(Pass { incarnation, decision, clock, reads, writes });
+                open = Some(place);
+            }
+            let Some((source, pass)) = source.zip(decisions.passes.last_mut()) else { continue };
+            match source {
+                Source::Request(id) => pass.writes.push(id),
+                Source::Cache(_) => pass.reads.push(Step { time, source }),
+                Source::Answer(id) | Source::List(id) => {
+                    let time = history.operation(id).ret;
+                    if time.is_known() {
+                        pass.reads.push(Step { time, source });
+                    }
+                }
+            }
+        }
+        decisions.passes.retain(|pass| !pass.reads.is_empty() || !pass.writes.is_empty());
+        for (index, pass) in decisions.passes.iter_mut().enumerate() {
+            pass.reads.sort_by_key(|step| step.time);
+            decisions.of_write.extend(pass.writes.iter().map(|&write| (write, index as u32)));
+        }
+        decisions
+    }
+
+    /// Whether nothing was declared.
+    pub fn is_empty(&self) -> bool {
+        self.passes.is_empty()
+    }
+
+    /// The pass that a write belongs to.
+    pub fn of(&self, write: OperationId) -> Option<&Pass> {
+        self.of_write.get(&write).map(|&index| &self.passes[index as usize])
+    }
+}
+
+/// What an operation is to its decision: a read with what it showed, or a write.
+fn source(id: OperationId, o: &Operation) -> Option<Source> {
+    if o.verb.is_write() {
+        return o.key.is_some().then_some(Source::Request(id));
+    }
+    match o.verb {
+        Verb::Get if !o.key.is_some() || o.marks.has(Marks::LIST_ANSWER) => None,
+        Verb::Get if o.is_answered() => o.answered.is_some().then_some(Source::Answer(id)),
+        Verb::Get => (o.outcome() == Outcome::Rejected && o.status == 404).then_some(Source::Answer(id)),
+        Verb::List => (o.is_answered() && o.marks.has(Marks::LIST_ANSWER)).then_some(Source::List(id)),
+        _ => None,
+    }
+}
+
+impl Truths<'_> {
+    /// The state that a list showed: that of its revision, where it is known.
+    fn of_list(&self, id: OperationId) -> Seen {
+        match self.list_revision(id) {
+            Some(revision) => Seen { from: revision, through: Some(revision) },
+            None => Seen { from: Revision::NONE, through: None },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::sketch::sketch;
+
+    /// What the last write of a sketch declares: names with versions, in order of reading.
+    fn premises(text: &str) -> Vec<String> {
+        let history = sketch(text).unwrap_or_else(|error| panic!("{error}"));
+        let decisions = Decisions::collect(&history);
+        let write = (0..history.operations.len() as u32).rev().map(OperationId);
+        let write = write.into_iter().find(|id| history.operation(*id).verb.is_write()).unwrap();
+        let all = decisions.of(write).map(|pass| pass.premises(&history, write)).unwrap_or_default();
+        let words = |premise: &Premise| match premise.value {
+            Value::Present { revision, .. } => {
+                format!("{}@{revision}", history.name(history.keys[premise.key.index()].name))
+            }
+            Value::Absent => format!("no {}", history.name(history.keys[premise.key.index()].name)),
+        };
+        all.iter().map(words).collect()
+    }
+
+    #[test]
+    fn a_write_rests_on_what_its_decision_read_last_of_each_key() {
+        let text = "c@A READ a => :u1@10 for d\nc@A GET b for d => !404\nc@A GET a for d => a:u1@12\nc@A READ z => :u9@3 for e\n\
+                    c@A GET y => y:u8@5\nc@A DELETE x for d => ok\n";
+        assert_eq!(premises(text), ["no b", "a@12"]);
+        assert_eq!(premises(&text.replace("DELETE x for d", "DELETE x")), [""; 0]);
+    }
+
+    #[test]
+    fn what_came_after_the_write_or_was_written_by_the_pass_itself_is_no_premise() {
+        let text = "c@A READ a => :u1@10 for d\nc@A PUT a:u1@10 for d => a:u1@15\nc@A DELETE x for d => ok\n\
+                    c@A READ b => :u2@11 for d\n";
+        assert_eq!(premises(text), [""; 0]);
+        assert_eq!(premises(&text.replace("=> a:u1@15", "=> !409")), ["a@10"]);
+        let read_again = text.replace("c@A DELETE", "c@A GET a for d => a:u1@15\nc@A DELETE");
+        assert_eq!(premises(&read_again), ["a@15"]);
+    }
+
+    #[test]
+    fn a_name_used_again_is_another_pass_and_a_process_has_its_own_names() {
+        let text = "c@A DECIDE d\nc@A READ a => :u1@10 for d\nc@A DECIDE d\nc@A READ b => :u2@30 for d\nc@A DELETE x for d => ok\n";
+        assert_eq!(premises(text), ["b@30"]);
+        assert_eq!(premises(&text.replace("c@A READ a", "other@A READ a").replace("c@A DECIDE d\n", "")), ["b@30"]);
+    }
+
+    #[test]
+    fn a_read_with_a_version_and_without_uid_is_no_absence() {
+        let read = |uid, revision| CacheRead {
+            position: Default::default(),
+            at: Time(0),
+            clock: ClockId::NONE,
+            incarnation: IncarnationId::NONE,
+            decision: Symbol::NONE,
+            key: KeyId::NONE,
+            uid,
+            revision,
+        };
+        assert_eq!(cached(&read(Symbol::NONE, Revision::NONE)), Value::Absent);
+        assert!(matches!(cached(&read(Symbol::NONE, Revision::from(7))), Value::Present { .. }));
+        assert!(matches!(cached(&read(Symbol(3), Revision::NONE)), Value::Present { .. }));
+    }
+
+    #[test]
+    fn a_list_shows_absence_only_as_a_whole() {
+        let text = "c@A LIST => 20 {a:u1@10}\nc@A LIST fields(spec.nodeName=n) => 20 {a:u1@10}\nc@A LIST limit=1 => 20 {a:u1@10} more\n\
+                    c@A LIST in other => 20 {}\nc@A DELETE b => ok\n";
+        let history = sketch(text).unwrap_or_else(|error| panic!("{error}"));
+        let key = history.operations[4].key;
+        let shown: Vec<_> = (0..4).map(|id| listed(&history, OperationId(id), key)).collect();
+        assert_eq!(shown, [Some(Value::Absent), None, None, None]);
+    }
+}
