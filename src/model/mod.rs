@@ -1,11 +1,49 @@
 //! What correct means: sequential specifications, and what each Kubernetes request promises, as data. Input: operations of a
 //! [`crate::history::History`]. Invariant: does no input or output and knows no time.
 
+pub mod cas_register;
 pub mod contract;
+pub mod counter;
+mod datum;
 pub mod declaration;
 mod form;
+pub mod keyed;
+pub mod kv;
+pub mod list_append;
+pub mod multi_register;
+pub mod mutex;
+mod parts;
+pub mod pool;
+pub mod queue;
+pub mod register;
+pub mod set;
 mod spec;
+pub mod unordered_queue;
 
+pub use cas_register::CasRegister;
 pub use contract::{CONTRACT, Promise, Row, promise};
+pub use counter::Counter;
+pub use datum::Datum;
 pub use form::{Action, Form, Value};
+pub use keyed::{Keyed, On};
+pub use kv::Kv;
+pub use list_append::ListAppend;
+pub use multi_register::MultiRegister;
+pub use mutex::Mutex;
+pub use parts::Parts;
+pub use pool::Pool;
+pub use queue::Queue;
+pub use register::Register;
+pub use set::Set;
 pub use spec::{Effect, Spec};
+pub use unordered_queue::UnorderedQueue;
+
+use std::hash::{BuildHasher, Hash};
+
+/// The number of a part of an object ([`Spec::keys`]).
+fn number(key: &impl Hash) -> u64 {
+    rustc_hash::FxBuildHasher.hash_one(key)
+}
+
+#[cfg(test)]
+mod tests;

@@ -85,7 +85,7 @@ pub trait Spec: Sync {
     }
 }
 
-/// What an operation does in every state in which it can happen.
+/// What an operation does, in every state in which it can happen, to the parts that it names ([`Spec::keys`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Nothing is known.

@@ -1,0 +1,126 @@
+//! One value with compare-and-set.
+
+use super::datum::held;
+use super::form::{Action, Form, Value};
+use super::{Datum, Effect, Spec};
+
+/// A register that is also set by comparing: the subject of most Jepsen tests of etcd, Consul and ZooKeeper (knossos
+/// `cas-register`).
+///
+/// A compare-and-set that was answered "no" saw another value than the one that it expected, which is an observation like a
+/// read: porcupine's `etcdModel` takes it so in Jepsen's logs of etcd, where the client writes `:fail` for that answer alone.
+/// A compare-and-set that failed for whatever reason ([`Outcome::Failed`](crate::search)) observed nothing; knossos takes
+/// `:fail` so, and so are EDN histories read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CasRegister<V> {
+    /// The value before the first write.
+    pub initial: Option<V>,
+}
+
+impl<V> Default for CasRegister<V> {
+    fn default() -> Self {
+        CasRegister { initial: None }
+    }
+}
+
+/// What a client asks of it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Operation<V> {
+    /// The value.
+    Read,
+    /// Another value.
+    Write(V),
+    /// The second value, if it has the first; `None`: if it has no value.
+    Cas(Option<V>, V),
+}
+
+/// What it is told.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Answer<V> {
+    /// Of a write.
+    Done,
+    /// Of a read; `None`: there is no value.
+    Value(Option<V>),
+    /// Of a compare-and-set: whether the value was the expected one, and was set.
+    Swapped(bool),
+}
+
+impl<V: Datum> Spec for CasRegister<V> {
+    type State = Option<V>;
+    type Operation = Operation<V>;
+    type Answer = Answer<V>;
+
+    fn initial(&self) -> Self::State {
+        self.initial.clone()
+    }
+
+    fn step(&self, state: &Self::State, operation: &Operation<V>, answer: Option<&Answer<V>>) -> Option<Self::State> {
+        match (operation, answer) {
+            (Operation::Read, Some(Answer::Value(seen))) => (seen == state).then(|| state.clone()),
+            (Operation::Read, None) => Some(state.clone()),
+            (Operation::Write(value), Some(Answer::Done) | None) => Some(Some(value.clone())),
+            (Operation::Cas(from, to), answer) => {
+                let fits = from == state;
+                match answer {
+                    Some(Answer::Swapped(swapped)) if *swapped != fits => None,
+                    Some(Answer::Swapped(_)) | None => Some(if fits { Some(to.clone()) } else { state.clone() }),
+                    Some(_) => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
+    fn effect(&self, operation: &Operation<V>, answer: Option<&Answer<V>>) -> Effect {
+        match (operation, answer) {
+            (Operation::Read, _) | (Operation::Cas(..), Some(Answer::Swapped(false))) => Effect::Read,
+            (Operation::Write(_), _) => Effect::Overwrite,
+            (Operation::Cas(from, to), _) if from.as_ref() == Some(to) => Effect::Read,
+            (Operation::Cas(..), _) => Effect::Any,
+        }
+    }
+
+    fn form<'a>(&'a self, operation: &'a Operation<V>, answer: Option<&'a Answer<V>>) -> Option<Form<'a>> {
+        let action = match (operation, answer) {
+            (Operation::Read, None) => Action::Nothing,
+            (Operation::Read, Some(Answer::Value(seen))) => Action::Read(held(seen)?),
+            (Operation::Write(value), Some(Answer::Done) | None) => Action::Write(value.value()?),
+            (Operation::Cas(from, _), Some(Answer::Swapped(false))) => Action::FailedCas(held(from)?),
+            (Operation::Cas(from, to), Some(Answer::Swapped(true)) | None) => {
+                Action::Cas { from: held(from)?, to: to.value()? }
+            }
+            _ => return None,
+        };
+        held(&self.initial)?;
+        Some(Form { register: Value::Absent, action })
+    }
+
+    fn content<'a>(&'a self, _register: Value<'a>) -> Value<'a> {
+        held(&self.initial).unwrap_or(Value::Absent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cas(state: Option<u8>, from: Option<u8>, to: u8, answer: Option<bool>) -> Option<Option<u8>> {
+        CasRegister::default().step(&state, &Operation::Cas(from, to), answer.map(Answer::Swapped).as_ref())
+    }
+
+    #[test]
+    fn a_compare_and_set_says_whether_the_value_was_the_expected_one() {
+        assert_eq!(cas(Some(1), Some(1), 2, Some(true)), Some(Some(2)));
+        assert_eq!(cas(Some(1), Some(1), 2, Some(false)), None);
+        assert_eq!(cas(Some(3), Some(1), 2, Some(true)), None);
+        assert_eq!(cas(Some(3), Some(1), 2, Some(false)), Some(Some(3)));
+        assert_eq!(cas(None, None, 2, Some(true)), Some(Some(2)));
+        assert_eq!(cas(None, Some(1), 2, Some(false)), Some(None));
+    }
+
+    #[test]
+    fn without_answer_it_sets_the_value_where_it_is_the_expected_one() {
+        assert_eq!(cas(Some(1), Some(1), 2, None), Some(Some(2)));
+        assert_eq!(cas(Some(3), Some(1), 2, None), Some(Some(3)));
+    }
+}

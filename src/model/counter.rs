@@ -1,0 +1,77 @@
+//! A number that is added to.
+
+use super::{Effect, Spec};
+
+/// A counter that begins at 0 and answers with its exact value. (Jepsen's `counter` checker asks for less: that a read lies
+/// between the sums that were possible during it.)
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counter;
+
+/// What a client asks of a counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// To add a number, which may be negative.
+    Add(i64),
+    /// The value.
+    Read,
+    /// To add a number, and the value after it.
+    AddAndGet(i64),
+}
+
+/// What it is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Answer {
+    /// Of an add.
+    Done,
+    /// The value.
+    Value(i128),
+}
+
+impl Spec for Counter {
+    /// Wide enough for more additions than a history can hold.
+    type State = i128;
+    type Operation = Operation;
+    type Answer = Answer;
+
+    fn initial(&self) -> i128 {
+        0
+    }
+
+    fn step(&self, state: &i128, operation: &Operation, answer: Option<&Answer>) -> Option<i128> {
+        let (next, shown) = match operation {
+            Operation::Add(by) => (state + i128::from(*by), false),
+            Operation::Read => (*state, true),
+            Operation::AddAndGet(by) => (state + i128::from(*by), true),
+        };
+        let fits = match answer {
+            None => true,
+            Some(Answer::Done) => !shown,
+            Some(Answer::Value(value)) => shown && *value == next,
+        };
+        fits.then_some(next)
+    }
+
+    fn effect(&self, operation: &Operation, _answer: Option<&Answer>) -> Effect {
+        match operation {
+            Operation::Read | Operation::Add(0) | Operation::AddAndGet(0) => Effect::Read,
+            _ => Effect::Any,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_value_is_the_sum_of_what_was_added() {
+        use Operation::*;
+        let step = |state, operation, answer| Counter.step(&state, &operation, answer);
+        assert_eq!(step(2, Add(-3), Some(&Answer::Done)), Some(-1));
+        assert_eq!(step(2, Read, Some(&Answer::Value(2))), Some(2));
+        assert_eq!(step(2, Read, Some(&Answer::Value(3))), None);
+        assert_eq!(step(2, AddAndGet(1), Some(&Answer::Value(3))), Some(3));
+        assert_eq!(step(2, AddAndGet(1), Some(&Answer::Value(2))), None);
+        assert_eq!(step(i128::from(i64::MAX), Add(i64::MAX), None), Some(2 * i128::from(i64::MAX)));
+    }
+}

@@ -1,0 +1,52 @@
+//! What the provided models hold.
+
+use super::form::Value;
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::sync::Arc;
+
+/// A value, a key or an owner of a provided model. A type of one's own needs no more than `impl Datum for Mine {}`.
+pub trait Datum: Clone + Ord + Hash + Debug + Send + Sync {
+    /// The value as registers know it ([`super::Spec::form`]), where it has such a form: two values that differ must differ in
+    /// it. It only speeds the search up.
+    fn value(&self) -> Option<Value<'_>> {
+        None
+    }
+}
+
+/// What a register holds that may be without value.
+pub(super) fn held<V: Datum>(value: &Option<V>) -> Option<Value<'_>> {
+    value.as_ref().map_or(Some(Value::Absent), V::value)
+}
+
+macro_rules! numbers {
+    ($($number:ty),*) => {$(
+        impl Datum for $number {
+            fn value(&self) -> Option<Value<'_>> {
+                i64::try_from(*self).ok().map(Value::Number)
+            }
+        }
+    )*};
+}
+
+numbers!(u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize);
+
+macro_rules! texts {
+    ($($text:ty),*) => {$(
+        impl Datum for $text {
+            fn value(&self) -> Option<Value<'_>> {
+                Some(Value::Text(self))
+            }
+        }
+    )*};
+}
+
+texts!(&'static str, String, Box<str>, Arc<str>);
+
+impl Datum for bool {
+    fn value(&self) -> Option<Value<'_>> {
+        Some(Value::Number(i64::from(*self)))
+    }
+}
+
+impl Datum for char {}

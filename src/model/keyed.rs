@@ -1,0 +1,104 @@
+//! Many objects of one kind, each with a name of its own.
+
+use super::form::{Form, Value};
+use super::parts::Parts;
+use super::{Datum, Effect, Spec, number};
+use std::marker::PhantomData;
+
+/// Objects of one [`Spec`] by key: every operation touches one of them. The search splits such a history by key (locality,
+/// Herlihy and Wing 1990); Jepsen's `independent` tuples mean the same.
+///
+/// A hint of the object is one of the whole, since an operation's effect is what it does to the parts that it names.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Keyed<S, K = u32> {
+    object: S,
+    keys: PhantomData<fn() -> K>,
+}
+
+impl<S, K> Keyed<S, K> {
+    /// As many objects like this one as there are keys.
+    pub fn new(object: S) -> Self {
+        Keyed { object, keys: PhantomData }
+    }
+
+    /// What each of them is.
+    pub fn object(&self) -> &S {
+        &self.object
+    }
+}
+
+/// An operation on one object.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct On<K, O> {
+    /// Which object.
+    pub key: K,
+    /// What is asked of it.
+    pub operation: O,
+}
+
+impl<S: Spec, K: Datum> Spec for Keyed<S, K> {
+    type State = Parts<K, S::State>;
+    type Operation = On<K, S::Operation>;
+    type Answer = S::Answer;
+
+    fn initial(&self) -> Self::State {
+        Parts::default()
+    }
+
+    fn step(
+        &self,
+        state: &Self::State,
+        operation: &Self::Operation,
+        answer: Option<&Self::Answer>,
+    ) -> Option<Self::State> {
+        let initial = self.object.initial();
+        let before = state.get(&operation.key).unwrap_or(&initial);
+        let after = self.object.step(before, &operation.operation, answer)?;
+        let mut next = state.clone();
+        if after != *before {
+            next.set(&operation.key, (after != initial).then_some(after));
+        }
+        Some(next)
+    }
+
+    fn keys(&self, operation: &Self::Operation) -> Option<Vec<u64>> {
+        Some(vec![number(&operation.key)])
+    }
+
+    fn effect(&self, operation: &Self::Operation, answer: Option<&Self::Answer>) -> Effect {
+        self.object.effect(&operation.operation, answer)
+    }
+
+    fn form<'a>(&'a self, operation: &'a Self::Operation, answer: Option<&'a Self::Answer>) -> Option<Form<'a>> {
+        let form = self.object.form(&operation.operation, answer)?;
+        // The key is the name, so the object must be one register without name.
+        (form.register == Value::Absent).then_some(Form { register: operation.key.value()?, ..form })
+    }
+
+    fn content<'a>(&'a self, _register: Value<'a>) -> Value<'a> {
+        self.object.content(Value::Absent)
+    }
+
+    fn heap_bytes(&self, state: &Self::State) -> usize {
+        state.heap_bytes() + state.iter().map(|(_, part)| self.object.heap_bytes(part)).sum::<usize>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::register::{Answer, Operation, Register};
+    use super::*;
+
+    #[test]
+    fn an_operation_changes_the_object_that_it_names_and_no_other() {
+        let registers = Keyed::<_, &str>::new(Register::<u8>::default());
+        let on = |key, operation| On { key, operation };
+        let state = registers.step(&registers.initial(), &on("a", Operation::Write(1)), None).unwrap();
+        let state = registers.step(&state, &on("b", Operation::Write(2)), Some(&Answer::Done)).unwrap();
+        let reads =
+            |key, value| registers.step(&state, &on(key, Operation::Read), Some(&Answer::Value(value))).is_some();
+        assert!(reads("a", Some(1)) && reads("b", Some(2)) && reads("c", None));
+        assert!(!reads("a", Some(2)) && !reads("c", Some(1)));
+        assert_ne!(registers.keys(&on("a", Operation::Read)), registers.keys(&on("b", Operation::Read)));
+    }
+}

@@ -1,0 +1,136 @@
+//! Texts by key: get, put, delete, append.
+
+use super::form::{Action, Form, Value};
+use super::keyed::Keyed;
+use super::{Effect, Spec};
+use std::sync::Arc;
+
+/// A key-value store of texts, as in the key-value logs that porcupine is tested with: every operation touches one key.
+pub type Kv<K = u32> = Keyed<Entry, K>;
+
+/// One key of a store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Entry {
+    /// Whether a get of what is not there answers with the empty text, which then cannot be told from a put of it. The labs of
+    /// MIT 6.824, whose histories porcupine's `kvModel` reads, do so; etcd and most others say that there is none.
+    pub absent_reads_empty: bool,
+}
+
+/// What a client asks of a key.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// Its text.
+    Get,
+    /// Another text.
+    Put(Arc<str>),
+    /// More text at the end; a key that is not there becomes one with this text.
+    Append(Arc<str>),
+    /// No text; a key that is not there stays so.
+    Delete,
+}
+
+/// What it is told.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Answer {
+    /// Of anything but a get.
+    Done,
+    /// Of a get; `None`: there is none.
+    Text(Option<Arc<str>>),
+}
+
+impl Spec for Entry {
+    type State = Option<Arc<str>>;
+    type Operation = Operation;
+    type Answer = Answer;
+
+    fn initial(&self) -> Self::State {
+        None
+    }
+
+    fn step(&self, state: &Self::State, operation: &Operation, answer: Option<&Answer>) -> Option<Self::State> {
+        let text = match (operation, answer) {
+            (Operation::Get, None) => return Some(state.clone()),
+            (Operation::Get, Some(Answer::Text(seen))) => {
+                let fits = match (seen, state) {
+                    (Some(text), None) => self.absent_reads_empty && text.is_empty(),
+                    (seen, state) => seen == state,
+                };
+                return fits.then(|| state.clone());
+            }
+            (Operation::Put(text), Some(Answer::Done) | None) => text.clone(),
+            (Operation::Append(more), Some(Answer::Done) | None) => match state {
+                None => more.clone(),
+                Some(text) => format!("{text}{more}").into(),
+            },
+            (Operation::Delete, Some(Answer::Done) | None) => return Some(None),
+            _ => return None,
+        };
+        // One state for what no get can tell apart.
+        Some(if self.absent_reads_empty && text.is_empty() { None } else { Some(text) })
+    }
+
+    fn effect(&self, operation: &Operation, _answer: Option<&Answer>) -> Effect {
+        match operation {
+            Operation::Get => Effect::Read,
+            Operation::Put(_) | Operation::Delete => Effect::Overwrite,
+            Operation::Append(_) => Effect::Any,
+        }
+    }
+
+    fn form<'a>(&'a self, operation: &'a Operation, answer: Option<&'a Answer>) -> Option<Form<'a>> {
+        let held = |text: &'a Arc<str>| match self.absent_reads_empty && text.is_empty() {
+            true => Value::Absent,
+            false => Value::Text(text),
+        };
+        let action = match (operation, answer) {
+            (Operation::Get, None) => Action::Nothing,
+            (Operation::Get, Some(Answer::Text(seen))) => Action::Read(seen.as_ref().map_or(Value::Absent, held)),
+            (_, Some(Answer::Text(_))) => return None,
+            (Operation::Get, Some(Answer::Done)) => return None,
+            (Operation::Put(text), _) => Action::Write(held(text)),
+            (Operation::Delete, _) => Action::Write(Value::Absent),
+            (Operation::Append(more), _) => match held(more) {
+                Value::Absent => Action::Nothing,
+                more => Action::Append(more),
+            },
+        };
+        Some(Form { register: Value::Absent, action })
+    }
+
+    fn heap_bytes(&self, state: &Self::State) -> usize {
+        state.as_ref().map_or(0, |text| text.len() + 2 * size_of::<usize>())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(entry: Entry, operations: &[Operation]) -> Option<Arc<str>> {
+        operations.iter().fold(entry.initial(), |state, operation| entry.step(&state, operation, None).unwrap())
+    }
+
+    fn reads(entry: Entry, state: &Option<Arc<str>>, text: Option<&str>) -> bool {
+        entry.step(state, &Operation::Get, Some(&Answer::Text(text.map(Arc::from)))).is_some()
+    }
+
+    #[test]
+    fn texts_are_put_appended_and_deleted() {
+        let entry = Entry::default();
+        let (put, append) = (|text: &str| Operation::Put(text.into()), |text: &str| Operation::Append(text.into()));
+        let state = after(entry, &[append("x"), put("a"), append("b"), append("")]);
+        assert!(reads(entry, &state, Some("ab")) && !reads(entry, &state, Some("xab")) && !reads(entry, &state, None));
+        assert!(reads(entry, &after(entry, &[append("x")]), Some("x")));
+        assert!(reads(entry, &after(entry, &[put("a"), Operation::Delete]), None));
+    }
+
+    #[test]
+    fn the_empty_text_is_absence_only_where_the_store_says_so() {
+        let (strict, lenient) = (Entry::default(), Entry { absent_reads_empty: true });
+        let empty = [Operation::Put("".into())];
+        assert!(reads(strict, &after(strict, &empty), Some("")) && !reads(strict, &after(strict, &empty), None));
+        assert!(reads(strict, &None, None) && !reads(strict, &None, Some("")));
+        assert_eq!(after(lenient, &empty), lenient.initial());
+        assert!(reads(lenient, &None, Some("")) && reads(lenient, &None, None));
+    }
+}

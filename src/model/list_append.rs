@@ -1,0 +1,111 @@
+//! Lists that transactions append to and read whole.
+
+use super::parts::Parts;
+use super::{Datum, Effect, Spec, number};
+use std::sync::Arc;
+
+/// Lists by key, and transactions of appends and whole reads that happen at one moment (the `list-append` workload of Jepsen
+/// and Elle). A transaction sees its own appends; a list begins empty.
+///
+/// What is decided is strict serializability: one order of whole transactions that respects real time. Elle's weaker levels are
+/// not asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListAppend<K, V> {
+    kinds: std::marker::PhantomData<fn() -> (K, V)>,
+}
+
+impl<K, V> Default for ListAppend<K, V> {
+    fn default() -> Self {
+        ListAppend { kinds: std::marker::PhantomData }
+    }
+}
+
+/// One step of a transaction.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Access<K, V> {
+    /// The list of a key.
+    Read(K),
+    /// One more element at the end of a key's list.
+    Append(K, V),
+}
+
+impl<K, V> Access<K, V> {
+    fn key(&self) -> &K {
+        match self {
+            Access::Read(key) | Access::Append(key, _) => key,
+        }
+    }
+}
+
+impl<K: Datum, V: Datum> Spec for ListAppend<K, V> {
+    type State = Parts<K, Arc<[V]>>;
+    /// The steps, in their order.
+    type Operation = Vec<Access<K, V>>;
+    /// The lists read, in the order of the reads.
+    type Answer = Vec<Vec<V>>;
+
+    fn initial(&self) -> Self::State {
+        Parts::default()
+    }
+
+    fn step(
+        &self,
+        state: &Self::State,
+        operation: &Self::Operation,
+        answer: Option<&Self::Answer>,
+    ) -> Option<Self::State> {
+        let mut next = state.clone();
+        let mut seen = answer.map(|answer| answer.iter());
+        for access in operation {
+            match access {
+                Access::Append(key, value) => {
+                    let before = next.get(key).map_or(&[][..], |list| list);
+                    let after = before.iter().chain([value]).cloned().collect();
+                    next.set(key, Some(after));
+                }
+                Access::Read(key) => {
+                    if let Some(seen) = &mut seen
+                        && *seen.next()?.as_slice() != *next.get(key).map_or(&[][..], |list| list)
+                    {
+                        return None;
+                    }
+                }
+            }
+        }
+        match seen {
+            Some(more) if more.len() > 0 => None,
+            _ => Some(next),
+        }
+    }
+
+    fn keys(&self, operation: &Self::Operation) -> Option<Vec<u64>> {
+        Some(operation.iter().map(|access| number(access.key())).collect())
+    }
+
+    fn effect(&self, operation: &Self::Operation, _answer: Option<&Self::Answer>) -> Effect {
+        let reads = operation.iter().all(|access| matches!(access, Access::Read(_)));
+        if reads { Effect::Read } else { Effect::Any }
+    }
+
+    fn heap_bytes(&self, state: &Self::State) -> usize {
+        state.heap_bytes() + state.iter().map(|(_, list)| size_of_val(&**list) + 2 * size_of::<usize>()).sum::<usize>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_gives_every_element_in_the_order_of_the_appends() {
+        let lists = ListAppend::<char, u8>::default();
+        let (read, append) = (Access::Read, Access::Append);
+        let first = vec![append('x', 1), read('x'), append('x', 2), append('y', 3)];
+        let state = lists.step(&lists.initial(), &first, Some(&vec![vec![1]])).unwrap();
+        let reads = |list: &[u8]| lists.step(&state, &vec![read('x')], Some(&vec![list.to_vec()])).is_some();
+        assert!(reads(&[1, 2]));
+        assert!(!reads(&[2, 1]) && !reads(&[1]) && !reads(&[]) && !reads(&[1, 2, 2]));
+        assert!(lists.step(&lists.initial(), &vec![read('z')], Some(&vec![vec![]])).is_some());
+        assert_eq!(lists.step(&lists.initial(), &first, None), Some(state));
+    }
+}

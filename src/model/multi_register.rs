@@ -1,0 +1,122 @@
+//! Many registers that are read and written together.
+
+use super::datum::held;
+use super::form::{Action, Form};
+use super::parts::Parts;
+use super::{Datum, Effect, Spec, number};
+
+/// Registers by key, and transactions that read and write some of them at one moment (knossos `multi-register`; Jepsen's
+/// `txn` of `:r` and `:w`). A transaction sees its own writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MultiRegister<K, V> {
+    kinds: std::marker::PhantomData<fn() -> (K, V)>,
+}
+
+impl<K, V> Default for MultiRegister<K, V> {
+    fn default() -> Self {
+        MultiRegister { kinds: std::marker::PhantomData }
+    }
+}
+
+/// One step of a transaction.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Access<K, V> {
+    /// The value of a key.
+    Read(K),
+    /// Another value of a key.
+    Write(K, V),
+}
+
+impl<K, V> Access<K, V> {
+    fn key(&self) -> &K {
+        match self {
+            Access::Read(key) | Access::Write(key, _) => key,
+        }
+    }
+}
+
+impl<K: Datum, V: Datum> Spec for MultiRegister<K, V> {
+    type State = Parts<K, V>;
+    /// The steps, in their order.
+    type Operation = Vec<Access<K, V>>;
+    /// The values read, in the order of the reads; `None`: there is no value.
+    type Answer = Vec<Option<V>>;
+
+    fn initial(&self) -> Self::State {
+        Parts::default()
+    }
+
+    fn step(
+        &self,
+        state: &Self::State,
+        operation: &Self::Operation,
+        answer: Option<&Self::Answer>,
+    ) -> Option<Self::State> {
+        let mut next = state.clone();
+        let mut seen = answer.map(|answer| answer.iter());
+        for access in operation {
+            match access {
+                Access::Write(key, value) => next.set(key, Some(value.clone())),
+                Access::Read(key) => {
+                    if let Some(seen) = &mut seen
+                        && seen.next()?.as_ref() != next.get(key)
+                    {
+                        return None;
+                    }
+                }
+            }
+        }
+        match seen {
+            Some(more) if more.len() > 0 => None,
+            _ => Some(next),
+        }
+    }
+
+    fn keys(&self, operation: &Self::Operation) -> Option<Vec<u64>> {
+        Some(operation.iter().map(|access| number(access.key())).collect())
+    }
+
+    fn effect(&self, operation: &Self::Operation, _answer: Option<&Self::Answer>) -> Effect {
+        let reads = operation.iter().all(|access| matches!(access, Access::Read(_)));
+        if reads { Effect::Read } else { Effect::Any }
+    }
+
+    fn form<'a>(&'a self, operation: &'a Self::Operation, answer: Option<&'a Self::Answer>) -> Option<Form<'a>> {
+        let [access] = operation.as_slice() else { return None };
+        let action = match (access, answer.map(Vec::as_slice)) {
+            (Access::Read(_), None) => Action::Nothing,
+            (Access::Read(_), Some([seen])) => Action::Read(held(seen)?),
+            (Access::Write(_, value), None | Some([])) => Action::Write(value.value()?),
+            _ => return None,
+        };
+        Some(Form { register: access.key().value()?, action })
+    }
+
+    fn heap_bytes(&self, state: &Self::State) -> usize {
+        state.heap_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transaction_reads_all_keys_at_one_moment_and_sees_its_own_writes() {
+        let registers = MultiRegister::<char, u8>::default();
+        let (read, write) = (Access::Read, Access::Write);
+        let both = vec![read('x'), write('x', 1), read('x'), write('y', 2)];
+        let state = registers.step(&registers.initial(), &both, Some(&vec![None, Some(1)])).unwrap();
+        let reads = |x, y| registers.step(&state, &vec![read('x'), read('y')], Some(&vec![x, y])).is_some();
+        assert!(reads(Some(1), Some(2)));
+        assert!(!reads(None, Some(2)) && !reads(Some(1), None));
+        assert_eq!(registers.step(&registers.initial(), &both, None), Some(state));
+    }
+
+    #[test]
+    fn an_answer_with_more_or_fewer_values_than_reads_fits_nothing() {
+        let registers = MultiRegister::<char, u8>::default();
+        let reads = |n| registers.step(&registers.initial(), &vec![Access::Read('x')], Some(&vec![None; n])).is_some();
+        assert!(reads(1) && !reads(0) && !reads(2));
+    }
+}

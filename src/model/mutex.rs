@@ -1,0 +1,84 @@
+//! A lock.
+
+use super::{Datum, Spec};
+
+/// A lock that one holds at a time (knossos `mutex`), with its owner where the history records one.
+///
+/// Without owners any release frees a held lock, whoever sends it: a recording of bare acquires and releases does not say on
+/// whose behalf they are. With an owner on both, only the holder's release can succeed. An acquire that was refused is no
+/// observation: a lock also refuses when it runs out of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mutex<O> {
+    owners: std::marker::PhantomData<fn() -> O>,
+}
+
+impl<O> Default for Mutex<O> {
+    fn default() -> Self {
+        Mutex { owners: std::marker::PhantomData }
+    }
+}
+
+/// What a client asks of a lock.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Operation<O> {
+    /// To hold it, as this owner.
+    Acquire(Option<O>),
+    /// To hold it no longer, as this owner.
+    Release(Option<O>),
+}
+
+/// Who holds it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum State<O> {
+    /// Nobody.
+    Free,
+    /// This owner, if one was recorded.
+    Held(Option<O>),
+}
+
+impl<O: Datum> Spec for Mutex<O> {
+    type State = State<O>;
+    type Operation = Operation<O>;
+    /// Success; a refusal is [`Outcome::Failed`](crate::search).
+    type Answer = ();
+
+    fn initial(&self) -> State<O> {
+        State::Free
+    }
+
+    fn step(&self, state: &State<O>, operation: &Operation<O>, _answer: Option<&()>) -> Option<State<O>> {
+        match (operation, state) {
+            (Operation::Acquire(owner), State::Free) => Some(State::Held(owner.clone())),
+            (Operation::Release(Some(owner)), State::Held(Some(holder))) if owner != holder => None,
+            (Operation::Release(_), State::Held(_)) => Some(State::Free),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ends(operations: &[Operation<u8>]) -> Option<State<u8>> {
+        let mutex = Mutex::default();
+        operations.iter().try_fold(mutex.initial(), |state, operation| mutex.step(&state, operation, Some(&())))
+    }
+
+    #[test]
+    fn one_holds_it_at_a_time() {
+        let (acquire, release) = (|| Operation::Acquire(None), || Operation::Release(None));
+        assert_eq!(ends(&[acquire(), release(), acquire()]), Some(State::Held(None)));
+        assert_eq!(ends(&[acquire(), acquire()]), None);
+        assert_eq!(ends(&[release()]), None);
+    }
+
+    #[test]
+    fn only_the_owner_releases_where_owners_are_recorded() {
+        let (acquire, release) = (|o| Operation::Acquire(Some(o)), |o| Operation::Release(Some(o)));
+        assert_eq!(ends(&[acquire(1), release(1), acquire(2)]), Some(State::Held(Some(2))));
+        assert_eq!(ends(&[acquire(1), release(2)]), None);
+        assert_eq!(ends(&[acquire(1), Operation::Release(None)]), Some(State::Free));
+        assert_eq!(ends(&[Operation::Acquire(None), release(2)]), Some(State::Free));
+    }
+}

@@ -1,0 +1,164 @@
+//! Things that are handed out and given back.
+
+use super::{Datum, Spec, number};
+use std::hash::Hash;
+
+/// A pool of addresses, ports, names, leases: nothing is handed out twice without being given back in between.
+///
+/// Which item an allocation gives is the pool's choice. An operation is therefore named by the item ([`super::Spec`] has one
+/// next state), and with the item in the operation each is decided by itself. An allocation whose answer nobody saw may hold
+/// any item that was free then: it explains one release of an item that nobody is known to hold, such as that of a collector
+/// of leaked addresses. A refused allocation is no observation: how large the pool is was not recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pool<V> {
+    items: std::marker::PhantomData<fn() -> V>,
+}
+
+impl<V> Default for Pool<V> {
+    fn default() -> Self {
+        Pool { items: std::marker::PhantomData }
+    }
+}
+
+/// What happens to a pool.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Operation<V> {
+    /// This item is handed out.
+    Allocate(V),
+    /// An item that nobody saw is handed out.
+    AllocateUnseen,
+    /// This item is given back.
+    Release(V),
+}
+
+/// What is out.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct State<V> {
+    /// Items that are known to be out, ascending.
+    held: Vec<V>,
+    /// For each unseen item that is out, oldest first: the items that it cannot be, ascending. What it cannot be contains what
+    /// any later one cannot be, so the oldest that fits is always the best one to explain a release.
+    unseen: Vec<Vec<V>>,
+}
+
+impl<V: Datum> Spec for Pool<V> {
+    type State = State<V>;
+    type Operation = Operation<V>;
+    type Answer = ();
+
+    fn initial(&self) -> State<V> {
+        State { held: Vec::new(), unseen: Vec::new() }
+    }
+
+    fn step(&self, state: &State<V>, operation: &Operation<V>, _answer: Option<&()>) -> Option<State<V>> {
+        let mut next = state.clone();
+        match operation {
+            Operation::Allocate(item) => {
+                let at = next.held.binary_search(item).err()?;
+                next.held.insert(at, item.clone());
+                // It was free just now: no unseen item that is out is this one.
+                next.unseen.iter_mut().for_each(|not| include(not, item));
+            }
+            Operation::AllocateUnseen => next.unseen.push(next.held.clone()),
+            Operation::Release(item) => match next.held.binary_search(item) {
+                Ok(at) => drop(next.held.remove(at)),
+                Err(_) => {
+                    let at = next.unseen.iter().position(|not| not.binary_search(item).is_err())?;
+                    next.unseen.remove(at);
+                    // That one held it until now: no other did.
+                    next.unseen.iter_mut().for_each(|not| include(not, item));
+                }
+            },
+        }
+        Some(next)
+    }
+
+    fn keys(&self, operation: &Operation<V>) -> Option<Vec<u64>> {
+        match operation {
+            Operation::Allocate(item) | Operation::Release(item) => Some(vec![number(item)]),
+            Operation::AllocateUnseen => None,
+        }
+    }
+
+    fn heap_bytes(&self, state: &State<V>) -> usize {
+        let items = state.held.capacity() + state.unseen.iter().map(Vec::capacity).sum::<usize>();
+        items * size_of::<V>() + state.unseen.capacity() * size_of::<Vec<V>>()
+    }
+}
+
+fn include<V: Ord + Clone + Hash>(items: &mut Vec<V>, item: &V) {
+    if let Err(at) = items.binary_search(item) {
+        items.insert(at, item.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Operation::*;
+    use super::*;
+
+    fn happens(operations: &[Operation<u8>]) -> bool {
+        let pool = Pool::default();
+        let state =
+            operations.iter().try_fold(pool.initial(), |state, operation| pool.step(&state, operation, Some(&())));
+        state.is_some()
+    }
+
+    #[test]
+    fn an_item_is_handed_out_again_only_after_it_was_given_back() {
+        assert!(happens(&[Allocate(1), Allocate(2), Release(1), Allocate(1)]));
+        assert!(!happens(&[Allocate(1), Allocate(2), Allocate(1)]));
+        assert!(!happens(&[Release(1)]));
+        assert!(!happens(&[Allocate(1), Release(1), Release(1)]));
+    }
+
+    /// Whether some choice of items explains a sequence: the definition that the cleverness is measured against.
+    fn some_choice_explains(operations: &[Operation<u8>], held: &mut Vec<u8>) -> bool {
+        let Some((first, rest)) = operations.split_first() else { return true };
+        let mut give = |item: u8| {
+            if held.contains(&item) {
+                return false;
+            }
+            held.push(item);
+            let explained = some_choice_explains(rest, held);
+            held.retain(|other| *other != item);
+            explained
+        };
+        match first {
+            Allocate(item) => give(*item),
+            // Items that no other operation names stand for all of them.
+            AllocateUnseen => (0..4).chain([100 + rest.len() as u8]).any(give),
+            Release(item) => {
+                let before = held.clone();
+                held.retain(|other| other != item);
+                let explained = held.len() < before.len() && some_choice_explains(rest, held);
+                *held = before;
+                explained
+            }
+        }
+    }
+
+    #[test]
+    fn an_unseen_allocation_explains_exactly_what_some_item_explains() {
+        let mut random = 7u64;
+        let mut below = |n: u64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (random >> 33) % n
+        };
+        let (mut explained, mut impossible) = (0, 0);
+        for _ in 0..20_000 {
+            let length = 3 + below(6);
+            let operations: Vec<_> = (0..length)
+                .map(|_| match below(3) {
+                    0 => AllocateUnseen,
+                    1 => Allocate(below(4) as u8),
+                    _ => Release(below(4) as u8),
+                })
+                .collect();
+            let expected = some_choice_explains(&operations, &mut Vec::new());
+            assert_eq!(happens(&operations), expected, "{operations:?}");
+            if expected { explained += 1 } else { impossible += 1 }
+        }
+        assert!(explained > 2_000 && impossible > 2_000, "{explained} {impossible}");
+    }
+}

@@ -1,0 +1,110 @@
+//! One value that is read and written.
+
+use super::datum::held;
+use super::form::{Action, Form, Value};
+use super::{Datum, Effect, Spec};
+
+/// A register. It is without value until the first write.
+///
+/// As knossos' `register`, with one difference: a read that was answered with no value says that there is none. (In knossos a
+/// read of `nil` fits any value, because histories without recorded answers were written like that; such reads are left out
+/// here when a history is read.)
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Register<V> {
+    /// The value before the first write.
+    pub initial: Option<V>,
+}
+
+impl<V> Default for Register<V> {
+    fn default() -> Self {
+        Register { initial: None }
+    }
+}
+
+/// What a client asks of a register.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Operation<V> {
+    /// The value.
+    Read,
+    /// Another value.
+    Write(V),
+}
+
+/// What it is told.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Answer<V> {
+    /// Of a write.
+    Done,
+    /// Of a read; `None`: there is no value.
+    Value(Option<V>),
+}
+
+impl<V: Datum> Spec for Register<V> {
+    type State = Option<V>;
+    type Operation = Operation<V>;
+    type Answer = Answer<V>;
+
+    fn initial(&self) -> Self::State {
+        self.initial.clone()
+    }
+
+    fn step(&self, state: &Self::State, operation: &Operation<V>, answer: Option<&Answer<V>>) -> Option<Self::State> {
+        match (operation, answer) {
+            (Operation::Read, Some(Answer::Value(seen))) => (seen == state).then(|| state.clone()),
+            (Operation::Read, None) => Some(state.clone()),
+            (Operation::Write(value), Some(Answer::Done) | None) => Some(Some(value.clone())),
+            _ => None,
+        }
+    }
+
+    fn effect(&self, operation: &Operation<V>, _answer: Option<&Answer<V>>) -> Effect {
+        match operation {
+            Operation::Read => Effect::Read,
+            Operation::Write(_) => Effect::Overwrite,
+        }
+    }
+
+    fn form<'a>(&'a self, operation: &'a Operation<V>, answer: Option<&'a Answer<V>>) -> Option<Form<'a>> {
+        let action = match (operation, answer) {
+            (Operation::Read, None) => Action::Nothing,
+            (Operation::Read, Some(Answer::Value(seen))) => Action::Read(held(seen)?),
+            (Operation::Write(value), Some(Answer::Done) | None) => Action::Write(value.value()?),
+            _ => return None,
+        };
+        held(&self.initial)?;
+        Some(Form { register: Value::Absent, action })
+    }
+
+    fn content<'a>(&'a self, _register: Value<'a>) -> Value<'a> {
+        held(&self.initial).unwrap_or(Value::Absent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_gives_the_value_written_last() {
+        let register = Register::default();
+        let fresh = register.initial();
+        let read = |state, value| register.step(state, &Operation::Read, Some(&Answer::Value(value))).is_some();
+        assert!(read(&fresh, None) && !read(&fresh, Some(1)));
+        let written = register.step(&fresh, &Operation::Write(1), Some(&Answer::Done)).unwrap();
+        assert!(read(&written, Some(1)) && !read(&written, None) && !read(&written, Some(2)));
+    }
+
+    #[test]
+    fn an_answer_that_nobody_saw_fits_whatever_it_would_have_been() {
+        let register = Register { initial: Some(7) };
+        assert_eq!(register.step(&Some(7), &Operation::Read, None), Some(Some(7)));
+        assert_eq!(register.step(&Some(7), &Operation::Write(8), None), Some(Some(8)));
+    }
+
+    #[test]
+    fn an_answer_to_another_question_fits_nothing() {
+        let register = Register::<u8>::default();
+        assert_eq!(register.step(&None, &Operation::Read, Some(&Answer::Done)), None);
+        assert_eq!(register.step(&None, &Operation::Write(1), Some(&Answer::Value(None))), None);
+    }
+}
