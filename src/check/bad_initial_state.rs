@@ -108,7 +108,7 @@ fn snapshot(evidence: &Evidence<'_>, course: &Course<'_>, revision: Revision) ->
 
 fn too_old(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, course: &Course<'_>, marker: usize, revision: Revision) {
     let o = course.operation;
-    let (promised, row) = promise(evidence.history, o, Some(course.stream));
+    let (promised, row) = promise(evidence.history, &o, Some(course.stream));
     let reason = format!("With {}, the server promises {}.", row.condition, row.promise);
     let ended = || evidence.delivery(marker, course.watch, format!("its initial events ended at revision {revision}"));
     match promised {
@@ -202,8 +202,8 @@ fn draft(
         cause: course.cause(),
         summary: format!(
             "{} sent {} an initial part ({}) that {says}",
-            evidence.server_words(course.operation),
-            evidence.observer_words(course.operation),
+            evidence.server_words(&course.operation),
+            evidence.observer_words(&course.operation),
             course.words()
         ),
         facts,

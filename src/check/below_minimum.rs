@@ -41,7 +41,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         if !matches!(o.verb, Verb::Get | Verb::List) || !o.is_answered() {
             continue;
         }
-        let Promise::NotOlderThan(minimum) = promise(evidence.history, o, None).0 else { continue };
+        let Promise::NotOlderThan(minimum) = promise(evidence.history, &o, None).0 else { continue };
         if o.verb == Verb::List {
             let Some((revision, ListRevision::Answer)) = evidence.order.list_revision(evidence.history, id) else {
                 continue;
@@ -52,17 +52,17 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                     evidence.request(id, minimum, format!("asked for the state of revision {minimum} or later")),
                     evidence.operation(id, revision, format!("the answer was the state of revision {revision}")),
                 ];
-                found(evidence, ruling, o, minimum, format!("the state of revision {revision}"), facts);
+                found(evidence, ruling, &o, minimum, format!("the state of revision {revision}"), facts);
             }
         } else if o.key.is_some() && o.answered.is_some() {
             ruling.checked(o.incarnation);
             if let Some(later) = evidence.order.timeline.between(o.key, o.answered, minimum).first() {
                 let facts = vec![
-                    evidence.version(later, evidence.change_words(later)),
+                    evidence.version(&later, evidence.change_words(&later)),
                     evidence.request(id, minimum, format!("asked for the object as of revision {minimum} or later")),
                     evidence.operation(id, o.answered, format!("the answer was version {}", o.answered)),
                 ];
-                found(evidence, ruling, o, minimum, format!("version {}", o.answered), facts);
+                found(evidence, ruling, &o, minimum, format!("version {}", o.answered), facts);
             }
         }
     }

@@ -26,7 +26,7 @@ use super::memory::{Glimpse, Known, Memories};
 use super::reversion::Course;
 use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling, commit, derivation};
 use crate::history::{Document, KeyId, Marks, OperationId, Revision, Subresource, Verb};
-use crate::order::{Version, remembers};
+use crate::order::{Version, Versions, remembers};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value;
 
@@ -50,9 +50,9 @@ struct Blind<'e> {
     id: OperationId,
     read: Glimpse,
     /// All versions in between.
-    since: &'e [Version],
+    since: Versions<'e>,
     /// The first of them that another process made.
-    other: &'e Version,
+    other: Version,
 }
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
@@ -76,7 +76,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let memories = Memories::collect(evidence, &wanted);
     let mut blind = Vec::new();
     for id in candidates {
-        let Some(through) = present_before(evidence, id, removals.get(&id).copied()) else { continue };
+        let Some(through) = present_before(evidence, id, removals.get(&id)) else { continue };
         let o = history.operation(id);
         let Some(read) = memories.last(evidence, o.incarnation, o.key, (o.invoke, o.clock), |_| true) else { continue };
         let same = matches!(read.known, Known::Life(uid) if uid == o.answer_uid || !o.answer_uid.is_some());
@@ -126,7 +126,7 @@ fn is_others(evidence: &Evidence<'_>, version: &Version, id: OperationId) -> boo
 }
 
 /// Which of these writes put a field back, by place: the field, and the version that had changed it.
-fn reverted<'e>(evidence: &Evidence<'e>, writes: &[Blind<'e>]) -> FxHashMap<usize, (String, &'e Version)> {
+fn reverted(evidence: &Evidence<'_>, writes: &[Blind<'_>]) -> FxHashMap<usize, (String, Version)> {
     let history = evidence.history;
     let key = |blind: &Blind<'_>| -> KeyId { history.operation(blind.id).key };
     let mut wanted: Vec<Document> = Vec::new();
@@ -135,7 +135,7 @@ fn reverted<'e>(evidence: &Evidence<'e>, writes: &[Blind<'e>]) -> FxHashMap<usiz
         let o = history.operation(blind.id);
         let read =
             blind.read.document(key(blind)).filter(|_| o.verb != Verb::Delete && o.marks.has(Marks::REQUEST_BODY));
-        let since: Option<Vec<Document>> = blind.since.iter().map(|v| derivation::document(evidence, v)).collect();
+        let since: Option<Vec<Document>> = blind.since.iter().map(|v| derivation::document(evidence, &v)).collect();
         let plan = read.zip(since);
         if let Some((read, since)) = &plan {
             wanted.extend([Document::Request(blind.id), Document::Answer(blind.id), *read]);
@@ -152,26 +152,25 @@ fn reverted<'e>(evidence: &Evidence<'e>, writes: &[Blind<'e>]) -> FxHashMap<usiz
         };
         let since: Option<Vec<(&Value, bool)>> = since
             .iter()
-            .zip(blind.since)
-            .map(|(document, version)| Some((bodies.get(document)?, is_others(evidence, version, blind.id))))
+            .zip(blind.since.iter())
+            .map(|(document, version)| Some((bodies.get(document)?, is_others(evidence, &version, blind.id))))
             .collect();
         let Some(since) = since else { continue };
         let answer = bodies.get(&Document::Answer(blind.id));
         let whole = history.operation(blind.id).verb == Verb::Update;
-        if let Some((field, place)) = (Course { read, since, request, answer, whole }).reverted() {
-            found.insert(at, (field, &blind.since[place]));
-        }
+        let reverted = (Course { read, since, request, answer, whole }).reverted();
+        found.extend(reverted.and_then(|(field, place)| Some((at, (field, blind.since.get(place)?)))));
     }
     found
 }
 
-fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, blind: &Blind<'_>, reverted: Option<&(String, &Version)>) {
+fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, blind: &Blind<'_>, reverted: Option<&(String, Version)>) {
     let history = evidence.history;
     let o = history.operation(blind.id);
-    let (client, key) = (evidence.short_client(o), history.key_name(o.key));
+    let (client, key) = (evidence.short_client(&o), history.key_name(o.key));
     let version = blind.read.revision;
-    let changed = reverted.map_or(blind.other, |(_, version)| version);
-    let by = evidence.short_client(history.operation(changed.writer));
+    let changed = reverted.map_or(blind.other, |(_, version)| *version);
+    let by = evidence.short_client(&history.operation(changed.writer));
     let change = match reverted {
         Some((field, _)) => format!("{by} changed {field} of {key} at revision {}", changed.revision),
         None => format!("{by} changed {key} at revision {}", changed.revision),
@@ -208,7 +207,7 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, blind: &Blind<'_>, re
         summary,
         facts: vec![
             blind.read.fact(evidence, o.key, format!("{client} had last seen {key} at version {version}")),
-            evidence.version(changed, change),
+            evidence.version(&changed, change),
             evidence.request(
                 blind.id,
                 Revision::NONE,

@@ -50,11 +50,11 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let removals = commit::removals(evidence);
     let timeline = &evidence.order.timeline;
     for (id, o) in evidence.operations() {
-        let writes = matches!(o.verb, Verb::Update | Verb::Patch | Verb::Delete) && evidence.committed(o);
+        let writes = matches!(o.verb, Verb::Update | Verb::Patch | Verb::Delete) && evidence.committed(&o);
         if !writes || !o.key.is_some() || matches!(o.subresource, Subresource::Effect | Subresource::Other) {
             continue;
         }
-        if requires_uid(o) && o.answer_uid.is_some() {
+        if requires_uid(&o) && o.answer_uid.is_some() {
             ruling.checked(o.incarnation);
             if o.request_uid != o.answer_uid {
                 uid(evidence, ruling, id);
@@ -70,7 +70,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         ruling.checked(o.incarnation);
         let between = timeline.between(o.key, base, revision).iter().find(|v| v.revision < revision);
         if let Some(version) = between {
-            let fact = evidence.version(version, evidence.change_words(version));
+            let fact = evidence.version(&version, evidence.change_words(&version));
             state(evidence, ruling, id, revision, fact, version.revision);
         }
     }
@@ -110,7 +110,7 @@ fn state(
             o.verb.name()
         ),
         facts: vec![
-            evidence.request(id, base, format!("{} required {key} to be at version {base}", evidence.short_client(o))),
+            evidence.request(id, base, format!("{} required {key} to be at version {base}", evidence.short_client(&o))),
             between,
             evidence.operation(id, revision, format!("the server answered that it committed at revision {revision}")),
         ],

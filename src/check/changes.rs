@@ -10,7 +10,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 pub struct Changes<'h> {
     evidence: Evidence<'h>,
     /// By resource: the changes of each namespace by revision.
-    namespaces: FxHashMap<ResourceId, FxHashMap<Symbol, Vec<&'h Version>>>,
+    namespaces: FxHashMap<ResourceId, FxHashMap<Symbol, Vec<Version>>>,
     names: Option<FxHashMap<(ResourceId, Symbol), Vec<KeyId>>>,
     selected: FxHashMap<(ScopeId, AttributesId), Option<bool>>,
     contradicted: Option<FxHashSet<(DomainId, Revision)>>,
@@ -29,7 +29,7 @@ impl<'h> Changes<'h> {
     }
 
     /// The known changes of keys of a scope (selectors aside) in (after, through], by revision.
-    pub fn of(&mut self, scope: ScopeId, after: Revision, through: Revision) -> Vec<&'h Version> {
+    pub fn of(&mut self, scope: ScopeId, after: Revision, through: Revision) -> Vec<Version> {
         let (history, timeline) = (self.evidence.history, &self.evidence.order.timeline);
         let wanted = history.scopes[scope.index()];
         let (namespace, name) = (history.name(wanted.namespace), history.name(wanted.name));
@@ -43,7 +43,7 @@ impl<'h> Changes<'h> {
             });
             let keys = names.get(&(wanted.resource, wanted.name)).map_or(&[][..], |k| k);
             let keys = keys.iter().filter(|&&k| history.covers_key(scope, k));
-            let mut changes: Vec<_> = keys.flat_map(|&k| timeline.between(k, after, through)).collect();
+            let mut changes: Vec<_> = keys.flat_map(|&k| timeline.between(k, after, through).iter()).collect();
             changes.sort_by_key(|v| v.revision);
             return changes;
         }
@@ -51,7 +51,7 @@ impl<'h> Changes<'h> {
             return timeline.of_resource(wanted.resource, after, through).collect();
         }
         let by_namespace = self.namespaces.entry(wanted.resource).or_insert_with(|| {
-            let mut split: FxHashMap<Symbol, Vec<&'h Version>> = FxHashMap::default();
+            let mut split: FxHashMap<Symbol, Vec<Version>> = FxHashMap::default();
             for version in timeline.of_resource(wanted.resource, Revision::NONE, Revision::new(u128::MAX)) {
                 split.entry(history.keys[version.key.index()].namespace).or_default().push(version);
             }

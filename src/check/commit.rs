@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 /// answered above it. A no-op answers with the version that it met, and so may any patch without base: neither proves a commit.
 pub fn proven(evidence: &Evidence<'_>, id: OperationId) -> Option<Revision> {
     let o = evidence.history.operation(id);
-    let shows = evidence.committed(o)
+    let shows = evidence.committed(&o)
         && o.key.is_some()
         && o.answered.is_some()
         && o.subresource.answers_parent()
@@ -54,9 +54,9 @@ pub fn proves(evidence: &Evidence<'_>, version: &Version) -> bool {
 ///
 /// An event dates a deletion only where the version before it is known too (servers before 1.10 put that version into the
 /// event); an etcd witness always does.
-pub fn removals<'e>(evidence: &Evidence<'e>) -> FxHashMap<OperationId, &'e Version> {
+pub fn removals(evidence: &Evidence<'_>) -> FxHashMap<OperationId, Version> {
     let (history, timeline) = (evidence.history, &evidence.order.timeline);
-    let dated = |version: &&Version| {
+    let dated = |version: &Version| {
         let o = history.operation(version.writer);
         let before = if o.answered.is_some() { o.answered } else { o.asked_revision };
         let witnessed = version.provenance == crate::order::Provenance::Witness;

@@ -15,7 +15,7 @@ pub struct Course<'h> {
     /// Its watch.
     pub watch: OperationId,
     /// The watch's row.
-    pub operation: &'h Operation,
+    pub operation: Operation,
     /// The revision that it asked to start after; none where it brings its own initial state.
     pub start: Option<Revision>,
     /// The delivery that ends the initial events, where one does.
@@ -109,12 +109,12 @@ impl<'h> Course<'h> {
 
     /// What findings of one cause have in common: server and resource.
     pub fn cause(&self) -> String {
-        self.evidence.cause(self.operation)
+        self.evidence.cause(&self.operation)
     }
 
     /// The watch in words.
     pub fn words(&self) -> String {
-        self.evidence.history.request_name(self.operation)
+        self.evidence.history.request_name(&self.operation)
     }
 }
 

@@ -77,7 +77,7 @@ fn event(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, watch: OperationId, i
     let Some(put) = timeline.version_at(d.key, d.revision) else { return };
     let name = history.key_name(d.key);
     let mut facts = vec![
-        evidence.version(put, format!("{name} was alive at revision {}", d.revision)),
+        evidence.version(&put, format!("{name} was alive at revision {}", d.revision)),
         evidence.delivery(index, watch, format!("received DELETED of {name} with that same revision {}", d.revision)),
     ];
     let deletion = timeline.versions(d.key).iter().find(|v| {
@@ -86,18 +86,18 @@ fn event(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, watch: OperationId, i
             && (v.uid == d.uid || !v.uid.is_some() || !d.uid.is_some())
     });
     if let Some(deletion) = deletion {
-        facts.push(evidence.version(deletion, format!("{name} was deleted at revision {}", deletion.revision)));
+        facts.push(evidence.version(&deletion, format!("{name} was deleted at revision {}", deletion.revision)));
     }
     ruling.found(Draft {
         kind: Kind::Violation,
         broken_by: BrokenBy::Server,
         incarnation: o.incarnation,
         key: d.key,
-        cause: evidence.cause(o),
+        cause: evidence.cause(&o),
         summary: format!(
             "{} sent {} DELETED of {name} with revision {}, which the object had while it lived",
-            evidence.server_words(o),
-            evidence.observer_words(o),
+            evidence.server_words(&o),
+            evidence.observer_words(&o),
             d.revision
         ),
         facts,
@@ -120,14 +120,14 @@ fn answer(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId) {
         broken_by: BrokenBy::Server,
         incarnation: o.incarnation,
         key: o.key,
-        cause: format!("answer of {}", evidence.cause(o)),
+        cause: format!("answer of {}", evidence.cause(&o)),
         summary: format!(
             "{} answered the deletion of {name} with revision {}, which the object had while it lived",
-            evidence.server_words(o),
+            evidence.server_words(&o),
             o.answered
         ),
         facts: vec![
-            evidence.version(put, format!("{name} was alive at revision {}", o.answered)),
+            evidence.version(&put, format!("{name} was alive at revision {}", o.answered)),
             evidence.operation(id, o.answered, format!("DELETE {name} was answered with that same revision {}", o.answered)),
         ],
         reason: "From 1.26 on the answer to a DELETE carries the revision of the deletion (kubernetes#113369). Not proved: when \

@@ -67,7 +67,7 @@ fn versions(evidence: &Evidence<'_>, id: OperationId, uid: Symbol) -> Option<Vec
         .rev()
         .filter(|v| v.uid == uid && v.writer != id && (!o.answered.is_some() || v.revision < o.answered))
         .take(VERSIONS)
-        .map(|v| document(evidence, v))
+        .map(|v| document(evidence, &v))
         .collect()
 }
 
@@ -81,7 +81,7 @@ pub fn document(evidence: &Evidence<'_>, version: &Version) -> Option<Document> 
         if answers {
             return Some(Document::Answer(id));
         }
-        if history.item(o, version.key).is_some_and(|item| item.revision == version.revision) {
+        if history.item(&o, version.key).is_some_and(|item| item.revision == version.revision) {
             return Some(Document::Item(id, version.key));
         }
         let stream = history.stream_of(id)?;
@@ -90,7 +90,7 @@ pub fn document(evidence: &Evidence<'_>, version: &Version) -> Option<Document> 
         })?;
         Some(Document::Delivery(index as u32, id))
     };
-    [version.writer, version.shown_by].into_iter().filter(|id| id.is_some()).find_map(shows)
+    [version.writer, version.shown_by(evidence.history)].into_iter().filter(|id| id.is_some()).find_map(shows)
 }
 
 /// All texts in a body that are long enough and no part of what every object has.

@@ -68,19 +68,21 @@ impl<'h> Evidence<'h> {
             let fact = self.operation(version.writer, version.revision, says);
             return Fact { key: version.key, uid: version.uid, ..fact };
         }
-        let shower = version.shown_by.is_some().then(|| self.history.operation(version.shown_by));
+        let shown_by = version.shown_by(self.history);
+        let shower = shown_by.is_some().then(|| self.history.operation(shown_by));
+        let (time, clock) = version.moment(self.history);
         Fact {
-            position: version.position,
+            position: version.position(self.history),
             says: says.into(),
             revision: version.revision,
             key: version.key,
             uid: version.uid,
-            time: version.time,
-            clock: version.clock,
+            time,
+            clock,
             incarnation: shower.map_or_else(Default::default, |o| o.incarnation),
             server: shower.map_or_else(Default::default, |o| o.server),
             audit_id: shower.map_or_else(Default::default, |o| o.audit_id),
-            operation: version.shown_by,
+            operation: shown_by,
         }
     }
 
@@ -94,14 +96,9 @@ impl<'h> Evidence<'h> {
 
     /// Operations that count as something a process did or saw: answered, not a shadow of a client's own record, not a dry run
     /// of a write.
-    pub fn operations(&self) -> impl Iterator<Item = (OperationId, &'h Operation)> + use<'h> {
+    pub fn operations(&self) -> impl Iterator<Item = (OperationId, Operation)> + use<'h> {
         use crate::history::Marks;
-        self.history
-            .operations
-            .iter()
-            .enumerate()
-            .filter(|(_, o)| !o.marks.has(Marks::SHADOW))
-            .map(|(index, o)| (OperationId(index as u32), o))
+        self.history.operations.by_id().filter(|(_, o)| !o.marks.has(Marks::SHADOW))
     }
 
     /// What a version is, in words: "pods default/web-0 version 37 (uid 3ce7…)".

@@ -101,7 +101,7 @@ enum Against {
 fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, course: &Course<'_>, index: usize, against: Against) {
     let d = &evidence.history.deliveries[index];
     let words = evidence.delivery_words(index);
-    let observer = evidence.observer_words(course.operation);
+    let observer = evidence.observer_words(&course.operation);
     let received = |at: usize| evidence.delivery(at, course.watch, format!("received {}", evidence.delivery_words(at)));
     let asked =
         || evidence.request(course.watch, course.operation.asked_revision, format!("asked for {}", course.words()));

@@ -43,7 +43,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let mut wanted: FxHashSet<(IncarnationId, KeyId)> = FxHashSet::default();
     for (id, o) in evidence.operations() {
         let claims_life = matches!(o.verb, Verb::Update | Verb::Patch)
-            && evidence.committed(o)
+            && evidence.committed(&o)
             && o.marks.has(Marks::NAMES_UID)
             && o.key.is_some()
             && o.status != 201;
@@ -51,7 +51,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             continue;
         }
         ruling.checked(o.incarnation);
-        if o.answer_uid == o.request_uid || !has_ended(evidence, o) {
+        if o.answer_uid == o.request_uid || !has_ended(evidence, &o) {
             continue;
         }
         let lives = evidence.order.sessions.of(o.incarnation).map_or(vec![o.incarnation], |s| s.lives.clone());
@@ -65,7 +65,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             .iter()
             .flat_map(|&life| memories.of(life, o.key).iter().map(move |g| (life, g)))
             .filter(|(_, g)| evidence.order.clocks.before(g.moment, (o.invoke, o.clock)))
-            .filter(|(life, g)| shows_end(evidence, o, g, memories.of(*life, o.key)))
+            .filter(|(life, g)| shows_end(evidence, &o, g, memories.of(*life, o.key)))
             .min_by_key(|(_, g)| g.moment.0);
         if let Some((_, glimpse)) = seen {
             found(evidence, ruling, id, glimpse);
@@ -77,13 +77,13 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
 fn has_ended(evidence: &Evidence<'_>, o: &Operation) -> bool {
     let timeline = &evidence.order.timeline;
     let deleted = |v: &Version| v.change == Change::Deleted && v.uid == o.request_uid;
-    timeline.versions(o.key).iter().any(deleted)
+    timeline.versions(o.key).iter().any(|v| deleted(&v))
         || timeline.removals(o.key).iter().any(|r| r.uid == o.request_uid)
         || later_life(evidence, o.key, o.request_uid).is_some()
 }
 
 /// The first version of a later life of the name.
-fn later_life<'e>(evidence: &Evidence<'e>, key: KeyId, uid: Symbol) -> Option<&'e Version> {
+fn later_life(evidence: &Evidence<'_>, key: KeyId, uid: Symbol) -> Option<Version> {
     let versions = evidence.order.timeline.versions(key);
     let last = versions.iter().rev().find(|v| v.uid == uid)?.revision;
     versions.iter().find(|v| v.revision > last && v.uid.is_some() && v.uid != uid)
@@ -122,7 +122,7 @@ fn shows_end(evidence: &Evidence<'_>, o: &Operation, glimpse: &Glimpse, all: &[G
 fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, glimpse: &Glimpse) {
     let history = evidence.history;
     let o = history.operation(id);
-    let (client, key) = (evidence.short_client(o), history.key_name(o.key));
+    let (client, key) = (evidence.short_client(&o), history.key_name(o.key));
     let uid = evidence.short_uid(o.request_uid);
     let saw = match glimpse.known {
         Known::Life(other) => format!("{client} saw {key} borne by uid {}", evidence.short_uid(other)),
@@ -136,7 +136,7 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, glim
     let successor = later_life(evidence, o.key, o.request_uid).filter(|v| v.writer != id);
     if let Some(version) = successor {
         let says = format!("{key} was borne by uid {}", evidence.short_uid(version.uid));
-        facts.push(evidence.version(version, says));
+        facts.push(evidence.version(&version, says));
     }
     let sent = format!("{client} sent a {} of {key} for uid {uid}", o.verb.name());
     let request = evidence.request(id, o.asked_revision, sent);

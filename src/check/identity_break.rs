@@ -48,38 +48,37 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     for contradiction in timeline.contradictions() {
         let Contradiction::TwoUids(key, revision, other) = contradiction else { continue };
         let Some(version) = timeline.version_at(*key, *revision) else { continue };
-        let claims = claims_only(evidence, version.shown_by, *revision, version.uid);
+        let claims = claims_only(evidence, version.shown_by(evidence.history), *revision, version.uid);
         if claims || claims_only(evidence, other.operation, *revision, other.uid) {
             continue;
         }
         let shower = if other.operation.is_some() {
-            let fact = evidence.operation(other.operation, *revision, uid_words(evidence, version, other.uid));
+            let fact = evidence.operation(other.operation, *revision, uid_words(evidence, &version, other.uid));
             Fact { position: other.position, key: *key, uid: other.uid, ..fact }
         } else {
-            let fact = evidence.version(version, uid_words(evidence, version, other.uid));
+            let fact = evidence.version(&version, uid_words(evidence, &version, other.uid));
             Fact { position: other.position, uid: other.uid, ..fact }
         };
-        let first = evidence.version(version, uid_words(evidence, version, version.uid));
-        found(evidence, ruling, version, vec![first, shower], version.uid, other.uid);
+        let first = evidence.version(&version, uid_words(evidence, &version, version.uid));
+        found(evidence, ruling, &version, vec![first, shower], version.uid, other.uid);
     }
-    for pair in timeline.all().windows(2) {
-        let (before, after) = (&pair[0], &pair[1]);
+    for (before, after) in timeline.all().pairs() {
         let known = before.key == after.key && before.uid.is_some() && after.uid.is_some();
         if !known || after.change != Change::Updated || before.change.lives() != Some(true) {
             continue;
         }
-        ruling.checked(shower(evidence, after));
-        if before.uid == after.uid || !adjacent(evidence, before, after) {
+        ruling.checked(shower(evidence, &after));
+        if before.uid == after.uid || !adjacent(evidence, &before, &after) {
             continue;
         }
-        if claims_only(evidence, before.shown_by, before.revision, before.uid) {
+        if claims_only(evidence, before.shown_by(evidence.history), before.revision, before.uid) {
             continue;
         }
         let facts = vec![
-            evidence.version(before, uid_words(evidence, before, before.uid)),
-            evidence.version(after, uid_words(evidence, after, after.uid)),
+            evidence.version(&before, uid_words(evidence, &before, before.uid)),
+            evidence.version(&after, uid_words(evidence, &after, after.uid)),
         ];
-        found(evidence, ruling, after, facts, before.uid, after.uid);
+        found(evidence, ruling, &after, facts, before.uid, after.uid);
     }
 }
 
@@ -115,7 +114,7 @@ fn claims_only(evidence: &Evidence<'_>, id: OperationId, revision: Revision, uid
 }
 
 fn shower(evidence: &Evidence<'_>, version: &Version) -> IncarnationId {
-    let id = if version.writer.is_some() { version.writer } else { version.shown_by };
+    let id = if version.writer.is_some() { version.writer } else { version.shown_by(evidence.history) };
     if id.is_some() { evidence.history.operation(id).incarnation } else { IncarnationId::NONE }
 }
 

@@ -106,7 +106,7 @@ fn skipped(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, chain: &Chain, step
     if start <= frontier {
         return;
     }
-    let (client, scope) = (evidence.short_client(o), history.scope_name(chain.scope));
+    let (client, scope) = (evidence.short_client(&o), history.scope_name(chain.scope));
     let mut facts = vec![
         evidence.showing(showing, frontier, format!("{client} had come to revision {frontier} of {scope}")),
         error,
@@ -118,7 +118,7 @@ fn skipped(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, chain: &Chain, step
     ];
     let (kind, reason) = match changes(evidence, chain.scope, frontier, start, |_| true) {
         Stretch::Changed(version) => {
-            facts.push(evidence.version(version, evidence.change_words(version)));
+            facts.push(evidence.version(&version, evidence.change_words(&version)));
             (
                 Kind::Violation,
                 "after 410 only a list tells what changed in between: this change never reached the client",

@@ -70,7 +70,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             cause: evidence.history.scope_name(o.scope),
             summary: format!(
                 "{} went on with the token of a 410 answer: its pages of {} are of two states",
-                evidence.observer_words(o),
+                evidence.observer_words(&o),
                 evidence.history.scope_name(o.scope)
             ),
             facts,

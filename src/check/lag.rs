@@ -7,24 +7,24 @@ use crate::order::{Head, Relation, Version};
 
 /// A change that was complete before a read was sent, and that the read's answer excludes.
 #[derive(Clone, Copy, Debug)]
-pub struct Lag<'h> {
+pub struct Lag {
     /// The change.
-    pub version: &'h Version,
+    pub version: Version,
     /// What shows that it was complete before.
     pub head: Head,
     /// The smallest difference between two clocks that would explain it away, where nothing rules that out.
     pub offset: Option<i64>,
 }
 
-impl<'h> Lag<'h> {
+impl Lag {
     /// The first known change of a scope above a revision that was complete before a moment.
     pub fn of_scope(
-        evidence: &Evidence<'h>,
+        evidence: &Evidence<'_>,
         scope: ScopeId,
         above: Revision,
         clock: ClockId,
         time: Time,
-    ) -> Option<Lag<'h>> {
+    ) -> Option<Lag> {
         let history = evidence.history;
         let resource = history.scopes[scope.index()].resource;
         let bound = bound(evidence, resource, clock, time).filter(|b| *b > above)?;
@@ -35,9 +35,9 @@ impl<'h> Lag<'h> {
     }
 
     /// A change, if it was complete before a moment.
-    pub fn by(evidence: &Evidence<'h>, version: &'h Version, clock: ClockId, time: Time) -> Option<Lag<'h>> {
+    pub fn by(evidence: &Evidence<'_>, version: Version, clock: ClockId, time: Time) -> Option<Lag> {
         let resource = evidence.history.resource_of(version.key);
-        let mut weaker: Option<Lag<'h>> = None;
+        let mut weaker: Option<Lag> = None;
         for head in evidence.order.heads.reached(resource, version.revision) {
             match evidence.order.clocks.relation((head.time, head.clock), (time, clock)) {
                 Relation::Before => return Some(Lag { version, head, offset: None }),
@@ -53,7 +53,7 @@ impl<'h> Lag<'h> {
 
     /// The facts: the change, and what shows it complete (unless that is the same record).
     pub fn facts(&self, evidence: &Evidence<'_>) -> Vec<Fact> {
-        let change = evidence.version(self.version, evidence.change_words(self.version));
+        let change = evidence.version(&self.version, evidence.change_words(&self.version));
         let shown = evidence.showing(
             self.head.showing,
             self.head.revision,
@@ -93,6 +93,6 @@ pub fn bound(evidence: &Evidence<'_>, resource: ResourceId, clock: ClockId, time
 
 /// A read in facts: what was asked and what was answered.
 pub fn answer(evidence: &Evidence<'_>, id: OperationId, revision: Revision, answered: &str) -> Fact {
-    let request = evidence.history.request_name(evidence.history.operation(id));
+    let request = evidence.history.request_name(&evidence.history.operation(id));
     evidence.operation(id, revision, format!("{request}, sent later, answered {answered}"))
 }

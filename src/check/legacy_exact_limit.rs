@@ -37,7 +37,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         if o.asked != Asked::LegacyExact {
             continue;
         }
-        let (client, scope) = (evidence.short_client(o), history.scope_name(o.scope));
+        let (client, scope) = (evidence.short_client(&o), history.scope_name(o.scope));
         let version = o.asked_revision;
         let outcome = if o.status == 410 { ", and it was gone" } else { "" };
         ruling.found(Draft {

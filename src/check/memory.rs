@@ -126,13 +126,13 @@ impl Memories {
             if o.marks.has(Marks::SAVED) {
                 continue;
             }
-            memories.collect_list(evidence, id, o, keys);
+            memories.collect_list(evidence, id, &o, keys);
             if o.verb == Verb::Watch {
-                memories.collect_stream(evidence, id, o);
-            } else if let Some(glimpse) = of_answer(id, o) {
+                memories.collect_stream(evidence, id, &o);
+            } else if let Some(glimpse) = of_answer(id, &o) {
                 memories.learn((o.incarnation, o.key), glimpse);
             }
-            if is_silent(evidence, id, o) {
+            if is_silent(evidence, id, &o) {
                 memories.silent.entry(o.incarnation).or_default().push(id);
             }
         }

@@ -58,7 +58,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         }
         let resource = evidence.history.scopes[o.scope.index()].resource;
         let Some(frontier) = evidence.order.frontiers.of(evidence.order, o.incarnation, resource) else { continue };
-        let reader = Reader { evidence, frontier, id, o };
+        let reader = Reader { evidence, frontier, id, o: &o };
         match o.verb {
             Verb::List if o.is_answered() => {
                 if let Some((revision, _)) = evidence.order.list_revision(evidence.history, id) {
@@ -78,7 +78,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
 }
 
 fn id_fact(evidence: &Evidence<'_>, id: OperationId, revision: Revision) -> Fact {
-    let request = evidence.history.request_name(evidence.history.operation(id));
+    let request = evidence.history.request_name(&evidence.history.operation(id));
     let fact = evidence.operation(id, revision, format!("{request} answered the state of revision {revision}"));
     Fact { key: KeyId::NONE, ..fact }
 }
@@ -126,13 +126,13 @@ impl Reader<'_> {
                 continue;
             }
             let resource = history.scopes[o.scope.index()].resource;
-            let inside = |v: &&Version| {
+            let inside = |v: &Version| {
                 [scope, o.scope].iter().all(|&s| {
                     history.covers_key(s, v.key)
                         && (history.selects(s, v.attributes) == Some(true) || self.was_selected(s, v))
                 })
             };
-            let version = order.timeline.of_resource(resource, revision, sight.revision).find(inside).copied();
+            let version = order.timeline.of_resource(resource, revision, sight.revision).find(inside);
             if version.is_some() {
                 let because = "the change in between lies inside what both show".to_owned();
                 return Some(Conflict { sight, version, kind: Kind::Violation, because });
@@ -177,7 +177,7 @@ impl Reader<'_> {
         }
         best.map(|sight| Conflict {
             sight,
-            version: order.timeline.version_at(sight.key, sight.revision).copied(),
+            version: order.timeline.version_at(sight.key, sight.revision),
             kind: Kind::Violation,
             because: "the object that it had seen is inside what was listed".to_owned(),
         })
@@ -189,7 +189,7 @@ impl Reader<'_> {
         let own = self.frontier.keys.get(&key).and_then(|line| line.before(&order.clocks, o.clock, o.invoke));
         if let Some(sight) = own.filter(|s| s.revision > revision) {
             let because = "both are of one object".to_owned();
-            let version = order.timeline.version_at(key, sight.revision).copied();
+            let version = order.timeline.version_at(key, sight.revision);
             return self.state(Conflict { sight, version, kind: Kind::Violation, because }, revision, fact, ruling);
         }
         let Some(highest) = self.frontier.progress.before(&order.clocks, o.clock, o.invoke) else { return };
@@ -209,7 +209,7 @@ impl Reader<'_> {
                 .find(|v| history.selects(scope, v.attributes) == Some(true) || self.was_selected(scope, v));
             if let Some(version) = version {
                 let because = "the state that it had seen includes the change in between".to_owned();
-                let conflict = Conflict { sight, version: Some(*version), kind: Kind::Violation, because };
+                let conflict = Conflict { sight, version: Some(version), kind: Kind::Violation, because };
                 return self.state(conflict, revision, fact, ruling);
             }
         }
@@ -357,7 +357,7 @@ fn seen_words(evidence: &Evidence<'_>, sight: &Sight) -> String {
         }
         Showing::Answer(id) => {
             let o = history.operation(id);
-            let request = history.request_name(o);
+            let request = history.request_name(&o);
             match o.verb {
                 Verb::Watch => format!("{request}: it had come to {}", sight.revision),
                 Verb::Update if sight.revision == o.asked_revision => format!("{request}: it held that version"),

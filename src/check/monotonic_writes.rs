@@ -37,7 +37,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let (history, order) = (evidence.history, evidence.order);
     for version in order.timeline.all().iter().filter(|v| v.writer.is_some()) {
         let o = history.operation(version.writer);
-        if !remembers(history, o.incarnation) || !commit::proves(evidence, version) {
+        if !remembers(history, o.incarnation) || !commit::proves(evidence, &version) {
             continue;
         }
         let resource = history.resource_of(version.key);
@@ -48,7 +48,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         if before.revision <= version.revision {
             continue;
         }
-        let names = [earlier, version.writer].map(|id| history.request_name(history.operation(id)));
+        let names = [earlier, version.writer].map(|id| history.request_name(&history.operation(id)));
         ruling.found(Draft {
             kind: Kind::Violation,
             broken_by: BrokenBy::Server,
@@ -57,7 +57,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             cause: history.resource_name(resource),
             summary: format!(
                 "{} wrote at revision {} after its earlier write had committed at {}: revisions fell",
-                evidence.short_client(o),
+                evidence.short_client(&o),
                 version.revision,
                 before.revision
             ),

@@ -58,7 +58,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             continue;
         }
         if o.request_uid.is_some() {
-            named(evidence, ruling, id, o);
+            named(evidence, ruling, id, &o);
         } else if o.marks.has(Marks::UNCONDITIONED)
             && o.is_answered()
             && o.status != 201
@@ -68,7 +68,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             unnamed.push(id);
         }
     }
-    let wanted: FxHashSet<_> = unnamed.iter().map(|&id| key_of(history.operation(id))).collect();
+    let wanted: FxHashSet<_> = unnamed.iter().map(|&id| key_of(&history.operation(id))).collect();
     let memories = Memories::collect(evidence, &wanted);
     let mut open: Vec<Doubt> = Vec::new();
     for id in unnamed {
@@ -152,7 +152,7 @@ fn named(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: &
     let request = evidence.request(id, o.asked_revision, format!("{client} sent {verb} of {key} for the uid {wanted}"));
     let mut facts = vec![Fact { uid: o.request_uid, ..request }];
     if let Some(version) = bearer.or_else(|| first_of(evidence, o, met)) {
-        facts.insert(0, evidence.version(version, format!("{key} was borne by uid {met_short}")));
+        facts.insert(0, evidence.version(&version, format!("{key} was borne by uid {met_short}")));
     }
     let says = match refused {
         true => format!("the server refused it with {}", o.status),
@@ -186,17 +186,17 @@ fn named(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: &
 }
 
 /// The object that certainly bore the name when the request arrived, where that is a later life than the one that it names.
-fn bearer<'e>(evidence: &Evidence<'e>, o: &Operation) -> Option<&'e Version> {
+fn bearer(evidence: &Evidence<'_>, o: &Operation) -> Option<Version> {
     let order = evidence.order;
     let versions = order.timeline.versions(o.key);
     let last = versions.iter().rev().find(|v| v.uid == o.request_uid)?.revision;
     // What a head shows to be complete before the request arrived.
     let head = order.heads.before(&order.clocks, evidence.history.resource_of(o.key), o.clock, o.invoke)?.revision;
-    let later = |v: &&Version| v.uid.is_some() && v.uid != o.request_uid && v.change.lives() == Some(true);
+    let later = |v: &Version| v.uid.is_some() && v.uid != o.request_uid && v.change.lives() == Some(true);
     order.timeline.between(o.key, last, head).iter().rev().find(later)
 }
 
-fn first_of<'e>(evidence: &Evidence<'e>, o: &Operation, uid: Symbol) -> Option<&'e Version> {
+fn first_of(evidence: &Evidence<'_>, o: &Operation, uid: Symbol) -> Option<Version> {
     let first = evidence.order.timeline.versions(o.key).iter().find(|v| v.uid == uid)?;
     // The write itself is no witness of who bore the name before it.
     (first.revision != o.answered).then_some(first)
@@ -214,7 +214,7 @@ fn landed(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, see
     let history = evidence.history;
     let o = history.operation(id);
     let Known::Life(before) = seen.known else { return };
-    let (client, key, verb) = (evidence.short_client(o), history.key_name(o.key), verb(o));
+    let (client, key, verb) = (evidence.short_client(&o), history.key_name(o.key), verb(&o));
     let (old, new) = (evidence.short_uid(before), evidence.short_uid(o.answer_uid));
     let read = match ground {
         Ground::Declared => format!("{client} read {key} with uid {old} for its decision"),
@@ -222,8 +222,8 @@ fn landed(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, see
         _ => format!("{client} last saw {key} borne by uid {old}"),
     };
     let mut facts = vec![seen.fact(evidence, o.key, read)];
-    if let Some(version) = first_of(evidence, o, o.answer_uid) {
-        facts.push(evidence.version(version, format!("{key} was borne by uid {new}")));
+    if let Some(version) = first_of(evidence, &o, o.answer_uid) {
+        facts.push(evidence.version(&version, format!("{key} was borne by uid {new}")));
     }
     facts.push(evidence.request(
         id,
@@ -251,7 +251,7 @@ fn landed(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, see
         ),
     };
     let summary = format!("{client} knew {key} as uid {old}, and {verb} by name took effect on uid {new}");
-    ruling.found(draft(evidence, o, kind, summary, facts, reason));
+    ruling.found(draft(evidence, &o, kind, summary, facts, reason));
 }
 
 fn draft(

@@ -51,7 +51,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         }
         let resource = history.scopes[o.scope.index()].resource;
         let Some(frontier) = order.frontiers.of(order, o.incarnation, resource) else { continue };
-        let observer = Observer { evidence, frontier, id, o };
+        let observer = Observer { evidence, frontier, id, o: &o };
         let deliberate = is_deliberate(history, &order.chains, id);
         match o.verb {
             Verb::List if o.is_answered() && !deliberate => observer.list(ruling),
@@ -158,8 +158,8 @@ impl Observer<'_> {
         let by = history.operation(write);
         let object = history.key_name(key);
         let at = if commit.is_some() { format!(" at revision {commit}") } else { String::new() };
-        let what = if crate::order::removes(by) { "removed" } else { "wrote" };
-        let request = history.request_name(by);
+        let what = if crate::order::removes(&by) { "removed" } else { "wrote" };
+        let request = history.request_name(&by);
         let facts = vec![
             Fact { key, ..evidence.operation(write, commit, format!("{request} was answered with success")) },
             fact,

@@ -72,7 +72,7 @@ fn skipped(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, chain: &Chain, step
         return;
     }
     let o = history.operation(step.operation);
-    let (client, scope) = (evidence.short_client(o), history.scope_name(chain.scope));
+    let (client, scope) = (evidence.short_client(&o), history.scope_name(chain.scope));
     let count = listed.items().len();
     let mut facts = vec![
         evidence.showing(showing, frontier, format!("{client} had come to revision {frontier} of {scope}")),
@@ -83,10 +83,10 @@ fn skipped(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, chain: &Chain, step
         ),
         evidence.request(step.operation, revision, format!("it asked to watch {scope} from revision {revision}")),
     ];
-    let unseen = |v: &crate::order::Version| history.item(listed, v.key).is_none();
+    let unseen = |v: &crate::order::Version| history.item(&listed, v.key).is_none();
     let (kind, reason) = match changes(evidence, chain.scope, frontier, revision, unseen) {
         Stretch::Changed(version) => {
-            facts.push(evidence.version(version, evidence.change_words(version)));
+            facts.push(evidence.version(&version, evidence.change_words(&version)));
             (
                 Kind::Violation,
                 "the page does not show this object, and the watch begins after its change: it never reached the client",

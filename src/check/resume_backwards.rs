@@ -76,7 +76,7 @@ fn resumed(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, chain: &Chain, step
         return;
     }
     let stretch = changes(evidence, chain.scope, start, frontier, |_| true);
-    let client = evidence.short_client(o);
+    let client = evidence.short_client(&o);
     let scope = history.scope_name(chain.scope);
     let mut facts = vec![
         evidence.showing(showing, frontier, format!("{client} had come to revision {frontier} of {scope}")),
@@ -84,12 +84,12 @@ fn resumed(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, chain: &Chain, step
     ];
     let (kind, reason) = match stretch {
         Stretch::Changed(version) => {
-            facts.push(evidence.version(version, evidence.change_words(version)));
+            facts.push(evidence.version(&version, evidence.change_words(&version)));
             let reason = "a watch from a revision delivers every later change of its scope: what the client had seen comes again";
             (Kind::Violation, reason)
         }
         Stretch::Open(version) => {
-            facts.push(evidence.version(version, evidence.change_words(version)));
+            facts.push(evidence.version(&version, evidence.change_words(&version)));
             (Kind::Hazard, "whether the selectors take in what changed in between is not in the evidence")
         }
         Stretch::Quiet => (Kind::Hazard, "no change of the scope is known in between, so nothing had to come again"),

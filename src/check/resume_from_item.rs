@@ -65,7 +65,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             let Some(mistaken) = mistaken(evidence, step) else { continue };
             let o = history.operation(step.operation);
             let (start, right) = (o.asked_revision, mistaken.right);
-            let (client, scope) = (evidence.short_client(o), history.scope_name(chain.scope));
+            let (client, scope) = (evidence.short_client(&o), history.scope_name(chain.scope));
             let mut facts = vec![
                 evidence.showing(
                     mistaken.showing,
@@ -77,7 +77,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             ];
             let (kind, reason) = match changes(evidence, chain.scope, start, right, |_| true) {
                 Stretch::Changed(version) => {
-                    facts.push(evidence.version(version, evidence.change_words(version)));
+                    facts.push(evidence.version(&version, evidence.change_words(&version)));
                     let reason = "the watch delivers every change after its start, although the list already shows their outcome";
                     (Kind::Violation, reason)
                 }

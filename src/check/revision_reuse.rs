@@ -56,15 +56,15 @@ pub const RULE: Rule = Rule {
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let timeline = &evidence.order.timeline;
-    for version in timeline.all() {
-        ruling.checked(shower(evidence, version));
+    for version in timeline.all().iter() {
+        ruling.checked(shower(evidence, &version));
     }
     let mut said: FxHashSet<Revision> = FxHashSet::default();
     for contradiction in timeline.contradictions() {
         match *contradiction {
             Contradiction::TwoKeys(a, b) => {
                 said.insert(timeline.version(a).revision);
-                two_keys(evidence, ruling, timeline.version(a), timeline.version(b));
+                two_keys(evidence, ruling, &timeline.version(a), &timeline.version(b));
             }
             Contradiction::TwoWrites(a, b) => {
                 said.insert(evidence.history.operation(b).answered);
@@ -86,7 +86,7 @@ fn taken_before(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, said: &FxHashS
         let resource = history.resource_of(o.key);
         let head = order.heads.before(&order.clocks, resource, o.clock, o.invoke);
         let Some(head) = head.filter(|h| h.revision == revision) else { continue };
-        let (what, key) = (history.request_name(o), history.key_name(o.key));
+        let (what, key) = (history.request_name(&o), history.key_name(o.key));
         let facts = vec![
             evidence.showing(head.showing, revision, format!("an answer showed that revision {revision} was complete")),
             evidence.request(id, Revision::NONE, format!("{what} was sent")),
@@ -109,7 +109,7 @@ fn crowded_removals(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let Some(last) = versions.iter().rev().find(|v| v.uid == o.answer_uid && v.change.lives() == Some(true)) else {
             continue;
         };
-        let later = |v: &&Version| {
+        let later = |v: &Version| {
             v.revision > last.revision && v.uid.is_some() && v.uid != o.answer_uid && v.provenance < Provenance::Base
         };
         let Some(next) = versions.iter().find(later) else { continue };
@@ -122,7 +122,7 @@ fn crowded_removals(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let facts = vec![
             evidence.showing(head.showing, head.revision, shown),
             evidence.request(id, Revision::NONE, format!("a request to remove {key} was sent, and succeeded")),
-            evidence.version(next, format!("{key} was there again, as another object, at revision {}", next.revision)),
+            evidence.version(&next, format!("{key} was there again, as another object, at revision {}", next.revision)),
         ];
         let summary = format!(
             "{key} was removed after revision {} and created again at {}: no revision is left for its removal",
@@ -134,7 +134,7 @@ fn crowded_removals(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
 }
 
 fn shower(evidence: &Evidence<'_>, version: &Version) -> IncarnationId {
-    let id = if version.writer.is_some() { version.writer } else { version.shown_by };
+    let id = if version.writer.is_some() { version.writer } else { version.shown_by(evidence.history) };
     if id.is_some() { evidence.history.operation(id).incarnation } else { IncarnationId::NONE }
 }
 
@@ -172,7 +172,7 @@ fn two_writes(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, a: OperationId, 
     }
     let fact = |id: OperationId| {
         let o = history.operation(id);
-        evidence.operation(id, o.answered, format!("{} was answered as committed", history.request_name(o)))
+        evidence.operation(id, o.answered, format!("{} was answered as committed", history.request_name(&o)))
     };
     let key = history.key_name(second.key);
     let summary = format!("two requests committed {key} at one revision, {}", second.answered);

@@ -93,7 +93,7 @@ fn found(
     let history = evidence.history;
     let o = history.operation(id);
     let resource = history.resource_name(history.resource_of(o.key));
-    let what = history.request_name(o);
+    let what = history.request_name(&o);
     let reason = match unless {
         None => "etcd's revision only grows: a write that is sent after an answer showed a revision commits above it"
             .to_owned(),

@@ -103,7 +103,7 @@ impl<'h> Examiner<'h> {
             }
             let later = self.evidence.order.timeline.between(item.key, item.revision, snapshot.revision);
             if let Some(later) = later.first() {
-                flaws.push(self.outdated(snapshot, item, later));
+                flaws.push(self.outdated(snapshot, item, &later));
             }
         }
         if snapshot.absence != Absence::Open {
@@ -225,11 +225,11 @@ impl<'h> Examiner<'h> {
         let (version, after) = self.presence.proof(key, snapshot.revision)?;
         let name = self.evidence.history.key_name(key);
         let was = format!("{name} was there at revision {}", version.revision);
-        let mut facts = vec![self.evidence.version(version, was)];
+        let mut facts = vec![self.evidence.version(&version, was)];
         let why = match after {
             After::Itself => "It was written at that very revision.",
             After::Change(next) => {
-                facts.push(self.evidence.version(next, self.evidence.change_words(next)));
+                facts.push(self.evidence.version(&next, self.evidence.change_words(&next)));
                 "A uid names one life, so the object was there between the two versions."
             }
             After::Shown(list) => {

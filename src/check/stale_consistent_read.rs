@@ -54,17 +54,17 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let mut presence = None;
     for (id, o) in evidence.operations() {
         let reads = matches!(o.verb, Verb::Get | Verb::List);
-        if !reads || promise(evidence.history, o, None).0 != Promise::MostRecent || !o.invoke.is_known() {
+        if !reads || promise(evidence.history, &o, None).0 != Promise::MostRecent || !o.invoke.is_known() {
             continue;
         }
         match o.verb {
-            Verb::List => list(evidence, ruling, id, o),
-            _ if o.is_answered() && o.key.is_some() && o.answered.is_some() => object(evidence, ruling, id, o),
+            Verb::List => list(evidence, ruling, id, &o),
+            _ if o.is_answered() && o.key.is_some() && o.answered.is_some() => object(evidence, ruling, id, &o),
             // A 404 without Status is about the path: a resource that is not served yet, a subresource that does not exist.
-            _ if o.status == 404 && o.key.is_some() && o.subresource == Subresource::None && is_status(o) => {
+            _ if o.status == 404 && o.key.is_some() && o.subresource == Subresource::None && is_status(&o) => {
                 let presence =
                     presence.get_or_insert_with(|| Presence::derive(evidence.history, &evidence.order.timeline));
-                absent(evidence, ruling, presence, id, o);
+                absent(evidence, ruling, presence, id, &o);
             }
             _ => {}
         }
@@ -163,10 +163,10 @@ fn absent(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, presence: &Presence<
     }
     let Some((version, after)) = presence.proof(o.key, head.revision) else { return };
     let name = evidence.history.key_name(o.key);
-    let mut facts = vec![evidence.version(version, format!("{name} was there at revision {}", version.revision))];
+    let mut facts = vec![evidence.version(&version, format!("{name} was there at revision {}", version.revision))];
     facts.push(lag::answer(evidence, id, head.revision, "that there is none"));
     match after {
-        After::Change(next) => facts.push(evidence.version(next, evidence.change_words(next))),
+        After::Change(next) => facts.push(evidence.version(&next, evidence.change_words(&next))),
         After::Shown(list) => facts.push(evidence.operation(list, life.through, format!("a list still showed {name}"))),
         After::Itself | After::Witness => {}
     }
@@ -180,7 +180,7 @@ fn absent(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, presence: &Presence<
     });
 }
 
-fn draft(evidence: &Evidence<'_>, o: &Operation, facts: Vec<Fact>, answered: String, lag: &Lag<'_>) -> Draft {
+fn draft(evidence: &Evidence<'_>, o: &Operation, facts: Vec<Fact>, answered: String, lag: &Lag) -> Draft {
     Draft {
         summary: format!(
             "{} asked {} for the most recent state ({}) and received {answered}, although revision {} was complete before",

@@ -6,31 +6,31 @@ use crate::order::Version;
 
 /// A stretch of revisions, seen through a scope.
 #[derive(Clone, Copy, Debug)]
-pub enum Stretch<'t> {
+pub enum Stretch {
     /// This change touched an object of the scope for certain.
-    Changed(&'t Version),
+    Changed(Version),
     /// This change touched an object that the scope's selectors may select; the evidence does not say.
-    Open(&'t Version),
+    Open(Version),
     /// No change of the scope is known.
     Quiet,
 }
 
 /// The first change of a scope in (after, through] for which `counts` holds.
-pub fn changes<'e>(
-    evidence: &Evidence<'e>,
+pub fn changes(
+    evidence: &Evidence<'_>,
     scope: ScopeId,
     after: Revision,
     through: Revision,
     counts: impl Fn(&Version) -> bool,
-) -> Stretch<'e> {
+) -> Stretch {
     let history = evidence.history;
     let resource = history.scopes[scope.index()].resource;
     let mut open = None;
     for version in evidence.order.timeline.of_resource(resource, after, through) {
-        if !history.covers_key(scope, version.key) || !counts(version) {
+        if !history.covers_key(scope, version.key) || !counts(&version) {
             continue;
         }
-        match touches(evidence, scope, version) {
+        match touches(evidence, scope, &version) {
             Some(true) => return Stretch::Changed(version),
             Some(false) => {}
             None => open = open.or(Some(version)),

@@ -53,18 +53,18 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             continue;
         }
         ruling.checked(o.incarnation);
-        for flaw in examiner.flaws(&snapshot(evidence, id, o)) {
+        for flaw in examiner.flaws(&snapshot(evidence, id, &o)) {
             ruling.found(Draft {
                 kind: Kind::Violation,
                 broken_by: BrokenBy::Server,
                 incarnation: o.incarnation,
                 key: flaw.key,
-                cause: evidence.cause(o),
+                cause: evidence.cause(&o),
                 summary: format!(
                     "{} answered {} ({}) with a state of revision {} that {}",
-                    evidence.server_words(o),
-                    evidence.observer_words(o),
-                    evidence.history.request_name(o),
+                    evidence.server_words(&o),
+                    evidence.observer_words(&o),
+                    evidence.history.request_name(&o),
                     o.answered,
                     flaw.says
                 ),

@@ -48,13 +48,13 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     for ((incarnation, scope), id) in first {
         let o = history.operation(id);
         ruling.checked(incarnation);
-        if o.asked != Asked::Any && !served_from_cache(evidence, id, o) {
+        if o.asked != Asked::Any && !served_from_cache(evidence, id, &o) {
             continue;
         }
         let of_scope = history.scopes[scope.index()].resource;
-        let (client, resource) = (evidence.short_client(o), history.resource_name(of_scope));
-        let request = history.request_name(o);
-        let began = if certainly_first(evidence, id, o) { "began its life" } else { "(perhaps restarted) began" };
+        let (client, resource) = (evidence.short_client(&o), history.resource_name(of_scope));
+        let request = history.request_name(&o);
+        let began = if certainly_first(evidence, id, &o) { "began its life" } else { "(perhaps restarted) began" };
         let mut facts = vec![evidence.request(id, Revision::NONE, format!("{client} {began} with {request}"))];
         let frontiers = &evidence.order.frontiers;
         let earlier = frontiers

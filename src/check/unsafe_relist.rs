@@ -55,7 +55,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         if o.asked != Asked::Any {
             continue;
         }
-        let (client, scope) = (evidence.short_client(o), history.scope_name(o.scope));
+        let (client, scope) = (evidence.short_client(&o), history.scope_name(o.scope));
         let seen = sight.revision;
         ruling.found(Draft {
             kind: Kind::Hazard,

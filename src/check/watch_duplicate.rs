@@ -63,7 +63,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 cause: course.cause(),
                 summary: format!(
                     "{} received the change of {} at revision {} twice on one stream",
-                    evidence.observer_words(course.operation),
+                    evidence.observer_words(&course.operation),
                     evidence.history.key_name(d.key),
                     d.revision
                 ),

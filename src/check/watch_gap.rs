@@ -126,7 +126,7 @@ impl<'c, 'h> Account<'c, 'h> {
                 continue;
             }
             let puts = version.change.lives() == Some(true);
-            let selected = if selective { changes.selects(scope, version) } else { Some(true) };
+            let selected = if selective { changes.selects(scope, &version) } else { Some(true) };
             let said = said.get_or_insert_with(|| self.said());
             let before = said.before(version.key, version.revision);
             if !puts && said.undated.contains(&version.key) {
@@ -148,12 +148,12 @@ impl<'c, 'h> Account<'c, 'h> {
                 None => None,
             };
             match proof {
-                Some(_) if changes.is_contradicted(version) => {
+                Some(_) if changes.is_contradicted(&version) => {
                     ruling.undecided("the revision of a change that was not delivered answers for two writes");
                 }
                 Some(proof) => {
                     ruling.checked(course.operation.incarnation);
-                    self.lost(version, proof, said, ruling);
+                    self.lost(&version, proof, said, ruling);
                 }
                 None if self.scoped && selected.is_none() => {
                     ruling.undecided("the evidence does not say whether a change concerned the watch's selector");
@@ -186,7 +186,7 @@ impl<'c, 'h> Account<'c, 'h> {
         said
     }
 
-    fn lost(&self, version: &Version, owed: Owed<'_>, said: &Said, ruling: &mut Ruling<'_>) {
+    fn lost(&self, version: &Version, owed: Owed, said: &Said, ruling: &mut Ruling<'_>) {
         let (evidence, course, o) = (self.evidence, self.course, self.course.operation);
         let name = evidence.history.key_name(version.key);
         let mut facts = vec![match self.opened_by {
@@ -208,7 +208,7 @@ impl<'c, 'h> Account<'c, 'h> {
             }
             Owed::Start(start) => {
                 facts.push(
-                    evidence.version(start, format!("{name} was in the selection at revision {}", start.revision)),
+                    evidence.version(&start, format!("{name} was in the selection at revision {}", start.revision)),
                 );
                 because = "The change took the object out of the selection, which is a DELETED event. ".to_owned();
             }
@@ -237,8 +237,8 @@ impl<'c, 'h> Account<'c, 'h> {
             cause: course.cause(),
             summary: format!(
                 "{} never sent {} the {words} of {name} at revision {}: the stream ({}) went past it to {reached}",
-                evidence.server_words(o),
-                evidence.observer_words(o),
+                evidence.server_words(&o),
+                evidence.observer_words(&o),
                 version.revision,
                 course.words()
             ),
@@ -265,13 +265,13 @@ impl<'c, 'h> Account<'c, 'h> {
 
 /// Why a change had to be delivered.
 #[derive(Clone, Copy)]
-enum Owed<'h> {
+enum Owed {
     /// It lies in the scope.
     Selected,
     /// The stream had delivered the object.
     Member(usize),
     /// The object was in the selection when the stream began.
-    Start(&'h Version),
+    Start(Version),
 }
 
 impl Said {

@@ -53,8 +53,8 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 cause: course.cause(),
                 summary: format!(
                     "{} asked {} for the changes after revision {start} and received {event}",
-                    evidence.observer_words(course.operation),
-                    evidence.server_words(course.operation),
+                    evidence.observer_words(&course.operation),
+                    evidence.server_words(&course.operation),
                 ),
                 facts: vec![
                     evidence.request(course.watch, start, format!("asked for every change after revision {start}")),

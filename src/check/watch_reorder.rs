@@ -73,7 +73,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 cause: course.cause(),
                 summary: format!(
                     "{} received {event} after {earlier} on one stream",
-                    evidence.observer_words(course.operation)
+                    evidence.observer_words(&course.operation)
                 ),
                 facts: vec![
                     evidence.delivery(before, course.watch, format!("received {earlier}")),

@@ -102,7 +102,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 cause: course.cause(),
                 summary: format!(
                     "{} received {event} after {earlier} on one stream",
-                    evidence.observer_words(course.operation)
+                    evidence.observer_words(&course.operation)
                 ),
                 facts: vec![
                     evidence.delivery(before.at, course.watch, format!("received {earlier}")),
@@ -145,9 +145,9 @@ fn against_order(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, course: &Cour
         incarnation: course.operation.incarnation,
         key: d.key,
         cause: course.cause(),
-        summary: format!("{} received {event}, which was {was}", evidence.observer_words(course.operation)),
+        summary: format!("{} received {event}, which was {was}", evidence.observer_words(&course.operation)),
         facts: vec![
-            evidence.version(version, format!("the change at revision {} was {was}", d.revision)),
+            evidence.version(&version, format!("the change at revision {} was {was}", d.revision)),
             evidence.delivery(index, course.watch, format!("received {event}")),
         ],
         reason: format!(

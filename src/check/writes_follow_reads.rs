@@ -35,7 +35,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let (history, order) = (evidence.history, evidence.order);
     for version in order.timeline.all().iter().filter(|v| v.writer.is_some()) {
         let o = history.operation(version.writer);
-        if !remembers(history, o.incarnation) || !commit::proves(evidence, version) {
+        if !remembers(history, o.incarnation) || !commit::proves(evidence, &version) {
             continue;
         }
         let resource = history.resource_of(version.key);
@@ -47,7 +47,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         if seen.revision <= version.revision {
             continue;
         }
-        let request = history.request_name(o);
+        let request = history.request_name(&o);
         ruling.found(Draft {
             kind: Kind::Violation,
             broken_by: BrokenBy::Server,
@@ -56,7 +56,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             cause: history.resource_name(resource),
             summary: format!(
                 "{} wrote at revision {} after it had read revision {}",
-                evidence.short_client(o),
+                evidence.short_client(&o),
                 version.revision,
                 seen.revision
             ),

@@ -41,7 +41,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         if o.verb != Verb::List || !o.is_answered() || !o.answered.is_some() {
             continue;
         }
-        let (Promise::Exact(asked), row) = promise(evidence.history, o, None) else { continue };
+        let (Promise::Exact(asked), row) = promise(evidence.history, &o, None) else { continue };
         ruling.checked(o.incarnation);
         if o.answered == asked {
             continue;
@@ -51,11 +51,11 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             broken_by: BrokenBy::Server,
             incarnation: o.incarnation,
             key: Default::default(),
-            cause: evidence.cause(o),
+            cause: evidence.cause(&o),
             summary: format!(
                 "{} asked {} for exactly revision {asked} and received the state of revision {}",
-                evidence.observer_words(o),
-                evidence.server_words(o),
+                evidence.observer_words(&o),
+                evidence.server_words(&o),
                 o.answered
             ),
             facts: vec![

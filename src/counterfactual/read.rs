@@ -58,7 +58,7 @@ pub fn preventions(evidence: &Evidence<'_>, finding: &Finding, fault: OperationI
     }
     let key = subject(finding);
     if o.verb != Verb::Get && key.is_some() {
-        let found = head.and_then(|h| order.timeline.at_or_before(key, h.revision).copied());
+        let found = head.and_then(|h| order.timeline.at_or_before(key, h.revision));
         say(
             format!("a live GET of {} before acting", history.key_name(key)),
             Effect::Narrowed,
@@ -68,7 +68,7 @@ pub fn preventions(evidence: &Evidence<'_>, finding: &Finding, fault: OperationI
                 would_show(evidence, key, found)
             ),
         );
-        let held = history.item(o, key).map(|item| (item.uid, item.revision));
+        let held = history.item(&o, key).map(|item| (item.uid, item.revision));
         if let Some((uid, version)) = held {
             let live = found.filter(|v| v.change != Change::Deleted);
             let same = live.is_some_and(|v| v.uid == uid && v.revision == version);

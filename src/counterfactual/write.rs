@@ -37,7 +37,7 @@ pub fn preventions(evidence: &Evidence<'_>, finding: &Finding, fault: OperationI
     let committed = o.answered;
     let predecessor = committed.known().and_then(|at| {
         let below = Revision::new(at.value().saturating_sub(1));
-        order.timeline.at_or_before(o.key, below).copied()
+        order.timeline.at_or_before(o.key, below)
     });
     let held =
         finding.certificate.facts.iter().filter(|f| f.operation != write && f.key == o.key).map(|f| f.revision).max();

@@ -5,6 +5,7 @@ use super::client::Process;
 use super::ids::*;
 use super::interner::Table;
 use super::operation::*;
+use super::operations::Operations;
 use super::request::Verb;
 use super::resource::{self, Placement};
 use super::scope::Scope;
@@ -69,7 +70,7 @@ pub struct Builder {
     pub(super) servers: Table<Symbol>,
     pub(super) clocks: Table<Symbol>,
     pub(super) files: Vec<FileContext>,
-    pub(super) operations: Vec<Operation>,
+    pub(super) operations: Operations,
     pub(super) items: Vec<Item>,
     /// (row of the stream's request, delivery), in order of arrival.
     pub(super) deliveries: Vec<(u32, Delivery)>,
@@ -109,7 +110,7 @@ impl Builder {
             servers: Table::default(),
             clocks: Table::default(),
             files,
-            operations: Vec::new(),
+            operations: Operations::default(),
             items: Vec::new(),
             deliveries: Vec::new(),
             ends: FxHashMap::default(),
@@ -194,12 +195,10 @@ impl Builder {
             Format::List => {
                 let (server, clock) = self.file_source(file, false);
                 let process = self.file_process(file);
-                self.operations.extend(batch.operations.iter().map(|&row| Operation {
-                    server,
-                    clock,
-                    incarnation: IncarnationId(process.0),
-                    ..place(row)
-                }));
+                for &row in &batch.operations {
+                    let row = place(row);
+                    self.operations.push(Operation { server, clock, incarnation: IncarnationId(process.0), ..row });
+                }
             }
             Format::EtcdWatch => self.merge_witness(file, first_line, &batch.witness, &batch.witness_breaks, &moved),
             Format::LegacyAudit => {}
@@ -262,9 +261,7 @@ impl Builder {
     /// Joins, orders and names what was collected.
     pub fn finish(mut self, domains: &Domains) -> History {
         self.close_span();
-        let rows = std::mem::take(&mut self.operations);
-        let (rows, gone) = join(rows);
-        self.operations = rows;
+        let gone = join(&mut self.operations);
         // A raw stream's scope is the resource of its objects.
         self.scope_raw_streams();
         let (order, place) = self.order(&gone);
@@ -291,9 +288,11 @@ impl Builder {
             })
             .collect();
         history.operations = std::mem::take(&mut self.operations);
-        arrange(&mut history.operations, order);
-        for operation in &mut history.operations {
-            operation.incarnation = incarnations.get(&operation.incarnation.0).copied().unwrap_or_default();
+        history.operations.arrange(order);
+        for index in 0..history.operations.len() {
+            history.operations.change(index, |operation| {
+                operation.incarnation = incarnations.get(&operation.incarnation.0).copied().unwrap_or_default();
+            });
         }
         self.streams(&mut history, &place);
         history.items = self.items;
@@ -338,7 +337,7 @@ impl Builder {
         let mut scopes: FxHashMap<u32, Scope> = FxHashMap::default();
         let empty = self.tables.names.intern("");
         for (row, delivery) in self.deliveries.iter().filter(|(_, d)| d.key.is_some()) {
-            if self.operations[*row as usize].scope.is_some() {
+            if self.operations.get(*row as usize).scope.is_some() {
                 continue;
             }
             let key = self.tables.keys.values()[delivery.key.index()];
@@ -352,7 +351,8 @@ impl Builder {
             });
         }
         for (row, scope) in scopes {
-            self.operations[row as usize].scope = ScopeId(self.tables.scopes.intern(scope));
+            let scope = ScopeId(self.tables.scopes.intern(scope));
+            self.operations.change(row as usize, |operation| operation.scope = scope);
         }
     }
 
@@ -360,10 +360,10 @@ impl Builder {
     fn order(&self, gone: &FxHashMap<u32, u32>) -> (Vec<u32>, Vec<u32>) {
         let useful = |o: &Operation| o.scope.is_some() && !o.marks.has(Marks::NO_RESOURCE);
         let mut order: Vec<u32> = (0..self.operations.len() as u32)
-            .filter(|r| !gone.contains_key(r) && useful(&self.operations[*r as usize]))
+            .filter(|r| !gone.contains_key(r) && useful(&self.operations.get(*r as usize)))
             .collect();
         order.sort_unstable_by_key(|&r| {
-            let o = &self.operations[r as usize];
+            let o = self.operations.get(r as usize);
             (o.invoke, o.position, r)
         });
         let mut place = vec![u32::MAX; self.operations.len()];
@@ -388,7 +388,7 @@ impl Builder {
         history.deliveries.reserve_exact(rows.len());
         for (row, delivery) in rows {
             if history.streams.last().is_none_or(|s| s.operation != OperationId(row)) {
-                history.streams.push(stream(row, history.deliveries.len(), ended.remove(&row)));
+                history.streams.push(stream(row, ended.remove(&row)));
             }
             history.deliveries.push(delivery);
             if let Some(stream) = history.streams.last_mut() {
@@ -396,22 +396,25 @@ impl Builder {
             }
         }
         // Streams that delivered nothing are streams too: what they did not deliver counts.
-        for (at, operation) in history.operations.iter().enumerate() {
-            let client_side = operation.marks.has(Marks::CLIENT_SIDE);
-            if operation.verb == Verb::Watch
-                && client_side
-                && history.streams.binary_search_by_key(&OperationId(at as u32), |s| s.operation).is_err()
-            {
-                let new = stream(at as u32, 0, ended.remove(&(at as u32)));
-                let index = history.streams.partition_point(|s| s.operation < new.operation);
-                history.streams.insert(index, new);
+        let known = history.streams.len();
+        for (id, operation) in history.operations.by_id() {
+            let recorded = operation.verb == Verb::Watch && operation.marks.has(Marks::CLIENT_SIDE);
+            if recorded && history.streams[..known].binary_search_by_key(&id, |s| s.operation).is_err() {
+                history.streams.push(stream(id.0, ended.remove(&id.0)));
             }
+        }
+        history.streams.sort_unstable_by_key(|s| s.operation);
+        let mut delivered = 0;
+        for stream in &mut history.streams {
+            stream.deliveries_start = delivered;
+            delivered += stream.deliveries_len;
         }
         for (index, stream) in history.streams.iter_mut().enumerate() {
             stream.id = StreamId(index as u32);
-            let operation = &mut history.operations[stream.operation.index()];
+            let mut operation = history.operations.get(stream.operation.index());
             if stream.ended.is_known() && !operation.ret.is_known() {
                 operation.ret = stream.ended;
+                history.operations.set(stream.operation.index(), operation);
             }
             // A process lives as long as its streams.
             let last = history.deliveries[stream.deliveries_start as usize..][..stream.deliveries_len as usize].last();
@@ -453,44 +456,9 @@ const EMPTY: Operation = Operation {
     subresource: Subresource::None,
 };
 
-/// Puts the rows that `order` names into that order and drops the others, in place: two copies of all rows would be most of
-/// the memory that a history ever takes.
-fn arrange(rows: &mut Vec<Operation>, mut order: Vec<u32>) {
-    const DONE: u32 = u32::MAX;
-    let stay = order.len();
-    let mut stays = vec![false; rows.len()];
-    order.iter().for_each(|&row| stays[row as usize] = true);
-    order.extend((0..rows.len() as u32).filter(|&row| !stays[row as usize]));
-    for start in 0..rows.len() {
-        if order[start] == DONE {
-            continue;
-        }
-        let first = rows[start];
-        let mut at = start;
-        loop {
-            let from = std::mem::replace(&mut order[at], DONE) as usize;
-            if from == start {
-                rows[at] = first;
-                break;
-            }
-            rows[at] = rows[from];
-            at = from;
-        }
-    }
-    rows.truncate(stay);
-    rows.shrink_to_fit();
-}
-
-fn stream(row: u32, start: usize, ended: Option<(StreamEnd, Time)>) -> Stream {
+fn stream(row: u32, ended: Option<(StreamEnd, Time)>) -> Stream {
     let (end, ended) = ended.unwrap_or_default();
-    Stream {
-        id: StreamId::NONE,
-        operation: OperationId(row),
-        deliveries_start: start as u32,
-        deliveries_len: 0,
-        end,
-        ended,
-    }
+    Stream { id: StreamId::NONE, operation: OperationId(row), deliveries_start: 0, deliveries_len: 0, end, ended }
 }
 
 /// Reads a file's own name out of a path, for labels.

@@ -24,7 +24,7 @@ impl Builder {
         let mut lives: FxHashMap<(Symbol, ToldBy, String), IncarnationId> = FxHashMap::default();
         let mut of_process = FxHashMap::default();
         for &row in order {
-            let operation = &self.operations[row as usize];
+            let operation = self.operations.get(row as usize);
             let process = operation.incarnation.0;
             let id = match of_process.get(&process) {
                 Some(&id) => id,

@@ -10,6 +10,7 @@ pub mod ids;
 pub mod interner;
 mod lives;
 pub mod operation;
+pub mod operations;
 mod recording;
 pub mod request;
 pub mod resource;
@@ -29,6 +30,7 @@ pub use operation::{
     AuditId, Bracket, CacheRead, Delivery, DeliveryKind, Item, Marks, Operation, Outcome, Stream, StreamEnd,
     Subresource, WitnessEvent, WitnessSpan,
 };
+pub use operations::Operations;
 pub use request::{Asked, Verb};
 pub use resource::{Key, Placement, Resource};
 pub use revision::{Revision, RevisionError};

@@ -170,7 +170,7 @@ impl Builder {
         for index in start as usize..(start + length) as usize {
             self.items[index].key = self.with_resource(self.items[index].key, row);
         }
-        let operation = &mut self.operations[row as usize];
+        let mut operation = self.operations.get(row as usize);
         operation.status = status;
         operation.audit_id = audit_id;
         operation.position = position;
@@ -180,15 +180,16 @@ impl Builder {
         }
         let namespace = self.tables.scopes.values()[operation.scope.index()].namespace;
         put_answer(
-            operation,
+            &mut operation,
             answer,
             |tables: &mut Tables, name| KeyId(tables.keys.intern(Key { resource, namespace, name })),
             &mut self.tables,
         );
+        self.operations.set(row as usize, operation);
     }
 
     pub(super) fn resource_of_row(&self, row: u32) -> ResourceId {
-        let scope = self.operations[row as usize].scope;
+        let scope = self.operations.get(row as usize).scope;
         if scope.is_some() { self.tables.scopes.values()[scope.index()].resource } else { ResourceId::NONE }
     }
 

@@ -1,31 +1,34 @@
 //! Stages of one audit event, one event met twice, and the two sides of one request: which rows are the same request.
 
 use super::operation::{AuditId, Marks, Operation};
+use super::operations::Operations;
 use super::request::Verb;
 use rustc_hash::FxHashMap;
 
 /// Joins the stages of audit events, drops events met twice, and puts the two sides of one request together.
 ///
 /// Two audit events are the same iff server, audit id, stage, both timestamps, verb and URI agree; audit ids alone are not
-/// unique (a client may send one). Returns the rows and, for every row that went into another, which one.
-pub(super) fn join(mut rows: Vec<Operation>) -> (Vec<Operation>, FxHashMap<u32, u32>) {
+/// unique (a client may send one). Returns, for every row that went into another, which one.
+pub(super) fn join(rows: &mut Operations) -> FxHashMap<u32, u32> {
     let mut gone = FxHashMap::default();
-    let mut index: Vec<u32> = (0..rows.len() as u32).filter(|&r| rows[r as usize].audit_id != AuditId::None).collect();
+    let mut index: Vec<u32> =
+        (0..rows.len() as u32).filter(|&r| rows.get(r as usize).audit_id != AuditId::None).collect();
     let group = |o: &Operation| (o.audit_id, o.verb, o.scope, o.marks.has(Marks::CLIENT_SIDE), o.server, o.invoke);
     index.sort_unstable_by_key(|&r| {
-        (group(&rows[r as usize]), rows[r as usize].marks.has(Marks::OPEN), rows[r as usize].ret, r)
+        let row = rows.get(r as usize);
+        (group(&row), row.marks.has(Marks::OPEN), row.ret, r)
     });
     let mut at = 0;
     while at < index.len() {
-        let first = index[at];
+        let first = rows.get(index[at] as usize);
         let mut end = at + 1;
-        while end < index.len() && group(&rows[index[end] as usize]) == group(&rows[first as usize]) {
+        while end < index.len() && group(&rows.get(index[end] as usize)) == group(&first) {
             end += 1;
         }
-        if !rows[first as usize].marks.has(Marks::CLIENT_SIDE) {
-            let mut kept = first;
+        if !first.marks.has(Marks::CLIENT_SIDE) {
+            let mut kept = index[at];
             for &row in &index[at + 1..end] {
-                let (k, r) = (rows[kept as usize], rows[row as usize]);
+                let (k, r) = (rows.get(kept as usize), rows.get(row as usize));
                 // A stage before the answer goes into the answer; an answer met twice counts once.
                 if r.marks.has(Marks::OPEN)
                     || (r.ret == k.ret && r.status == k.status && r.asked_revision == k.asked_revision)
@@ -38,18 +41,18 @@ pub(super) fn join(mut rows: Vec<Operation>) -> (Vec<Operation>, FxHashMap<u32, 
         }
         at = end;
     }
-    if index.iter().any(|&row| rows[row as usize].marks.has(Marks::CLIENT_SIDE)) {
-        pair_sides(&mut rows, &index, &mut gone);
+    if index.iter().any(|&row| rows.get(row as usize).marks.has(Marks::CLIENT_SIDE)) {
+        pair_sides(rows, &index, &mut gone);
     }
-    (rows, gone)
+    gone
 }
 
 /// Finds the server's record of a request that a client recorded too. On one clock the two become one operation with the
 /// server's narrower interval; on two clocks both stay, the server's as a shadow that bounds clocks and proves commits.
-fn pair_sides(rows: &mut [Operation], index: &[u32], gone: &mut FxHashMap<u32, u32>) {
+fn pair_sides(rows: &mut Operations, index: &[u32], gone: &mut FxHashMap<u32, u32>) {
     let mut by_id: FxHashMap<(AuditId, Verb), Vec<u32>> = FxHashMap::default();
     for &row in index {
-        let o = &rows[row as usize];
+        let o = rows.get(row as usize);
         if !o.marks.has(Marks::CLIENT_SIDE) && !gone.contains_key(&row) {
             by_id.entry((o.audit_id, o.verb)).or_default().push(row);
         }
@@ -59,7 +62,7 @@ fn pair_sides(rows: &mut [Operation], index: &[u32], gone: &mut FxHashMap<u32, u
     }
     let mut taken: FxHashMap<u32, ()> = FxHashMap::default();
     for &row in index {
-        let client = rows[row as usize];
+        let client = rows.get(row as usize);
         if !client.marks.has(Marks::CLIENT_SIDE) {
             continue;
         }
@@ -76,20 +79,21 @@ fn pair_sides(rows: &mut [Operation], index: &[u32], gone: &mut FxHashMap<u32, u
         // Servers of different names for one apiserver are usual (no --source): then an id that occurs once is enough.
         let loose = |server: &Operation| server.scope == client.scope && candidates.len() == 1;
         let free = |r: &&u32| !taken.contains_key(*r);
-        let fitting: Vec<u32> = candidates.iter().filter(free).filter(|&&r| fits(&rows[r as usize])).copied().collect();
+        let fitting: Vec<u32> =
+            candidates.iter().filter(free).filter(|&&r| fits(&rows.get(r as usize))).copied().collect();
         let found = match fitting.as_slice() {
             [one] => Some(*one),
             [] => candidates
                 .iter()
                 .filter(free)
-                .find(|&&r| rows[r as usize].clock != client.clock && loose(&rows[r as usize]))
+                .find(|&&r| rows.get(r as usize).clock != client.clock && loose(&rows.get(r as usize)))
                 .copied(),
             _ => None,
         };
         let Some(found) = found else { continue };
         taken.insert(found, ());
-        let server = rows[found as usize];
-        let merged = &mut rows[row as usize];
+        let server = rows.get(found as usize);
+        let mut merged = client;
         merged.marks.set(Marks::BOTH_SIDES);
         if !merged.answered.is_some() && !merged.marks.has(Marks::ANSWER_BODY) {
             merged.answered = server.answered;
@@ -123,8 +127,11 @@ fn pair_sides(rows: &mut [Operation], index: &[u32], gone: &mut FxHashMap<u32, u
             gone.insert(found, row);
         } else {
             // The same process, seen from the other side.
-            rows[found as usize].incarnation = rows[row as usize].incarnation;
-            rows[found as usize].marks.set(Marks(Marks::SHADOW.0 | Marks::BOTH_SIDES.0));
+            rows.change(found as usize, |shadow| {
+                shadow.incarnation = merged.incarnation;
+                shadow.marks.set(Marks(Marks::SHADOW.0 | Marks::BOTH_SIDES.0));
+            });
         }
+        rows.set(row as usize, merged);
     }
 }

@@ -4,6 +4,7 @@ use super::client::Incarnation;
 use super::ids::*;
 use super::interner::Interner;
 use super::operation::*;
+use super::operations::Operations;
 use super::request::Verb;
 use super::resource::{Key, Placement, Resource};
 use super::scope::{Attributes, Scope};
@@ -42,10 +43,10 @@ pub struct History {
     /// Clocks.
     pub clocks: Vec<Symbol>,
     /// Operations.
-    pub operations: Vec<Operation>,
+    pub operations: Operations,
     /// Listed items of all operations.
     pub items: Vec<Item>,
-    /// Watches of which the deliveries are known.
+    /// Watches of which the deliveries are known, in order of their operations, which is the order of their deliveries too.
     pub streams: Vec<Stream>,
     /// Their deliveries, each stream's in the order of arrival.
     pub deliveries: Vec<Delivery>,
@@ -71,8 +72,8 @@ impl History {
     }
 
     /// An operation.
-    pub fn operation(&self, id: OperationId) -> &Operation {
-        &self.operations[id.index()]
+    pub fn operation(&self, id: OperationId) -> Operation {
+        self.operations.get(id.index())
     }
 
     /// The stream of a watch, where its deliveries are known.
@@ -81,6 +82,12 @@ impl History {
             return None;
         }
         self.streams.binary_search_by_key(&id, |s| s.operation).ok().map(|at| &self.streams[at])
+    }
+
+    /// The watch of a delivery.
+    pub fn watch_of(&self, delivery: usize) -> OperationId {
+        let at = self.streams.partition_point(|s| s.deliveries_start as usize <= delivery);
+        at.checked_sub(1).map_or(OperationId::NONE, |at| self.streams[at].operation)
     }
 
     /// The deliveries of a stream.

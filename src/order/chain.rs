@@ -221,7 +221,7 @@ impl Chains {
 
     fn is_item(&self, history: &History, list: OperationId, revision: Revision) -> bool {
         let listed = history.operation(list);
-        revision < listed.answered && history.items_of(listed).iter().any(|item| item.revision == revision)
+        revision < listed.answered && history.items_of(&listed).iter().any(|item| item.revision == revision)
     }
 
     /// Whether a watch may belong to any of several consumers of its scope.

@@ -1,9 +1,11 @@
 //! What one piece of evidence claims about one version, and which claims need not be kept.
 
 use super::timeline::{Change, Provenance, Version};
+use super::versions::Origin;
 use crate::history::{AttributesId, ClockId, History, KeyId, Marks, OperationId, Revision, Symbol};
-use crate::ingest::{Position, Time};
+use crate::ingest::Position;
 use rustc_hash::FxHashMap;
+use std::cmp::Ordering;
 
 /// A claim: this key had a version with this revision.
 #[derive(Clone, Copy, Debug)]
@@ -13,18 +15,27 @@ pub(super) struct Claim {
     pub(super) uid: Symbol,
     pub(super) change: Change,
     pub(super) attributes: AttributesId,
-    pub(super) provenance: Provenance,
-    pub(super) position: Position,
+    pub(super) origin: Origin,
+    /// The operation of the source.
     pub(super) operation: OperationId,
     pub(super) writes: bool,
-    pub(super) time: Time,
-    pub(super) clock: ClockId,
 }
 
 impl Claim {
-    /// Where it belongs: by version, the most trusted first.
-    pub(super) fn place(&self) -> (KeyId, Revision, Provenance, Position, OperationId) {
-        (self.key, self.revision, self.provenance, self.position, self.operation)
+    /// Which one comes first: by version, then the most trusted.
+    pub(super) fn order(history: &History, a: &Claim, b: &Claim) -> Ordering {
+        let version = |claim: &Claim| (claim.key, claim.revision);
+        version(a).cmp(&version(b)).then_with(|| a.rank(history).cmp(&b.rank(history)))
+    }
+
+    /// How much it is trusted, and where it stands.
+    fn rank(&self, history: &History) -> (Provenance, Position, OperationId) {
+        (self.origin.provenance, self.origin.position(history), self.operation)
+    }
+
+    /// The clock of its source.
+    pub(super) fn clock(&self, history: &History) -> ClockId {
+        if self.operation.is_some() { history.operation(self.operation).clock } else { ClockId::NONE }
     }
 
     /// Whether both are of one version.
@@ -36,23 +47,24 @@ impl Claim {
     ///
     /// It says nothing that this one does not say, is trusted no more, was no earlier, and proves no write. What conflicts
     /// with this one conflicts with it in the same way, so a contradiction shows once for all who repeat it.
-    fn makes_void(&self, other: &Claim) -> bool {
-        let place = |claim: &Claim| (claim.provenance, claim.position, claim.operation);
+    fn makes_void(&self, history: &History, other: &Claim) -> bool {
+        let time = self.origin.time(history);
         (!other.uid.is_some() || other.uid == self.uid)
             && (!other.attributes.is_some() || other.attributes == self.attributes)
             && (other.change == Change::Put || other.change == self.change)
             && !other.writes
-            && other.provenance != Provenance::Write
-            && place(self) <= place(other)
-            && self.clock == other.clock
-            && self.time.is_known()
-            && self.time <= other.time
+            && other.origin.provenance != Provenance::Write
+            && self.rank(history) <= other.rank(history)
+            && self.clock(history) == other.clock(history)
+            && time.is_known()
+            && time <= other.origin.time(history)
     }
 }
 
 /// Claims as they come in. Fifty informers show every version fifty times, and every list shows what the one before showed:
 /// what only repeats is dropped at once, since it would take most of the memory.
-pub(super) struct Claims {
+pub(super) struct Claims<'h> {
+    history: &'h History,
     pub(super) rows: Vec<Claim>,
     /// The last row of each key: nearly every read shows what was written last.
     latest: Vec<u32>,
@@ -60,10 +72,10 @@ pub(super) struct Claims {
     shown: FxHashMap<(KeyId, Revision), u32>,
 }
 
-impl Claims {
+impl Claims<'_> {
     /// None yet.
-    pub(super) fn new(history: &History) -> Claims {
-        Claims { rows: Vec::new(), latest: vec![u32::MAX; history.keys.len()], shown: FxHashMap::default() }
+    pub(super) fn new(history: &History) -> Claims<'_> {
+        Claims { history, rows: Vec::new(), latest: vec![u32::MAX; history.keys.len()], shown: FxHashMap::default() }
     }
 
     /// Takes a claim.
@@ -73,7 +85,9 @@ impl Claims {
     }
 
     fn repeats(&self, row: u32, claim: &Claim) -> bool {
-        self.rows.get(row as usize).is_some_and(|row| row.is_of_one_version(claim) && row.makes_void(claim))
+        self.rows
+            .get(row as usize)
+            .is_some_and(|row| row.is_of_one_version(claim) && row.makes_void(self.history, claim))
     }
 
     /// Takes a claim that often repeats what was just written.
@@ -91,11 +105,11 @@ impl Claims {
         let new = self.rows.len() as u32;
         let shown = self.shown.entry((claim.key, claim.revision)).or_insert(new);
         let known = self.rows.get(*shown as usize);
-        if known.is_some_and(|known| known.makes_void(&claim)) {
+        if known.is_some_and(|known| known.makes_void(self.history, &claim)) {
             return;
         }
         // The one that makes more others void is the one to compare with.
-        if known.is_some_and(|known| claim.makes_void(known)) {
+        if known.is_some_and(|known| claim.makes_void(self.history, known)) {
             *shown = new;
         }
         self.push(claim);
@@ -108,18 +122,15 @@ pub(super) fn side(history: &History, claim: &Claim) -> bool {
 }
 
 /// What a settled version claims.
-pub(super) fn claim_of(v: &Version) -> Claim {
+pub(super) fn claim_of(history: &History, v: &Version) -> Claim {
     Claim {
         revision: v.revision,
         key: v.key,
         uid: v.uid,
         change: v.change,
         attributes: v.attributes,
-        provenance: v.provenance,
-        position: v.position,
-        operation: v.shown_by,
+        origin: v.origin(),
+        operation: v.shown_by(history),
         writes: false,
-        time: v.time,
-        clock: v.clock,
     }
 }

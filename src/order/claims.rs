@@ -2,10 +2,10 @@
 
 use super::claim::{Claim, Claims, claim_of, side};
 use super::timeline::*;
+use super::versions::{Origin, Table};
 use crate::history::{
-    Asked, AttributesId, ClockId, DeliveryKind, History, KeyId, Marks, Operation, OperationId, Revision, StreamId, Verb,
+    Asked, AttributesId, DeliveryKind, History, KeyId, Marks, Operation, OperationId, Revision, StreamId, Verb,
 };
-use crate::ingest::Time;
 use rustc_hash::FxHashSet;
 
 impl Timeline {
@@ -28,7 +28,7 @@ impl Timeline {
         timeline
     }
 
-    fn operation_claims(&mut self, history: &History, claims: &mut Claims) {
+    fn operation_claims(&mut self, history: &History, claims: &mut Claims<'_>) {
         for (index, o) in history.operations.iter().enumerate() {
             let id = OperationId(index as u32);
             let claim = |key, uid, revision, change, attributes, provenance, writes| Claim {
@@ -37,12 +37,9 @@ impl Timeline {
                 uid,
                 change,
                 attributes,
-                provenance,
-                position: o.position,
+                origin: Origin { provenance, row: id.0 },
                 operation: id,
                 writes,
-                time: o.ret,
-                clock: o.clock,
             };
             if o.verb == Verb::Update && o.asked_revision.is_some() && o.key.is_some() && o.is_answered() {
                 // Only an accepted base proves that the version existed in this timeline.
@@ -59,7 +56,7 @@ impl Timeline {
             if !o.is_answered() || o.marks.has(Marks::DRY_RUN) {
                 continue;
             }
-            for item in history.items_of(o).iter().filter(|i| i.revision.is_some()) {
+            for item in history.items_of(&o).iter().filter(|i| i.revision.is_some()) {
                 claims.observe_again(claim(
                     item.key,
                     item.uid,
@@ -123,7 +120,7 @@ impl Timeline {
                 }
                 _ => {}
             }
-            if removes(o) {
+            if removes(&o) {
                 let after = if o.answered.is_some() { o.answered } else { o.asked_revision };
                 self.removals.push(Removal { key: o.key, uid: o.answer_uid, operation: id, after, before: None });
                 if o.answered.is_some() && o.verb != Verb::Delete {
@@ -145,7 +142,7 @@ impl Timeline {
     fn deletion_claims(&mut self, history: &History, claims: &mut Vec<Claim>) {
         for stream in &history.streams {
             let operation = history.operation(stream.operation);
-            let (selective, recorded) = (may_select(history, operation), operation.asked != Asked::Unrecorded);
+            let (selective, recorded) = (may_select(history, &operation), operation.asked != Asked::Unrecorded);
             let mut delivered: FxHashSet<(KeyId, Revision)> = FxHashSet::default();
             for index in stream.deliveries() {
                 let d = &history.deliveries[index];
@@ -182,12 +179,9 @@ impl Timeline {
                             uid: d.uid,
                             change: if selective { Change::Left } else { Change::Deleted },
                             attributes: AttributesId::NONE,
-                            provenance: Provenance::Event,
-                            position: d.position,
+                            origin: Origin { provenance: Provenance::Event, row: index as u32 },
                             operation: stream.operation,
                             writes: false,
-                            time: d.at,
-                            clock: operation.clock,
                         });
                     }
                     _ => {}
@@ -198,7 +192,8 @@ impl Timeline {
 
     /// Sorts claims into versions.
     fn settle(&mut self, history: &History, mut claims: Vec<Claim>) {
-        claims.sort_unstable_by_key(Claim::place);
+        claims.sort_unstable_by(|a, b| Claim::order(history, a, b));
+        self.versions = Table::with_capacity(claims.chunk_by(Claim::is_of_one_version).count());
         for group in claims.chunk_by(Claim::is_of_one_version) {
             let version = self.fold(history, group);
             self.versions.push(version);
@@ -207,25 +202,26 @@ impl Timeline {
 
     /// Puts deletions beside the versions, or into those that they are of.
     fn settle_deletions(&mut self, history: &History, mut deletions: Vec<Claim>) {
-        deletions.sort_unstable_by_key(Claim::place);
-        let settled = self.versions.len();
+        deletions.sort_unstable_by(|a, b| Claim::order(history, a, b));
+        let mut new = Vec::new();
         for group in deletions.chunk_by(Claim::is_of_one_version) {
             let (key, revision) = (group[0].key, group[0].revision);
-            match self.versions[..settled].binary_search_by_key(&(key, revision), |v| (v.key, v.revision)) {
+            match self.versions.find(key, revision) {
                 Ok(at) => {
-                    let mut all = vec![claim_of(&self.versions[at])];
+                    let known = self.versions.get(at);
+                    let mut all = vec![claim_of(history, &known)];
                     all.extend_from_slice(group);
-                    all.sort_unstable_by_key(Claim::place);
+                    all.sort_unstable_by(|a, b| Claim::order(history, a, b));
                     let folded = self.fold(history, &all);
-                    self.versions[at] = Version { writer: self.versions[at].writer, ..folded };
+                    self.versions.set(at, Version { writer: known.writer, ..folded });
                 }
-                Err(_) => {
+                Err(at) => {
                     let folded = self.fold(history, group);
-                    self.versions.push(Version { writer: OperationId::NONE, ..folded });
+                    new.push((at, Version { writer: OperationId::NONE, ..folded }));
                 }
             }
         }
-        self.versions.sort_unstable_by_key(|v| (v.key, v.revision));
+        self.versions.insert(&new);
     }
 
     /// One version out of all claims of it: the most trusted one gives the place, the most specific one the change.
@@ -237,19 +233,17 @@ impl Timeline {
             uid: head.uid,
             change: head.change,
             attributes: head.attributes,
-            provenance: head.provenance,
-            position: head.position,
             writer: OperationId::NONE,
-            shown_by: head.operation,
-            time: head.time,
-            clock: head.clock,
+            provenance: head.origin.provenance,
+            row: head.origin.row,
         };
         let mut writer: Option<&Claim> = None;
         for claim in group {
             if !version.uid.is_some() {
                 version.uid = claim.uid;
             } else if claim.uid.is_some() && claim.uid != version.uid {
-                let fragment = Fragment { position: claim.position, uid: claim.uid, operation: claim.operation };
+                let position = claim.origin.position(history);
+                let fragment = Fragment { position, uid: claim.uid, operation: claim.operation };
                 self.contradictions.push(Contradiction::TwoUids(head.key, head.revision, fragment));
             }
             if !version.attributes.is_some() {
@@ -277,11 +271,13 @@ impl Timeline {
         // A patch without known base: its own answer made this version unless another write proves to be the writer or
         // someone showed it before.
         let writer = writer.or_else(|| {
-            let patch = group.iter().find(|c| c.provenance == Provenance::Write && c.change == Change::Put)?;
-            let invoke = history.operation(patch.operation).invoke;
-            let earlier =
-                group.iter().any(|c| c.operation != patch.operation && c.clock == patch.clock && c.time < invoke);
-            let claimants = group.iter().filter(|c| c.provenance == Provenance::Write && c.operation.is_some()).count();
+            let writes = |c: &Claim| c.origin.provenance == Provenance::Write;
+            let patch = group.iter().find(|c| writes(c) && c.change == Change::Put)?;
+            let o = history.operation(patch.operation);
+            let earlier = group.iter().any(|c| {
+                c.operation != patch.operation && c.clock(history) == o.clock && c.origin.time(history) < o.invoke
+            });
+            let claimants = group.iter().filter(|c| writes(c) && c.operation.is_some()).count();
             (!earlier && claimants == 1).then_some(patch)
         });
         version.writer = writer.map_or(OperationId::NONE, |writer| writer.operation);
@@ -290,29 +286,31 @@ impl Timeline {
 
     fn index(&mut self, history: &History) {
         self.key_starts = vec![0; history.keys.len() + 1];
-        for version in &self.versions {
-            self.key_starts[version.key.index() + 1] += 1;
+        for index in 0..self.versions.len() {
+            self.key_starts[self.versions.key(index).index() + 1] += 1;
         }
         for key in 0..history.keys.len() {
             self.key_starts[key + 1] += self.key_starts[key];
         }
         self.by_resource = vec![Vec::new(); history.resources.len()];
-        for (index, version) in self.versions.iter().enumerate() {
-            self.by_resource[history.resource_of(version.key).index()].push(VersionId(index as u32));
+        for index in 0..self.versions.len() {
+            let resource = history.resource_of(self.versions.key(index));
+            self.by_resource[resource.index()].push(VersionId(index as u32));
         }
         for list in &mut self.by_resource {
-            list.sort_unstable_by_key(|v| (self.versions[v.0 as usize].revision, *v));
+            list.sort_unstable_by_key(|v| (self.versions.revision(v.0 as usize), *v));
         }
         // One revision, two keys: within every group of resources that share a counter for certain, and (weaker) a domain.
         let place = |at: VersionId| {
-            let version = &self.versions[at.0 as usize];
-            (history.domain_of(history.resource_of(version.key)), version.revision)
+            let key = self.versions.key(at.0 as usize);
+            (history.domain_of(history.resource_of(key)), self.revision(at))
         };
         // Every resource's part is in order already, so this only merges them.
         let mut by_revision: Vec<VersionId> = self.by_resource.concat();
         by_revision.sort_by_key(|&at| (place(at), at));
         let twins = by_revision.windows(2).filter(|pair| place(pair[0]) == place(pair[1]));
-        self.contradictions.extend(twins.map(|pair| Contradiction::TwoKeys(pair[0], pair[1])));
+        let twins: Vec<Contradiction> = twins.map(|pair| Contradiction::TwoKeys(pair[0], pair[1])).collect();
+        self.contradictions.extend(twins);
     }
 
     /// How long each version was the present one at least: a list at L that shows it proves it through L.
@@ -322,7 +320,7 @@ impl Timeline {
             .iter()
             .filter(|o| o.is_answered() && o.marks.has(Marks::LIST_ANSWER) && o.answered.is_some())
         {
-            for item in history.items_of(o) {
+            for item in history.items_of(&o) {
                 if item.revision > o.answered {
                     continue;
                 }
@@ -340,13 +338,13 @@ impl Timeline {
             // The last known version of the object bounds the removal from below; a known deletion of it settles it.
             let range = self.range_of(removal.key);
             if removal.uid.is_some() {
-                let own = |v: &&Version| v.uid == removal.uid && !matches!(v.change, Change::Deleted | Change::Left);
-                let last = self.versions[range.clone()].iter().rev().find(own);
+                let own = |v: &Version| v.uid == removal.uid && !matches!(v.change, Change::Deleted | Change::Left);
+                let last = self.versions.part(range.clone()).iter().rev().find(own);
                 removal.after = removal.after.max(last.map_or(Revision::NONE, |v| v.revision));
             }
             let mut settled = None;
             for index in range {
-                let version = &self.versions[index];
+                let version = self.versions.get(index);
                 if settled.is_some() || removal.before.is_some() {
                     break;
                 }
@@ -363,7 +361,7 @@ impl Timeline {
                     Change::Deleted
                         if version.revision > removal.after
                             && (version.uid.is_some() && removal.uid.is_some()
-                                || seamless(history, removal, version)) =>
+                                || seamless(history, removal, &version)) =>
                     {
                         settled = Some(index);
                     }
@@ -372,9 +370,8 @@ impl Timeline {
             }
             match settled {
                 Some(index) => {
-                    let version = &mut self.versions[index];
-                    if !version.writer.is_some() {
-                        version.writer = removal.operation;
+                    if !self.versions.writer(index).is_some() {
+                        self.versions.set_writer(index, removal.operation);
                     }
                     false
                 }
@@ -397,7 +394,7 @@ impl Timeline {
         }
         for stream in &history.streams {
             let operation = history.operation(stream.operation);
-            if may_select(history, operation) {
+            if may_select(history, &operation) {
                 continue;
             }
             let Some(after) = stream_base(history, stream.id) else { continue };
@@ -484,8 +481,8 @@ fn may_select(history: &History, watch: &Operation) -> bool {
     watch.asked == Asked::Unrecorded || !watch.scope.is_some() || history.is_selective(watch.scope)
 }
 
-fn witness_claims(history: &History, claims: &mut Claims) {
-    for e in history.witness.iter().filter(|e| e.key.is_some()) {
+fn witness_claims(history: &History, claims: &mut Claims<'_>) {
+    for (row, e) in history.witness.iter().enumerate().filter(|(_, e)| e.key.is_some()) {
         let change = if e.tombstone {
             Change::Deleted
         } else if e.created == e.revision {
@@ -499,17 +496,14 @@ fn witness_claims(history: &History, claims: &mut Claims) {
             uid: e.uid,
             change,
             attributes: e.attributes,
-            provenance: Provenance::Witness,
-            position: e.position,
+            origin: Origin { provenance: Provenance::Witness, row: row as u32 },
             operation: OperationId::NONE,
             writes: false,
-            time: Time::UNKNOWN,
-            clock: ClockId::NONE,
         });
     }
 }
 
-fn stream_claims(history: &History, claims: &mut Claims) {
+fn stream_claims(history: &History, claims: &mut Claims<'_>) {
     for stream in &history.streams {
         let operation = history.operation(stream.operation);
         let start = if operation.asked == Asked::From && !operation.marks.has(Marks::INITIAL_EVENTS) {
@@ -517,8 +511,12 @@ fn stream_claims(history: &History, claims: &mut Claims) {
         } else {
             None
         };
-        let selective = may_select(history, operation);
-        for d in history.deliveries_of(stream).iter().filter(|d| d.revision.is_some() && d.key.is_some()) {
+        let selective = may_select(history, &operation);
+        for row in stream.deliveries() {
+            let d = &history.deliveries[row];
+            if !d.revision.is_some() || !d.key.is_some() {
+                continue;
+            }
             let change = match d.kind {
                 // Outside the initial part and without selector, ADDED is a creation.
                 DeliveryKind::Added if !selective && start.is_some_and(|s| d.revision > s) => Change::Created,
@@ -532,12 +530,9 @@ fn stream_claims(history: &History, claims: &mut Claims) {
                 uid: d.uid,
                 change,
                 attributes: d.attributes,
-                provenance: Provenance::Event,
-                position: d.position,
+                origin: Origin { provenance: Provenance::Event, row: row as u32 },
                 operation: stream.operation,
                 writes: false,
-                time: d.at,
-                clock: operation.clock,
             });
         }
     }

@@ -80,7 +80,7 @@ impl Frontiers {
             if o.marks.has(Marks::SHADOW) || !remembers(history, o.incarnation) {
                 continue;
             }
-            collections.operation(history, order, OperationId(index as u32), o);
+            collections.operation(history, order, OperationId(index as u32), &o);
         }
         for version in order.timeline.all().iter().filter(|v| v.writer.is_some()) {
             let o = history.operation(version.writer);

@@ -15,6 +15,7 @@ pub mod timeline;
 pub mod truth;
 #[cfg(test)]
 mod truth_tests;
+pub mod versions;
 
 pub use chain::{Chain, Chains, Start, Step};
 pub use claims::{removes, stream_base};
@@ -27,6 +28,7 @@ pub use session::{Session, Sessions};
 pub use sight::{Keyed, Line, Records, Scoped, Sight};
 pub use timeline::{Change, Contradiction, Provenance, Removal, Span, Timeline, Version, VersionId};
 pub use truth::{Seen, Truth, Truths, Value};
+pub use versions::{Origin, Versions};
 
 use crate::history::{ClockId, History, Marks, OperationId, Revision, Verb};
 use crate::ingest::Time;

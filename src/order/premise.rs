@@ -56,7 +56,7 @@ pub struct Premise {
 
 impl Premise {
     /// When it was true.
-    pub fn truth<'h>(&self, history: &'h History, truths: &Truths<'h>) -> Truth<'h> {
+    pub fn truth<'h>(&self, history: &'h History, truths: &Truths<'h>) -> Truth {
         truths.of(self.key, self.value, self.seen(history, truths))
     }
 
@@ -144,7 +144,7 @@ impl Pass {
                 own.insert(written.key, written.invoke);
             }
         }
-        for (at, step) in self.before(o).iter().enumerate() {
+        for (at, step) in self.before(&o).iter().enumerate() {
             if let Some(premise) = self.read(history, step)
                 && own.get(&premise.key).is_none_or(|written| step.time > *written)
             {
@@ -159,7 +159,7 @@ impl Pass {
     /// What it had last read of a key when it sent a write, lists included.
     pub fn last_of(&self, history: &History, write: OperationId, key: KeyId) -> Option<Premise> {
         let o = history.operation(write);
-        self.before(o).iter().rev().find_map(|step| match step.source {
+        self.before(&o).iter().rev().find_map(|step| match step.source {
             Source::List(list) => listed(history, list, key).map(|value| self.premise(key, value, step)),
             _ => self.read(history, step).filter(|premise| premise.key == key),
         })
@@ -167,7 +167,7 @@ impl Pass {
 
     /// The lists that it had read when it sent a write, the latest first.
     pub fn lists(&self, history: &History, write: OperationId) -> impl Iterator<Item = OperationId> + '_ {
-        let before = self.before(history.operation(write));
+        let before = self.before(&history.operation(write));
         before.iter().rev().filter_map(|step| if let Source::List(id) = step.source { Some(id) } else { None })
     }
 
@@ -210,7 +210,7 @@ pub fn listed(history: &History, list: OperationId, key: KeyId) -> Option<Value>
     if !history.covers_key(o.scope, key) {
         return None;
     }
-    if let Some(item) = history.item(o, key) {
+    if let Some(item) = history.item(&o, key) {
         return Some(Value::Present { uid: item.uid, revision: item.revision });
     }
     // A page, or a selection, leaves open what is not in it.
@@ -243,7 +243,7 @@ impl Decisions {
         let decided = |o: &Operation| o.decision.is_some() && !o.marks.has(Marks::SHADOW);
         for (index, o) in history.operations.iter().enumerate().filter(|(_, o)| decided(o)) {
             let id = OperationId(index as u32);
-            if let Some(source) = source(id, o) {
+            if let Some(source) = source(id, &o) {
                 rows.push(((o.incarnation, o.decision, o.clock), o.invoke, 1, index as u32, Some(source)));
             }
         }
@@ -380,7 +380,7 @@ mod tests {
         let text = "c@A LIST => 20 {a:u1@10}\nc@A LIST fields(spec.nodeName=n) => 20 {a:u1@10}\nc@A LIST limit=1 => 20 {a:u1@10} more\n\
                     c@A LIST in other => 20 {}\nc@A DELETE b => ok\n";
         let history = sketch(text).unwrap_or_else(|error| panic!("{error}"));
-        let key = history.operations[4].key;
+        let key = history.operations.get(4).key;
         let shown: Vec<_> = (0..4).map(|id| listed(&history, OperationId(id), key)).collect();
         assert_eq!(shown, [Some(Value::Absent), None, None, None]);
     }

@@ -18,11 +18,11 @@ pub struct Life {
 
 /// What proves that an object was there after a version of it.
 #[derive(Clone, Copy, Debug)]
-pub enum After<'h> {
+pub enum After {
     /// It is the version's own revision.
     Itself,
     /// A later change of the same object.
-    Change(&'h Version),
+    Change(Version),
     /// A list that shows the version still.
     Shown(OperationId),
     /// An etcd witness shows no change in between.
@@ -71,7 +71,8 @@ impl<'h> Presence<'h> {
         let versions = timeline.versions(key);
         let mut current: Option<Life> = None;
         for (at, version) in versions.iter().enumerate() {
-            let of_one_life = at.checked_sub(1).map(|at| &versions[at]).is_some_and(|before| one_life(before, version));
+            let of_one_life =
+                at.checked_sub(1).and_then(|at| versions.get(at)).is_some_and(|before| one_life(&before, &version));
             if version.change.lives() != Some(true) {
                 // The object that ends here (or changes in a way that nobody shows) lived until right before.
                 if let Some(mut life) = current.take() {
@@ -82,7 +83,7 @@ impl<'h> Presence<'h> {
                 }
                 continue;
             }
-            let through = self.exactly_through(version);
+            let through = self.exactly_through(&version);
             match &mut current {
                 Some(life) if of_one_life => life.through = life.through.max(through),
                 _ => {
@@ -107,7 +108,7 @@ impl<'h> Presence<'h> {
             through = through.max(span.map_or(through, |s| s.through));
         }
         let versions = timeline.versions(version.key);
-        let next = versions.partition_point(|v| v.revision <= version.revision);
+        let next = versions.through(version.revision);
         versions.get(next).map_or(through, |next| through.min(before(next.revision)))
     }
 
@@ -129,13 +130,13 @@ impl<'h> Presence<'h> {
     }
 
     /// The version that a key certainly held at a revision.
-    pub fn version_at(&self, key: KeyId, revision: Revision) -> Option<&'h Version> {
+    pub fn version_at(&self, key: KeyId, revision: Revision) -> Option<Version> {
         let version = self.timeline.at_or_before(key, revision)?;
-        (version.change.lives() == Some(true) && self.exactly_through(version) >= revision).then_some(version)
+        (version.change.lives() == Some(true) && self.exactly_through(&version) >= revision).then_some(version)
     }
 
     /// What proves that a key held an object at a revision: a version at or before it, and what came after.
-    pub fn proof(&self, key: KeyId, revision: Revision) -> Option<(&'h Version, After<'h>)> {
+    pub fn proof(&self, key: KeyId, revision: Revision) -> Option<(Version, After)> {
         self.at(key, revision)?;
         let timeline = self.timeline;
         let version = timeline.at_or_before(key, revision)?;
@@ -143,11 +144,11 @@ impl<'h> Presence<'h> {
             return Some((version, After::Itself));
         }
         let versions = timeline.versions(key);
-        let next = versions.partition_point(|v| v.revision <= revision);
-        if let Some(next) = versions.get(next).filter(|next| one_life(version, next)) {
+        let next = versions.through(revision);
+        if let Some(next) = versions.get(next).filter(|next| one_life(&version, next)) {
             return Some((version, After::Change(next)));
         }
-        let shown = timeline.present_through(version);
+        let shown = timeline.present_through(&version);
         if shown >= revision
             && let Some(list) = self.list_showing(shown, key, version.uid)
         {
@@ -169,7 +170,7 @@ impl<'h> Presence<'h> {
         });
         let shows = |id: &&OperationId| {
             history
-                .item(history.operation(**id), key)
+                .item(&history.operation(**id), key)
                 .is_some_and(|i| i.uid == uid || !uid.is_some() || !i.uid.is_some())
         };
         lists.get(&revision)?.iter().find(shows).copied()

@@ -3,6 +3,7 @@
 //! Trust, highest first: etcd's own witness, watch events, write answers, listed and read objects, the base that a write
 //! names. Every version keeps where it is known from; facts that cannot be true together are kept as [`Contradiction`]s.
 
+use super::versions::{Origin, Table, Versions};
 use crate::history::{AttributesId, ClockId, History, KeyId, OperationId, ResourceId, Revision, ScopeId, Symbol};
 use crate::ingest::{Position, Time};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -74,18 +75,34 @@ pub struct Version {
     pub change: Change,
     /// What selectors see of it.
     pub attributes: AttributesId,
-    /// The most trusted source.
-    pub provenance: Provenance,
-    /// Where that source stands.
-    pub position: Position,
     /// The write that committed it, where known.
     pub writer: OperationId,
+    /// What kind of evidence its most trusted source is.
+    pub provenance: Provenance,
+    /// See [`Origin::row`].
+    pub row: u32,
+}
+
+impl Version {
+    /// Its most trusted source.
+    pub fn origin(&self) -> Origin {
+        Origin { provenance: self.provenance, row: self.row }
+    }
+
+    /// Where that source stands.
+    pub fn position(&self, history: &History) -> Position {
+        self.origin().position(history)
+    }
+
     /// The operation of the source (a read, a write, a stream's watch); none for a witness.
-    pub shown_by: OperationId,
-    /// When the source was complete.
-    pub time: Time,
-    /// Clock of `time`.
-    pub clock: ClockId,
+    pub fn shown_by(&self, history: &History) -> OperationId {
+        self.origin().operation(history)
+    }
+
+    /// When the source was complete, and on which clock.
+    pub fn moment(&self, history: &History) -> (Time, ClockId) {
+        self.origin().moment(history)
+    }
 }
 
 /// A removal whose revision is not known: inside (after, before).
@@ -147,7 +164,7 @@ pub struct Span {
 /// The rebuilt order.
 #[derive(Debug, Default)]
 pub struct Timeline {
-    pub(super) versions: Vec<Version>,
+    pub(super) versions: Table,
     /// First version of each key, with one more entry at the end.
     pub(super) key_starts: Vec<u32>,
     /// Versions of each resource by revision.
@@ -172,47 +189,47 @@ impl Timeline {
 
     pub(super) fn id_at(&self, key: KeyId, revision: Revision) -> Option<VersionId> {
         let range = self.range_of(key);
-        let at = self.versions[range.clone()].binary_search_by_key(&revision, |v| v.revision).ok()?;
-        Some(VersionId((range.start + at) as u32))
+        let at = range.start + self.versions.part(range.clone()).through(revision).checked_sub(1)?;
+        (self.versions.revision(at) == revision).then_some(VersionId(at as u32))
     }
 
     /// A version.
-    pub fn version(&self, id: VersionId) -> &Version {
-        &self.versions[id.0 as usize]
+    pub fn version(&self, id: VersionId) -> Version {
+        self.versions.get(id.0 as usize)
+    }
+
+    /// The revision of a version.
+    pub fn revision(&self, id: VersionId) -> Revision {
+        self.versions.revision(id.0 as usize)
     }
 
     /// All versions, by key and revision.
-    pub fn all(&self) -> &[Version] {
-        &self.versions
+    pub fn all(&self) -> Versions<'_> {
+        self.versions.part(0..self.versions.len())
     }
 
     /// The known versions of a key by revision, deletions included.
-    pub fn versions(&self, key: KeyId) -> &[Version] {
-        &self.versions[self.range_of(key)]
+    pub fn versions(&self, key: KeyId) -> Versions<'_> {
+        self.versions.part(self.range_of(key))
     }
 
     /// The version of a key at exactly a revision. Before the index exists (while T is rebuilt) it searches all versions.
-    pub fn version_at(&self, key: KeyId, revision: Revision) -> Option<&Version> {
+    pub fn version_at(&self, key: KeyId, revision: Revision) -> Option<Version> {
         if self.key_starts.is_empty() {
-            let at = self.versions.binary_search_by_key(&(key, revision), |v| (v.key, v.revision)).ok()?;
-            return Some(&self.versions[at]);
+            return Some(self.versions.get(self.versions.find(key, revision).ok()?));
         }
         self.id_at(key, revision).map(|id| self.version(id))
     }
 
     /// The known versions of a key in (after, through].
-    pub fn between(&self, key: KeyId, after: Revision, through: Revision) -> &[Version] {
-        let versions = self.versions(key);
-        let from = versions.partition_point(|v| v.revision <= after);
-        let to = versions.partition_point(|v| v.revision <= through);
-        &versions[from..to.max(from)]
+    pub fn between(&self, key: KeyId, after: Revision, through: Revision) -> Versions<'_> {
+        self.versions(key).between(after, through)
     }
 
     /// The last known version of a key at or below a revision.
-    pub fn at_or_before(&self, key: KeyId, revision: Revision) -> Option<&Version> {
+    pub fn at_or_before(&self, key: KeyId, revision: Revision) -> Option<Version> {
         let versions = self.versions(key);
-        let at = versions.partition_point(|v| v.revision <= revision);
-        at.checked_sub(1).map(|at| &versions[at])
+        versions.get(versions.through(revision).checked_sub(1)?)
     }
 
     /// The known versions of a resource in (after, through], by revision.
@@ -221,10 +238,10 @@ impl Timeline {
         resource: ResourceId,
         after: Revision,
         through: Revision,
-    ) -> impl Iterator<Item = &Version> {
+    ) -> impl Iterator<Item = Version> {
         let list = self.by_resource.get(resource.index()).map_or(&[][..], |l| l);
-        let from = list.partition_point(|v| self.version(*v).revision <= after);
-        let to = list.partition_point(|v| self.version(*v).revision <= through).max(from);
+        let from = list.partition_point(|v| self.revision(*v) <= after);
+        let to = list.partition_point(|v| self.revision(*v) <= through).max(from);
         list[from..to].iter().map(|v| self.version(*v))
     }
 
@@ -255,7 +272,8 @@ impl Timeline {
 
     /// The write that committed a version.
     pub fn writer(&self, key: KeyId, revision: Revision) -> Option<OperationId> {
-        self.version_at(key, revision).map(|v| v.writer).filter(|writer| writer.is_some())
+        let id = self.id_at(key, revision)?;
+        Some(self.versions.writer(id.0 as usize)).filter(|writer| writer.is_some())
     }
 
     /// Through which revision a version is known to have been the present one (at least its own).

@@ -33,21 +33,21 @@ pub struct Seen {
 
 /// The revisions at which a value may have been true, both ends included.
 #[derive(Clone, Copy, Debug)]
-pub struct Truth<'h> {
+pub struct Truth {
     /// Not before this revision.
     pub from: Revision,
     /// Not after this one; `None`: nothing is known to have ended it.
     pub through: Option<Revision>,
     /// The version that made it true, where that is known.
-    pub begun_by: Option<&'h Version>,
+    pub begun_by: Option<Version>,
     /// The version after which it was certainly no longer true.
-    pub ended_by: Option<&'h Version>,
+    pub ended_by: Option<Version>,
 }
 
-impl<'h> Truth<'h> {
+impl Truth {
     /// Whether there is a revision at which both may have been true. Only for values of one counter.
-    pub fn meets(&self, other: &Truth<'_>) -> bool {
-        let after = |truth: &Truth<'_>, from: Revision| truth.through.is_none_or(|through| through >= from);
+    pub fn meets(&self, other: &Truth) -> bool {
+        let after = |truth: &Truth, from: Revision| truth.through.is_none_or(|through| through >= from);
         after(self, other.from) && after(other, self.from)
     }
 
@@ -63,10 +63,8 @@ impl<'h> Truth<'h> {
     }
 
     /// A moment by which the value was certainly no longer true: when something showed the version after it.
-    pub fn not_after(&self) -> Option<(Time, ClockId)> {
-        self.ended_by
-            .map(|version| (version.time, version.clock))
-            .filter(|(time, clock)| time.is_known() && clock.is_some())
+    pub fn not_after(&self, history: &History) -> Option<(Time, ClockId)> {
+        self.ended_by.map(|version| version.moment(history)).filter(|(time, clock)| time.is_known() && clock.is_some())
     }
 }
 
@@ -90,7 +88,7 @@ impl<'h> Truths<'h> {
     }
 
     /// When a value was true that a read showed.
-    pub fn of(&self, key: KeyId, value: Value, seen: Seen) -> Truth<'h> {
+    pub fn of(&self, key: KeyId, value: Value, seen: Seen) -> Truth {
         match value {
             Value::Present { uid, revision } if revision.is_some() => self.of_version(key, uid, revision),
             Value::Present { uid, .. } => self.of_life(key, uid),
@@ -98,10 +96,10 @@ impl<'h> Truths<'h> {
         }
     }
 
-    fn of_version(&self, key: KeyId, uid: Symbol, revision: Revision) -> Truth<'h> {
+    fn of_version(&self, key: KeyId, uid: Symbol, revision: Revision) -> Truth {
         let versions = self.order.timeline.versions(key);
-        let next = versions.partition_point(|v| v.revision <= revision);
-        let begun_by = next.checked_sub(1).map(|at| &versions[at]).filter(|v| v.revision == revision);
+        let next = versions.through(revision);
+        let begun_by = next.checked_sub(1).and_then(|at| versions.get(at)).filter(|v| v.revision == revision);
         let ended_by = versions.get(next);
         // A removal whose revision is open had happened by its bound at the latest.
         let uid = if uid.is_some() { uid } else { begun_by.map_or(uid, |v| v.uid) };
@@ -111,19 +109,20 @@ impl<'h> Truths<'h> {
     }
 
     /// Some version of an object that is named by its uid only.
-    fn of_life(&self, key: KeyId, uid: Symbol) -> Truth<'h> {
+    fn of_life(&self, key: KeyId, uid: Symbol) -> Truth {
         let versions = self.order.timeline.versions(key);
         let own = |v: &Version| v.uid == uid && v.change.lives() != Some(false);
-        let (Some(first), Some(last)) = (versions.iter().position(own), versions.iter().rposition(own)) else {
+        let (Some(first), Some(last)) = (versions.iter().position(|v| own(&v)), versions.iter().rposition(|v| own(&v)))
+        else {
             return Truth { from: FIRST, through: None, begun_by: None, ended_by: None };
         };
-        let begun_by = Some(&versions[first]).filter(|v| v.change == super::Change::Created);
-        let earlier = versions[..first].iter().rev().find(|v| v.uid.is_some() || v.change.lives() == Some(false));
+        let begun_by = versions.get(first).filter(|v| v.change == super::Change::Created);
+        let earlier = versions.iter().take(first).rev().find(|v| v.uid.is_some() || v.change.lives() == Some(false));
         let from = match begun_by {
             Some(created) => created.revision,
             None => earlier.map_or(FIRST, |v| after(v.revision)),
         };
-        let ended_by = versions[last + 1..].iter().find(|v| v.uid.is_some() || v.change.lives() == Some(false));
+        let ended_by = versions.iter().skip(last + 1).find(|v| v.uid.is_some() || v.change.lives() == Some(false));
         let removed = self.removal(key, uid).and_then(|r| r.before);
         let end = [ended_by.map(|v| v.revision), removed].into_iter().flatten().min();
         Truth { from, through: end.map(before), begun_by, ended_by }
@@ -135,7 +134,7 @@ impl<'h> Truths<'h> {
 
     /// The name was free: from the end of the life before the earliest state that the read can have shown to the beginning of
     /// the life after the latest one.
-    fn of_absence(&self, key: KeyId, seen: Seen) -> Truth<'h> {
+    fn of_absence(&self, key: KeyId, seen: Seen) -> Truth {
         let lives = self.presence.of(key);
         let at = |revision| self.order.timeline.version_at(key, revision);
         let before_it = lives.partition_point(|l| l.through < seen.from);

@@ -98,7 +98,7 @@ fn every_revision_at_which_a_value_was_true_lies_in_its_interval_and_with_a_witn
         for (index, name) in ["a", "b", "c"].into_iter().enumerate() {
             let Some(key) = key(&history, name) else { continue };
             for read in FIRST..=truth.last() {
-                let inside = |t: &super::Truth<'_>, r: u64| {
+                let inside = |t: &super::Truth, r: u64| {
                     t.from <= Revision::from(r) && t.through.is_none_or(|through| through >= Revision::from(r))
                 };
                 let value = match truth.at(index, read) {

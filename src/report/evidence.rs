@@ -106,10 +106,11 @@ fn versions(page: &mut Page<'_>, history: &History, timeline: &Timeline, key: Ke
                 Change::Left => "deleted, or left the selection",
             };
             let writer = match version.writer.is_some() {
-                true => history.request_name(history.operation(version.writer)),
+                true => history.request_name(&history.operation(version.writer)),
                 false => "writer not known".to_owned(),
             };
-            let place = format!("{}:{}", history.file_name(version.position.file), version.position.line);
+            let position = version.position(history);
+            let place = format!("{}:{}", history.file_name(position.file), position.line);
             let uid: String = history.name(version.uid).chars().take(8).collect();
             let cells =
                 vec![version.revision.to_string(), uid, change.to_owned(), version.provenance.word().to_owned()];
@@ -125,7 +126,7 @@ fn versions(page: &mut Page<'_>, history: &History, timeline: &Timeline, key: Ke
     page.table(2, &columns, &rows)?;
     for removal in timeline.removals(key) {
         let before = removal.before.map_or_else(String::new, |r| format!(" and below {r}"));
-        let request = history.request_name(history.operation(removal.operation));
+        let request = history.request_name(&history.operation(removal.operation));
         page.paragraph(2, Tone::Plain, &format!("deleted above revision {}{before} by {request}", removal.after))?;
     }
     page.gap()
@@ -156,7 +157,7 @@ fn matches(key: &str, wanted: &str) -> bool {
 
 fn rows(history: &History) -> Vec<Record> {
     let mut rows = Vec::new();
-    for operation in &history.operations {
+    for operation in history.operations.iter() {
         let row = |key, uid, revision, says| Record {
             revision,
             key,
@@ -168,9 +169,9 @@ fn rows(history: &History) -> Vec<Record> {
             position: operation.position,
         };
         if operation.key.is_some() && operation.answered.is_some() {
-            rows.push(row(operation.key, operation.answer_uid, operation.answered, answer(operation)));
+            rows.push(row(operation.key, operation.answer_uid, operation.answered, answer(&operation)));
         }
-        for item in history.items_of(operation) {
+        for item in history.items_of(&operation) {
             rows.push(row(item.key, item.uid, item.revision, "listed"));
         }
     }

@@ -37,7 +37,7 @@ impl Extent {
                 .collect();
             extent.domains.push(DomainExtent { domain, resources, ..DomainExtent::default() });
         }
-        for operation in &history.operations {
+        for operation in history.operations.iter() {
             extent.clock(operation.clock, operation.invoke);
             extent.clock(operation.clock, operation.ret);
             if operation.scope.is_some() && operation.is_answered() {

@@ -174,7 +174,7 @@ fn requests(page: &mut Page<'_>, history: &History) -> io::Result<()> {
     use crate::history::Marks;
     page.title(&format!("Requests: {}", thousands(history.operations.len() as u64)))?;
     let mut by_verb: BTreeMap<Verb, [u64; 5]> = BTreeMap::new();
-    for operation in &history.operations {
+    for operation in history.operations.iter() {
         let counts = by_verb.entry(operation.verb).or_default();
         counts[match operation.outcome() {
             Outcome::Answered => 0,

@@ -15,7 +15,7 @@
 //! kubelet/2@B                                                         |-LIST rv=0 => 12 {a:u1@12}-|
 //! ")?;
 //! assert_eq!(history.operations.len(), 3);
-//! assert_eq!(history.client_name(history.operations[2].incarnation), "system:node:node-1");
+//! assert_eq!(history.client_name(history.operations.get(2).incarnation), "system:node:node-1");
 //! # Ok::<(), retrograde::history::sketch::SketchError>(())
 //! ```
 //!

@@ -8,7 +8,7 @@ fn shown(text: &str) -> String {
 }
 
 fn operation(history: &History, index: usize) -> String {
-    let o = &history.operations[index];
+    let o = history.operations.get(index);
     let begin = super::lowering::BEGIN;
     let time = |t: crate::ingest::Time| {
         if t.is_known() { format!("{}", (t.0 - begin) as f64 / 1e6) } else { "open".to_owned() }
@@ -20,7 +20,7 @@ fn operation(history: &History, index: usize) -> String {
         life.label,
         time(o.invoke),
         time(o.ret),
-        history.request_name(o),
+        history.request_name(&o),
         o.status
     );
     if o.answered.is_some() {
@@ -34,7 +34,7 @@ fn operation(history: &History, index: usize) -> String {
         let key = key.rsplit('/').next().unwrap_or("").rsplit(' ').next().unwrap_or("").to_owned();
         format!(" {key}:{}@{revision}", history.name(uid))
     };
-    for item in history.items_of(o) {
+    for item in history.items_of(&o) {
         text += &name(item.key, item.uid, item.revision);
     }
     if let Some(stream) = history.stream_of(crate::history::OperationId(index as u32)) {
@@ -141,11 +141,11 @@ fn every_way_of_asking_is_understood() {
         ("WATCH no-initial", Asked::Unset, 0),
     ] {
         let history = sketch(&format!("c@A {request}")).unwrap_or_else(|error| panic!("{error}"));
-        let o = &history.operations[0];
+        let o = history.operations.get(0);
         assert_eq!((o.asked, o.asked_revision.value()), (asked, revision), "{request}");
     }
     let history = sketch("c@A WATCH initial from 7").unwrap_or_else(|error| panic!("{error}"));
-    assert!(history.operations[0].marks.has(Marks(Marks::INITIAL_EVENTS.0 | Marks::BOOKMARKS.0)));
+    assert!(history.operations.get(0).marks.has(Marks(Marks::INITIAL_EVENTS.0 | Marks::BOOKMARKS.0)));
 }
 
 #[test]
@@ -156,9 +156,9 @@ fn selectors_see_what_brackets_say() {
          c@A  LIST in prod labels(app in (web,db)) fields(spec.nodeName=n1) => 10 {a@10}\n",
     );
     let history = history.unwrap_or_else(|error| panic!("{error}"));
-    let list = &history.operations[0];
+    let list = history.operations.get(0);
     assert_eq!(history.scope_name(list.scope), "pods in prod where app in (web,db) where spec.nodeName=n1");
-    let item = history.items_of(list)[0];
+    let item = history.items_of(&list)[0];
     assert_eq!(history.selects(list.scope, item.attributes), Some(true));
     assert_eq!(history.selects(list.scope, history.witness[1].attributes), Some(true));
     assert_eq!(history.witness.len(), 2);
@@ -246,7 +246,7 @@ fn caches_and_decisions_are_recorded() {
         .map(|r| format!("{} {} {}", history.key_name(r.key), r.revision, r.uid.is_some()))
         .collect();
     assert_eq!(reads, ["pods default/web 12 true", "nodes n1 0 false"]);
-    assert_eq!(history.name(history.operations[0].decision), "d1");
+    assert_eq!(history.name(history.operations.get(0).decision), "d1");
     assert!(history.cache_reads[0].incarnation.is_some());
 }
 
@@ -284,7 +284,7 @@ fn servers_and_clients_may_both_record() {
     let history = sketch(&text.replace("clock=a", "")).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(history.operations.len(), 2, "on one clock the two sides are one operation");
     assert!(history.operations.iter().all(|o| o.marks.has(Marks::BOTH_SIDES)));
-    assert_eq!(history.operations[1].verb, Verb::Watch);
+    assert_eq!(history.operations.get(1).verb, Verb::Watch);
 }
 
 #[test]
@@ -293,15 +293,15 @@ fn audit_levels_hide_bodies() {
                 web@A  LIST => 9 {a@8}\nweb@A  PUT a:u1@8 => 9\nweb@A  PATCH a:u1@9 => 10\n";
     let history = sketch(text).unwrap_or_else(|error| panic!("{error}"));
     assert!(history.operations.iter().all(|o| !o.answered.is_some()));
-    assert_eq!(history.operations[1].asked_revision.value(), 8, "objectRef has a PUT's base at every level");
-    assert_eq!(history.operations[2].asked_revision.value(), 0);
+    assert_eq!(history.operations.get(1).asked_revision.value(), 8, "objectRef has a PUT's base at every level");
+    assert_eq!(history.operations.get(2).asked_revision.value(), 0);
 }
 
 #[test]
 fn positions_are_those_of_the_sketch() {
     let text = "# story\n\nweb@A  GET a => 12\n";
     let history = sketch(text).unwrap_or_else(|error| panic!("{error}"));
-    let position = history.operations[0].position;
+    let position = history.operations.get(0).position;
     assert_eq!((position.line, position.offset), (3, 9));
     assert_eq!(history.file_name(position.file), "sketch");
 }
@@ -355,7 +355,7 @@ fn evidence_is_what_the_sketch_was_read_from() {
 fn streams_keep_their_events_in_time() {
     let history = sketch("c@A  WATCH from 5 +a@6 closed\n").unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(history.streams[0].end, StreamEnd::Closed);
-    let watch = &history.operations[0];
+    let watch = history.operations.get(0);
     assert!(history.deliveries[0].at > watch.invoke && watch.ret > history.deliveries[0].at);
 }
 

@@ -1,0 +1,274 @@
+//! The revision table as it is kept: a column for each field, since T has as many versions as the evidence has writes, and most
+//! questions look at revisions only.
+
+use super::timeline::{Change, Provenance, Version};
+use crate::history::{AttributesId, ClockId, History, KeyId, OperationId, Revision, Symbol};
+use crate::ingest::{Position, Time};
+use rustc_hash::FxHashMap;
+
+/// The piece of evidence that a version, or a claim of one, is known from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// What kind of evidence.
+    pub provenance: Provenance,
+    /// Index of the witness event or of the delivery, number of the operation.
+    pub row: u32,
+}
+
+impl Origin {
+    /// Where it stands.
+    pub fn position(self, history: &History) -> Position {
+        match self.provenance {
+            Provenance::Witness => history.witness[self.row as usize].position,
+            Provenance::Event => history.deliveries[self.row as usize].position,
+            _ => history.operation(OperationId(self.row)).position,
+        }
+    }
+
+    /// Its operation: a read, a write, a stream's watch; none for a witness.
+    pub fn operation(self, history: &History) -> OperationId {
+        match self.provenance {
+            Provenance::Witness => OperationId::NONE,
+            Provenance::Event => history.watch_of(self.row as usize),
+            _ => OperationId(self.row),
+        }
+    }
+
+    /// When it was complete.
+    pub fn time(self, history: &History) -> Time {
+        match self.provenance {
+            Provenance::Witness => Time::UNKNOWN,
+            Provenance::Event => history.deliveries[self.row as usize].at,
+            _ => history.operation(OperationId(self.row)).ret,
+        }
+    }
+
+    /// When it was complete, and on which clock.
+    pub fn moment(self, history: &History) -> (Time, ClockId) {
+        let operation = self.operation(history);
+        let clock = if operation.is_some() { history.operation(operation).clock } else { ClockId::NONE };
+        (self.time(history), clock)
+    }
+}
+
+/// Revisions in one word each; the few that need more stand beside.
+#[derive(Clone, Debug, Default)]
+struct Revisions {
+    words: Vec<u64>,
+    wide: FxHashMap<u32, Revision>,
+}
+
+impl Revisions {
+    /// Stands for a revision that does not fit.
+    const WIDE: u64 = u64::MAX;
+
+    fn word(revision: Revision) -> u64 {
+        u64::try_from(revision.value()).unwrap_or(Revisions::WIDE)
+    }
+
+    fn get(&self, index: usize) -> Revision {
+        match self.words[index] {
+            Revisions::WIDE => self.wide[&(index as u32)],
+            word => Revision::from(word),
+        }
+    }
+
+    fn push(&mut self, revision: Revision) {
+        let word = Revisions::word(revision);
+        if word == Revisions::WIDE {
+            self.wide.insert(self.words.len() as u32, revision);
+        }
+        self.words.push(word);
+    }
+
+    /// See [`Table::insert`].
+    fn insert(&mut self, new: &[(usize, Version)]) {
+        let moved = |index: u32| index + new.partition_point(|(at, _)| *at <= index as usize) as u32;
+        self.wide = self.wide.drain().map(|(index, revision)| (moved(index), revision)).collect();
+        let inserted = new.iter().enumerate().map(|(before, (at, version))| ((at + before) as u32, version.revision));
+        self.wide.extend(inserted.filter(|(_, revision)| Revisions::word(*revision) == Revisions::WIDE));
+        insert(&mut self.words, new, |version| Revisions::word(version.revision));
+    }
+}
+
+/// Puts a field of new versions in front of those that stand at their places, in place.
+fn insert<T: Copy>(column: &mut Vec<T>, new: &[(usize, Version)], field: impl Fn(&Version) -> T) {
+    let Some((_, first)) = new.first() else { return };
+    let mut end = column.len();
+    column.reserve_exact(new.len());
+    column.resize(end + new.len(), field(first));
+    for (before, (at, version)) in new.iter().enumerate().rev() {
+        column.copy_within(*at..end, at + before + 1);
+        column[at + before] = field(version);
+        end = *at;
+    }
+}
+
+/// Versions by key, then revision.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Table {
+    revisions: Revisions,
+    keys: Vec<KeyId>,
+    uids: Vec<Symbol>,
+    attributes: Vec<AttributesId>,
+    writers: Vec<OperationId>,
+    rows: Vec<u32>,
+    kinds: Vec<(Change, Provenance)>,
+}
+
+impl Table {
+    /// With room for so many.
+    pub(super) fn with_capacity(versions: usize) -> Table {
+        Table {
+            revisions: Revisions { words: Vec::with_capacity(versions), wide: FxHashMap::default() },
+            keys: Vec::with_capacity(versions),
+            uids: Vec::with_capacity(versions),
+            attributes: Vec::with_capacity(versions),
+            writers: Vec::with_capacity(versions),
+            rows: Vec::with_capacity(versions),
+            kinds: Vec::with_capacity(versions),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    pub(super) fn get(&self, index: usize) -> Version {
+        let (change, provenance) = self.kinds[index];
+        Version {
+            revision: self.revisions.get(index),
+            key: self.keys[index],
+            uid: self.uids[index],
+            change,
+            attributes: self.attributes[index],
+            writer: self.writers[index],
+            provenance,
+            row: self.rows[index],
+        }
+    }
+
+    pub(super) fn key(&self, index: usize) -> KeyId {
+        self.keys[index]
+    }
+
+    pub(super) fn revision(&self, index: usize) -> Revision {
+        self.revisions.get(index)
+    }
+
+    pub(super) fn writer(&self, index: usize) -> OperationId {
+        self.writers[index]
+    }
+
+    pub(super) fn set_writer(&mut self, index: usize, writer: OperationId) {
+        self.writers[index] = writer;
+    }
+
+    pub(super) fn push(&mut self, version: Version) {
+        self.revisions.push(version.revision);
+        self.keys.push(version.key);
+        self.uids.push(version.uid);
+        self.attributes.push(version.attributes);
+        self.writers.push(version.writer);
+        self.rows.push(version.row);
+        self.kinds.push((version.change, version.provenance));
+    }
+
+    /// Replaces a version by one of the same key and revision.
+    pub(super) fn set(&mut self, index: usize, version: Version) {
+        self.uids[index] = version.uid;
+        self.attributes[index] = version.attributes;
+        self.writers[index] = version.writer;
+        self.rows[index] = version.row;
+        self.kinds[index] = (version.change, version.provenance);
+    }
+
+    /// Inserts versions, each in front of the one whose index it comes with; in order.
+    pub(super) fn insert(&mut self, new: &[(usize, Version)]) {
+        self.revisions.insert(new);
+        insert(&mut self.keys, new, |version| version.key);
+        insert(&mut self.uids, new, |version| version.uid);
+        insert(&mut self.attributes, new, |version| version.attributes);
+        insert(&mut self.writers, new, |version| version.writer);
+        insert(&mut self.rows, new, |version| version.row);
+        insert(&mut self.kinds, new, |version| (version.change, version.provenance));
+    }
+
+    /// Index of a version, or of where it would be.
+    pub(super) fn find(&self, key: KeyId, revision: Revision) -> Result<usize, usize> {
+        let from = self.keys.partition_point(|k| *k < key);
+        let to = from + self.keys[from..].partition_point(|k| *k == key);
+        let at = self.part(from..to).through(revision) + from;
+        match at.checked_sub(1).filter(|&at| at >= from && self.revision(at) == revision) {
+            Some(at) => Ok(at),
+            None => Err(at),
+        }
+    }
+
+    /// Some of the versions.
+    pub(super) fn part(&self, range: std::ops::Range<usize>) -> Versions<'_> {
+        Versions { table: self, start: range.start, end: range.end }
+    }
+}
+
+/// Consecutive versions of T, by key, then revision.
+#[derive(Clone, Copy, Debug)]
+pub struct Versions<'t> {
+    table: &'t Table,
+    start: usize,
+    end: usize,
+}
+
+impl<'t> Versions<'t> {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.end - self.start
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+
+    /// One of them.
+    pub fn get(&self, index: usize) -> Option<Version> {
+        (index < self.len()).then(|| self.table.get(self.start + index))
+    }
+
+    /// The first one.
+    pub fn first(&self) -> Option<Version> {
+        self.get(0)
+    }
+
+    /// The last one.
+    pub fn last(&self) -> Option<Version> {
+        self.get(self.len().checked_sub(1)?)
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = Version> + ExactSizeIterator + use<'t> {
+        let table = self.table;
+        (self.start..self.end).map(|index| table.get(index))
+    }
+
+    /// Each of them with the one after it.
+    pub fn pairs(&self) -> impl Iterator<Item = (Version, Version)> + use<'t> {
+        self.iter().zip(self.iter().skip(1))
+    }
+
+    /// How many of one key's are at or below a revision.
+    pub fn through(&self, revision: Revision) -> usize {
+        let (mut from, mut to) = (self.start, self.end);
+        while from < to {
+            let middle = from + (to - from) / 2;
+            if self.table.revision(middle) <= revision { from = middle + 1 } else { to = middle }
+        }
+        from - self.start
+    }
+
+    /// Those of one key in (after, through].
+    pub(super) fn between(&self, after: Revision, through: Revision) -> Versions<'t> {
+        let (from, to) = (self.through(after), self.through(through));
+        Versions { table: self.table, start: self.start + from, end: self.start + to.max(from) }
+    }
+}
