@@ -64,6 +64,9 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             found(evidence, ruling, &course, flaw.key, flaw.says, flaw.facts, flaw.reason);
         }
     }
+    for _ in 0..examiner.map_or(0, |examiner| examiner.cut) {
+        ruling.undecided("more is wrong with an initial state than is named");
+    }
 }
 
 /// The state that the initial events leave.

@@ -31,11 +31,17 @@ pub struct Draft {
     pub consequence: String,
 }
 
+/// Findings and repeats of one kind that a rule lists over one history. More of them say nothing new, and must not fill the
+/// memory; they are counted.
+const LISTED: u64 = 50_000;
+
 /// Findings of one rule over one history.
 pub struct Ruling<'e> {
     rule: &'e Rule,
     evidence: &'e Evidence<'e>,
     folds: FxHashMap<(Kind, ClientId, String), usize>,
+    /// How many were stated, by kind.
+    stated: FxHashMap<Kind, u64>,
     /// Findings so far.
     pub findings: Vec<Finding>,
     /// Obligations checked.
@@ -53,6 +59,7 @@ impl<'e> Ruling<'e> {
             rule,
             evidence,
             folds: FxHashMap::default(),
+            stated: FxHashMap::default(),
             findings: Vec::new(),
             checked: 0,
             checked_by: FxHashMap::default(),
@@ -83,6 +90,12 @@ impl<'e> Ruling<'e> {
 
     /// States a finding.
     pub fn found(&mut self, draft: Draft) {
+        let stated = self.stated.entry(draft.kind).or_default();
+        *stated += 1;
+        if *stated > LISTED {
+            self.undecided("more of the same kind than are listed");
+            return;
+        }
         let history = self.evidence.history;
         let client = match draft.incarnation.is_some() {
             true => history.incarnations[draft.incarnation.index()].client,

@@ -60,6 +60,9 @@ pub struct Flaw {
     pub reason: String,
 }
 
+/// Flaws of one snapshot that are named: a list that lacks everything lacks it once.
+const NAMED: usize = 20;
+
 /// How many stretches may be looked through for missing keys in one history; beyond, what is missing is not named.
 const STEPS: usize = 50_000_000;
 
@@ -72,6 +75,8 @@ pub struct Examiner<'h> {
     steps: usize,
     /// Snapshots that were not looked through.
     pub skipped: u64,
+    /// Snapshots with more flaws than are named.
+    pub cut: u64,
 }
 
 impl<'h> Examiner<'h> {
@@ -83,6 +88,7 @@ impl<'h> Examiner<'h> {
             censuses: FxHashMap::default(),
             steps: STEPS,
             skipped: 0,
+            cut: 0,
         }
     }
 
@@ -92,11 +98,14 @@ impl<'h> Examiner<'h> {
         let mut keys: Vec<(KeyId, u32)> =
             snapshot.items.iter().enumerate().map(|(at, item)| (item.key, at as u32)).collect();
         keys.sort_unstable();
-        for pair in keys.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
+        for pair in keys.windows(2).filter(|pair| pair[0].0 == pair[1].0).take(NAMED + 1) {
             flaws.push(self.twice(snapshot, &snapshot.items[pair[0].1 as usize], &snapshot.items[pair[1].1 as usize]));
         }
         let twice: FxHashSet<KeyId> = flaws.iter().map(|f| f.key).collect();
         for item in snapshot.items.iter().filter(|i| i.revision.is_some() && !twice.contains(&i.key)) {
+            if flaws.len() > NAMED {
+                break;
+            }
             if item.revision > snapshot.revision {
                 flaws.push(self.above(snapshot, item));
                 continue;
@@ -109,6 +118,10 @@ impl<'h> Examiner<'h> {
         if snapshot.absence != Absence::Open {
             keys.dedup_by_key(|k| k.0);
             self.missing(snapshot, &keys, &mut flaws);
+        }
+        if flaws.len() > NAMED {
+            flaws.truncate(NAMED);
+            self.cut += 1;
         }
         flaws
     }
@@ -144,6 +157,9 @@ impl<'h> Examiner<'h> {
         let mut keys: Vec<KeyId> = census.between(snapshot.revision, lower, upper).map(|l| l.key).collect();
         keys.retain(|&key| history.covers_key(snapshot.scope, key) && !is_shown(key));
         for key in keys {
+            if flaws.len() > NAMED {
+                break;
+            }
             // With a selector, only the version that was there at that very revision says whether it was selected.
             let selected = !selective
                 || self

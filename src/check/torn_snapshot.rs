@@ -79,6 +79,9 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     for _ in 0..examiner.skipped {
         ruling.undecided("more objects are missing than were looked through");
     }
+    for _ in 0..examiner.cut {
+        ruling.undecided("more is wrong with a list than is named");
+    }
 }
 
 fn snapshot(evidence: &Evidence<'_>, id: OperationId, o: &Operation) -> Snapshot {
@@ -202,5 +205,16 @@ mod tests {
         s.update("a", "u1", 31, 45);
         s.file("pods.json", r#"{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"40"},"items":[]}"#);
         assert!(s.kinds(&RULE).is_empty());
+    }
+
+    #[test]
+    fn a_list_that_lacks_everything_is_named_with_a_few_of_it() {
+        let mut s = Specimen::new();
+        let names: Vec<String> = (0..200).map(|n| format!("web-{n}")).collect();
+        for (n, name) in names.iter().enumerate() {
+            s.update(name, name, 31 + 2 * n as u64, 1_000 + n as u64);
+        }
+        s.list("?resourceVersion=0", 700, &[]);
+        assert_eq!(s.kinds(&RULE).len(), 20);
     }
 }

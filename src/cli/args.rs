@@ -100,7 +100,7 @@ pub struct Check {
     /// JSON on standard output instead of the human report, or into FILE beside it.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     pub json: Option<PathBuf>,
-    /// Write a report of a kind (human, json) into a file, `-` for standard output (repeatable).
+    /// Write a report of a kind (human, json, html) into a file, `-` for standard output (repeatable).
     #[arg(long, value_name = "KIND=FILE", value_parser = value::report)]
     pub report: Vec<(report::Format, PathBuf)>,
     /// Only these rules; `retrograde rules` lists them.
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn an_unknown_kind_of_report_is_refused_with_the_kinds() {
         let error = check(&["--report", "pdf=x", "evidence"]).unwrap_err();
-        assert!(error.to_string().contains("human, json"), "{error}");
+        assert!(error.to_string().contains("human, json, html"), "{error}");
         assert_eq!(error.exit_code(), 2);
     }
 

@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(format("a:b*.log:audit"), Ok(("a:b*.log".to_owned(), Format::Audit)));
         assert!(format("*.log:yaml").unwrap_err().contains("etcd-watch"));
         assert_eq!(report("json=a=b"), Ok((report::Format::Json, PathBuf::from("a=b"))));
-        assert!(report("pdf=x").unwrap_err().contains("human, json"));
+        assert!(report("pdf=x").unwrap_err().contains("human, json, html"));
         assert_eq!(domain("apps/deployments=main").unwrap().1, "deployments");
         assert_eq!(domain("events=e").unwrap(), (String::new(), "events".to_owned(), "e".to_owned()));
         for text in ["", "apps/=x", "apps/deployments", "apps/deployments="] {

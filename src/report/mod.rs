@@ -4,6 +4,7 @@
 pub mod document;
 pub mod evidence;
 pub mod extent;
+pub mod html;
 pub mod human;
 pub mod json;
 pub mod overview;
@@ -90,17 +91,20 @@ pub enum Format {
     Human,
     /// For programs: the schema is `docs/report.schema.json`.
     Json,
+    /// One page with a picture, for a browser.
+    Html,
 }
 
 impl Format {
     /// All formats.
-    pub const ALL: [Format; 2] = [Format::Human, Format::Json];
+    pub const ALL: [Format; 3] = [Format::Human, Format::Json, Format::Html];
 
     /// The name in `--report NAME=FILE`.
     pub fn name(self) -> &'static str {
         match self {
             Format::Human => "human",
             Format::Json => "json",
+            Format::Html => "html",
         }
     }
 
@@ -114,6 +118,7 @@ impl Format {
         match self {
             Format::Human => Box::new(human::Human::new(look)),
             Format::Json => Box::new(json::Json),
+            Format::Html => Box::new(html::Html),
         }
     }
 }

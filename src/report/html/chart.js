@@ -1,0 +1,215 @@
+// The main picture: revisions over time. The head only climbs; a watcher's line that falls went back in time.
+
+const chart = canvasOf("chart");
+const AXIS = 22;
+let chartRange = [0, 1];
+
+function revisionToY(r, height) { return height - AXIS - 8 - (r - chartRange[0]) / (chartRange[1] - chartRange[0]) * (height - AXIS - 22); }
+
+// Which lanes are drawn in colours of their own, and in which.
+function accents() {
+  const history = view.history, lanes = new Map();
+  const add = lane => { if (lane >= 0 && !lanes.has(lane)) lanes.set(lane, HUES[lanes.size % HUES.length]); };
+  if (view.finding) view.finding.facts.forEach(fact => add(fact.lane));
+  else for (const finding of history.raw.findings) {
+    if (finding.kind === "violation" && lanes.size < HUES.length) finding.facts.forEach(fact => { if (lanes.size < HUES.length) add(fact.lane); });
+  }
+  return lanes;
+}
+
+function fitRange() {
+  const history = view.history;
+  let low = Infinity, high = -Infinity;
+  const take = r => { if (r >= 0) { low = Math.min(low, r); high = Math.max(high, r); } };
+  const scan = points => {
+    const count = points.length / 2;
+    let first = firstPoint(points, view.t0), last = firstPoint(points, view.t1);
+    if (first > 0) take(points[2 * first - 1]);
+    const stride = Math.max(1, Math.floor((last - first) / 4000));
+    for (let i = first; i < Math.min(last, count); i += stride) take(points[2 * i + 1]);
+  };
+  const domain = history.raw.domains[view.domain];
+  if (domain) scan(domain.head);
+  // With a finding chosen, the others may leave the picture: they must not make the finding small.
+  const mine = accents();
+  for (const line of history.raw.lines) if (line.domain === view.domain && (!view.finding || mine.has(line.lane))) scan(line.points);
+  if (view.finding) for (const fact of view.finding.facts) {
+    if (fact.domain === view.domain && (fact.t < 0 || fact.t >= view.t0 && fact.t <= view.t1)) take(fact.r);
+  }
+  if (low > high) [low, high] = [0, 1];
+  const room = Math.max((high - low) * 0.06, 0.6);
+  chartRange = [low - room, high + room];
+}
+
+function firstPoint(points, time) {
+  let low = 0, high = points.length / 2;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (points[2 * middle] < time) low = middle + 1; else high = middle;
+  }
+  return low;
+}
+
+// A watcher's line lasts as long as its process is heard of.
+function endOf(line) { return Math.max(line.points[line.points.length - 2], view.history.lanes[line.lane].last); }
+
+// Draws a line of steps. Points that share a pixel become one stroke between their extremes. Returns where it falls.
+function drawSteps(points, end, colour, width, height, thickness) {
+  const context = chart.context, count = points.length / 2;
+  const falls = [];
+  let i = Math.max(0, firstPoint(points, view.t0) - 1);
+  if (i >= count) return falls;
+  const right = chart.width - RIGHT;
+  let x = Math.max(GUTTER, timeToX(points[2 * i], chart.width));
+  let y = revisionToY(points[2 * i + 1], height);
+  context.beginPath();
+  context.moveTo(x, y);
+  let before = points[2 * i + 1];
+  for (i += 1; i < count; i++) {
+    const t = points[2 * i], r = points[2 * i + 1];
+    const nx = Math.min(right, Math.max(GUTTER, timeToX(t, chart.width)));
+    if (t > view.t1) break;
+    const ny = revisionToY(r, height);
+    if (nx - x >= 0.7) { context.lineTo(nx, y); x = nx; }
+    context.lineTo(x, ny);
+    if (r < before) falls.push([nx, y, ny]);
+    before = r;
+    y = ny;
+  }
+  context.lineTo(Math.max(x, Math.min(right, timeToX(Math.min(view.t1, end), chart.width))), y);
+  context.strokeStyle = colour;
+  context.lineWidth = thickness;
+  context.stroke();
+  return falls;
+}
+
+function drawMarks(context, width, height) {
+  for (const mark of view.history.raw.marks) {
+    const x = Math.max(GUTTER, timeToX(mark.t, width)), end = timeToX(mark.u, width);
+    if (end < GUTTER || x > width) continue;
+    context.fillStyle = palette.mark;
+    context.fillRect(x, 0, Math.max(2, end - x), height);
+    context.fillStyle = palette.quiet;
+    context.font = "11px system-ui, sans-serif";
+    context.textBaseline = "top";
+    context.fillText(clip(context, mark.name, Math.max(60, end - x - 6)), x + 4, 4);
+  }
+}
+
+function drawChart() {
+  const box = document.getElementById("chart-box");
+  fit(chart, box.clientWidth, box.clientHeight);
+  const { context, width, height } = chart, history = view.history;
+  context.clearRect(0, 0, width, height);
+  context.fillStyle = palette.ground;
+  context.fillRect(0, 0, width, height);
+  fitRange();
+  drawMarks(context, width, height - AXIS);
+  context.font = "11px system-ui, sans-serif";
+  context.lineWidth = 1;
+  const every = Math.max(1, step(chartRange[1] - chartRange[0], Math.max(2, height / 46)));
+  const domain = history.raw.domains[view.domain];
+  context.textBaseline = "middle";
+  if (domain) {
+    const base = Number(BigInt(domain.base) % BigInt(Math.round(every)));
+    for (let r = Math.ceil((chartRange[0] + base) / every) * every - base; r <= chartRange[1]; r += every) {
+      if (r < 0) continue;
+      const y = Math.round(revisionToY(r, height)) + 0.5;
+      context.strokeStyle = palette.line;
+      context.beginPath();
+      context.moveTo(GUTTER, y);
+      context.lineTo(width - RIGHT, y);
+      context.stroke();
+      context.fillStyle = palette.quiet;
+      context.textAlign = "right";
+      context.fillText(history.revision(view.domain, r), GUTTER - 8, y);
+      context.textAlign = "left";
+    }
+    context.fillStyle = palette.quiet;
+    context.fillText("revision", 12, 14);
+  } else {
+    context.fillStyle = palette.quiet;
+    context.fillText("No revisions: see the lanes below.", GUTTER + 12, 24);
+  }
+  context.textAlign = "center";
+  for (const [x, text] of timeTicks(width)) {
+    if (x < GUTTER) continue;
+    context.strokeStyle = palette.line;
+    context.beginPath();
+    context.moveTo(Math.round(x) + 0.5, 0);
+    context.lineTo(Math.round(x) + 0.5, height - AXIS);
+    context.stroke();
+    context.fillStyle = palette.quiet;
+    if (x < width - 40) context.fillText(text, x, height - AXIS / 2);
+  }
+  context.textAlign = "left";
+  context.save();
+  context.beginPath();
+  context.rect(GUTTER - 1, 0, width - GUTTER - RIGHT + 2, height - AXIS);
+  context.clip();
+  const colours = accents();
+  const dim = view.finding || colours.size ? 0.28 : 0.75;
+  const falls = [];
+  const mine = history.raw.lines.filter(line => line.domain === view.domain && line.points.length);
+  for (const line of mine) if (!colours.has(line.lane)) {
+    context.globalAlpha = dim;
+    falls.push(...drawSteps(line.points, endOf(line), palette.watch, width, height, 1));
+  }
+  context.globalAlpha = 1;
+  if (domain) drawSteps(domain.head, history.last, palette.head, width, height, 2.5);
+  for (const line of mine) if (colours.has(line.lane)) falls.push(...drawSteps(line.points, endOf(line), colours.get(line.lane), width, height, 2));
+  context.strokeStyle = palette.bad;
+  context.lineWidth = 3;
+  for (const [x, from, to] of falls.slice(0, 5000)) {
+    context.beginPath();
+    context.moveTo(x, from);
+    context.lineTo(x, to);
+    context.stroke();
+  }
+  drawFactsOnChart(context, width, height);
+  context.restore();
+}
+
+// The places of a finding's facts: apart where they would cover one another.
+function spread(places) {
+  const put = [];
+  for (const place of places) {
+    let { x, y } = place;
+    while (put.some(other => Math.hypot(other.x - x, other.y - y) < 19)) x += 10, y -= 6;
+    put.push({ ...place, x, y });
+  }
+  return put;
+}
+
+function drawFactsOnChart(context, width, height) {
+  const finding = view.finding;
+  if (!finding) return;
+  const on = finding.facts.map((fact, index) => ({ fact, index })).filter(({ fact }) => fact.r >= 0 && fact.domain === view.domain);
+  // A fact without a time is a place in the order of writes: it stands at the edge, with its revision marked all the way.
+  const places = spread(on.map(({ fact, index }) => ({ index, x: fact.t < 0 ? GUTTER + 14 : timeToX(fact.t, width), y: revisionToY(fact.r, height) })));
+  context.strokeStyle = palette.accent;
+  context.lineWidth = 1;
+  context.setLineDash([1, 4]);
+  for (const { fact } of on) if (fact.t < 0) {
+    const y = revisionToY(fact.r, height);
+    context.beginPath();
+    context.moveTo(GUTTER, y);
+    context.lineTo(width - RIGHT, y);
+    context.stroke();
+  }
+  context.setLineDash([]);
+  drawEdges(context, finding, places);
+  for (const { index, x, y } of places) drawNumber(context, x, y, index + 1);
+}
+
+function drawEdges(context, finding, places) {
+  const place = index => places.find(p => p.index === index);
+  context.strokeStyle = palette.accent;
+  context.lineWidth = 1.5;
+  context.setLineDash([5, 4]);
+  for (const [from, to] of finding.edges) {
+    const [a, b] = [place(from), place(to)];
+    if (a && b) arrow(context, a.x, a.y, b.x, b.y);
+  }
+  context.setLineDash([]);
+}

@@ -1,0 +1,493 @@
+//! From a judged history to the picture of it.
+
+use super::excerpt;
+use super::picture::{Band, Fact};
+use super::picture::{Domain, Events, Finding, Lane, Line, Operations, Page, Picture};
+use crate::check::{self, Effect, RULES};
+use crate::explain::visible::visible;
+use crate::explain::{facts, names, words};
+use crate::history::{
+    Asked, DeliveryKind, DomainId, History, IncarnationId, KeyId, Marks, Operation, OperationId, Revision, ScopeId,
+    Verb,
+};
+use crate::ingest::{Position, Time};
+use crate::report::{Part, Report};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
+
+/// Operations and watch events that a page holds; above, only what is near findings is embedded.
+pub(super) const EMBEDDED: usize = 250_000;
+/// Of each line that is cut down, so many points stay.
+const OVERVIEW: usize = 2_000;
+/// Findings on a page: more than anybody reads, fewer than a browser chokes on.
+const FINDINGS: usize = 1_000;
+/// On each side of a fact, this share of the whole time is its neighbourhood.
+const NEIGHBOURHOOD: i64 = 200;
+/// Whole numbers that a browser holds exactly.
+const EXACT: i64 = 1 << 53;
+
+/// The page of a report.
+pub(super) fn page(report: &Report<'_>) -> Page {
+    Page {
+        version: env!("CARGO_PKG_VERSION"),
+        verdict: report.verdict().word(),
+        histories: report.histories.iter().map(|part| Drawing::of(part).picture).collect(),
+    }
+}
+
+struct Drawing<'a> {
+    history: &'a History,
+    picture: Picture,
+    /// Nanoseconds of time 0 and of a unit.
+    base: i64,
+    unit: i64,
+    /// Revision of offset 0 of each domain.
+    bases: Vec<Revision>,
+    lane_of: FxHashMap<IncarnationId, usize>,
+    /// Keys on the page.
+    key_of: FxHashMap<KeyId, i64>,
+    /// Begin and end of what is near findings; `None`: everything is embedded.
+    near: Option<Vec<(i64, i64)>>,
+}
+
+impl<'a> Drawing<'a> {
+    fn of(part: &Part<'a>) -> Drawing<'a> {
+        let history = part.history;
+        let (base, last) = span(part);
+        let unit = if last.saturating_sub(base) < EXACT { 1 } else { 1_000 };
+        let mut drawing = Drawing {
+            history,
+            picture: Picture {
+                name: part.name.to_owned(),
+                kind: part.nature.name(),
+                verdict: match &part.judgement.verdict {
+                    check::Verdict::NotChecked(_) => "unknown",
+                    decided => decided.word(),
+                },
+                reason: part.judgement.verdict.reason().to_owned(),
+                base: base.to_string(),
+                unit: unit as u64,
+                clocks: history.clocks.iter().map(|&clock| shown(history.name(clock))).collect(),
+                files: history.files.iter().map(|file| shown(&file.path)).collect(),
+                unchecked: part.judgement.unchecked.iter().map(|text| shown(text)).collect(),
+                problems: history.files.iter().map(|file| file.problems).sum(),
+                ..Picture::default()
+            },
+            base,
+            unit,
+            bases: Vec::new(),
+            lane_of: FxHashMap::default(),
+            key_of: FxHashMap::default(),
+            near: None,
+        };
+        drawing.lanes();
+        drawing.domains();
+        drawing.findings(part);
+        drawing.choose(last);
+        drawing.operations();
+        drawing.events();
+        drawing.lines();
+        drawing.picture.marks = drawing.marks();
+        drawing
+    }
+
+    /// Units since the begin; -1 for what has no time.
+    fn time(&self, time: Time) -> i64 {
+        if time.is_known() { time.0.saturating_sub(self.base).max(0) / self.unit } else { -1 }
+    }
+
+    /// Offset of a revision; -1 for none, and for what a browser cannot count.
+    fn revision(&self, domain: usize, revision: Revision) -> i64 {
+        let Some(base) = self.bases.get(domain).filter(|_| revision.is_some()) else { return -1 };
+        let offset = revision.value().checked_sub(base.value()).and_then(|offset| i64::try_from(offset).ok());
+        offset.filter(|offset| *offset < EXACT).unwrap_or(-1)
+    }
+
+    fn key(&mut self, key: KeyId) -> i64 {
+        if !key.is_some() {
+            return -1;
+        }
+        let (history, keys) = (self.history, &mut self.picture.keys);
+        *self.key_of.entry(key).or_insert_with(|| {
+            keys.push(shown(&history.key_name(key)));
+            keys.len() as i64 - 1
+        })
+    }
+
+    /// The counter of an operation's answers.
+    fn domain_of(&self, operation: &Operation) -> Option<usize> {
+        let scope = operation.scope;
+        let resource = scope.is_some().then(|| self.history.scopes[scope.index()].resource)?;
+        (resource.is_some()).then(|| self.history.domain_of(resource).index())
+    }
+
+    fn lanes(&mut self) {
+        let history = self.history;
+        let mut lives: Vec<usize> = (0..history.incarnations.len()).collect();
+        lives.sort_by_key(|&at| {
+            let life = &history.incarnations[at];
+            (history.name(history.clients[life.client.index()]), life.span.0, &life.label)
+        });
+        for at in lives {
+            let id = IncarnationId(at as u32);
+            self.lane_of.insert(id, self.picture.lanes.len());
+            let client = names::client(history, history.incarnations[at].client);
+            self.picture.lanes.push(Lane {
+                short: names::short_user(&client).to_owned(),
+                client,
+                life: names::incarnation(history, id),
+                ..Lane::default()
+            });
+        }
+    }
+
+    /// Where each counter begins, and its head over time: what any answer or event had shown by then.
+    fn domains(&mut self) {
+        let history = self.history;
+        let mut shown: Vec<Vec<(Time, Revision)>> = vec![Vec::new(); history.domains.len()];
+        for operation in &history.operations {
+            if let Some(domain) = self.domain_of(operation)
+                && operation.is_answered()
+                && operation.answered.is_some()
+                && operation.ret.is_known()
+                && let Some(list) = shown.get_mut(domain)
+            {
+                list.push((operation.ret, operation.answered));
+            }
+        }
+        for stream in &history.streams {
+            let Some(domain) = self.domain_of(history.operation(stream.operation)) else { continue };
+            let Some(list) = shown.get_mut(domain) else { continue };
+            let seen = history.deliveries_of(stream).iter().filter(|d| d.at.is_known() && d.revision.is_some());
+            list.extend(seen.map(|d| (d.at, d.revision)));
+        }
+        for (index, mut list) in shown.into_iter().enumerate() {
+            let base = list.iter().map(|(_, revision)| *revision).min().unwrap_or_default();
+            self.bases.push(base);
+            list.sort_unstable();
+            let mut head: Vec<i64> = Vec::new();
+            let mut high = -1;
+            for (time, revision) in list {
+                let offset = self.revision(index, revision);
+                if offset > high {
+                    high = offset;
+                    head.extend([self.time(time), offset]);
+                }
+            }
+            self.picture.domains.push(Domain {
+                name: visible(&history.domains[index]).into_owned(),
+                base: base.to_string(),
+                head: thinned(head),
+            });
+        }
+    }
+
+    /// Decides what is embedded.
+    fn choose(&mut self, last: i64) {
+        let rows = self.history.operations.len() + self.history.deliveries.len();
+        if rows <= EMBEDDED {
+            return;
+        }
+        let margin = (last.saturating_sub(self.base) / NEIGHBOURHOOD / self.unit).max(1);
+        let mut near: Vec<(i64, i64)> = Vec::new();
+        let times = self.picture.findings.iter().flat_map(|f| &f.facts).map(|fact| fact.t).filter(|t| *t >= 0);
+        let mut times: Vec<i64> = times.collect();
+        times.sort_unstable();
+        for time in times {
+            match near.last_mut() {
+                Some(open) if open.1 >= time - margin => open.1 = time + margin,
+                _ => near.push((time - margin, time + margin)),
+            }
+        }
+        self.near = Some(near);
+    }
+
+    fn is_near(&self, begin: i64, end: i64) -> bool {
+        let Some(near) = &self.near else { return true };
+        let end = if end < begin { begin } else { end };
+        let at = near.partition_point(|(_, last)| *last < begin);
+        near.get(at).is_some_and(|(first, _)| *first <= end)
+    }
+
+    fn operations(&mut self) {
+        let history = self.history;
+        let mut left = EMBEDDED;
+        for operation in &history.operations {
+            let Some(&lane) = self.lane_of.get(&operation.incarnation) else { continue };
+            let (t, u) = (self.time(operation.invoke), self.time(operation.ret));
+            if t < 0 || operation.marks.has(Marks::SHADOW) {
+                continue;
+            }
+            // A watch is drawn as long as it lasts; it is near where its begin is.
+            if left == 0 || !self.is_near(t, if operation.verb == Verb::Watch { t } else { u }) {
+                self.picture.omitted[0] += 1;
+                continue;
+            }
+            left -= 1;
+            let r = match self.domain_of(operation) {
+                Some(domain) if operation.is_answered() => self.revision(domain, operation.answered),
+                _ => -1,
+            };
+            let key = self.key(operation.key);
+            let Operations { t: ts, u: us, r: rs, v, k, s, f, l } = &mut self.picture.lanes[lane].operations;
+            ts.push(t);
+            us.push(u);
+            rs.push(r);
+            v.push(operation.verb as u8);
+            k.push(key);
+            s.push(operation.status);
+            f.push(operation.position.file.0);
+            l.push(operation.position.line);
+        }
+    }
+
+    fn events(&mut self) {
+        let history = self.history;
+        let mut left = EMBEDDED;
+        let mut rows: Vec<Vec<(i64, u32, OperationId)>> = vec![Vec::new(); self.picture.lanes.len()];
+        for stream in &history.streams {
+            let watch = history.operation(stream.operation);
+            let Some(&lane) = self.lane_of.get(&watch.incarnation) else { continue };
+            for index in stream.deliveries() {
+                let t = self.time(history.deliveries[index].at);
+                if t < 0 {
+                    continue;
+                }
+                if left == 0 || !self.is_near(t, t) {
+                    self.picture.omitted[1] += 1;
+                    continue;
+                }
+                left -= 1;
+                rows[lane].push((t, index as u32, stream.operation));
+            }
+        }
+        for (lane, mut rows) in rows.into_iter().enumerate() {
+            rows.sort_unstable_by_key(|(t, index, _)| (*t, *index));
+            let mut events = Events::default();
+            for (t, index, watch) in rows {
+                let delivery = &history.deliveries[index as usize];
+                let domain = self.domain_of(history.operation(watch));
+                events.t.push(t);
+                events.r.push(domain.map_or(-1, |domain| self.revision(domain, delivery.revision)));
+                events.k.push(self.key(delivery.key));
+                events.y.push(letter(delivery.kind));
+                events.f.push(delivery.position.file.0);
+                events.l.push(delivery.position.line);
+            }
+            self.picture.lanes[lane].events = events;
+        }
+    }
+
+    /// What each watcher of a scope had seen: the revision of its last list, event or bookmark. A single object's version says
+    /// nothing of how far its reader had come, so reads of one object are no part of a line. Streams that are open at the
+    /// same time belong to different watchers.
+    fn lines(&mut self) {
+        let history = self.history;
+        let mut seen: BTreeMap<(usize, ScopeId, usize), Vec<(Time, u32, Revision)>> = BTreeMap::new();
+        let mut count = 0;
+        for operation in &history.operations {
+            let Some(&lane) = self.lane_of.get(&operation.incarnation) else { continue };
+            // Who asks for an exact past, or goes on with pages of one, sees the past because it wants to.
+            let current = matches!(operation.asked, Asked::Unset | Asked::Any | Asked::From);
+            let list = operation.verb == Verb::List && operation.is_answered() && current;
+            if list && operation.answered.is_some() && operation.ret.is_known() && !operation.marks.has(Marks::SHADOW) {
+                count += 1;
+                seen.entry((lane, operation.scope, 0)).or_default().push((operation.ret, count, operation.answered));
+            }
+        }
+        let mut ends: FxHashMap<(usize, ScopeId), Vec<Time>> = FxHashMap::default();
+        for stream in &history.streams {
+            let watch = history.operation(stream.operation);
+            let Some(&lane) = self.lane_of.get(&watch.incarnation) else { continue };
+            let deliveries = history.deliveries_of(stream);
+            let last = deliveries.iter().map(|d| d.at).filter(|at| at.is_known()).max().unwrap_or(watch.invoke);
+            let open = ends.entry((lane, watch.scope)).or_default();
+            let track = open.iter().position(|end| *end <= watch.invoke).unwrap_or_else(|| {
+                open.push(last);
+                open.len() - 1
+            });
+            open[track] = last;
+            let points = seen.entry((lane, watch.scope, track)).or_default();
+            // The initial part comes in the order of keys, not of versions: it counts as far as its highest.
+            let mut initial = !watch.asked_revision.is_some() || watch.marks.has(Marks::INITIAL_EVENTS);
+            let mut high = Revision::default();
+            for delivery in deliveries.iter().filter(|d| d.at.is_known() && d.revision.is_some()) {
+                initial &= delivery.kind == DeliveryKind::Added;
+                high = if initial { high.max(delivery.revision) } else { delivery.revision };
+                count += 1;
+                points.push((delivery.at, count, high));
+            }
+        }
+        for ((lane, scope, _), mut points) in seen {
+            if !scope.is_some() || points.is_empty() {
+                continue;
+            }
+            points.sort_unstable();
+            let domain: DomainId = history.domain_of(history.scopes[scope.index()].resource);
+            let mut flat: Vec<i64> = Vec::with_capacity(points.len() * 2);
+            for (time, _, revision) in points {
+                let r = self.revision(domain.index(), revision);
+                if r >= 0 {
+                    flat.extend([self.time(time), r]);
+                }
+            }
+            let points = if self.near.is_some() { thinned(flat) } else { flat };
+            let scope = shown(&history.scope_name(scope));
+            self.picture.lines.push(Line { lane, scope, domain: domain.index(), points });
+        }
+    }
+
+    fn marks(&self) -> Vec<Band> {
+        Vec::new()
+    }
+
+    fn findings(&mut self, part: &Part<'_>) {
+        let drawn = &part.judgement.findings[..part.judgement.findings.len().min(FINDINGS)];
+        let mut wanted: Vec<Position> = drawn.iter().flat_map(|f| &f.certificate.facts).map(|f| f.position).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let raw = excerpt::read(self.history, &wanted);
+        let ids: FxHashSet<&str> = drawn.iter().map(|finding| finding.id.as_str()).collect();
+        for finding in drawn {
+            let drawn = self.finding(finding, &ids, &raw);
+            self.picture.findings.push(drawn);
+        }
+    }
+
+    fn finding(&self, finding: &check::Finding, ids: &FxHashSet<&str>, raw: &FxHashMap<Position, String>) -> Finding {
+        let history = self.history;
+        let rule = RULES.iter().find(|rule| rule.slug == finding.rule);
+        let rows = facts::rows(history, &finding.certificate);
+        let drawn = finding.certificate.facts.iter().zip(rows).map(|(fact, row)| {
+            let domain = fact.key.is_some().then(|| history.resource_of(fact.key)).filter(|r| r.is_some());
+            let domain = domain.map_or(0, |resource| history.domain_of(resource).index());
+            Fact {
+                t: self.time(fact.time),
+                r: self.revision(domain, fact.revision),
+                domain,
+                lane: self.lane_of.get(&fact.incarnation).map_or(-1, |lane| *lane as i64),
+                says: row.says,
+                time: row.time,
+                clock: row.clock,
+                revision: row.revision,
+                who: row.client,
+                server: row.server,
+                file: if row.place.is_empty() { -1 } else { i64::from(fact.position.file.0) },
+                line: fact.position.line,
+                audit: shown(&history.audit_id(fact.audit_id)),
+                raw: raw.get(&fact.position).cloned().unwrap_or_default(),
+            }
+        });
+        let facts: Vec<Fact> = drawn.collect();
+        Finding {
+            id: finding.id.clone(),
+            rule: finding.rule,
+            proves: rule.map_or("", |rule| rule.title),
+            kind: match finding.kind {
+                check::Kind::Violation => "violation",
+                check::Kind::Suspect => "suspect",
+                check::Kind::Hazard => "hazard",
+            },
+            promise: words::promise(finding.kind, finding.broken_by).to_owned(),
+            short: names::short_user(&names::client(history, finding.client)).to_owned(),
+            client: names::client(history, finding.client),
+            life: names::incarnation(history, finding.incarnation),
+            summary: shown(&finding.summary),
+            why: shown(&finding.certificate.reason),
+            consequence: shown(&finding.consequence),
+            refuted_by: shown(&finding.refuted_by),
+            prevention: finding
+                .prevention
+                .iter()
+                .map(|way| {
+                    let effect = match way.effect {
+                        Effect::Impossible => "impossible",
+                        Effect::Narrowed => "narrowed",
+                        Effect::None => "none",
+                    };
+                    [shown(&way.request), effect.to_owned(), shown(&way.because)]
+                })
+                .collect(),
+            cause: finding.consequence_of.clone().filter(|id| ids.contains(id.as_str())),
+            repeats: finding.occurrences.len().saturating_sub(1),
+            edges: edges(&finding.certificate.facts),
+            facts,
+        }
+    }
+}
+
+/// Which fact came before which, where the facts themselves say so.
+fn edges(facts: &[check::Fact]) -> Vec<(usize, usize, &'static str)> {
+    let mut order: Vec<usize> = (0..facts.len()).collect();
+    order.sort_by_key(|&at| (facts[at].time, facts[at].revision));
+    let mut edges = Vec::new();
+    for pair in order.windows(2) {
+        let (a, b) = (&facts[pair[0]], &facts[pair[1]]);
+        let timed = a.time.is_known() && b.time.is_known() && a.clock == b.clock && a.time < b.time;
+        let versions = a.key == b.key && a.revision.is_some() && a.revision < b.revision;
+        let reason = match () {
+            () if timed && a.incarnation.is_some() && a.incarnation == b.incarnation => "same process, earlier",
+            () if timed => "earlier on the same clock",
+            () if versions => "an earlier version of the same object",
+            () => continue,
+        };
+        edges.push((pair[0], pair[1], reason));
+    }
+    edges
+}
+
+/// First and last time of anything on the page, in nanoseconds.
+fn span(part: &Part<'_>) -> (i64, i64) {
+    let history = part.history;
+    let operations = history.operations.iter().flat_map(|o| [o.invoke, o.ret]);
+    let deliveries = history.deliveries.iter().map(|d| d.at);
+    let facts = part.judgement.findings.iter().flat_map(|f| &f.certificate.facts).map(|f| f.time);
+    let mut known = operations.chain(deliveries).chain(facts).filter(|time| time.is_known()).map(|time| time.0);
+    let Some(first) = known.next() else { return (0, 0) };
+    known.fold((first, first), |(low, high), time| (low.min(time), high.max(time)))
+}
+
+/// A line with fewer points, which keeps its first, its last, and every step down: anomalies never vanish.
+fn thinned(points: Vec<i64>) -> Vec<i64> {
+    let count = points.len() / 2;
+    if count <= OVERVIEW {
+        return points;
+    }
+    let stride = count.div_ceil(OVERVIEW);
+    let falls = |at: usize| at > 0 && points[2 * at + 1] < points[2 * at - 1];
+    let kept =
+        (0..count).filter(|&at| at % stride == 0 || at + 1 == count || falls(at) || (at + 1 < count && falls(at + 1)));
+    kept.flat_map(|at| [points[2 * at], points[2 * at + 1]]).collect()
+}
+
+fn letter(kind: DeliveryKind) -> char {
+    match kind {
+        DeliveryKind::Added => 'A',
+        DeliveryKind::Modified => 'M',
+        DeliveryKind::Deleted => 'D',
+        DeliveryKind::Bookmark => 'B',
+        DeliveryKind::InitialEventsEnd => 'E',
+        DeliveryKind::Error => 'R',
+        DeliveryKind::Unidentified => 'U',
+    }
+}
+
+fn shown(text: &str) -> String {
+    visible(text).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thinned_line_keeps_its_ends_and_every_step_down() {
+        let mut points: Vec<i64> = (0..100_000).flat_map(|n| [n, n]).collect();
+        points[2 * 77_777 + 1] = 5;
+        let thin = thinned(points);
+        assert!(thin.len() < 3 * 2 * OVERVIEW, "{}", thin.len());
+        assert_eq!((&thin[..2], &thin[thin.len() - 2..]), (&[0, 0][..], &[99_999, 99_999][..]));
+        let at = thin.chunks(2).position(|p| p == [77_777, 5]).expect("the step down");
+        assert_eq!(thin[2 * at - 2..2 * at], [77_776, 77_776]);
+    }
+}

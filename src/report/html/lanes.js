@@ -1,0 +1,195 @@
+// One lane a process life: operations as bars from request to answer, watch events as ticks. Only what is on the screen is drawn.
+
+const lanes = canvasOf("lanes");
+const ROW = 8;
+const TICKS = 9;
+const PAD = 8;
+let places = [];
+
+function laneHeight(lane) {
+  return Math.max(lane.life ? 32 : 24, (lane.plain + lane.watches) * ROW + (lane.et.length ? TICKS : 0) + PAD);
+}
+
+// Which lanes are shown, and where. A search leaves those that match.
+function layLanes() {
+  places = [];
+  let top = 4;
+  for (const lane of view.history.lanes) {
+    if (view.matches && !view.matches.lanes.has(lane.index)) continue;
+    const height = laneHeight(lane);
+    places.push({ lane, top, height });
+    top += height;
+  }
+  document.getElementById("lanes-space").style.height = top + 8 + "px";
+}
+
+function placeOf(index) { return places.find(place => place.lane.index === index); }
+
+function colourOf(lane, i) { return lane.v[i] === WATCH ? palette.watch : isWrite(lane.v[i]) ? palette.write : palette.read; }
+
+function drawLanes() {
+  const box = document.getElementById("lanes-box");
+  fit(lanes, box.clientWidth, box.clientHeight);
+  const { context, width, height } = lanes, scroll = box.scrollTop;
+  context.clearRect(0, 0, width, height);
+  context.fillStyle = palette.ground;
+  context.fillRect(0, 0, width, height);
+  drawMarks(context, width, height);
+  const involved = new Set(view.finding ? view.finding.facts.map(fact => fact.lane) : []);
+  const colours = accents();
+  for (const place of places) {
+    const y = place.top - scroll;
+    if (y + place.height < 0 || y > height) continue;
+    drawLane(context, place.lane, y, place.height, width, involved.size > 0 && !involved.has(place.lane.index), colours.get(place.lane.index));
+  }
+  drawFactsOnLanes(context, width, height, scroll);
+}
+
+function drawLane(context, lane, y, height, width, dim, colour) {
+  context.strokeStyle = palette.line;
+  context.lineWidth = 1;
+  context.beginPath();
+  context.moveTo(0, Math.round(y) - 0.5);
+  context.lineTo(width, Math.round(y) - 0.5);
+  context.stroke();
+  context.globalAlpha = dim ? 0.4 : 1;
+  context.save();
+  context.beginPath();
+  context.rect(GUTTER, y, width - GUTTER - RIGHT, height);
+  context.clip();
+  const found = view.matches ? view.matches.of.get(lane.index) : null;
+  for (const i of lane.long) if (lane.t[i] <= view.t1 && (lane.u[i] < 0 || lane.u[i] >= view.t0)) drawBar(context, lane, i, y, width, found);
+  const last = new Float64Array(lane.plain + lane.watches + 1).fill(-1);
+  const quick = view.history.lanes.length && !found;
+  for (let i = lowerBound(lane.t, view.t0 - lane.longest); i < lane.t.length && lane.t[i] <= view.t1; i++) {
+    if (lane.v[i] === WATCH || lane.u[i] < 0) continue;
+    const end = timeToX(lane.u[i], width);
+    // Bars that end within a pixel that is full already change nothing.
+    if (quick && end <= last[lane.rows[i]]) continue;
+    drawBar(context, lane, i, y, width, found);
+    last[lane.rows[i]] = Math.ceil(Math.max(end, timeToX(lane.t[i], width) + 1.5));
+  }
+  drawTicks(context, lane, y + height - TICKS - 2, width, found);
+  context.restore();
+  context.globalAlpha = dim ? 0.55 : 1;
+  context.fillStyle = palette.text;
+  context.font = "12px system-ui, sans-serif";
+  context.textBaseline = "top";
+  if (colour) {
+    context.fillStyle = colour;
+    context.fillRect(0, y + 2, 4, height - 4);
+  }
+  const two = lane.life && height >= 30;
+  context.fillStyle = palette.text;
+  context.fillText(clip(context, two ? lane.name : lane.label, GUTTER - 20), 10, y + 5);
+  if (two) {
+    context.fillStyle = palette.quiet;
+    context.font = "11px system-ui, sans-serif";
+    context.fillText(clip(context, lane.life, GUTTER - 20), 10, y + 19);
+  }
+  context.globalAlpha = 1;
+}
+
+function drawBar(context, lane, i, y, width, found) {
+  const x = timeToX(lane.t[i], width);
+  const open = lane.u[i] < 0;
+  const end = open ? width : timeToX(lane.u[i], width);
+  const top = y + 4 + lane.rows[i] * ROW;
+  const alpha = context.globalAlpha;
+  if (found && !found.has(i)) context.globalAlpha = alpha * 0.2;
+  const colour = colourOf(lane, i);
+  const thick = lane.v[i] === WATCH ? 2 : ROW - 2;
+  const from = Math.max(GUTTER - 2, x), size = Math.max(1.5, Math.min(end, width) - from);
+  context.fillStyle = colour;
+  if (open) {
+    // Nobody knows when, or whether, it ended: open to the right.
+    const fade = context.createLinearGradient(from, 0, Math.min(width, from + 160), 0);
+    fade.addColorStop(0, colour);
+    fade.addColorStop(1, "transparent");
+    context.fillStyle = fade;
+    context.fillRect(from, top, Math.min(width - from, 160), thick);
+  } else if (lane.s[i] >= 400) {
+    context.strokeStyle = colour;
+    context.lineWidth = 1;
+    context.strokeRect(from + 0.5, top + 0.5, Math.max(2, size - 1), thick - 1);
+  } else {
+    context.fillRect(from, top + (lane.v[i] === WATCH ? 2 : 0), size, thick);
+  }
+  context.globalAlpha = alpha;
+}
+
+function drawTicks(context, lane, y, width, found) {
+  if (!lane.et.length || found && !found.size) return;
+  let last = -1;
+  for (let i = lowerBound(lane.et, view.t0); i < lane.et.length && lane.et[i] <= view.t1; i++) {
+    const x = Math.round(timeToX(lane.et[i], width));
+    const kind = lane.ey[i];
+    if (x === last && kind !== "R" && kind !== "D") continue;
+    last = x;
+    context.fillStyle = kind === "R" ? palette.bad : kind === "D" ? palette.write : kind === "B" || kind === "E" ? palette.quiet : palette.event;
+    context.fillRect(x, y, 1.2, kind === "B" ? 5 : TICKS - 1);
+  }
+}
+
+function drawFactsOnLanes(context, width, height, scroll) {
+  const finding = view.finding;
+  if (!finding) return;
+  const on = [];
+  finding.facts.forEach((fact, index) => {
+    const place = fact.t >= 0 && placeOf(fact.lane);
+    if (place) on.push({ index, x: timeToX(fact.t, width), y: place.top - scroll + Math.min(place.height / 2, 20) });
+  });
+  const put = spread(on).filter(place => place.x > GUTTER - 5 && place.x < width);
+  drawEdges(context, finding, put);
+  for (const { index, x, y } of put) drawNumber(context, x, y, index + 1);
+}
+
+// Scrolls so that the lanes of a finding are on the screen.
+function showLanes(finding) {
+  const box = document.getElementById("lanes-box");
+  const tops = finding.facts.map(fact => placeOf(fact.lane)).filter(Boolean);
+  if (!tops.length) return;
+  const top = Math.min(...tops.map(place => place.top)), bottom = Math.max(...tops.map(place => place.top + place.height));
+  if (top < box.scrollTop || bottom > box.scrollTop + box.clientHeight) box.scrollTop = Math.max(0, top - 6);
+}
+
+// What lies below a point of the lanes: an operation, an event, or nothing.
+function below(x, y) {
+  const box = document.getElementById("lanes-box");
+  const at = y + box.scrollTop;
+  const place = places.find(p => at >= p.top && at < p.top + p.height);
+  if (!place) return null;
+  const lane = place.lane, width = lanes.width;
+  if (x < GUTTER) return { lane };
+  const inside = at - place.top;
+  const near = (view.t1 - view.t0) / (width - GUTTER) * 4;
+  const time = xToTime(x, width);
+  if (lane.et.length && inside > place.height - TICKS - 4) {
+    let i = lowerBound(lane.et, time - near), best = -1;
+    for (; i < lane.et.length && lane.et[i] <= time + near; i++) if (best < 0 || Math.abs(lane.et[i] - time) < Math.abs(lane.et[best] - time)) best = i;
+    if (best >= 0) return { lane, event: best };
+  }
+  const row = Math.floor((inside - 4) / ROW);
+  const hit = i => lane.rows[i] === row && lane.t[i] - near <= time && (lane.u[i] < 0 || lane.u[i] + near >= time);
+  for (let i = lowerBound(lane.t, time + near) - 1; i >= 0 && lane.t[i] >= time - lane.longest - near; i--) if (hit(i)) return { lane, operation: i };
+  for (const i of lane.long) if (hit(i)) return { lane, operation: i };
+  return { lane };
+}
+
+function describe(hit) {
+  const history = view.history, { lane } = hit;
+  const key = k => k >= 0 ? " " + history.raw.keys[k] : "";
+  const revision = r => r >= 0 ? "revision " + history.revision(view.domain, r) : "";
+  const place = (f, l) => history.files[f] + ":" + l;
+  if (hit.event !== undefined) {
+    const i = hit.event;
+    return [EVENTS[lane.ey[i]] + key(lane.ek[i]), revision(lane.er[i]), history.time(lane.et[i]), lane.label, place(lane.ef[i], lane.el[i])].filter(Boolean).join("\n");
+  }
+  if (hit.operation !== undefined) {
+    const i = hit.operation;
+    const status = lane.s[i] ? "answered " + lane.s[i] : "no answer known";
+    const time = lane.u[i] < 0 ? "from " + history.time(lane.t[i]) : history.time(lane.t[i]) + ", " + history.length(lane.u[i] - lane.t[i]);
+    return [VERBS[lane.v[i]] + key(lane.k[i]), status + (lane.r[i] >= 0 ? ", " + revision(lane.r[i]) : ""), time, lane.label, place(lane.f[i], lane.l[i])].join("\n");
+  }
+  return lane.client + (lane.life ? "\n" + lane.life : "");
+}

@@ -1,0 +1,42 @@
+//! One page that opens offline from a file: time against revision, lanes, findings.
+
+mod drawing;
+mod excerpt;
+mod picture;
+
+use super::{Report, Sink};
+use std::io;
+
+/// Writes the page. Style, script and data stand inside it; it asks for nothing from anywhere.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Html;
+
+const SHELL: &str = include_str!("page.html");
+const STYLE: &str = include_str!("page.css");
+/// In the order in which they build on one another.
+const SCRIPTS: [&str; 6] = [
+    include_str!("model.js"),
+    include_str!("view.js"),
+    include_str!("chart.js"),
+    include_str!("lanes.js"),
+    include_str!("panel.js"),
+    include_str!("main.js"),
+];
+
+impl Sink for Html {
+    fn write(&self, report: &Report<'_>, out: &mut dyn io::Write) -> io::Result<()> {
+        // The script ends where the data could: `<` never stands in the data, so no name can close its element.
+        let data = serde_json::to_string(&drawing::page(report))?.replace('<', "\\u003c");
+        let (head, rest) = SHELL.split_once("/*style*/").expect("the shell has a place for the style");
+        let (body, rest) = rest.split_once("/*data*/").expect("the shell has a place for the data");
+        let (before, after) = rest.split_once("/*script*/").expect("the shell has a place for the script");
+        for part in [head, STYLE, body, &data, before, "\"use strict\";\n(() => {\n"] {
+            out.write_all(part.as_bytes())?;
+        }
+        for script in SCRIPTS {
+            out.write_all(script.as_bytes())?;
+        }
+        out.write_all(b"})();\n")?;
+        out.write_all(after.as_bytes())
+    }
+}

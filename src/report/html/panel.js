@@ -1,0 +1,149 @@
+// The findings on the left, the chosen one on the right. Texts of the evidence enter as text, never as markup.
+
+function element(name, className, text) {
+  const made = document.createElement(name);
+  if (className) made.className = className;
+  if (text !== undefined) made.textContent = text;
+  return made;
+}
+
+const KINDS = [["violation", "Violations"], ["suspect", "Suspects: a violation, or missing evidence"], ["hazard", "Hazards: allowed, and unsafe as a pattern"]];
+
+// Findings in the order of the list: causes with their consequences below them.
+function listed(history) {
+  const findings = history.raw.findings, byId = new Map(findings.map(f => [f.id, f]));
+  const rank = Object.fromEntries(KINDS.map(([kind], at) => [kind, at]));
+  const parent = f => { const cause = f.cause && byId.get(f.cause); return cause && cause !== f && rank[cause.kind] <= rank[f.kind] ? cause : null; };
+  const out = [], met = new Set();
+  const put = (finding, depth, kind) => {
+    if (met.has(finding)) return;
+    met.add(finding);
+    out.push({ finding, depth, kind });
+    if (depth < 3) for (const other of findings) if (parent(other) === finding) put(other, depth + 1, kind);
+  };
+  for (const [kind] of KINDS) for (const f of findings) if (f.kind === kind && !parent(f)) put(f, 0, kind);
+  for (const f of findings) put(f, 0, f.kind);
+  return out;
+}
+
+function showFindings() {
+  const nav = document.getElementById("findings"), history = view.history;
+  nav.replaceChildren();
+  history.listed = listed(history);
+  const matching = history.listed.filter(({ finding }) => matchesFinding(finding));
+  for (const [kind, title] of KINDS) {
+    const group = matching.filter(entry => entry.kind === kind);
+    if (!group.length) continue;
+    nav.append(element("h2", "", title + " (" + group.length + ")"));
+    for (const { finding, depth } of group) nav.append(findingButton(finding, depth));
+  }
+  if (!matching.length) nav.append(element("p", "empty", history.raw.findings.length ? "No finding matches the search." : "No findings. What was not checked stands on the right."));
+}
+
+function findingButton(finding, depth) {
+  const button = element("button", finding.kind + (depth ? " consequence" : ""));
+  button.type = "button";
+  button.dataset.id = finding.id;
+  button.append(element("div", "rule", finding.rule), element("div", "who", who(finding)), element("div", "what", finding.summary));
+  button.setAttribute("aria-current", view.finding === finding);
+  button.addEventListener("click", () => choose(finding));
+  return button;
+}
+
+function who(finding) {
+  const life = finding.life === finding.client ? "" : view.history.short(finding.life);
+  return life ? finding.short + " · " + life : finding.short;
+}
+
+function showDetail() {
+  const aside = document.getElementById("detail"), finding = view.finding, raw = view.history.raw;
+  aside.replaceChildren();
+  aside.scrollTop = 0;
+  if (!finding) return showSummary(aside, raw);
+  const kind = element("div", "kind " + finding.kind, finding.kind.toUpperCase());
+  aside.append(kind, element("h1", "", finding.rule), element("div", "meta", finding.proves), element("div", "meta", finding.client + (finding.life && finding.life !== finding.client ? " · " + view.history.short(finding.life) : "")), element("p", "", finding.summary));
+  const list = element("ol");
+  finding.facts.forEach((fact, index) => list.append(...factItem(finding, fact, index)));
+  aside.append(list);
+  section(aside, "Why", finding.why);
+  section(aside, "Whose promise", finding.promise);
+  section(aside, "Leads to", finding.consequence);
+  if (finding.prevention.length) {
+    aside.append(element("h2", "", "What would have prevented it"));
+    const table = element("table");
+    for (const [request, effect, because] of finding.prevention) {
+      const row = element("tr");
+      const first = element("td", "", request);
+      const second = element("td");
+      second.append(element("span", effect, effect), document.createTextNode(because ? ": " + because : ""));
+      row.append(first, second);
+      table.append(row);
+    }
+    aside.append(table);
+  }
+  section(aside, "Refuted by", finding.refuted_by);
+  if (finding.repeats) section(aside, "Repeats", finding.repeats + " more with the same cause; the JSON report names each.");
+}
+
+function factItem(finding, fact, index) {
+  const item = element("li", "fact");
+  item.append(element("span", "number", index + 1), element("div", "", fact.says));
+  const meta = [fact.time && fact.time + (fact.clock ? " (" + view.history.short(fact.clock) + ")" : ""), fact.revision && "revision " + fact.revision, fact.who, fact.server && "server " + view.history.short(fact.server)];
+  item.append(element("div", "meta", meta.filter(Boolean).join(" · ")));
+  if (fact.file >= 0) {
+    const place = element("div", "meta", view.history.files[fact.file] + (fact.line ? ":" + fact.line : ""));
+    place.title = view.history.raw.files[fact.file];
+    item.append(place);
+  }
+  if (fact.raw) {
+    const details = element("details");
+    details.append(element("summary", "", "the line, bodies reduced to identity"), element("pre", "", fact.raw));
+    item.append(details);
+  }
+  const edges = finding.edges.filter(([from]) => from === index)
+    .map(([, to, reason]) => element("li", "edge", (index + 1) + " → " + (to + 1) + ": " + reason));
+  return [item, ...edges];
+}
+
+function section(aside, title, text) {
+  if (!text) return;
+  aside.append(element("h2", "", title), element("p", "", text));
+}
+
+function showSummary(aside, raw) {
+  aside.append(element("h1", "", "verdict: " + raw.verdict));
+  if (raw.reason) aside.append(element("p", "", raw.reason));
+  const operations = view.history.lanes.reduce((n, lane) => n + lane.t.length, 0);
+  const events = view.history.lanes.reduce((n, lane) => n + lane.et.length, 0);
+  aside.append(element("p", "", view.history.lanes.length + " processes, " + operations.toLocaleString("en") + " operations and " + events.toLocaleString("en") + " watch events are on this page."));
+  if (raw.omitted[0] + raw.omitted[1]) {
+    aside.append(element("p", "", raw.omitted[0].toLocaleString("en") + " operations and " + raw.omitted[1].toLocaleString("en")
+      + " watch events are not: the recording is larger than a page should be, so only what is near a finding is drawn in full. The lines of revisions are thinned; no fall is left out."));
+  }
+  if (raw.problems) aside.append(element("p", "", raw.problems.toLocaleString("en") + " lines of the evidence could not be used."));
+  if (raw.clocks.length > 1) aside.append(element("p", "meta", "Times are those of " + raw.clocks.length + " clocks, drawn as recorded: " + raw.clocks.slice(0, 12).join(", ") + (raw.clocks.length > 12 ? ", …" : "")));
+  if (raw.unchecked.length) {
+    aside.append(element("h2", "", "Not checked"));
+    for (const text of raw.unchecked.slice(0, 60)) aside.append(element("p", "", text));
+  }
+}
+
+function showLegend() {
+  const legend = document.getElementById("legend"), entries = [];
+  const entry = (colour, text) => {
+    const span = element("span"), line = element("i");
+    line.style.borderTopColor = colour;
+    span.append(line, document.createTextNode(text));
+    entries.push(span);
+  };
+  if (view.history.raw.domains.length) entry(palette.head, "head of the order of writes");
+  for (const [lane, colour] of accents()) {
+    const label = view.history.lanes[lane].label;
+    entry(colour, label.length > 40 ? label.slice(0, 39) + "…" : label);
+  }
+  if (view.history.raw.lines.length) { entry(palette.watch, "other watchers, as far as they had seen"); entry(palette.bad, "a watcher went back"); }
+  entry(palette.read, "read");
+  entry(palette.write, "write");
+  if (view.history.lanes.some(lane => lane.et.length)) entry(palette.event, "watch event");
+  legend.replaceChildren(...entries);
+}

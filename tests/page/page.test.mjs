@@ -1,0 +1,187 @@
+// The page in a real browser: `node --test tests/page` after `npm install` there. The binary is that of `cargo build`.
+import assert from "node:assert/strict";
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { after, before, test } from "node:test";
+import { chromium } from "playwright-core";
+
+const root = fileURLToPath(new URL("../../", import.meta.url));
+const target = process.env.CARGO_TARGET_DIR ?? join(root, "target");
+const binary = join(target, "debug", "retrograde");
+const folder = mkdtempSync(join(tmpdir(), "retrograde-page-"));
+let browser;
+
+before(async () => {
+  execFileSync("cargo", ["build", "--locked", "--quiet"], { cwd: root, stdio: "inherit" });
+  browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
+});
+after(() => browser?.close());
+
+// Checks evidence and opens its page; errors of the page end up in the list.
+async function open(evidence, { hash = "", ...options } = {}) {
+  const file = join(folder, evidence.replaceAll(/\W+/g, "-") + ".html");
+  const run = spawnSync(binary, ["check", "--report", "html=" + file, evidence], { cwd: root });
+  assert.ok([0, 1, 3].includes(run.status), String(run.stderr));
+  const page = await browser.newPage({ viewport: { width: 1400, height: 850 }, ...options });
+  page.errors = [];
+  page.file = file;
+  page.on("console", message => ["error", "warning"].includes(message.type()) && page.errors.push(message.text()));
+  page.on("pageerror", error => page.errors.push(String(error)));
+  page.on("request", request => request.url().startsWith("file:") || page.errors.push("asks for " + request.url()));
+  page.on("dialog", dialog => { page.errors.push("a dialog: " + dialog.message()); dialog.dismiss(); });
+  await page.goto("file://" + file + hash);
+  await page.waitForSelector("body[data-ready=true]");
+  return page;
+}
+
+const span = async page => {
+  await page.waitForTimeout(500);
+  const [from, to] = new URLSearchParams(new URL(page.url()).hash.slice(1)).get("t").split(",").map(Number);
+  return { from, to, width: to - from };
+};
+// Whether a canvas shows a colour: some pixel near to it.
+const shows = (page, id, [r, g, b]) => page.evaluate(([id, r, g, b]) => {
+  const canvas = document.getElementById(id);
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  for (let i = 0; i < data.length; i += 4) if (Math.abs(data[i] - r) + Math.abs(data[i + 1] - g) + Math.abs(data[i + 2] - b) < 12) return true;
+  return false;
+}, [id, r, g, b]);
+
+const INCIDENT = "histories/incidents/reflector-resume/buggy";
+
+test("the first finding is chosen, with its facts, and nothing complains", async () => {
+  const page = await open(INCIDENT);
+  assert.equal(await page.textContent("#verdict"), "violated");
+  assert.ok(await page.locator("#findings button").count() >= 2);
+  assert.ok(await page.locator("#detail li.fact").count() >= 2);
+  assert.ok((await page.locator("#detail pre").first().textContent()).includes("resourceVersion"));
+  assert.deepEqual(page.errors, []);
+});
+
+test("a watcher that went back is drawn as a fall in the colour of violations", async () => {
+  const page = await open(INCIDENT);
+  await page.locator("#findings button", { hasText: "monotonic-reads" }).first().click();
+  await page.keyboard.press("0");
+  await page.waitForTimeout(500);
+  assert.ok(await shows(page, "chart", [0xb3, 0x26, 0x1e]));
+  const fixed = await open("histories/incidents/reflector-resume/client-keeps-the-highest");
+  assert.ok(!await shows(fixed, "chart", [0xb3, 0x26, 0x1e]));
+  assert.deepEqual([...page.errors, ...fixed.errors], []);
+});
+
+test("choosing a finding by mouse and by key zooms to it and shows it", async () => {
+  const page = await open("histories/incidents/kubelet-restart/buggy");
+  const buttons = page.locator("#findings button");
+  const last = buttons.nth(await buttons.count() - 1);
+  await last.click();
+  assert.equal(await page.getAttribute("body", "data-finding"), await last.getAttribute("data-id"));
+  assert.equal(await last.getAttribute("aria-current"), "true");
+  const near = await span(page);
+  await page.keyboard.press("0");
+  const whole = await span(page);
+  assert.ok(whole.width > near.width);
+  await page.keyboard.press("j");
+  assert.equal(await page.getAttribute("body", "data-finding"), await buttons.first().getAttribute("data-id"));
+  await page.keyboard.press("Escape");
+  assert.equal(await page.getAttribute("body", "data-finding"), "");
+  assert.ok((await page.textContent("#detail")).includes("verdict: violated"));
+  assert.deepEqual(page.errors, []);
+});
+
+test("wheel and drag zoom and move in time", async () => {
+  const page = await open(INCIDENT);
+  await page.keyboard.press("0");
+  const whole = await span(page);
+  const box = await page.locator("#chart").boundingBox();
+  await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+  for (let i = 0; i < 6; i++) await page.mouse.wheel(0, -60);
+  const near = await span(page);
+  assert.ok(near.width < whole.width / 2, `${near.width} of ${whole.width}`);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width / 2 + 150, box.y + box.height / 2, { steps: 4 });
+  await page.mouse.up();
+  const moved = await span(page);
+  assert.ok(moved.from < near.from && Math.abs(moved.width - near.width) <= 2);
+  assert.deepEqual(page.errors, []);
+});
+
+test("search finds keys, clients and revisions and leaves their lanes", async () => {
+  const page = await open(INCIDENT);
+  for (const text of ["endpoint", "services", "35"]) {
+    await page.fill("#query", text);
+    await page.waitForFunction(() => Number(document.body.dataset.matches) > 0);
+  }
+  await page.press("#query", "Enter");
+  await page.fill("#query", "nothing is called this");
+  await page.waitForFunction(() => document.body.dataset.matches === "0");
+  assert.ok((await page.textContent("#findings")).includes("No finding matches"));
+  await page.press("#query", "Escape");
+  assert.ok(await page.locator("#findings button").count() >= 2);
+  assert.deepEqual(page.errors, []);
+});
+
+test("the link reopens the same view", async () => {
+  const page = await open(INCIDENT);
+  await page.locator("#findings button").nth(1).click();
+  await page.waitForTimeout(600);
+  await page.keyboard.press("+");
+  const seen = await span(page);
+  const again = await open(INCIDENT, { hash: new URL(page.url()).hash });
+  assert.equal(await again.getAttribute("body", "data-finding"), await page.getAttribute("body", "data-finding"));
+  await again.keyboard.press("t");
+  await again.keyboard.press("t");
+  assert.deepEqual(await span(again), seen);
+  assert.deepEqual([...page.errors, ...again.errors], []);
+});
+
+test("names from the evidence are text and nothing else", async () => {
+  const hostile = ["</script><script>alert(1)</script>", "<img src=x onerror=alert(2)>", "\u202egnp.exe", "]]>&amp;\u0000\u001b[31m", "n".repeat(10_000)];
+  const lines = [];
+  for (const [at, name] of hostile.entries()) {
+    const time = second => `2026-11-20T10:00:${String(10 * at + second).padStart(2, "0")}Z`;
+    lines.push({ kind: "capture", version: 1, client: name, incarnation: name, server: name, clock: "lab" });
+    const object = revision => ({ apiVersion: "v1", kind: "Pod", metadata: { namespace: name, name, uid: name, resourceVersion: String(revision) } });
+    const list = revision => ({ apiVersion: "v1", kind: "PodList", metadata: { resourceVersion: String(revision) }, items: [object(revision)] });
+    for (const [id, revision, second] of [[1, 50, 1], [2, 40, 3]]) {
+      lines.push({ kind: "request", id: 10 * at + id, at: time(second), method: "GET", uri: "/api/v1/pods?resourceVersion=0" });
+      lines.push({ kind: "response", id: 10 * at + id, at: time(second + 1), status: 200, body: list(revision) });
+    }
+  }
+  const file = join(folder, "hostile.jsonl");
+  writeFileSync(file, lines.map(line => JSON.stringify(line)).join("\n") + "\n");
+  for (const colorScheme of ["light", "dark"]) {
+    const page = await open(file, { colorScheme });
+    assert.ok(await page.locator("#findings button").count() >= 5);
+    for (const button of await page.locator("#findings button").all()) await button.click();
+    await page.fill("#query", "<img");
+    await page.waitForFunction(() => document.body.dataset.matches !== "");
+    const box = await page.locator("#lanes").boundingBox();
+    await page.mouse.move(box.x + 40, box.y + 15);
+    await page.waitForTimeout(150);
+    assert.equal(await page.locator("img, iframe, object, embed, link").count(), 0);
+    assert.equal(await page.locator("script").count(), 2);
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth);
+    assert.ok(wide, "the page is wider than the window");
+    assert.deepEqual(page.errors, []);
+  }
+});
+
+test("evidence without an operation is a page too", async () => {
+  const file = join(folder, "nothing.jsonl");
+  writeFileSync(file, '{"kind":"capture","version":1}\n');
+  const page = await open(file);
+  assert.equal(await page.textContent("#verdict"), "unknown");
+  assert.deepEqual(page.errors, []);
+});
+
+test("the page asks nobody for anything, and prints", async () => {
+  const page = await open(INCIDENT);
+  const text = readFileSync(page.file, "utf8");
+  assert.ok(!/(src|href)=["']?https?:/.test(text));
+  const pdf = await page.pdf();
+  assert.ok(pdf.length > 10_000);
+  assert.deepEqual(page.errors, []);
+});
