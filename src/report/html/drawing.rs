@@ -115,7 +115,7 @@ impl<'a> Drawing<'a> {
     }
 
     /// The counter of an operation's answers.
-    fn domain_of(&self, operation: &Operation) -> Option<usize> {
+    fn domain_of(&self, operation: Operation) -> Option<usize> {
         let scope = operation.scope;
         let resource = scope.is_some().then(|| self.history.scopes[scope.index()].resource)?;
         (resource.is_some()).then(|| self.history.domain_of(resource).index())
@@ -145,7 +145,7 @@ impl<'a> Drawing<'a> {
     fn domains(&mut self) {
         let history = self.history;
         let mut shown: Vec<Vec<(Time, Revision)>> = vec![Vec::new(); history.domains.len()];
-        for operation in &history.operations {
+        for operation in history.operations.iter() {
             if let Some(domain) = self.domain_of(operation)
                 && operation.is_answered()
                 && operation.answered.is_some()
@@ -212,7 +212,7 @@ impl<'a> Drawing<'a> {
     fn operations(&mut self) {
         let history = self.history;
         let mut left = EMBEDDED;
-        for operation in &history.operations {
+        for operation in history.operations.iter() {
             let Some(&lane) = self.lane_of.get(&operation.incarnation) else { continue };
             let (t, u) = (self.time(operation.invoke), self.time(operation.ret));
             if t < 0 || operation.marks.has(Marks::SHADOW) {
@@ -285,7 +285,7 @@ impl<'a> Drawing<'a> {
         let history = self.history;
         let mut seen: BTreeMap<(usize, ScopeId, usize), Vec<(Time, u32, Revision)>> = BTreeMap::new();
         let mut count = 0;
-        for operation in &history.operations {
+        for operation in history.operations.iter() {
             let Some(&lane) = self.lane_of.get(&operation.incarnation) else { continue };
             // Who asks for an exact past, or goes on with pages of one, sees the past because it wants to.
             let current = matches!(operation.asked, Asked::Unset | Asked::Any | Asked::From);
