@@ -6,7 +6,7 @@ use crate::history::{
     Subresource, Symbol, Verb,
 };
 use crate::ingest::Time;
-use crate::order::{Relation, Value, is_deliberate, premise, removes};
+use crate::order::{Reading, Relation, is_deliberate, premise, removes};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What a process learnt of a name.
@@ -138,8 +138,8 @@ impl Memories {
         }
         for (index, read) in evidence.history.cache_reads.iter().enumerate() {
             let known = match premise::cached(read) {
-                Value::Present { uid, .. } => Known::Life(uid),
-                Value::Absent => Known::Nothing,
+                Reading::Present { uid, .. } => Known::Life(uid),
+                Reading::Absent => Known::Nothing,
             };
             let shown = Shown::Cache(index as u32);
             let glimpse = Glimpse { moment: (read.at, read.clock), known, revision: read.revision, shown };

@@ -10,6 +10,7 @@ pub mod rules;
 pub mod ruling;
 
 mod bad_initial_state;
+mod basis;
 mod below_minimum;
 mod blind_write;
 mod broken_compare;
@@ -19,6 +20,7 @@ mod commit;
 mod course;
 mod delete_version;
 mod derivation;
+mod false_absence;
 mod false_progress;
 mod ghost_actor;
 mod identity_break;
@@ -30,6 +32,8 @@ mod memory;
 mod monotonic_reads;
 mod monotonic_writes;
 mod name_reuse;
+mod presumed;
+mod read_skew;
 mod read_your_writes;
 mod relist_gap;
 mod resume_backwards;
@@ -41,6 +45,7 @@ mod snapshot;
 #[cfg(test)]
 mod specimen;
 mod stale_consistent_read;
+mod stale_premise;
 mod stretch;
 mod torn_snapshot;
 #[cfg(test)]

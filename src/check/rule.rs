@@ -16,6 +16,8 @@ pub enum Group {
     Sessions,
     /// How a client uses the protocol.
     Protocol,
+    /// What writes were based on.
+    Premises,
     /// What holds over T, whoever looks.
     Invariants,
 }
@@ -29,6 +31,7 @@ impl Group {
             Group::Writes => "server: writes",
             Group::Sessions => "client sessions",
             Group::Protocol => "client protocol",
+            Group::Premises => "premises",
             Group::Invariants => "invariants over T",
         }
     }

@@ -34,6 +34,9 @@ pub static RULES: &[Rule] = &[
     super::inconsistent_continue::RULE,
     super::name_reuse::RULE,
     super::blind_write::RULE,
+    super::read_skew::RULE,
+    super::false_absence::RULE,
+    super::stale_premise::RULE,
     super::ghost_actor::RULE,
 ];
 

@@ -27,7 +27,7 @@ pub use presence::{After, Life, Presence};
 pub use session::{Session, Sessions};
 pub use sight::{Keyed, Line, Records, Scoped, Sight};
 pub use timeline::{Change, Contradiction, Provenance, Removal, Span, Timeline, Version, VersionId};
-pub use truth::{Seen, Truth, Truths, Value};
+pub use truth::{Reading, Seen, Truth, Truths};
 pub use versions::{Origin, Versions};
 
 use crate::history::{ClockId, History, Marks, OperationId, Revision, Verb};

@@ -5,7 +5,7 @@
 //! before it sent the write. What the server compared (the base of a PUT, a precondition) is a premise that held. Everything else
 //! is inferred from what the same process had seen: rules say what they infer and how sure that is.
 
-use super::truth::{Seen, Truth, Truths, Value};
+use super::truth::{Reading, Seen, Truth, Truths};
 use crate::history::{
     Asked, CacheRead, ClockId, History, IncarnationId, KeyId, Marks, Operation, OperationId, Outcome, Revision, Symbol,
     Verb,
@@ -45,7 +45,7 @@ pub struct Premise {
     /// Of which key.
     pub key: KeyId,
     /// What the process took it to hold.
-    pub value: Value,
+    pub reading: Reading,
     /// When the process had it.
     pub moment: (Time, ClockId),
     /// Where it read it.
@@ -57,7 +57,7 @@ pub struct Premise {
 impl Premise {
     /// When it was true.
     pub fn truth<'h>(&self, history: &'h History, truths: &Truths<'h>) -> Truth {
-        truths.of(self.key, self.value, self.seen(history, truths))
+        truths.of(self.key, self.reading, self.seen(history, truths))
     }
 
     /// Which states of T the read can have shown.
@@ -83,7 +83,7 @@ pub fn compared(history: &History, id: OperationId) -> Option<Premise> {
     let uid_counts = o.verb == Verb::Delete && uid.is_some();
     (compares && (revision.is_some() || uid_counts)).then_some(Premise {
         key: o.key,
-        value: Value::Present { uid, revision },
+        reading: Reading::Present { uid, revision },
         moment: (o.invoke, o.clock),
         source: Source::Request(id),
         ground: Ground::Compared,
@@ -111,40 +111,47 @@ pub struct Pass {
     reads: Vec<Step>,
     /// Writes, by the time at which they were sent.
     pub writes: Vec<OperationId>,
+    /// For each write, when the last one that committed before it was sent.
+    earlier: Vec<Option<Time>>,
+    /// Whether both its begin and its end were recorded.
+    closed: bool,
 }
 
-/// A pass with more reads than this is no pass of a reconciler: the recorder never names another decision. Its premises are left
-/// out.
-pub const LONGEST: usize = 100_000;
+/// Where nobody recorded where a pass begins and ends, it is taken to be over with a committed write, and more reads than this
+/// before one are no single decision.
+const OPEN: usize = 64;
 
 impl Pass {
-    /// How many reads it has.
-    pub fn length(&self) -> usize {
-        self.reads.len()
+    /// The reads that were answered when the nth write was sent.
+    fn before(&self, history: &History, nth: usize) -> &[Step] {
+        let sent = history.operation(self.writes[nth]).invoke;
+        let until = |time: Time| self.reads.partition_point(|step| step.time <= time);
+        let from = if self.closed { 0 } else { self.earlier[nth].map_or(0, until) };
+        &self.reads[from..until(sent).max(from)]
     }
 
-    /// Whether it is one pass as far as anyone can tell.
-    pub fn is_whole(&self) -> bool {
-        self.reads.len() <= LONGEST
+    /// What looking into the nth write costs.
+    pub fn cost(&self, history: &History, nth: usize) -> usize {
+        self.before(history, nth).len() + if self.closed { nth } else { 0 }
     }
 
-    fn before(&self, write: &Operation) -> &[Step] {
-        &self.reads[..self.reads.partition_point(|step| step.time <= write.invoke)]
-    }
-
-    /// The values of single objects that it had read when it sent a write: of each key the last one, and none that the pass had
-    /// written itself by then. In the order of reading.
-    pub fn premises(&self, history: &History, write: OperationId) -> Vec<Premise> {
-        let o = history.operation(write);
+    /// The values of single objects that it had read when it sent the nth write: of each key the last one, and none that the pass
+    /// had written itself by then. In the order of reading. `None` where these are reads of more than one decision.
+    pub fn premises(&self, history: &History, nth: usize) -> Option<Vec<Premise>> {
+        let steps = self.before(history, nth);
+        if !self.closed && steps.len() > OPEN {
+            return None;
+        }
         let mut last: FxHashMap<KeyId, (usize, Premise)> = FxHashMap::default();
         let mut own: FxHashMap<KeyId, Time> = FxHashMap::default();
-        for id in self.writes.iter().take_while(|id| **id != write) {
+        // Without brackets nothing before the last committed write counts anyway.
+        for id in self.writes[..nth].iter().filter(|_| self.closed) {
             let written = history.operation(*id);
             if written.outcome() != Outcome::Rejected {
                 own.insert(written.key, written.invoke);
             }
         }
-        for (at, step) in self.before(&o).iter().enumerate() {
+        for (at, step) in steps.iter().enumerate() {
             if let Some(premise) = self.read(history, step)
                 && own.get(&premise.key).is_none_or(|written| step.time > *written)
             {
@@ -153,38 +160,31 @@ impl Pass {
         }
         let mut premises: Vec<(usize, Premise)> = last.into_values().collect();
         premises.sort_unstable_by_key(|(at, _)| *at);
-        premises.into_iter().map(|(_, premise)| premise).collect()
+        Some(premises.into_iter().map(|(_, premise)| premise).collect())
     }
 
-    /// What it had last read of a key when it sent a write, lists included.
-    pub fn last_of(&self, history: &History, write: OperationId, key: KeyId) -> Option<Premise> {
-        let o = history.operation(write);
-        self.before(&o).iter().rev().find_map(|step| match step.source {
-            Source::List(list) => listed(history, list, key).map(|value| self.premise(key, value, step)),
+    /// What it had last read of a key when it sent the nth write, lists included.
+    pub fn last_of(&self, history: &History, nth: usize, key: KeyId) -> Option<Premise> {
+        self.before(history, nth).iter().rev().find_map(|step| match step.source {
+            Source::List(list) => listed(history, list, key).map(|reading| self.premise(key, reading, step)),
             _ => self.read(history, step).filter(|premise| premise.key == key),
         })
     }
 
-    /// The lists that it had read when it sent a write, the latest first.
-    pub fn lists(&self, history: &History, write: OperationId) -> impl Iterator<Item = OperationId> + '_ {
-        let before = self.before(&history.operation(write));
-        before.iter().rev().filter_map(|step| if let Source::List(id) = step.source { Some(id) } else { None })
-    }
-
-    fn premise(&self, key: KeyId, value: Value, step: &Step) -> Premise {
-        Premise { key, value, moment: (step.time, self.clock), source: step.source, ground: Ground::Declared }
+    fn premise(&self, key: KeyId, reading: Reading, step: &Step) -> Premise {
+        Premise { key, reading, moment: (step.time, self.clock), source: step.source, ground: Ground::Declared }
     }
 
     /// A read of one object.
     fn read(&self, history: &History, step: &Step) -> Option<Premise> {
-        let (key, value) = match step.source {
+        let (key, reading) = match step.source {
             Source::Answer(id) => {
                 let o = history.operation(id);
-                let value = match o.outcome() {
-                    Outcome::Answered => Value::Present { uid: o.answer_uid, revision: o.answered },
-                    _ => Value::Absent,
+                let reading = match o.outcome() {
+                    Outcome::Answered => Reading::Present { uid: o.answer_uid, revision: o.answered },
+                    _ => Reading::Absent,
                 };
-                (o.key, value)
+                (o.key, reading)
             }
             Source::Cache(index) => {
                 let read = &history.cache_reads[index as usize];
@@ -192,30 +192,30 @@ impl Pass {
             }
             Source::List(_) | Source::Request(_) => return None,
         };
-        Some(self.premise(key, value, step))
+        Some(self.premise(key, reading, step))
     }
 }
 
 /// What a read from a cache saw: without uid and version, absence.
-pub fn cached(read: &CacheRead) -> Value {
+pub fn cached(read: &CacheRead) -> Reading {
     match read.uid.is_some() || read.revision.is_some() {
-        true => Value::Present { uid: read.uid, revision: read.revision },
-        false => Value::Absent,
+        true => Reading::Present { uid: read.uid, revision: read.revision },
+        false => Reading::Absent,
     }
 }
 
 /// What a list shows of a key; `None` where it does not cover it.
-pub fn listed(history: &History, list: OperationId, key: KeyId) -> Option<Value> {
+pub fn listed(history: &History, list: OperationId, key: KeyId) -> Option<Reading> {
     let o = history.operation(list);
     if !history.covers_key(o.scope, key) {
         return None;
     }
     if let Some(item) = history.item(&o, key) {
-        return Some(Value::Present { uid: item.uid, revision: item.revision });
+        return Some(Reading::Present { uid: item.uid, revision: item.revision });
     }
     // A page, or a selection, leaves open what is not in it.
     let whole = !o.marks.has(Marks::MORE_PAGES) && !history.is_selective(o.scope) && o.asked != Asked::Continue;
-    whole.then_some(Value::Absent)
+    whole.then_some(Reading::Absent)
 }
 
 /// All declared decisions of a history, in passes.
@@ -223,43 +223,57 @@ pub fn listed(history: &History, list: OperationId, key: KeyId) -> Option<Value>
 pub struct Decisions {
     /// In order of process, decision and time.
     pub passes: Vec<Pass>,
-    of_write: FxHashMap<OperationId, u32>,
+    of_write: FxHashMap<OperationId, (u32, u32)>,
 }
+
+/// What stands first among rows of one time.
+const BEGIN: u8 = 0;
+const INSIDE: u8 = 1;
+const END: u8 = 2;
 
 impl Decisions {
     /// Puts together what belongs to one pass. A decision's name is one of its process: another process may use it as well.
     pub fn collect(history: &History) -> Decisions {
         type Place = (IncarnationId, Symbol, ClockId);
-        // What begins at a time comes before what happens at it.
+        // What begins at a time comes before what happens at it, what ends after it.
         let mut rows: Vec<(Place, Time, u8, u32, Option<Source>)> = Vec::new();
-        for (index, bracket) in history.brackets.iter().enumerate().filter(|(_, b)| b.begins) {
+        for (index, bracket) in history.brackets.iter().enumerate() {
             let place = (bracket.incarnation, bracket.decision, bracket.clock);
-            rows.push((place, bracket.at, 0, index as u32, None));
+            rows.push((place, bracket.at, if bracket.begins { BEGIN } else { END }, index as u32, None));
         }
         for (index, read) in history.cache_reads.iter().enumerate().filter(|(_, r)| r.decision.is_some()) {
             let place = (read.incarnation, read.decision, read.clock);
-            rows.push((place, read.at, 1, index as u32, Some(Source::Cache(index as u32))));
+            rows.push((place, read.at, INSIDE, index as u32, Some(Source::Cache(index as u32))));
         }
         let decided = |o: &Operation| o.decision.is_some() && !o.marks.has(Marks::SHADOW);
-        for (index, o) in history.operations.iter().enumerate().filter(|(_, o)| decided(o)) {
-            let id = OperationId(index as u32);
+        for (id, o) in history.operations.by_id().filter(|(_, o)| decided(o)) {
             if let Some(source) = source(id, &o) {
-                rows.push(((o.incarnation, o.decision, o.clock), o.invoke, 1, index as u32, Some(source)));
+                rows.push(((o.incarnation, o.decision, o.clock), o.invoke, INSIDE, id.0, Some(source)));
             }
         }
         rows.sort_unstable_by_key(|&(place, time, kind, index, _)| (place, time, kind, index));
         let mut decisions = Decisions::default();
-        let mut open: Option<Place> = None;
-        for (place, time, _, _, source) in rows {
+        let (mut open, mut begun) = (None, false);
+        for (place, time, kind, _, source) in rows {
             let (incarnation, decision, clock) = place;
-            if open != Some(place) || source.is_none() {
-                let (reads, writes) = (Vec::new(), Vec::new());
-                decisions.passes.push(Pass { incarnation, decision, clock, reads, writes });
-                open = Some(place);
+            if open != Some(place) || kind == BEGIN {
+                let (reads, writes, earlier, closed) = (Vec::new(), Vec::new(), Vec::new(), false);
+                decisions.passes.push(Pass { incarnation, decision, clock, reads, writes, earlier, closed });
+                (open, begun) = (Some(place), kind == BEGIN);
             }
-            let Some((source, pass)) = source.zip(decisions.passes.last_mut()) else { continue };
+            let Some(pass) = decisions.passes.last_mut() else { continue };
+            let Some(source) = source else {
+                // A request may reach the server after the end was recorded: it still bears the decision's name.
+                pass.closed |= begun && kind == END;
+                continue;
+            };
             match source {
-                Source::Request(id) => pass.writes.push(id),
+                Source::Request(id) => {
+                    let last = pass.writes.last().map(|id| history.operation(*id)).filter(|o| o.is_answered());
+                    let earlier = last.map(|o| o.invoke).or(pass.earlier.last().copied().flatten());
+                    pass.earlier.push(earlier);
+                    pass.writes.push(id);
+                }
                 Source::Cache(_) => pass.reads.push(Step { time, source }),
                 Source::Answer(id) | Source::List(id) => {
                     let time = history.operation(id).ret;
@@ -272,7 +286,8 @@ impl Decisions {
         decisions.passes.retain(|pass| !pass.reads.is_empty() || !pass.writes.is_empty());
         for (index, pass) in decisions.passes.iter_mut().enumerate() {
             pass.reads.sort_by_key(|step| step.time);
-            decisions.of_write.extend(pass.writes.iter().map(|&write| (write, index as u32)));
+            let places = pass.writes.iter().enumerate().map(|(nth, &write)| (write, (index as u32, nth as u32)));
+            decisions.of_write.extend(places);
         }
         decisions
     }
@@ -282,9 +297,9 @@ impl Decisions {
         self.passes.is_empty()
     }
 
-    /// The pass that a write belongs to.
-    pub fn of(&self, write: OperationId) -> Option<&Pass> {
-        self.of_write.get(&write).map(|&index| &self.passes[index as usize])
+    /// The pass that a write belongs to, and which of its writes it is.
+    pub fn of(&self, write: OperationId) -> Option<(&Pass, usize)> {
+        self.of_write.get(&write).map(|&(index, nth)| (&self.passes[index as usize], nth as usize))
     }
 }
 
@@ -323,12 +338,12 @@ mod tests {
         let decisions = Decisions::collect(&history);
         let write = (0..history.operations.len() as u32).rev().map(OperationId);
         let write = write.into_iter().find(|id| history.operation(*id).verb.is_write()).unwrap();
-        let all = decisions.of(write).map(|pass| pass.premises(&history, write)).unwrap_or_default();
-        let words = |premise: &Premise| match premise.value {
-            Value::Present { revision, .. } => {
+        let all = decisions.of(write).and_then(|(pass, nth)| pass.premises(&history, nth)).unwrap_or_default();
+        let words = |premise: &Premise| match premise.reading {
+            Reading::Present { revision, .. } => {
                 format!("{}@{revision}", history.name(history.keys[premise.key.index()].name))
             }
-            Value::Absent => format!("no {}", history.name(history.keys[premise.key.index()].name)),
+            Reading::Absent => format!("no {}", history.name(history.keys[premise.key.index()].name)),
         };
         all.iter().map(words).collect()
     }
@@ -370,9 +385,9 @@ mod tests {
             uid,
             revision,
         };
-        assert_eq!(cached(&read(Symbol::NONE, Revision::NONE)), Value::Absent);
-        assert!(matches!(cached(&read(Symbol::NONE, Revision::from(7))), Value::Present { .. }));
-        assert!(matches!(cached(&read(Symbol(3), Revision::NONE)), Value::Present { .. }));
+        assert_eq!(cached(&read(Symbol::NONE, Revision::NONE)), Reading::Absent);
+        assert!(matches!(cached(&read(Symbol::NONE, Revision::from(7))), Reading::Present { .. }));
+        assert!(matches!(cached(&read(Symbol(3), Revision::NONE)), Reading::Present { .. }));
     }
 
     #[test]
@@ -382,6 +397,6 @@ mod tests {
         let history = sketch(text).unwrap_or_else(|error| panic!("{error}"));
         let key = history.operations.get(4).key;
         let shown: Vec<_> = (0..4).map(|id| listed(&history, OperationId(id), key)).collect();
-        assert_eq!(shown, [Some(Value::Absent), None, None, None]);
+        assert_eq!(shown, [Some(Reading::Absent), None, None, None]);
     }
 }

@@ -10,7 +10,7 @@ use crate::ingest::Time;
 
 /// What a process took a key to hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Value {
+pub enum Reading {
     /// The object with this uid (none: not said) at this version (zero: not said).
     Present {
         /// Uid.
@@ -88,11 +88,11 @@ impl<'h> Truths<'h> {
     }
 
     /// When a value was true that a read showed.
-    pub fn of(&self, key: KeyId, value: Value, seen: Seen) -> Truth {
+    pub fn of(&self, key: KeyId, value: Reading, seen: Seen) -> Truth {
         match value {
-            Value::Present { uid, revision } if revision.is_some() => self.of_version(key, uid, revision),
-            Value::Present { uid, .. } => self.of_life(key, uid),
-            Value::Absent => self.of_absence(key, seen),
+            Reading::Present { uid, revision } if revision.is_some() => self.of_version(key, uid, revision),
+            Reading::Present { uid, .. } => self.of_life(key, uid),
+            Reading::Absent => self.of_absence(key, seen),
         }
     }
 

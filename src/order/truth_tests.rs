@@ -1,6 +1,6 @@
 //! Intervals of truth against all revisions of small random histories.
 
-use super::{Order, OrderOptions, Seen, Truths, Value};
+use super::{Order, OrderOptions, Reading, Seen, Truths};
 use crate::history::sketch::sketch;
 use crate::history::{History, KeyId, Revision};
 
@@ -102,8 +102,8 @@ fn every_revision_at_which_a_value_was_true_lies_in_its_interval_and_with_a_witn
                     t.from <= Revision::from(r) && t.through.is_none_or(|through| through >= Revision::from(r))
                 };
                 let value = match truth.at(index, read) {
-                    Some(version) => Value::Present { uid: Default::default(), revision: Revision::from(version) },
-                    None => Value::Absent,
+                    Some(version) => Reading::Present { uid: Default::default(), revision: Revision::from(version) },
+                    None => Reading::Absent,
                 };
                 // The read may have shown any state from `low` to `high`.
                 let (low, high) = (read - dice.roll(3).min(read - FIRST), (read + dice.roll(3)).min(truth.last()));
@@ -117,15 +117,15 @@ fn every_revision_at_which_a_value_was_true_lies_in_its_interval_and_with_a_witn
                     assert!(inside(&of, r), "seed {seed}: {name} held {value:?} at {r}, not in {of:?}\n{text}");
                 }
                 match value {
-                    Value::Absent => absences += 1,
-                    Value::Present { .. } => {
+                    Reading::Absent => absences += 1,
+                    Reading::Present { .. } => {
                         versions += 1;
                         assert!(first == FIRST || !inside(&of, first - 1), "seed {seed}: {of:?} begins early\n{text}");
                         let next = whole && last < truth.last() && inside(&of, last + 1);
                         assert!(!next, "seed {seed}: {of:?} ends late\n{text}");
                     }
                 }
-                if whole && low == high && matches!(value, Value::Absent) {
+                if whole && low == high && matches!(value, Reading::Absent) {
                     let beyond = |r: u64| (FIRST..=truth.last()).contains(&r) && inside(&of, r);
                     assert!(!beyond(last + 1) && !beyond(first - 1), "seed {seed}: {of:?} is too wide\n{text}");
                 }

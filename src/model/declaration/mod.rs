@@ -11,6 +11,7 @@ mod condition;
 mod invariant;
 mod mistake;
 mod pack;
+mod presumption;
 mod reader;
 mod reference;
 
@@ -18,6 +19,7 @@ pub use allocation::{Allocation, Compare};
 pub use condition::Condition;
 pub use invariant::{Invariant, Over, Severity};
 pub use mistake::Mistake;
+pub use presumption::Presumption;
 pub use reference::Reference;
 
 pub use crate::history::fields::{Path, ResourceName, Step};
@@ -34,6 +36,8 @@ pub struct Declarations {
     pub allocations: Vec<Allocation>,
     /// What must be true of objects.
     pub invariants: Vec<Invariant>,
+    /// What certain writes take for granted.
+    pub presumptions: Vec<Presumption>,
 }
 
 /// A file as it is written.
@@ -46,6 +50,7 @@ struct File {
     reference: Vec<reference::Written>,
     allocation: Vec<allocation::Written>,
     invariant: Vec<invariant::Written>,
+    presumption: Vec<presumption::Written>,
 }
 
 impl Declarations {
@@ -68,6 +73,7 @@ impl Declarations {
             references: written.reference.into_iter().filter_map(|w| w.checked(&mut reader)).collect(),
             allocations: written.allocation.into_iter().filter_map(|w| w.checked(&mut reader)).collect(),
             invariants: written.invariant.into_iter().filter_map(|w| w.checked(&mut reader)).collect(),
+            presumptions: written.presumption.into_iter().filter_map(|w| w.checked(&mut reader)).collect(),
         };
         if reader.mistakes.is_empty() { Ok(declarations) } else { Err(reader.mistakes) }
     }
@@ -86,6 +92,7 @@ impl Declarations {
         put(&mut self.references, other.references, |r| &r.name);
         put(&mut self.allocations, other.allocations, |a| &a.name);
         put(&mut self.invariants, other.invariants, |i| &i.name);
+        put(&mut self.presumptions, other.presumptions, |p| &p.name);
     }
 }
 

@@ -4,11 +4,12 @@ use super::Declarations;
 use std::sync::OnceLock;
 
 /// Name and text of every pack.
-pub(super) const PACKS: [(&str, &str); 4] = [
+pub(super) const PACKS: [(&str, &str); 5] = [
     ("kubelet-and-pods", include_str!("../packs/kubelet-and-pods.toml")),
     ("garbage-collection", include_str!("../packs/garbage-collection.toml")),
     ("scheduler-binding", include_str!("../packs/scheduler-binding.toml")),
     ("addresses", include_str!("../packs/addresses.toml")),
+    ("endpoints", include_str!("../packs/endpoints.toml")),
 ];
 
 /// All of them, read once.

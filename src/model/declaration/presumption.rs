@@ -1,0 +1,102 @@
+//! Presumptions: what a process takes for granted when it does a certain write, whatever it read.
+
+use super::reader::Reader;
+use super::{Path, ResourceName};
+use serde::Deserialize;
+use toml::Spanned;
+
+/// Deleting an object of one resource takes for granted that an object of another is absent: that is the only reason for which
+/// these writers do it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Presumption {
+    /// Its name.
+    pub name: String,
+    /// Deleting an object of this resource.
+    pub deletes: ResourceName,
+    /// By these users; `*` stands for any text.
+    pub by: Vec<String>,
+    /// Takes for granted that this resource has no object.
+    pub absent: ResourceName,
+    /// Of this namespace; without it, that of the deleted object.
+    pub namespace: Option<Path>,
+    /// Of this name.
+    pub target: Path,
+}
+
+impl Presumption {
+    /// Whether it speaks of a user.
+    pub fn speaks_of(&self, user: &str) -> bool {
+        self.by.iter().any(|pattern| matches(pattern, user))
+    }
+
+    /// The paths that have to be kept of the objects that are deleted.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.namespace.iter().chain([&self.target])
+    }
+}
+
+/// Whether a text is as a pattern says, in which every `*` stands for any text.
+fn matches(pattern: &str, text: &str) -> bool {
+    let Some((head, rest)) = pattern.split_once('*') else { return pattern == text };
+    let Some(mut left) = text.strip_prefix(head) else { return false };
+    let mut parts: Vec<&str> = rest.split('*').collect();
+    let last = parts.pop().unwrap_or("");
+    for part in parts {
+        let Some(at) = left.find(part) else { return false };
+        left = &left[at + part.len()..];
+    }
+    left.ends_with(last)
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Written {
+    name: Spanned<String>,
+    deletes: Spanned<String>,
+    by: Spanned<Vec<String>>,
+    absent: Spanned<String>,
+    namespace: Option<Spanned<String>>,
+    target: Spanned<String>,
+}
+
+impl Written {
+    pub fn checked(self, reader: &mut Reader<'_>) -> Option<Presumption> {
+        let name = reader.name("presumption", &self.name);
+        let (deletes, absent) = (reader.resource(&self.deletes), reader.resource(&self.absent));
+        let (namespace, target) = (reader.optional_path(self.namespace.as_ref()), reader.path(&self.target));
+        let span = self.by.span();
+        let by = self.by.into_inner();
+        if by.is_empty() {
+            reader.mistake(span, "a list of users is expected, such as \"*:endpoint-controller\"");
+            return None;
+        }
+        Some(Presumption {
+            name: name?,
+            deletes: deletes?,
+            by,
+            absent: absent?,
+            namespace: namespace?,
+            target: target?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches;
+
+    #[test]
+    fn stars_in_the_name_of_a_user_stand_for_any_text() {
+        for (pattern, text, fits) in [
+            ("system:kube-controller-manager", "system:kube-controller-manager", true),
+            ("*:endpoint-controller", "system:serviceaccount:kube-system:endpoint-controller", true),
+            ("*:endpoint-controller", "system:serviceaccount:kube-system:endpoint-controller-2", false),
+            ("system:*:x:*", "system:a:x:b", true),
+            ("a*a", "a", false),
+            ("*", "", true),
+            ("", "a", false),
+        ] {
+            assert_eq!(matches(pattern, text), fits, "{pattern} {text}");
+        }
+    }
+}
