@@ -149,13 +149,18 @@ impl Ends {
         ends
     }
 
-    /// Whether a request may have ended an object of a key before another request was answered.
-    fn may_have_ended(&self, evidence: &Evidence<'_>, key: KeyId, by: &Operation) -> bool {
-        let history = evidence.history;
-        let many = self.many.iter().filter(|id| history.covers_key(history.operation(**id).scope, key));
-        self.of.get(&key).into_iter().flatten().chain(many).any(|id| {
+    /// Whether a request may have ended the object of a version before another request was answered.
+    fn may_have_ended(&self, basis: &Basis<'_>, evidence: &Evidence<'_>, version: &Version, by: &Operation) -> bool {
+        let (history, clocks) = (evidence.history, &evidence.order.clocks);
+        let reading = Reading::Present { uid: version.uid, revision: version.revision };
+        let made = basis.truths.of(version.key, reading, Seen::default()).not_before(history);
+        let many = self.many.iter().filter(|id| history.covers_key(history.operation(**id).scope, version.key));
+        self.of.get(&version.key).into_iter().flatten().chain(many).any(|id| {
             let o = history.operation(*id);
-            !evidence.order.clocks.before((by.ret, by.clock), (o.invoke, o.clock))
+            // One that was answered before the object was made, or that names another one, ended another one.
+            let earlier = made.is_some_and(|made| clocks.before((o.ret, o.clock), made));
+            let another = o.answer_uid.is_some() && version.uid.is_some() && o.answer_uid != version.uid;
+            !earlier && !another && !clocks.before((by.ret, by.clock), (o.invoke, o.clock))
         })
     }
 }
@@ -230,7 +235,7 @@ impl<'h> Case<'_, 'h> {
         let last = versions.iter().rfind(|v| self.basis.before_commit(v, self.write))?;
         let o = self.evidence.history.operation(self.write);
         let ended = versions.iter().any(|v| v.revision > last.revision && v.change.lives() != Some(true));
-        (last.change.lives() == Some(true) && !ended && !self.ends.may_have_ended(self.evidence, self.target, &o))
+        (last.change.lives() == Some(true) && !ended && !self.ends.may_have_ended(self.basis, self.evidence, &last, &o))
             .then_some(last)
     }
 

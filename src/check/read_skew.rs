@@ -66,13 +66,20 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     }
 }
 
+/// Of values of one counter: the one that ended first, and the one that began last.
+#[derive(Default)]
+struct Extremes<'u> {
+    first: Option<&'u Used>,
+    last: Option<&'u Used>,
+}
+
 /// Two values that were never true together: the one that ended first, and the one that began last.
 fn skew<'u>(evidence: &Evidence<'_>, basis: &Basis<'_>, used: &[&'u Used]) -> Option<(&'u Used, &'u Used)> {
     let history = evidence.history;
     // Intervals of one counter have a revision in common unless one of them ends before another begins.
-    let mut counters: FxHashMap<(bool, u32), (Option<&Used>, Option<&Used>)> = FxHashMap::default();
+    let mut counters: FxHashMap<_, Extremes<'_>> = FxHashMap::default();
     for &one in used {
-        let (first, last) = counters.entry(basis.counter(history.resource_of(one.premise.key))).or_default();
+        let Extremes { first, last } = counters.entry(basis.counter(history.resource_of(one.premise.key))).or_default();
         let end = |used: &Used| used.truth.through.unwrap_or(Revision::new(u128::MAX));
         if first.is_none_or(|first| end(one) < end(first)) {
             *first = Some(one);
@@ -83,7 +90,7 @@ fn skew<'u>(evidence: &Evidence<'_>, basis: &Basis<'_>, used: &[&'u Used]) -> Op
     }
     let mut by_revision: Vec<(&Used, &Used)> = counters
         .into_values()
-        .filter_map(|(first, last)| first.zip(last))
+        .filter_map(|Extremes { first, last }| first.zip(last))
         .filter(|(a, b)| !a.truth.meets(&b.truth))
         .collect();
     by_revision.sort_by_key(|(a, b)| (a.premise.moment, b.premise.moment, a.premise.key));
