@@ -61,3 +61,8 @@ pub fn judge(history: &history::History, options: &Options) -> check::Judgement 
     counterfactual::prevent(history, &order, &mut judgement);
     judgement
 }
+
+/// The page about operation logs: its example is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/linearizability.md")]
+struct Page;

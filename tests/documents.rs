@@ -1,6 +1,8 @@
 //! Pages and folders say the same as the code: rules, their histories, their pages; incidents and their tables.
 
-use retrograde::check::RULES;
+use retrograde::check::rules::find;
+use retrograde::check::{Group, RULES};
+use retrograde::model::Model;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,9 +34,24 @@ fn every_rule_has_drawn_histories() {
     let expected: BTreeSet<String> = slugs().into_iter().chain(awaited).collect();
     assert_eq!(names("histories/rules", ""), expected);
     for slug in expected {
-        for file in ["violation.sketch", "fixed.sketch"] {
+        let operations = find(&slug).is_some_and(|rule| rule.group == Group::Operations);
+        for file in if operations { ["violation.edn", "fixed.edn"] } else { ["violation.sketch", "fixed.sketch"] } {
             assert!(root().join("histories/rules").join(&slug).join(file).exists(), "{slug}/{file}");
         }
+    }
+}
+
+#[test]
+fn every_model_has_histories_of_both_kinds_and_a_place_on_its_page() {
+    let models: BTreeSet<String> = Model::ALL.into_iter().map(|model| model.name().to_owned()).collect();
+    assert_eq!(names("histories/models", ""), models);
+    let page = read(&root().join("docs/linearizability.md"));
+    for model in models {
+        let files = names(&format!("histories/models/{model}"), "");
+        for kind in ["violation", "fixed"] {
+            assert!(files.iter().any(|file| file.starts_with(&format!("{kind}."))), "{model}/{kind}");
+        }
+        assert!(page.contains(&format!("| `{model}` |")), "{model}");
     }
 }
 

@@ -2,6 +2,9 @@
 //!
 //! - `histories/rules/SLUG/*.sketch`: `violation*` must find SLUG, `fixed*` and `trap*` must find neither a violation nor a
 //!   suspect. Folders of rules that do not exist yet are skipped.
+//! - The same for operation logs (`*.edn`, `*.jsonl`, `*.log`), of which `unknown*` must be unknown.
+//! - `histories/models/MODEL/`: operation logs of each provided model. The model is the folder's; where nobody says it, it must
+//!   be found, or be said to be open.
 //! - `histories/traps/*.sketch`: what looks like an anomaly and is none.
 //! - `histories/incidents/INCIDENT/VARIANT/`: `story.sketch` with the evidence files that recorders would have left of it, and
 //!   `expected.json`.
@@ -16,8 +19,9 @@ use expectation::{Expectation, is_known};
 use libtest_mimic::{Arguments, Failed, Trial};
 use retrograde::check::{Judgement, Options, judge};
 use retrograde::history::sketch::{self, sketch};
-use retrograde::history::{Domains, History, load};
+use retrograde::history::{Domains, History, load, load_each};
 use retrograde::ingest::{self, ReadOptions, SourceRule};
+use retrograde::model::{Log, Model};
 use retrograde::order::{Order, OrderOptions};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,6 +36,16 @@ fn main() {
         for file in files(&folder, "sketch") {
             let (slug, title) = (slug.clone(), format!("rules/{}/{}", name(&folder), name(&file)));
             trials.push(Trial::test(title, move || rule_sketch(&slug, &file)).with_ignored_flag(!known));
+        }
+        for file in logs(&folder) {
+            let title = format!("rules/{}/{}", name(&folder), name(&file));
+            trials.push(Trial::test(title, move || operation_log(&file, None)));
+        }
+    }
+    for folder in folders(&root.join("models")) {
+        for file in logs(&folder) {
+            let (model, title) = (name(&folder), format!("models/{}/{}", name(&folder), name(&file)));
+            trials.push(Trial::test(title, move || operation_log(&file, Some(&model))));
         }
     }
     for file in files(&root.join("traps"), "sketch") {
@@ -61,6 +75,10 @@ fn files(of: &Path, extension: &str) -> Vec<PathBuf> {
         entries(of).into_iter().filter(|p| p.extension().is_some_and(|e| e == extension)).collect();
     all.sort();
     all
+}
+
+fn logs(of: &Path) -> Vec<PathBuf> {
+    ["edn", "jsonl", "log"].into_iter().flat_map(|extension| files(of, extension)).collect()
 }
 
 fn entries(of: &Path) -> Vec<PathBuf> {
@@ -99,6 +117,36 @@ fn rule_sketch(slug: &str, file: &Path) -> Result<(), Failed> {
         return Ok(());
     }
     found.is_harmless()
+}
+
+/// Judges an operation log, and compares with what its name says.
+fn operation_log(file: &Path, model: Option<&str>) -> Result<(), Failed> {
+    let inputs = ingest::inputs(&[file.to_path_buf()], &[], &[]).map_err(|e| Failed::from(e.to_string()))?;
+    let mut histories = load_each(inputs, &ReadOptions::default(), &Domains::default(), &());
+    let [history] = histories.as_mut_slice() else { return Err("one log is one history".into()) };
+    if let Some(model) = model {
+        match Model::of(Log { calls: &history.calls, names: &history.names }) {
+            Ok(found) if found.name() == model => {}
+            Err(open) if open.contains(model) => history.calls.model = Some(model.to_owned()),
+            other => return Err(format!("taken for {other:?}").into()),
+        }
+    }
+    let judgement = retrograde::judge(history, &retrograde::Options::default());
+    let kind = name(file).split('-').next().unwrap_or_default().to_owned();
+    let expected = match kind.as_str() {
+        "violation" => "violated",
+        "fixed" | "trap" => "holds",
+        _ => "unknown",
+    };
+    if judgement.verdict.word() != expected {
+        return Err(format!("{:?}, expected {expected}", judgement.verdict).into());
+    }
+    let violations = judgement.findings.iter().filter(|finding| finding.kind_word() == "violation");
+    match (kind.as_str(), violations.count()) {
+        ("violation", 0) => Err("violated without a finding".into()),
+        ("violation", _) | (_, 0) => Ok(()),
+        (_, n) => Err(format!("{n} violations").into()),
+    }
 }
 
 fn trap(file: &Path) -> Result<(), Failed> {

@@ -3,13 +3,14 @@
 //!
 //! The run is deterministic; `RETROGRADE_MUTATION_SEED` and `RETROGRADE_MUTATION_INPUTS` change it.
 
+use retrograde::history::{Domains, load_each};
 use retrograde::ingest::{
     Batch, FileId, FileSummary, Format, InputFile, Problem, ReadOptions, Reading, Record, Refused, read,
 };
 use std::collections::HashSet;
 
 /// The samples, and whether they hold one record a line.
-const SAMPLES: [(&str, Format, bool, &[u8]); 10] = [
+const SAMPLES: [(&str, Format, bool, &[u8]); 14] = [
     ("audit.log", Format::Audit, true, include_bytes!("samples/audit.log")),
     ("audit-webhook.ndjson", Format::Audit, false, include_bytes!("samples/audit-webhook.ndjson")),
     ("audit-legacy.log", Format::LegacyAudit, false, include_bytes!("samples/audit-legacy.log")),
@@ -20,10 +21,14 @@ const SAMPLES: [(&str, Format, bool, &[u8]); 10] = [
     ("list-compact.json", Format::List, true, include_bytes!("samples/list-compact.json")),
     ("objects.json", Format::List, false, include_bytes!("samples/objects.json")),
     ("etcd-watch.json", Format::EtcdWatch, true, include_bytes!("samples/etcd-watch.json")),
+    ("history.edn", Format::Edn, false, include_bytes!("samples/history.edn")),
+    ("history-lines.edn", Format::Edn, false, include_bytes!("samples/history-lines.edn")),
+    ("jepsen.log", Format::JepsenLog, true, include_bytes!("samples/jepsen.log")),
+    ("operations.jsonl", Format::Operations, true, include_bytes!("samples/operations.jsonl")),
 ];
 
 /// What JSON, logs and editors are made of: damage that is worth trying more often than chance would.
-const TOKENS: [&[u8]; 26] = [
+const TOKENS: [&[u8]; 36] = [
     b"{",
     b"}",
     b"[",
@@ -50,6 +55,16 @@ const TOKENS: [&[u8]; 26] = [
     b"[[[[[[[[[[[[[[[[",
     b"{\n",
     b"}\n{\"type\":\"ADDED\",\"object\":{}}\n",
+    b"(",
+    b")",
+    b";",
+    b"#",
+    b"#_",
+    b"#{",
+    b"^",
+    b"\n#x.Y{:process 1, :type :ok, :f :read}",
+    b" 99999999999999999999N ",
+    b"\t:ok\t:read\t1",
 ];
 
 /// Marsaglia's xorshift64.
@@ -250,7 +265,11 @@ fn damaged_input_is_accounted_for_line_by_line() {
     let originals: Vec<HashSet<&[u8]>> = SAMPLES
         .iter()
         .map(|(.., bytes)| {
-            let records = |line: &&[u8]| !line.is_empty() && !line.starts_with(b"{\"kind\":\"heartbeat\"");
+            let other = |line: &[u8], word: &str| line.windows(word.len()).any(|part| part == word.as_bytes());
+            let records = |line: &&[u8]| {
+                let noise = ["jepsen.core", ":nemesis"].into_iter().any(|word| other(line, word));
+                !line.is_empty() && !line.starts_with(b"{\"kind\":\"heartbeat\"") && !noise
+            };
             bytes.split(|b| *b == b'\n').filter(records).collect()
         })
         .collect();
@@ -281,4 +300,36 @@ fn damaged_input_is_accounted_for_line_by_line() {
     }
     // The run must be worth something: there is damage, and there is what it did not reach.
     assert!(intact_lines > done / 2 && all_problems > done, "{intact_lines} {all_problems} {done}");
+}
+
+#[test]
+fn damaged_evidence_is_judged_whatever_is_left_of_it() {
+    use retrograde::check::{Kind, Verdict};
+    let mut random = Random(number("RETROGRADE_MUTATION_SEED", 0x2545_f491_4f6c_dd1d).max(1));
+    let (mut violated, mut open) = (0, 0);
+    for _ in 0..number("RETROGRADE_MUTATION_INPUTS", 100_000) / 100 {
+        let case = Case::new(&mut random);
+        let options = ReadOptions { threads: 1, ..ReadOptions::default() };
+        for history in load_each(vec![case.input(0)], &options, &Domains::default(), &()) {
+            let judgement = retrograde::judge(&history, &retrograde::Options::default());
+            let text = String::from_utf8_lossy(&case.bytes);
+            let found = judgement.findings.iter().any(|finding| finding.kind == Kind::Violation);
+            assert_eq!(judgement.verdict == Verdict::Violated, found, "{text}");
+            if !history.problems.is_empty() && !history.calls.is_empty() {
+                assert_ne!(judgement.verdict, Verdict::Holds, "{text}");
+            }
+            violated += usize::from(found);
+            open += usize::from(matches!(judgement.verdict, Verdict::Unknown(_)));
+        }
+    }
+    assert!(violated > 0 && open > 0, "{violated} {open}");
+}
+
+#[test]
+fn a_table_of_nobody_knows_what_is_no_evidence() {
+    let text = r#"{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"27"},"rows":[]}"#;
+    let input = InputFile::in_memory(FileId(0), "table.json", text.as_bytes());
+    let history = load_each(vec![input], &ReadOptions::default(), &Domains::default(), &()).remove(0);
+    let judgement = retrograde::judge(&history, &retrograde::Options::default());
+    assert_eq!(judgement.verdict.word(), "unknown");
 }

@@ -208,4 +208,6 @@ pub struct Judgement {
     pub coverage: Vec<CoverageReport>,
     /// What was not checked and why, one sentence each.
     pub unchecked: Vec<String>,
+    /// Records that turned out to be unusable when a rule looked at them.
+    pub problems: Vec<crate::ingest::Problem>,
 }

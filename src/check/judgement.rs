@@ -1,7 +1,9 @@
 //! From rulings to verdicts: per rule, per client, overall (`docs/verdicts.md`).
 
-use super::ruling::{self, Ruling};
-use super::{ClientReport, CoverageReport, Evidence, Finding, Judgement, Kind, RULES, Rule, RuleReport, Verdict};
+use super::ruling::{self, Limits, Ruling};
+use super::{
+    ClientReport, CoverageReport, Evidence, Finding, Group, Judgement, Kind, RULES, Rule, RuleReport, Verdict,
+};
 use crate::history::{ClientId, History, IncarnationId, KeyId, Marks, OperationId, ToldBy};
 use crate::order::{Order, Provenance};
 use rayon::prelude::*;
@@ -10,6 +12,9 @@ use std::collections::BTreeMap;
 
 /// How the reason of a rule begins that met nothing to check.
 pub const NO_EVIDENCE: &str = "no such evidence";
+
+/// Why a rule was not asked that is about histories of another nature.
+pub const OTHER_NATURE: &str = "not about histories of this nature";
 
 /// Which rules to run.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +25,8 @@ pub struct Options {
     pub skip: Vec<String>,
     /// No rule begins after this moment; the ones left are unknown.
     pub deadline: Option<std::time::Instant>,
+    /// Bytes that a rule which has to search may hold at a time.
+    pub memory: Option<usize>,
 }
 
 impl Options {
@@ -36,11 +43,14 @@ impl Options {
 /// Runs the rules and draws the verdicts.
 pub fn judge(history: &History, order: &Order, options: &Options) -> Judgement {
     let evidence = Evidence { history, order };
+    let log = !history.calls.is_empty();
+    let applies = |rule: &Rule| log == (rule.group == Group::Operations);
     let rulings: Vec<Option<Ruling<'_>>> = RULES
         .par_iter()
         .map(|rule| {
-            (options.runs(rule) && !options.is_late()).then(|| {
+            (options.runs(rule) && applies(rule) && !options.is_late()).then(|| {
                 let mut ruling = Ruling::new(rule, &evidence);
+                ruling.limits = Limits { deadline: options.deadline, memory: options.memory };
                 (rule.check)(&evidence, &mut ruling);
                 ruling
             })
@@ -48,6 +58,7 @@ pub fn judge(history: &History, order: &Order, options: &Options) -> Judgement {
         .collect();
     let mut findings = Vec::new();
     let mut rules = Vec::new();
+    let mut problems = Vec::new();
     let mut unchecked = unchecked_evidence(history, order);
     let lost = lost_input(history);
     let mut per_client: FxHashMap<(ClientId, usize), u64> = FxHashMap::default();
@@ -55,10 +66,10 @@ pub fn judge(history: &History, order: &Order, options: &Options) -> Judgement {
         let Some(ruling) = ruling else {
             rules.push(RuleReport {
                 rule: rule.slug,
-                verdict: if options.runs(rule) {
-                    Verdict::Unknown("the time budget was spent before this rule began".to_owned())
-                } else {
-                    Verdict::NotChecked("not asked for".to_owned())
+                verdict: match (options.runs(rule), applies(rule)) {
+                    (false, _) => Verdict::NotChecked("not asked for".to_owned()),
+                    (true, false) => Verdict::NotChecked(OTHER_NATURE.to_owned()),
+                    (true, true) => Verdict::Unknown("the time budget was spent before this rule began".to_owned()),
                 },
                 checked: 0,
             });
@@ -77,6 +88,7 @@ pub fn judge(history: &History, order: &Order, options: &Options) -> Judgement {
             checked: ruling.checked,
         });
         findings.extend(ruling.findings);
+        problems.extend(ruling.problems);
     }
     for finding in &mut findings {
         finding.id = ruling::identify(&evidence, finding);
@@ -85,7 +97,7 @@ pub fn judge(history: &History, order: &Order, options: &Options) -> Judgement {
     order_findings(&mut findings);
     let clients = client_reports(history, &findings, &per_client, lost.as_deref());
     let verdict = overall(history, &rules, lost.as_deref());
-    Judgement { verdict, clients, rules, findings, coverage: coverage(history, order), unchecked }
+    Judgement { verdict, clients, rules, findings, coverage: coverage(history, order), unchecked, problems }
 }
 
 fn rule_verdict(rule: &Rule, ruling: &Ruling<'_>, lost: Option<&str>) -> Verdict {
@@ -95,6 +107,9 @@ fn rule_verdict(rule: &Rule, ruling: &Ruling<'_>, lost: Option<&str>) -> Verdict
     }
     if let Some(suspect) = has(Kind::Suspect) {
         return Verdict::Unknown(suspect.certificate.reason.clone());
+    }
+    if let Some(open) = &ruling.open {
+        return Verdict::Unknown(open.clone());
     }
     if ruling.checked == 0 {
         return Verdict::NotChecked(format!("{NO_EVIDENCE}: {}", rule.needs));
@@ -302,6 +317,15 @@ fn unchecked_evidence(history: &History, order: &Order) -> Vec<String> {
             history.clock_name(step.clock),
             step.by as f64 / 1e6
         ));
+    }
+    if !history.calls.is_empty() {
+        if history.calls.falls_back > 0 {
+            reasons.push(format!(
+                "times of the log fall back by up to {:.3} ms: of two events one counts as earlier only where lines and times agree",
+                history.calls.falls_back as f64 / 1e6
+            ));
+        }
+        return reasons;
     }
     if order.timeline.spans().iter().all(|s| s.provenance != Provenance::Witness) && !history.is_empty() {
         reasons.push("no etcd witness: what nobody wrote, read or watched in this evidence is not known".to_owned());

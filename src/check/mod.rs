@@ -28,6 +28,7 @@ mod ignored_gone;
 mod inconsistent_continue;
 mod lag;
 mod legacy_exact_limit;
+mod linearizability;
 mod memory;
 mod monotonic_reads;
 mod monotonic_writes;
@@ -62,7 +63,7 @@ mod wrong_snapshot;
 
 pub use evidence::Evidence;
 pub use finding::*;
-pub use judgement::{NO_EVIDENCE, Options, judge};
+pub use judgement::{NO_EVIDENCE, OTHER_NATURE, Options, judge};
 pub use rule::{Group, Rule};
 pub use rules::RULES;
-pub use ruling::{Draft, Ruling};
+pub use ruling::{Draft, Limits, Ruling};

@@ -20,6 +20,8 @@ pub enum Group {
     Premises,
     /// What holds over T, whoever looks.
     Invariants,
+    /// What operation logs without revisions show.
+    Operations,
 }
 
 impl Group {
@@ -33,12 +35,13 @@ impl Group {
             Group::Protocol => "client protocol",
             Group::Premises => "premises",
             Group::Invariants => "invariants over T",
+            Group::Operations => "operation logs",
         }
     }
 
     /// Whether the group's findings are about what a client saw, and so count for that client's verdict.
     pub fn is_about_observations(self) -> bool {
-        matches!(self, Group::Reads | Group::Watches | Group::Writes | Group::Sessions)
+        matches!(self, Group::Reads | Group::Watches | Group::Writes | Group::Sessions | Group::Operations)
     }
 }
 

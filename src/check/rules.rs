@@ -38,6 +38,7 @@ pub static RULES: &[Rule] = &[
     super::false_absence::RULE,
     super::stale_premise::RULE,
     super::ghost_actor::RULE,
+    super::linearizability::RULE,
 ];
 
 /// The rule with a slug.

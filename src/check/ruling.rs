@@ -3,7 +3,9 @@
 use super::rule::Rule;
 use super::{BrokenBy, Certificate, Evidence, Fact, Finding, Kind};
 use crate::history::{ClientId, IncarnationId, KeyId, Revision};
+use crate::ingest::Problem;
 use rustc_hash::FxHashMap;
+use std::time::Instant;
 
 /// One finding as a rule states it, before it is folded with its repeats.
 #[derive(Clone, Debug)]
@@ -50,6 +52,21 @@ pub struct Ruling<'e> {
     pub checked_by: FxHashMap<IncarnationId, u64>,
     /// Obligations that the evidence leaves open, by reason.
     pub undecided: FxHashMap<&'static str, u64>,
+    /// Why the rule as a whole is not decided, if it is not.
+    pub open: Option<String>,
+    /// Records that the rule could not use.
+    pub problems: Vec<Problem>,
+    /// What the rule may spend.
+    pub limits: Limits,
+}
+
+/// What a rule may spend that has to search.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Limits {
+    /// It ends then.
+    pub deadline: Option<Instant>,
+    /// Bytes that it may hold at a time.
+    pub memory: Option<usize>,
 }
 
 impl<'e> Ruling<'e> {
@@ -64,6 +81,9 @@ impl<'e> Ruling<'e> {
             checked: 0,
             checked_by: FxHashMap::default(),
             undecided: FxHashMap::default(),
+            open: None,
+            problems: Vec::new(),
+            limits: Limits::default(),
         }
     }
 

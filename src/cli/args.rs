@@ -3,6 +3,7 @@
 use super::value;
 use crate::check::RULES;
 use crate::ingest::{Format, SourceRule};
+use crate::model::Model;
 use crate::report;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -67,12 +68,16 @@ pub struct Evidence {
     /// the path. Times of files with one clock compare freely.
     #[arg(long, value_name = "GLOB:KEY=NAME,...", value_parser = SourceRule::parse)]
     pub source: Vec<SourceRule>,
-    /// Force the format of files (repeatable): audit, capture, watch, list, etcd-watch.
+    /// Force the format of files (repeatable): audit, capture, watch, list, etcd-watch, edn, jepsen-log, operations.
     #[arg(long, value_name = "GLOB:NAME", value_parser = value::format)]
     pub format: Vec<(String, Format)>,
     /// Resources that count revisions by themselves (repeatable).
     #[arg(long, value_name = "GROUP/RESOURCE=NAME", value_parser = value::domain)]
     pub domain: Vec<(String, String, String)>,
+    /// What the calls of operation logs are of, where neither the log nor its functions say it: register, cas-register,
+    /// multi-register, kv, list-append, mutex, queue, unordered-queue, set, counter, pool.
+    #[arg(long, value_name = "NAME", value_parser = models(), hide_possible_values = true)]
+    pub model: Option<String>,
     /// Users whose name contains this are one process each, whatever the evidence says of restarts (repeatable).
     #[arg(long, value_name = "PATTERN")]
     pub same_process: Vec<String>,
@@ -82,8 +87,8 @@ pub struct Evidence {
     /// Threads; by default one a core.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
-    /// What reading may hold at a time, such as 4GiB. The facts that are kept come on top; a line that does not fit is a
-    /// problem, never a crash.
+    /// What reading, and then a search, may hold at a time, such as 4GiB. The facts that are kept come on top; a line that does
+    /// not fit is a problem, and a search that does not is unknown, never a crash.
     #[arg(long, value_name = "SIZE", value_parser = value::memory)]
     pub memory: Option<u64>,
     /// List everything instead of the first of many.
@@ -112,7 +117,7 @@ pub struct Check {
     /// The least grave kind of finding that makes the exit code 1.
     #[arg(long, value_enum, default_value_t = FailOn::Violation, value_name = "KIND")]
     pub fail_on: FailOn,
-    /// Stop beginning rules after this time, such as 60s; what was not decided is unknown.
+    /// Stop searching, and beginning rules, after this time, such as 60s; what was not decided is unknown.
     #[arg(long, value_name = "DURATION", value_parser = value::duration)]
     pub time_budget: Option<Duration>,
 }
@@ -142,6 +147,11 @@ pub struct Show {
 /// The slugs of all rules: clap refuses others and suggests the nearest.
 fn slugs() -> PossibleValuesParser {
     PossibleValuesParser::new(RULES.iter().map(|rule| rule.slug))
+}
+
+/// The names of all models.
+fn models() -> PossibleValuesParser {
+    PossibleValuesParser::new(Model::ALL.map(Model::name))
 }
 
 fn revision(text: &str) -> Result<crate::history::Revision, String> {

@@ -30,6 +30,8 @@ pub struct Input {
     pub order: OrderOptions,
     /// Threads, where given.
     pub threads: Option<usize>,
+    /// The model of operation logs, where given.
+    pub model: Option<String>,
 }
 
 /// A check that is ready to run.
@@ -39,7 +41,7 @@ pub struct Plan {
     pub input: Input,
     /// Which rules run.
     pub rules: check::Options,
-    /// How long rules may begin, counted from the start of the check.
+    /// How long may be searched, and rules may begin, counted from the start of the check.
     pub time_budget: Option<Duration>,
     /// The least grave kind of finding that fails.
     pub fail_on: Kind,
@@ -128,12 +130,13 @@ impl Plan {
                 bail!("two reports would go to {}", path.display());
             }
         }
+        let memory = typed.evidence.memory.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
         let input = Input::of(typed.evidence)?;
         let outputs =
             wanted.into_iter().map(|(format, path)| output(format, path, look, &input)).collect::<Result<_, _>>()?;
         Ok(Plan {
             input,
-            rules: check::Options { only: typed.only, skip: typed.skip, ..check::Options::default() },
+            rules: check::Options { only: typed.only, skip: typed.skip, memory, ..check::Options::default() },
             time_budget: typed.time_budget,
             fail_on: match typed.fail_on {
                 FailOn::Violation => Kind::Violation,
@@ -168,6 +171,7 @@ impl Input {
             domains: Domains { overrides: typed.domain },
             order: OrderOptions { clock_skew, same_process: typed.same_process },
             threads,
+            model: typed.model,
         })
     }
 }

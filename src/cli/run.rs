@@ -4,24 +4,31 @@ use super::exit::Exit;
 use super::is_broken_pipe;
 use super::plan::{Input, Plan, Showing};
 use super::progress::Progress;
-use crate::check::{self, Group, RULES};
+use crate::check::{self, Group, Judgement, RULES};
 use crate::explain::words::broken_by;
 use crate::history::{self, History};
 use crate::order::Order;
 use crate::report::page::{Column, Look, Page, Row, Tone};
-use crate::report::{Nature, Part, Report, evidence, overview};
+use crate::report::{Part, Report, calls, evidence, overview};
 use anyhow::Context;
+use rayon::prelude::*;
 use std::io::Write;
 use std::time::Instant;
+
+/// Histories that share a memory limit: more than this do not run at the same time.
+const AT_A_TIME: usize = 64;
 
 /// `retrograde check`.
 pub fn check(mut plan: Plan) -> anyhow::Result<Exit> {
     plan.rules.deadline = plan.time_budget.and_then(|budget| Instant::now().checked_add(budget));
-    let (history, progress) = read(&mut plan.input)?;
-    let judgement = crate::judge(&history, &crate::Options { order: plan.input.order, check: plan.rules });
+    let (histories, progress) = read(&mut plan.input)?;
+    let share = histories.len().clamp(1, AT_A_TIME);
+    plan.rules.memory = plan.rules.memory.map(|memory| memory / share);
+    let options = crate::Options { order: plan.input.order, check: plan.rules };
+    let judgements: Vec<Judgement> = histories.par_iter().map(|history| crate::judge(history, &options)).collect();
     progress.end();
-    let part = Part { name: "kubernetes", nature: Nature::Kubernetes, history: &history, judgement: &judgement };
-    let report = Report { histories: vec![part] };
+    let parts = histories.iter().zip(&judgements).map(|(history, judgement)| Part::of(history, judgement));
+    let report = Report { histories: parts.collect() };
     for output in plan.outputs {
         match output.write(&report) {
             // Who stops reading has read enough; the exit code still tells the verdict.
@@ -31,41 +38,63 @@ pub fn check(mut plan: Plan) -> anyhow::Result<Exit> {
     }
     let exit = Exit::of(&report, plan.fail_on);
     // The process ends here: giving millions of rows back one by one would only take time.
-    std::mem::forget(judgement);
-    std::mem::forget(history);
+    std::mem::forget(judgements);
+    std::mem::forget(histories);
     Ok(exit)
 }
 
-/// Reads the files of the input, which are the history's from then on.
-fn read(input: &mut Input) -> anyhow::Result<(History, Progress)> {
+/// Reads the files of the input, which are those of the histories from then on.
+fn read(input: &mut Input) -> anyhow::Result<(Vec<History>, Progress)> {
     if let Some(threads) = input.threads {
         rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().context("starting threads")?;
     }
     let files = std::mem::take(&mut input.files);
     let progress = Progress::over(&files);
-    let history = history::load(files, &input.read, &input.domains, &progress);
+    let mut histories = history::load_each(files, &input.read, &input.domains, &progress);
+    if let Some(model) = &input.model {
+        histories.iter_mut().for_each(|history| history.calls.model = Some(model.clone()));
+    }
     progress.judging();
-    Ok((history, progress))
+    Ok((histories, progress))
 }
 
 /// `retrograde show`.
 pub fn show(mut showing: Showing, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let (history, progress) = read(&mut showing.input)?;
-    let order = Order::derive(&history, &showing.input.order);
+    let (histories, progress) = read(&mut showing.input)?;
     progress.end();
     let mut out = std::io::BufWriter::new(out);
     let page = &mut Page::new(&mut out, showing.look);
-    match &showing.question {
-        Some(question) => evidence::write(page, &history, &order.timeline, question)?,
-        None => {
-            // No rule runs: only what the judgement says about the evidence itself is wanted.
-            let skip = RULES.iter().map(|rule| rule.slug.to_owned()).collect();
-            let judgement = check::judge(&history, &order, &check::Options { skip, ..check::Options::default() });
-            overview::write(page, &history, &judgement.coverage)?;
+    for (at, history) in histories.iter().enumerate() {
+        if at > 0 {
+            page.gap()?;
+        }
+        match (&showing.question, history.calls.is_empty()) {
+            (None, false) => calls::overview(page, history)?,
+            (Some(question), false) => calls::write(page, history, question)?,
+            (question, true) => show_cluster(page, history, &showing.input, question.as_ref())?,
         }
     }
     out.flush()?;
     Ok(Exit::Holds)
+}
+
+fn show_cluster(
+    page: &mut Page<'_>,
+    history: &History,
+    input: &Input,
+    question: Option<&evidence::Question>,
+) -> anyhow::Result<()> {
+    let order = Order::derive(history, &input.order);
+    match question {
+        Some(question) => evidence::write(page, history, &order.timeline, question)?,
+        None => {
+            // No rule runs: only what the judgement says about the evidence itself is wanted.
+            let skip = RULES.iter().map(|rule| rule.slug.to_owned()).collect();
+            let judgement = check::judge(history, &order, &check::Options { skip, ..check::Options::default() });
+            overview::write(page, history, &judgement.coverage)?;
+        }
+    }
+    Ok(())
 }
 
 /// `retrograde rules`.

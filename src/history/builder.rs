@@ -11,7 +11,7 @@ use super::resource::{self, Placement};
 use super::scope::Scope;
 use super::sides::join;
 use super::store::History;
-use crate::ingest::{self, FileId, Format, InputFile, Progress, ReadOptions, Time};
+use crate::ingest::{self, FileId, Format, InputFile, Time};
 use rustc_hash::FxHashMap;
 use std::path::Path;
 
@@ -20,29 +20,6 @@ use std::path::Path;
 pub struct Domains {
     /// `--domain 'GROUP/RESOURCE=NAME'`: (group, plural, name); a plural of `*` means the whole group.
     pub overrides: Vec<(String, String, String)>,
-}
-
-/// Reads inputs into a history.
-pub fn load(inputs: Vec<InputFile>, options: &ReadOptions, domains: &Domains, progress: &dyn Progress) -> History {
-    let mut builder = Builder::new(&inputs);
-    let reading = ingest::read(
-        &inputs,
-        options,
-        progress,
-        |file, format| Batch::new(file.id, format),
-        |file, first_line, batch| builder.merge(file, first_line, batch),
-    );
-    let mut history = builder.finish(domains);
-    history.inputs = inputs;
-    history.files = reading.files;
-    // Lines that only fail when a recording is put together count like those that could not be read.
-    for problem in &history.problems {
-        if let Some(file) = problem.file.and_then(|id| history.files.get_mut(id.0 as usize)) {
-            file.problems += 1;
-        }
-    }
-    history.problems.splice(0..0, reading.problems);
-    history
 }
 
 /// What a file says, or the user said of it.
@@ -201,7 +178,7 @@ impl Builder {
                 }
             }
             Format::EtcdWatch => self.merge_witness(file, first_line, &batch.witness, &batch.witness_breaks, &moved),
-            Format::LegacyAudit => {}
+            Format::LegacyAudit | Format::Edn | Format::JepsenLog | Format::Operations => {}
         }
     }
 
@@ -358,7 +335,10 @@ impl Builder {
 
     /// Rows that stay, in order of invoke time then place; and where each row went.
     fn order(&self, gone: &FxHashMap<u32, u32>) -> (Vec<u32>, Vec<u32>) {
-        let useful = |o: &Operation| o.scope.is_some() && !o.marks.has(Marks::NO_RESOURCE);
+        let scopes = self.tables.scopes.values();
+        // A table without rows, or rows without objects, may be of any resource.
+        let of_resource = |o: &Operation| o.scope.is_some() && scopes[o.scope.index()].resource.is_some();
+        let useful = |o: &Operation| of_resource(o) && !o.marks.has(Marks::NO_RESOURCE);
         let mut order: Vec<u32> = (0..self.operations.len() as u32)
             .filter(|r| !gone.contains_key(r) && useful(&self.operations.get(*r as usize)))
             .collect();

@@ -37,6 +37,8 @@ pub enum ToldBy {
     CommandLine,
     /// A saved file without client.
     File,
+    /// The number or name of a process in an operation log.
+    Process,
 }
 
 impl ToldBy {
@@ -47,6 +49,7 @@ impl ToldBy {
             ToldBy::PodUid => "the token's pod uid names the process life",
             ToldBy::Address => "same user, source address and agent; a restart in between would not show",
             ToldBy::CommandLine => "a command-line tool: each request may be a process of its own",
+            ToldBy::Process => "the operation log names the process",
             ToldBy::File => "a saved file: nobody knows which process read it",
         }
     }

@@ -54,6 +54,8 @@ id! {
     OperationId;
     /// A watch stream of the history.
     StreamId;
+    /// A value of an operation log.
+    ValueId;
     /// What the evidence says about the process behind a request.
     ProcessId;
 }

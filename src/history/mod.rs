@@ -3,12 +3,14 @@
 
 pub mod batch;
 pub mod builder;
+pub mod calls;
 pub mod client;
 pub mod document;
 pub mod fields;
 pub mod ids;
 pub mod interner;
 mod lives;
+mod load;
 pub mod operation;
 pub mod operations;
 mod recording;
@@ -22,10 +24,12 @@ pub mod sketch;
 pub mod store;
 mod testimony;
 
-pub use builder::{Builder, Domains, load};
+pub use builder::{Builder, Domains};
 pub use client::{Incarnation, ToldBy};
 pub use document::Document;
 pub use ids::*;
+pub use interner::Interner;
+pub use load::{load, load_each};
 pub use operation::{
     AuditId, Bracket, CacheRead, Delivery, DeliveryKind, Item, Marks, Operation, Outcome, Stream, StreamEnd,
     Subresource, WitnessEvent, WitnessSpan,

@@ -1,5 +1,6 @@
 //! The history itself: rows, names, and the questions that every later stage asks of them.
 
+use super::calls::Calls;
 use super::client::Incarnation;
 use super::ids::*;
 use super::interner::Interner;
@@ -61,6 +62,8 @@ pub struct History {
     pub cache_reads: Vec<CacheRead>,
     /// Where passes of decisions begin and end.
     pub brackets: Vec<Bracket>,
+    /// The calls of an operation log.
+    pub calls: Calls,
     /// Versions of API servers, where their own loopback client named one: (server, minor version of 1.x).
     pub server_versions: Vec<(ServerId, u32)>,
 }
@@ -264,7 +267,7 @@ impl History {
 
     /// Whether there is nothing to judge.
     pub fn is_empty(&self) -> bool {
-        self.operations.is_empty() && self.witness.is_empty()
+        self.operations.is_empty() && self.witness.is_empty() && self.calls.is_empty()
     }
 
     /// The item of a list with a key.

@@ -1,5 +1,6 @@
 //! Cuts the inputs into blocks that end where a line or a document ends.
 
+use super::call::elements::Elements;
 use super::detection::{Detected, Framing, SAMPLE, detect};
 use super::format::Format;
 use super::framing::{Framer, Span};
@@ -143,13 +144,55 @@ impl<'a> BlockReader<'a> {
     }
 }
 
+/// What tells values apart that span lines.
+enum Cutter {
+    Documents(Framer),
+    Elements(Elements),
+}
+
+impl Cutter {
+    fn scan(&mut self, bytes: &[u8], found: &mut Vec<Span>) {
+        match self {
+            Cutter::Documents(framer) => framer.scan(bytes, found),
+            Cutter::Elements(elements) => elements.scan(bytes, found),
+        }
+    }
+
+    fn finish(&mut self, found: &mut Vec<Span>) {
+        match self {
+            Cutter::Documents(framer) => framer.finish(found),
+            Cutter::Elements(elements) => elements.finish(found),
+        }
+    }
+
+    /// Forgets the bytes of what is complete, and says how many they are.
+    fn shift(&mut self) -> usize {
+        let resume = match self {
+            Cutter::Documents(framer) => framer.resume(),
+            Cutter::Elements(elements) => elements.resume(),
+        };
+        match self {
+            Cutter::Documents(framer) => framer.shift(),
+            Cutter::Elements(elements) => elements.shift(),
+        }
+        resume.0
+    }
+
+    fn abandon(&mut self) {
+        match self {
+            Cutter::Documents(framer) => framer.abandon(),
+            Cutter::Elements(elements) => elements.abandon(),
+        }
+    }
+}
+
 struct OpenFile<'a> {
     file: usize,
     stream: Stream<'a>,
     options: &'a ReadOptions,
     buffers: &'a Buffers,
     detected: Result<(Format, Framing), String>,
-    framer: Framer,
+    framer: Cutter,
     /// Bytes read and not yet handed on.
     buffer: Vec<u8>,
     filled: usize,
@@ -175,7 +218,7 @@ impl<'a> OpenFile<'a> {
             options,
             buffers,
             detected: Err(String::new()),
-            framer: Framer::default(),
+            framer: Cutter::Documents(Framer::default()),
             buffer: Vec::new(),
             filled: 0,
             offset: 0,
@@ -203,6 +246,9 @@ impl<'a> OpenFile<'a> {
                 Detected::Ignored(reason) => Err(reason.to_owned()),
             }
         };
+        if let Ok((_, Framing::Elements { json })) = open.detected {
+            open.framer = Cutter::Elements(Elements::new(json));
+        }
         open
     }
 
@@ -266,7 +312,7 @@ impl<'a> OpenFile<'a> {
         let (format, framing) = *self.detected.as_ref().ok()?;
         match framing {
             Framing::Lines => self.lines(format),
-            Framing::Documents => self.documents(format),
+            Framing::Documents | Framing::Elements { .. } => self.documents(format),
         }
     }
 
@@ -303,9 +349,8 @@ impl<'a> OpenFile<'a> {
                 self.framer.finish(&mut spans);
                 return self.rest(format, Some(spans));
             }
-            let (resume, _) = self.framer.resume();
+            let resume = self.framer.shift();
             if !spans.is_empty() || resume > 0 {
-                self.framer.shift();
                 return Some(self.cut(format, resume, Some(spans)));
             }
             if self.filled > self.options.max_line_bytes {

@@ -1,5 +1,6 @@
 //! What a file is, decided by its first bytes and never by its name.
 
+use super::call;
 use super::format::Format;
 use super::outline::{Evidence, Outline};
 use memchr::memmem;
@@ -14,6 +15,11 @@ pub(super) enum Framing {
     Lines,
     /// Values that span lines, one after the other.
     Documents,
+    /// Values inside one long bracket, or one after the other: EDN, or arrays of JSON.
+    Elements {
+        /// Which of the two.
+        json: bool,
+    },
 }
 
 /// What a sample says about its file.
@@ -35,6 +41,7 @@ impl Evidence {
             Evidence::Watch => Some(Format::Watch),
             Evidence::List | Evidence::Object if versioned => Some(Format::List),
             Evidence::Etcd => Some(Format::EtcdWatch),
+            Evidence::Operation => Some(Format::Operations),
             _ => None,
         }
     }
@@ -50,6 +57,14 @@ pub(super) fn detect(sample: &[u8], whole: bool, forced: Option<Format>) -> Dete
     if forced == Some(Format::LegacyAudit) || (forced.is_none() && is_legacy(&text)) {
         return Detected::Evidence(Format::LegacyAudit, Framing::Lines);
     }
+    match forced {
+        Some(Format::Edn) => return Detected::Evidence(Format::Edn, Framing::Elements { json: false }),
+        Some(Format::JepsenLog) => return Detected::Evidence(Format::JepsenLog, Framing::Lines),
+        Some(Format::Operations) if first.starts_with(b"[") => {
+            return Detected::Evidence(Format::Operations, Framing::Elements { json: true });
+        }
+        _ => {}
+    }
     // An indented first value decides for documents, which may be compact as well.
     let indented = *first == b"{";
     let versioned = memmem::find(sample, b"\"resourceVersion\"").is_some();
@@ -59,7 +74,11 @@ pub(super) fn detect(sample: &[u8], whole: bool, forced: Option<Format>) -> Dete
     match found {
         Some((format, framing)) => Detected::Evidence(forced.unwrap_or(format), framing),
         None if forced.is_some() => Detected::Evidence(forced.unwrap_or(Format::Audit), Framing::Lines),
-        None => Detected::Ignored(reason(first, &text)),
+        None => match call::detect(sample) {
+            Some(Format::JepsenLog) => Detected::Evidence(Format::JepsenLog, Framing::Lines),
+            Some(format) => Detected::Evidence(format, Framing::Elements { json: format == Format::Operations }),
+            None => Detected::Ignored(reason(first, &text)),
+        },
     }
 }
 

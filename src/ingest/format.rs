@@ -15,12 +15,27 @@ pub enum Format {
     List,
     /// `etcdctl watch -w json`.
     EtcdWatch,
+    /// Operations as Jepsen writes them in EDN.
+    Edn,
+    /// Operations in Jepsen's text log.
+    JepsenLog,
+    /// Operations as JSON.
+    Operations,
 }
 
 impl Format {
     /// All formats, in the order of the documentation.
-    pub const ALL: [Format; 6] =
-        [Format::Audit, Format::LegacyAudit, Format::Capture, Format::Watch, Format::List, Format::EtcdWatch];
+    pub const ALL: [Format; 9] = [
+        Format::Audit,
+        Format::LegacyAudit,
+        Format::Capture,
+        Format::Watch,
+        Format::List,
+        Format::EtcdWatch,
+        Format::Edn,
+        Format::JepsenLog,
+        Format::Operations,
+    ];
 
     /// The name in `--format` and in reports.
     pub fn name(self) -> &'static str {
@@ -31,7 +46,15 @@ impl Format {
             Format::Watch => "watch",
             Format::List => "list",
             Format::EtcdWatch => "etcd-watch",
+            Format::Edn => "edn",
+            Format::JepsenLog => "jepsen-log",
+            Format::Operations => "operations",
         }
+    }
+
+    /// Whether its files are operation logs: each of them is a history of its own.
+    pub fn is_operation_log(self) -> bool {
+        matches!(self, Format::Edn | Format::JepsenLog | Format::Operations)
     }
 
     /// The format of a name.

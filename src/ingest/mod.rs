@@ -4,6 +4,7 @@
 pub mod audit;
 mod block;
 mod body;
+pub mod call;
 pub mod capture;
 mod detection;
 pub mod etcd_watch;
@@ -45,6 +46,8 @@ pub enum Record<'a> {
     List(Box<object::Body<'a>>),
     /// A response of `etcdctl watch`.
     Etcd(Box<etcd_watch::Response<'a>>),
+    /// A record of an operation log.
+    Call(Box<call::Line<'a>>),
 }
 
 /// Why a record was refused after it was parsed: becomes a [`Problem`] of its line.

@@ -16,7 +16,7 @@ pub(super) struct Outline<'a> {
 }
 
 /// Keys that tell formats apart.
-const KEYS: [&[u8]; 17] = [
+const KEYS: [&[u8]; 22] = [
     b"kind",
     b"apiVersion",
     b"auditID",
@@ -34,6 +34,11 @@ const KEYS: [&[u8]; 17] = [
     b"id",
     b"requestURI",
     b"client",
+    b"process",
+    b"op",
+    b"f",
+    b"invoke",
+    b"model",
 ];
 
 /// What a value is evidence of, as far as its top level tells.
@@ -47,6 +52,7 @@ pub(super) enum Evidence {
     Object,
     Etcd,
     Policy,
+    Operation,
     Unknown,
 }
 
@@ -62,6 +68,7 @@ impl Evidence {
             Evidence::Object => "a Kubernetes object",
             Evidence::Etcd => "an etcd watch response",
             Evidence::Policy => "an audit policy",
+            Evidence::Operation => "an operation",
             Evidence::Unknown => "JSON of an unknown kind",
         }
     }
@@ -98,6 +105,11 @@ impl<'a> Outline<'a> {
         }
         if (self.has("type") && self.has("object")) || (cut && self.keys == self.bit("object")) {
             return Evidence::Watch;
+        }
+        if self.has("process") && (self.has("op") || self.has("f")) && (self.has("type") || self.has("invoke"))
+            || (kind == b"operations" && (self.has("version") || self.has("model")))
+        {
+            return Evidence::Operation;
         }
         if self.has("Header") && (self.has("Events") || self.has("Canceled")) {
             return Evidence::Etcd;
@@ -250,6 +262,10 @@ mod tests {
             (r#"{"apiVersion":"v1","items":[],"kind":"List","metadata":{}}"#, Evidence::List),
             (r#"{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{},"rows":[]}"#, Evidence::List),
             (r#"{"Header":{"revision":2},"Events":null,"Canceled":false}"#, Evidence::Etcd),
+            (r#"{"process":0,"type":"invoke","f":"read"}"#, Evidence::Operation),
+            (r#"{"op":"read","process":"a","invoke":1,"return":2}"#, Evidence::Operation),
+            (r#"{"kind":"operations","version":1}"#, Evidence::Operation),
+            (r#"{"process":0,"op":"read"}"#, Evidence::Unknown),
             (r#"{"time":"x","msg":"y"}"#, Evidence::Unknown),
             ("{}", Evidence::Unknown),
         ] {

@@ -5,7 +5,7 @@ use super::detection::trimmed_end;
 use super::format::Format;
 use super::outline::{Evidence, Outline};
 use super::problem::{Fault, KEPT_PROBLEMS_PER_FILE, excerpt, size};
-use super::{Batch, Record, Refused, audit, capture, etcd_watch, object, reduction, timestamp};
+use super::{Batch, Record, Refused, audit, call, capture, etcd_watch, object, reduction, timestamp};
 use serde::Deserialize;
 
 /// What one block came to.
@@ -141,6 +141,10 @@ impl<B: Batch> Parser<'_, B> {
                 Format::List => self.list(line, offset, text),
                 Format::EtcdWatch => self.etcd(line, offset, text),
                 Format::LegacyAudit => Outcome::Unknown,
+                Format::Edn | Format::JepsenLog | Format::Operations => match self.call(line, offset, text) {
+                    Some(outcome) => outcome,
+                    None => return,
+                },
             },
             Err(fault) => Outcome::Fault(fault),
         };
@@ -172,7 +176,7 @@ impl<B: Batch> Parser<'_, B> {
             return Err(too_long(bytes.len() as u64, bytes, self.max_line_bytes));
         }
         // A derived struct would read an array as its fields in order.
-        if bytes[0] != b'{' {
+        if bytes[0] != b'{' && !matches!(self.format, Format::Edn | Format::JepsenLog) {
             return Err(Fault::new(self.expected(), format!("no JSON object: {}", excerpt(bytes))));
         }
         std::str::from_utf8(bytes).map_err(|error| {
@@ -193,6 +197,7 @@ impl<B: Batch> Parser<'_, B> {
             Format::Watch => "a watch event",
             Format::List => "a list response or an object",
             Format::EtcdWatch => "an etcd watch response",
+            Format::Edn | Format::JepsenLog | Format::Operations => "an operation",
         }
     }
 
@@ -331,6 +336,16 @@ impl<B: Batch> Parser<'_, B> {
         }
     }
 
+    /// `None` for an element that is there to be left out.
+    fn call(&mut self, line: u32, offset: u64, text: &str) -> Option<Outcome> {
+        match call::line(self.format, text) {
+            Ok(Some(read)) => Some(self.batch.record(line, offset, Record::Call(Box::new(read))).into()),
+            Ok(None) if self.format == Format::JepsenLog => Some(Outcome::Unknown),
+            Ok(None) => None,
+            Err(fault) => Some(fault.into()),
+        }
+    }
+
     /// A value that is JSON, but not of the file's kind.
     fn other_kind(&self, text: &str) -> Outcome {
         let evidence = Outline::of(text.as_bytes()).evidence();
@@ -366,7 +381,7 @@ impl<B: Batch> Parser<'_, B> {
             Format::Watch => evidence == Evidence::Watch,
             Format::List => matches!(evidence, Evidence::List | Evidence::Object),
             Format::EtcdWatch => evidence == Evidence::Etcd,
-            Format::LegacyAudit => false,
+            Format::LegacyAudit | Format::Edn | Format::JepsenLog | Format::Operations => false,
         }
     }
 }

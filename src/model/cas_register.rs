@@ -2,7 +2,11 @@
 
 use super::datum::held;
 use super::form::{Action, Form, Value};
+use super::recorded::{Log, Meaning, Mismatch, Recorded, Recording};
 use super::{Datum, Effect, Spec};
+use crate::history::ValueId;
+use crate::history::calls::Value as Recordable;
+use crate::ingest::call::Ending;
 
 /// A register that is also set by comparing: the subject of most Jepsen tests of etcd, Consul and ZooKeeper (knossos
 /// `cas-register`).
@@ -97,6 +101,34 @@ impl<V: Datum> Spec for CasRegister<V> {
 
     fn content<'a>(&'a self, _register: Value<'a>) -> Value<'a> {
         held(&self.initial).unwrap_or(Value::Absent)
+    }
+}
+
+/// `read`, `write`, and `cas` of two values.
+impl Recorded for CasRegister<ValueId> {
+    fn of(_log: &Log<'_>) -> Self {
+        CasRegister::default()
+    }
+
+    fn meaning(&self, call: &Recording<'_>) -> Result<Meaning<Operation<ValueId>, Answer<ValueId>>, Mismatch> {
+        Ok(match (call.function(), call.answer()) {
+            ("read", Some(seen)) => Meaning::One(Operation::Read, Some(Answer::Value(seen))),
+            ("read", None) => Meaning::Nothing,
+            ("write", _) => {
+                let done = (!call.is_unseen()).then_some(Answer::Done);
+                Meaning::One(Operation::Write(call.required("a value")?), done)
+            }
+            ("cas", answer) => {
+                let pair = call.argument().and_then(|argument| call.elements(argument));
+                let Some(&[from, to]) = pair else { return Err(call.mismatch("cas [from to]")) };
+                let Some(to) = call.some(to) else { return Err(call.mismatch("cas to a value")) };
+                let refused = call.call.ending == Ending::Refused
+                    || answer.flatten().is_some_and(|answer| *call.value(answer) == Recordable::Bool(false));
+                let answer = (!call.is_unseen()).then_some(Answer::Swapped(!refused));
+                Meaning::One(Operation::Cas(call.some(from), to), answer)
+            }
+            _ => return Err(call.foreign("read, write, cas")),
+        })
     }
 }
 

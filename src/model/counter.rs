@@ -1,6 +1,9 @@
 //! A number that is added to.
 
+use super::recorded::{Log, Meaning, Mismatch, Recorded, Recording};
 use super::{Effect, Spec};
+use crate::history::ValueId;
+use crate::history::calls::Value;
 
 /// A counter that begins at 0 and answers with its exact value. (Jepsen's `counter` checker asks for less: that a read lies
 /// between the sums that were possible during it.)
@@ -56,6 +59,44 @@ impl Spec for Counter {
             Operation::Read | Operation::Add(0) | Operation::AddAndGet(0) => Effect::Read,
             _ => Effect::Any,
         }
+    }
+}
+
+/// `add`, `read`, and `add-and-get`, whose answer is the value or `[added value]`.
+impl Recorded for Counter {
+    fn of(_log: &Log<'_>) -> Self {
+        Counter
+    }
+
+    fn meaning(&self, call: &Recording<'_>) -> Result<Meaning<Operation, Answer>, Mismatch> {
+        let number = |id: Option<ValueId>| match id.map(|id| call.value(id)) {
+            Some(Value::Int(number)) => Ok(*number),
+            _ => Err(call.mismatch("an integer of 64 bits")),
+        };
+        Ok(match (call.function(), call.answer()) {
+            ("add", _) => {
+                Meaning::One(Operation::Add(number(call.argument())?), (!call.is_unseen()).then_some(Answer::Done))
+            }
+            ("read", None) => Meaning::Nothing,
+            ("read", Some(seen)) => Meaning::One(Operation::Read, Some(Answer::Value(number(seen)?.into()))),
+            ("add-and-get", answer) => {
+                let value = match answer {
+                    _ if call.is_unseen() => None,
+                    Some(Some(answer)) => match call.elements(answer) {
+                        Some([_, value]) => Some(number(Some(*value))?),
+                        _ => Some(number(Some(answer))?),
+                    },
+                    _ => return Err(call.mismatch("the value behind an add-and-get")),
+                };
+                // A call may carry its argument as the first of a pair, too.
+                let by = match call.argument().and_then(|argument| call.elements(argument)) {
+                    Some([by, _]) => Some(*by),
+                    _ => call.argument(),
+                };
+                Meaning::One(Operation::AddAndGet(number(by)?), value.map(|value| Answer::Value(value.into())))
+            }
+            _ => return Err(call.foreign("add, read, add-and-get")),
+        })
     }
 }
 

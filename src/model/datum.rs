@@ -1,6 +1,7 @@
 //! What the provided models hold.
 
 use super::form::Value;
+use crate::history::ValueId;
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::sync::Arc;
@@ -50,3 +51,10 @@ impl Datum for bool {
 }
 
 impl Datum for char {}
+
+/// Equal values of a log have one id.
+impl Datum for ValueId {
+    fn value(&self) -> Option<Value<'_>> {
+        Some(Value::Number(i64::from(self.0)))
+    }
+}

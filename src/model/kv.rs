@@ -2,7 +2,10 @@
 
 use super::form::{Action, Form, Value};
 use super::keyed::Keyed;
+use super::recorded::{Log, Meaning, Mismatch, Recorded, Recording};
 use super::{Effect, Spec};
+use crate::history::ValueId;
+use crate::history::calls::Value as Recordable;
 use std::sync::Arc;
 
 /// A key-value store of texts, as in the key-value logs that porcupine is tested with: every operation touches one key.
@@ -99,6 +102,33 @@ impl Spec for Entry {
 
     fn heap_bytes(&self, state: &Self::State) -> usize {
         state.as_ref().map_or(0, |text| text.len() + 2 * size_of::<usize>())
+    }
+}
+
+/// `get`, `put`, `append`, `delete`. Values that are no texts are texts as EDN writes them, unless something is appended.
+impl Recorded for Entry {
+    fn of(log: &Log<'_>) -> Self {
+        Entry { absent_reads_empty: log.function("get").is_none_or(|get| get.nothing == 0) }
+    }
+
+    fn meaning(&self, call: &Recording<'_>) -> Result<Meaning<Operation, Answer>, Mismatch> {
+        let appends = call.log.function("append").is_some();
+        let text = |id: ValueId| match call.value(id) {
+            Recordable::Text(text) if appends || call.log.calls.values.texts.get(*text).is_empty() => {
+                Ok(Arc::from(call.log.calls.values.texts.get(*text)))
+            }
+            _ if appends => Err(call.mismatch("a text, since texts are appended to")),
+            _ => Ok(Arc::from(call.log.calls.values.show(id, usize::MAX))),
+        };
+        let done = (!call.is_unseen()).then_some(Answer::Done);
+        Ok(match (call.function(), call.answer()) {
+            ("get", Some(seen)) => Meaning::One(Operation::Get, Some(Answer::Text(seen.map(text).transpose()?))),
+            ("get", None) => Meaning::Nothing,
+            ("put", _) => Meaning::One(Operation::Put(text(call.required("a value")?)?), done),
+            ("append", _) => Meaning::One(Operation::Append(text(call.required("a text")?)?), done),
+            ("delete", _) => Meaning::One(Operation::Delete, done),
+            _ => return Err(call.foreign("get, put, append, delete")),
+        })
     }
 }
 

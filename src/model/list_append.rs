@@ -1,7 +1,9 @@
 //! Lists that transactions append to and read whole.
 
 use super::parts::Parts;
+use super::recorded::{Log, Meaning, Mismatch, Recorded, Recording};
 use super::{Datum, Effect, Spec, number};
+use crate::history::ValueId;
 use std::sync::Arc;
 
 /// Lists by key, and transactions of appends and whole reads that happen at one moment (the `list-append` workload of Jepsen
@@ -89,6 +91,49 @@ impl<K: Datum, V: Datum> Spec for ListAppend<K, V> {
 
     fn heap_bytes(&self, state: &Self::State) -> usize {
         state.heap_bytes() + state.iter().map(|(_, list)| size_of_val(&**list) + 2 * size_of::<usize>()).sum::<usize>()
+    }
+}
+
+/// Transactions of `[:r key list]` and `[:append key value]`.
+impl Recorded for ListAppend<ValueId, ValueId> {
+    fn of(_log: &Log<'_>) -> Self {
+        ListAppend::default()
+    }
+
+    fn meaning(
+        &self,
+        call: &Recording<'_>,
+    ) -> Result<Meaning<Vec<Access<ValueId, ValueId>>, Vec<Vec<ValueId>>>, Mismatch> {
+        if call.function() != "txn" {
+            return Err(call.foreign("txn"));
+        }
+        let steps = |id: Option<ValueId>| {
+            let steps = call.steps(id?)?.into_iter().map(|(word, key, value)| match word {
+                "r" | "read" => Some((Access::Read(key), value)),
+                "append" if value.is_some() => Some((Access::Append(key, value), ValueId::NONE)),
+                _ => None,
+            });
+            steps.collect::<Option<Vec<_>>>()
+        };
+        let expected = "a transaction of [:r key list] and [:append key value]";
+        let Some(asked) = steps(call.argument()) else { return Err(call.mismatch(expected)) };
+        let operation: Vec<_> = asked.into_iter().map(|(access, _)| access).collect();
+        if call.is_unseen() {
+            return Ok(Meaning::One(operation, None));
+        }
+        let told = steps(call.answer().flatten()).filter(|told| told.iter().map(|(access, _)| access).eq(&operation));
+        let Some(told) = told else { return Err(call.mismatch("an answer with the steps of the transaction")) };
+        let lists =
+            told.into_iter().filter(|(access, _)| matches!(access, Access::Read(_))).map(|(_, seen)| {
+                match call.some(seen) {
+                    None => Some(Vec::new()),
+                    Some(list) => call.log.calls.values.sequence(list).map(<[ValueId]>::to_vec),
+                }
+            });
+        match lists.collect() {
+            Some(lists) => Ok(Meaning::One(operation, Some(lists))),
+            None => Err(call.mismatch("a list for each read")),
+        }
     }
 }
 

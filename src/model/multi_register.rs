@@ -3,7 +3,10 @@
 use super::datum::held;
 use super::form::{Action, Form};
 use super::parts::Parts;
+use super::recorded::{Log, Meaning, Mismatch, Recorded, Recording};
 use super::{Datum, Effect, Spec, number};
+use crate::history::ValueId;
+use crate::history::calls::Value as Recordable;
 
 /// Registers by key, and transactions that read and write some of them at one moment (knossos `multi-register`; Jepsen's
 /// `txn` of `:r` and `:w`). A transaction sees its own writes.
@@ -94,6 +97,81 @@ impl<K: Datum, V: Datum> Spec for MultiRegister<K, V> {
 
     fn heap_bytes(&self, state: &Self::State) -> usize {
         state.heap_bytes()
+    }
+}
+
+/// Transactions of `[:r key value]` and `[:w key value]`, or `read` and `write` of maps from key to value.
+impl Recorded for MultiRegister<ValueId, ValueId> {
+    fn of(_log: &Log<'_>) -> Self {
+        MultiRegister::default()
+    }
+
+    fn meaning(
+        &self,
+        call: &Recording<'_>,
+    ) -> Result<Meaning<Vec<Access<ValueId, ValueId>>, Vec<Option<ValueId>>>, Mismatch> {
+        let function = call.function();
+        if !matches!(function, "txn" | "read" | "write") {
+            return Err(call.foreign("txn, read, write"));
+        }
+        if let Some(pairs) = map(call, call.argument()) {
+            return match function {
+                "write" => {
+                    let value = |id| call.some(id).ok_or_else(|| call.mismatch("a value for each key"));
+                    let writes: Result<_, _> = pairs.map(|(key, id)| Ok(Access::Write(key, value(id)?))).collect();
+                    Ok(Meaning::One(writes?, (!call.is_unseen()).then(Vec::new)))
+                }
+                "read" => Ok(snapshot(call)),
+                _ => Err(call.mismatch("a transaction of [:r key value] and [:w key value]")),
+            };
+        }
+        if function == "read" && map(call, call.answer().flatten()).is_some() {
+            return Ok(snapshot(call));
+        }
+        let expected = "a transaction of [:r key value] and [:w key value]";
+        let steps = |id: Option<ValueId>| {
+            let steps = call.steps(id?)?.into_iter().map(|(word, key, value)| match word {
+                "r" | "read" => Some((Access::Read(key), call.some(value))),
+                "w" | "write" => Some((Access::Write(key, call.some(value)?), None)),
+                _ => None,
+            });
+            steps.collect::<Option<Vec<_>>>()
+        };
+        let Some(asked) = steps(call.argument()) else { return Err(call.mismatch(expected)) };
+        let operation: Vec<_> = asked.into_iter().map(|(access, _)| access).collect();
+        let answer = match call.answer() {
+            _ if call.is_unseen() => None,
+            answer => {
+                let told = steps(answer.flatten()).filter(|told| told.iter().map(|(access, _)| access).eq(&operation));
+                let Some(told) = told else { return Err(call.mismatch("an answer with the steps of the transaction")) };
+                Some(
+                    told.into_iter()
+                        .filter(|(access, _)| matches!(access, Access::Read(_)))
+                        .map(|(_, seen)| seen)
+                        .collect(),
+                )
+            }
+        };
+        Ok(Meaning::One(operation, answer))
+    }
+}
+
+/// The keys and values of a map.
+fn map<'l>(call: &Recording<'l>, id: Option<ValueId>) -> Option<impl Iterator<Item = (ValueId, ValueId)> + use<'l>> {
+    match call.value(id?) {
+        Recordable::Map(pairs) => Some(pairs.chunks_exact(2).map(|pair| (pair[0], pair[1]))),
+        _ => None,
+    }
+}
+
+/// A read that was answered with a map.
+fn snapshot(call: &Recording<'_>) -> Meaning<Vec<Access<ValueId, ValueId>>, Vec<Option<ValueId>>> {
+    match map(call, call.answer().flatten()) {
+        Some(pairs) => {
+            let (reads, seen) = pairs.map(|(key, value)| (Access::Read(key), call.some(value))).unzip();
+            Meaning::One(reads, Some(seen))
+        }
+        None => Meaning::Nothing,
     }
 }
 

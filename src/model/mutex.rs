@@ -1,6 +1,8 @@
 //! A lock.
 
+use super::recorded::{Log, Meaning, Mismatch, Recorded, Recording};
 use super::{Datum, Spec};
+use crate::history::ValueId;
 
 /// A lock that one holds at a time (knossos `mutex`), with its owner where the history records one.
 ///
@@ -53,6 +55,22 @@ impl<O: Datum> Spec for Mutex<O> {
             (Operation::Release(_), State::Held(_)) => Some(State::Free),
             _ => None,
         }
+    }
+}
+
+/// `acquire` and `release` (or `lock` and `unlock`); an argument is the owner.
+impl Recorded for Mutex<ValueId> {
+    fn of(_log: &Log<'_>) -> Self {
+        Mutex::default()
+    }
+
+    fn meaning(&self, call: &Recording<'_>) -> Result<Meaning<Operation<ValueId>, ()>, Mismatch> {
+        let operation = match call.function() {
+            "acquire" | "lock" => Operation::Acquire(call.argument()),
+            "release" | "unlock" => Operation::Release(call.argument()),
+            _ => return Err(call.foreign("acquire, release, lock, unlock")),
+        };
+        Ok(Meaning::One(operation, (!call.is_unseen()).then_some(())))
     }
 }
 

@@ -1,6 +1,8 @@
 //! Things that are handed out and given back.
 
+use super::recorded::{Log, Meaning, Mismatch, Recorded, Recording};
 use super::{Datum, Spec, number};
+use crate::history::ValueId;
 use std::hash::Hash;
 
 /// A pool of addresses, ports, names, leases: nothing is handed out twice without being given back in between.
@@ -89,6 +91,28 @@ impl<V: Datum> Spec for Pool<V> {
 fn include<V: Ord + Clone + Hash>(items: &mut Vec<V>, item: &V) {
     if let Err(at) = items.binary_search(item) {
         items.insert(at, item.clone());
+    }
+}
+
+/// `allocate`, whose answer is the item, and `release` of an item.
+impl Recorded for Pool<ValueId> {
+    fn of(_log: &Log<'_>) -> Self {
+        Pool::default()
+    }
+
+    fn meaning(&self, call: &Recording<'_>) -> Result<Meaning<Operation<ValueId>, ()>, Mismatch> {
+        Ok(match (call.function(), call.answer()) {
+            ("allocate", Some(Some(item))) => Meaning::One(Operation::Allocate(item), Some(())),
+            // Nothing was left: nothing was handed out.
+            ("allocate", Some(None)) => Meaning::Nothing,
+            ("allocate", None) if call.has_failed() => Meaning::Nothing,
+            ("allocate", None) if call.is_unseen() => Meaning::One(Operation::AllocateUnseen, None),
+            ("allocate", None) => return Err(call.mismatch("the item that was allocated")),
+            ("release", _) => {
+                Meaning::One(Operation::Release(call.required("an item")?), (!call.is_unseen()).then_some(()))
+            }
+            _ => return Err(call.foreign("allocate, release")),
+        })
     }
 }
 

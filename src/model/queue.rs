@@ -1,6 +1,8 @@
 //! A queue that gives its elements in the order in which they came.
 
+use super::recorded::{Log, Meaning, Mismatch, Recorded, Recording};
 use super::{Datum, Spec};
+use crate::history::ValueId;
 use std::collections::VecDeque;
 
 /// A first-in-first-out queue (knossos `fifo-queue`). Elements may repeat.
@@ -55,6 +57,41 @@ impl<V: Datum> Spec for Queue<V> {
 
     fn heap_bytes(&self, state: &Self::State) -> usize {
         state.capacity() * size_of::<V>()
+    }
+}
+
+/// `enqueue`, `dequeue`, and `drain`, which takes elements one after the other and not at one moment.
+impl Recorded for Queue<ValueId> {
+    fn of(_log: &Log<'_>) -> Self {
+        Queue::default()
+    }
+
+    fn meaning(&self, call: &Recording<'_>) -> Result<Meaning<Operation<ValueId>, Answer<ValueId>>, Mismatch> {
+        Ok(match (call.function(), call.answer()) {
+            ("enqueue", _) => {
+                let done = (!call.is_unseen()).then_some(Answer::Done);
+                Meaning::One(Operation::Enqueue(call.required("an element")?), done)
+            }
+            ("dequeue", _) if call.is_unseen() => Meaning::One(Operation::Dequeue, None),
+            ("dequeue", Some(element)) => Meaning::One(Operation::Dequeue, Some(Answer::Element(element))),
+            ("dequeue", None) => return Err(call.mismatch("the element that was dequeued")),
+            ("drain", _) => {
+                let taken = |&element| (Operation::Dequeue, Answer::Element(Some(element)));
+                Meaning::Several(drained(call)?.iter().map(taken).collect())
+            }
+            _ => return Err(call.foreign("enqueue, dequeue, drain")),
+        })
+    }
+}
+
+/// What a drain took.
+pub(super) fn drained<'l>(call: &Recording<'l>) -> Result<&'l [ValueId], Mismatch> {
+    match call.answer() {
+        None => {
+            Err(call.mismatch("the elements that were drained (an unknown drain may have taken any number of them)"))
+        }
+        Some(None) => Ok(&[]),
+        Some(Some(answer)) => call.elements(answer).ok_or_else(|| call.mismatch("a list of drained elements")),
     }
 }
 

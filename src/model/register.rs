@@ -2,7 +2,9 @@
 
 use super::datum::held;
 use super::form::{Action, Form, Value};
+use super::recorded::{Log, Meaning, Mismatch, Recorded, Recording};
 use super::{Datum, Effect, Spec};
+use crate::history::ValueId;
 
 /// A register. It is without value until the first write.
 ///
@@ -77,6 +79,25 @@ impl<V: Datum> Spec for Register<V> {
 
     fn content<'a>(&'a self, _register: Value<'a>) -> Value<'a> {
         held(&self.initial).unwrap_or(Value::Absent)
+    }
+}
+
+/// `read` and `write`.
+impl Recorded for Register<ValueId> {
+    fn of(_log: &Log<'_>) -> Self {
+        Register::default()
+    }
+
+    fn meaning(&self, call: &Recording<'_>) -> Result<Meaning<Operation<ValueId>, Answer<ValueId>>, Mismatch> {
+        Ok(match (call.function(), call.answer()) {
+            ("read", Some(seen)) => Meaning::One(Operation::Read, Some(Answer::Value(seen))),
+            ("read", None) => Meaning::Nothing,
+            ("write", _) => {
+                let done = (!call.is_unseen()).then_some(Answer::Done);
+                Meaning::One(Operation::Write(call.required("a value")?), done)
+            }
+            _ => return Err(call.foreign("read, write")),
+        })
     }
 }
 

@@ -1,6 +1,8 @@
 //! A set that is read whole.
 
+use super::recorded::{Log, Meaning, Mismatch, Recorded, Recording};
 use super::{Datum, Effect, Spec};
+use crate::history::ValueId;
 use std::hash::{Hash, Hasher};
 
 /// A set: add, remove, and reads of all its elements at one moment (Jepsen's `set` workload).
@@ -102,6 +104,31 @@ fn spread(element: &impl Hash) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
+}
+
+/// `add`, `remove`, and `read` of all elements.
+impl Recorded for Set<ValueId> {
+    fn of(_log: &Log<'_>) -> Self {
+        Set::default()
+    }
+
+    fn meaning(&self, call: &Recording<'_>) -> Result<Meaning<Operation<ValueId>, Answer<ValueId>>, Mismatch> {
+        let done = (!call.is_unseen()).then_some(Answer::Done);
+        Ok(match (call.function(), call.answer()) {
+            ("add", _) => Meaning::One(Operation::Add(call.required("an element")?), done),
+            ("remove", _) => Meaning::One(Operation::Remove(call.required("an element")?), done),
+            ("read", None) => Meaning::Nothing,
+            ("read", Some(seen)) => {
+                let elements = seen.map_or(Some(&[][..]), |seen| call.elements(seen));
+                let Some(elements) = elements else { return Err(call.mismatch("a set or a list of elements")) };
+                let mut elements = elements.to_vec();
+                elements.sort_unstable();
+                elements.dedup();
+                Meaning::One(Operation::Read, Some(Answer::Elements(elements)))
+            }
+            _ => return Err(call.foreign("add, remove, read")),
+        })
+    }
 }
 
 #[cfg(test)]

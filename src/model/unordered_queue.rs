@@ -1,6 +1,9 @@
 //! A queue that gives its elements in any order.
 
+use super::queue::drained;
+use super::recorded::{Log, Meaning, Mismatch, Recorded, Recording};
 use super::{Datum, Spec, number};
+use crate::history::ValueId;
 
 /// A queue without order (knossos `unordered-queue`, Jepsen's `total-queue`): what was put in once comes out once.
 ///
@@ -61,6 +64,32 @@ impl<V: Datum> Spec for UnorderedQueue<V> {
 
     fn heap_bytes(&self, state: &Vec<V>) -> usize {
         state.capacity() * size_of::<V>()
+    }
+}
+
+/// `enqueue`, `dequeue`, `drain`. A dequeue that nobody saw the answer of may have taken an element or not: where no dequeue
+/// finds the queue empty, whatever holds with it holds without.
+impl Recorded for UnorderedQueue<ValueId> {
+    fn of(_log: &Log<'_>) -> Self {
+        UnorderedQueue::default()
+    }
+
+    fn meaning(&self, call: &Recording<'_>) -> Result<Meaning<Operation<ValueId>, ()>, Mismatch> {
+        let done = (!call.is_unseen()).then_some(());
+        Ok(match (call.function(), call.answer()) {
+            ("enqueue", _) => Meaning::One(Operation::Enqueue(call.required("an element")?), done),
+            ("dequeue", Some(Some(element))) => Meaning::One(Operation::Dequeue(element), done),
+            ("dequeue", Some(None)) => Meaning::One(Operation::FindEmpty, done),
+            ("dequeue", None) if !call.is_unseen() => return Err(call.mismatch("the element that was dequeued")),
+            ("dequeue", None) if call.log.function("dequeue").is_some_and(|dequeue| dequeue.nothing > 0) => {
+                return Err(call.mismatch("an answer, since other dequeues found the queue empty"));
+            }
+            ("dequeue", None) => Meaning::Nothing,
+            ("drain", _) => {
+                Meaning::Several(drained(call)?.iter().map(|&element| (Operation::Dequeue(element), ())).collect())
+            }
+            _ => return Err(call.foreign("enqueue, dequeue, drain")),
+        })
     }
 }
 

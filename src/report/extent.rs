@@ -45,6 +45,10 @@ impl Extent {
                 extent.revision(history, resource, operation.answered);
             }
         }
+        for call in &history.calls.calls {
+            extent.clock(ClockId(0), call.invoke.time);
+            extent.clock(ClockId(0), call.ret.time);
+        }
         for stream in &history.streams {
             let operation = history.operation(stream.operation);
             let resource = operation.scope.is_some().then(|| history.scopes[operation.scope.index()].resource);

@@ -1,6 +1,7 @@
 //! Stage 5 of 5: judgements to reports. Input: [`Report`]. Output: one document per [`Sink`]. Invariant: changes no verdict,
 //! and is the same for the same judgement, whatever the number of threads was.
 
+pub mod calls;
 pub mod document;
 pub mod evidence;
 pub mod extent;
@@ -34,6 +35,19 @@ pub struct Part<'a> {
     pub history: &'a History,
     /// What they came to.
     pub judgement: &'a Judgement,
+}
+
+impl<'a> Part<'a> {
+    /// A history with its judgement, named by what it is.
+    pub fn of(history: &'a History, judgement: &'a Judgement) -> Part<'a> {
+        match history.calls.is_empty() {
+            true => Part { name: "kubernetes", nature: Nature::Kubernetes, history, judgement },
+            false => {
+                let name = history.files.first().map_or("", |file| file.path.as_str());
+                Part { name, nature: Nature::Operations, history, judgement }
+            }
+        }
+    }
 }
 
 /// What a history is a history of.

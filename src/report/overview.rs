@@ -21,15 +21,15 @@ pub fn write(page: &mut Page<'_>, history: &History, coverage: &[CoverageReport]
     requests(page, history)
 }
 
-const fn left(at_most: usize) -> Column {
+pub(super) const fn left(at_most: usize) -> Column {
     Column::left("", at_most)
 }
 
-const fn right(at_most: usize) -> Column {
+pub(super) const fn right(at_most: usize) -> Column {
     Column::right("", at_most)
 }
 
-fn inputs(page: &mut Page<'_>, history: &History) -> io::Result<()> {
+pub(super) fn inputs(page: &mut Page<'_>, history: &History) -> io::Result<()> {
     let (evidence, ignored): (Vec<_>, Vec<_>) = history.files.iter().partition(|f| f.format.is_some());
     page.paragraph(0, Tone::Title, &format!("Inputs: {}", count(evidence.len() as u64, "file")))?;
     let rows: Vec<_> = evidence
@@ -60,7 +60,7 @@ fn inputs(page: &mut Page<'_>, history: &History) -> io::Result<()> {
     page.table(2, &[left(56)], &rows)
 }
 
-fn problems(page: &mut Page<'_>, history: &History) -> io::Result<()> {
+pub(super) fn problems(page: &mut Page<'_>, history: &History) -> io::Result<()> {
     if history.problems.is_empty() {
         return Ok(());
     }

@@ -29,6 +29,7 @@ impl Sample {
 /// A judgement that says only this.
 pub(crate) fn empty_judgement(verdict: Verdict) -> Judgement {
     Judgement {
+        problems: Vec::new(),
         verdict,
         clients: Vec::new(),
         rules: Vec::new(),
@@ -233,6 +234,7 @@ pub(crate) fn restart(decorate: fn(&str) -> String) -> Sample {
     let rule = |rule, verdict, checked| RuleReport { rule, verdict, checked };
     let unknown = || Verdict::Unknown("no clock bounds the two servers".to_owned());
     let judgement = Judgement {
+        problems: Vec::new(),
         verdict: Verdict::Violated,
         clients: vec![
             client(2, Verdict::Holds, vec![("monotonic-reads", Verdict::Holds)]),

@@ -39,6 +39,10 @@ pub fn check(bytes: &[u8], format: Format) {
         let (again, other) = read_once(&input, 16);
         assert_eq!(records, again);
         assert_eq!(reading.problems, other.problems);
+        // Of an operation log nothing is read twice.
+        if summary.format.and_then(Format::from_name).is_some_and(Format::is_operation_log) {
+            continue;
+        }
         let positions: Vec<Position> = records.iter().map(|(position, _)| *position).collect();
         assert!(reread(&input, &positions).iter().all(Option::is_some));
     }

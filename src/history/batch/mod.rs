@@ -166,6 +166,8 @@ impl ingest::Batch for Batch {
             }
             Record::List(body) => self.saved_list(position, &body),
             Record::Etcd(response) => self.witness(position, &response),
+            // Operation logs have batches of their own.
+            Record::Call(_) => {}
         }
         self.refused.take().map_or(Ok(()), Err)
     }

@@ -24,6 +24,10 @@ impl Batch for Notes {
                 format!("list {} {}", &*body.metadata.resource_version, body.items.map_or(0, |items| items.len()))
             }
             Record::Etcd(response) => format!("etcd {}", response.header.revision),
+            Record::Call(line) => match *line {
+                call::Line::Event(event) => format!("call {} {:?} {}", event.process, event.kind, event.function),
+                other => format!("{other:?}"),
+            },
         };
         self.0.push((line, offset, text.trim_end().to_owned()));
         Ok(())

@@ -4,12 +4,15 @@ use crate::check::{Kind, Verdict};
 use crate::explain::words::{bytes, count, day, duration, thousands, time_of_day};
 use crate::report::extent::Extent;
 use crate::report::page::{Page, Tone};
-use crate::report::{Part, Report};
+use crate::report::{Nature, Part, Report, calls};
 use std::collections::BTreeMap;
 use std::io;
 
 /// Room for the labels of the heading.
 const LABEL: usize = 11;
+
+/// Histories in order that are listed.
+const HISTORIES: usize = 12;
 
 /// Writes the verdict over everything, and for each history what was read.
 pub(super) fn write(page: &mut Page<'_>, report: &Report<'_>) -> io::Result<()> {
@@ -21,13 +24,47 @@ pub(super) fn write(page: &mut Page<'_>, report: &Report<'_>) -> io::Result<()> 
     page.labelled(0, LABEL, (tone, word), &sentence(report))?;
     match report.histories.as_slice() {
         [only] => basis(page, only),
-        many => page.labelled(
-            0,
-            LABEL,
-            (Tone::Title, "Read"),
-            &format!("{} histories, each decided on its own", many.len()),
-        ),
+        many => {
+            let text = format!("{} histories, each decided on its own", many.len());
+            page.labelled(0, LABEL, (Tone::Title, "Read"), &text)?;
+            histories(page, many)
+        }
     }
+}
+
+/// A line for each of several histories, the worst first.
+fn histories(page: &mut Page<'_>, parts: &[Part<'_>]) -> io::Result<()> {
+    page.title("Histories")?;
+    let rank = |part: &Part<'_>| match part.judgement.verdict {
+        Verdict::Violated => 0,
+        Verdict::Unknown(_) | Verdict::NotChecked(_) => 1,
+        Verdict::Holds => 2,
+    };
+    for wanted in 0..3 {
+        let of_rank: Vec<&Part<'_>> = parts.iter().filter(|part| rank(part) == wanted).collect();
+        let listed = if wanted < 2 || page.look().verbose { of_rank.len() } else { HISTORIES };
+        for part in of_rank.iter().take(listed) {
+            let verdict = &part.judgement.verdict;
+            let (tone, word) = match wanted {
+                0 => (Tone::Bad, "violated"),
+                1 => (Tone::Doubt, "unknown"),
+                _ => (Tone::Good, "holds"),
+            };
+            let what = match part.nature {
+                Nature::Operations => format!("{}; {}", calls::extent(part.history), calls::model(part.history)),
+                nature => nature.name().to_owned(),
+            };
+            let reason = verdict.reason();
+            let reason = if reason.is_empty() { String::new() } else { format!("; {reason}") };
+            page.labelled(2, LABEL, (tone, word), &format!("{}: {what}{reason}", part.name))?;
+        }
+        if of_rank.len() > listed {
+            let text =
+                format!("and {} more that hold (--verbose lists them)", thousands((of_rank.len() - listed) as u64));
+            page.labelled(2, LABEL, (Tone::Faint, ""), &text)?;
+        }
+    }
+    Ok(())
 }
 
 fn sentence(report: &Report<'_>) -> String {
@@ -113,6 +150,10 @@ pub(super) fn basis(page: &mut Page<'_>, part: &Part<'_>) -> io::Result<()> {
     }
     page.labelled(0, LABEL, (Tone::Title, "Read"), &read)?;
 
+    if part.nature == Nature::Operations {
+        page.labelled(0, LABEL, (Tone::Title, "Calls"), &calls::extent(part.history))?;
+        page.labelled(0, LABEL, (Tone::Title, "Model"), &calls::model(part.history))?;
+    }
     let extent = Extent::of(part.history);
     if let Some((first, last)) = extent.span() {
         let until =

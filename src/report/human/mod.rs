@@ -9,7 +9,8 @@ mod remainder;
 mod tests;
 
 use super::page::{Look, Page};
-use super::{Part, Report, Sink};
+use super::{Nature, Part, Report, Sink};
+use crate::check::Verdict;
 use std::io;
 
 /// The human report.
@@ -31,6 +32,9 @@ impl Sink for Human {
         heading::write(page, report)?;
         for part in &report.histories {
             if report.histories.len() > 1 {
+                if is_quiet(part) && !self.look.verbose {
+                    continue;
+                }
                 page.title(&format!("== {} ({})", part.name, part.nature.name()))?;
                 heading::basis(page, part)?;
             }
@@ -38,6 +42,12 @@ impl Sink for Human {
         }
         remainder::more(page, report)
     }
+}
+
+/// Whether the line in the table of histories says it all: one of many operation logs that holds, whole.
+fn is_quiet(part: &Part<'_>) -> bool {
+    let holds = part.judgement.verdict == Verdict::Holds && part.judgement.findings.is_empty();
+    part.nature == Nature::Operations && holds && part.history.problems.is_empty()
 }
 
 fn write_part(page: &mut Page<'_>, part: &Part<'_>) -> io::Result<()> {

@@ -1,6 +1,6 @@
 //! What stands after the findings: what was not checked, what held, what could not be read, and how to get more.
 
-use crate::check::{NO_EVIDENCE, RuleReport, Verdict};
+use crate::check::{NO_EVIDENCE, OTHER_NATURE, RuleReport, Verdict};
 use crate::explain::words::{count, thousands};
 use crate::report::page::{Page, Tone};
 use crate::report::{Part, Report};
@@ -17,7 +17,9 @@ pub(super) fn rules(page: &mut Page<'_>, part: &Part<'_>) -> io::Result<()> {
         page.title("Undecided")?;
         grouped(page, &open)?;
     }
-    let unmet: Vec<&RuleReport> = rules.iter().filter(|r| matches!(r.verdict, Verdict::NotChecked(_))).collect();
+    let unmet = rules.iter().filter(|r| matches!(r.verdict, Verdict::NotChecked(_)));
+    // A rule about other histories is not missed in this one.
+    let unmet: Vec<&RuleReport> = unmet.filter(|r| r.verdict.reason() != OTHER_NATURE).collect();
     if !unmet.is_empty() || !part.judgement.unchecked.is_empty() {
         page.title("Not checked")?;
         for sentence in &part.judgement.unchecked {
@@ -68,18 +70,20 @@ fn grouped(page: &mut Page<'_>, rules: &[&RuleReport]) -> io::Result<()> {
 pub(super) fn inputs(page: &mut Page<'_>, part: &Part<'_>) -> io::Result<()> {
     let history = part.history;
     let lines: u64 = history.files.iter().map(|f| f.problems).sum();
-    let total = lines.max(history.problems.len() as u64);
+    let problems = || history.problems.iter().chain(&part.judgement.problems);
+    let known = problems().count();
+    let total = lines.max(history.problems.len() as u64) + part.judgement.problems.len() as u64;
     if total > 0 {
         page.title(&format!("Problems: {} of evidence that could not be used", count(total, "piece")))?;
-        let shown = if page.look().verbose { history.problems.len() } else { PROBLEMS };
-        for problem in history.problems.iter().take(shown) {
+        let shown = if page.look().verbose { known } else { PROBLEMS };
+        for problem in problems().take(shown) {
             let place =
                 if problem.line > 0 { format!("{}:{}", problem.path, problem.line) } else { problem.path.clone() };
             let text = format!("{place} expected {}, found {}", problem.expected, problem.found);
             page.labelled(2, 2, (Tone::Doubt, "-"), &text)?;
         }
         // One problem may speak for all lines of its file, so what is left is counted in problems.
-        let left = history.problems.len().saturating_sub(shown) as u64;
+        let left = known.saturating_sub(shown) as u64;
         if left > 0 {
             page.labelled(2, 2, (Tone::Faint, "-"), &format!("and {} more (--verbose lists them)", thousands(left)))?;
         }

@@ -70,7 +70,7 @@ pub fn document<'a>(report: &'a Report<'a>) -> Document<'a> {
         problems: report
             .histories
             .iter()
-            .flat_map(|part| &part.history.problems)
+            .flat_map(|part| part.history.problems.iter().chain(&part.judgement.problems))
             .map(|p| Problem { file: &p.path, line: p.line, expected: &p.expected, found: &p.found })
             .collect(),
     }

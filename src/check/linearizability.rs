@@ -1,0 +1,359 @@
+//! The calls of an operation log, taken together, are those of one object that does one thing at a time.
+//!
+//! **What it proves.** A call was invoked at some moment and answered at a later one. Linearizability (Herlihy and Wing 1990)
+//! asks that it happened at one moment in between: that there is an order of all calls that keeps every call behind those
+//! that were answered before it was invoked, and in which a plain object, asked one thing after the other, gives exactly the
+//! answers that were given. The violation names calls that no such order explains, whatever the other calls did: of each of
+//! them the finding holds the line of its answer. No call can be left out of them, unless the report says that time ran out
+//! before that was shown.
+//!
+//! **Why it matters.** It is what etcd, ZooKeeper, Consul and most stores with a consensus protocol promise for single keys.
+//! Locks, counters, leader election and configuration are built on it.
+//!
+//! **Example.** A write of 2 was acknowledged before a read began, the read answered 1, and nobody wrote 1 again: the read is
+//! stale.
+//!
+//! **Needs.** An operation log: EDN as Jepsen writes it, Jepsen's text log, or JSON (`docs/formats.md`); and the model that the
+//! operations are of. The model is what `--model` says, else what the log says, else the only provided one that has the
+//! functions of the log. Calls of unknown outcome may have happened at any time from their invocation on, or never. Calls that
+//! failed did not happen.
+//!
+//! **Cannot see.** What other clients did that are not in the log. A history that was cut out of a longer one begins with a
+//! value that nobody recorded. Where lines of a log are missing or could not be read, a violation counts only if it lies
+//! before them; and such a log is never said to hold. Where a deadline or the memory limit ends the search, the verdict is
+//! unknown, and the part that is not decided is named.
+//!
+//! **Sources.** Herlihy and Wing, "Linearizability: a correctness condition for concurrent objects", TOPLAS 12(3), 1990.
+//! Lowe, "Testing for linearizability", CCPE 29(4), 2017. What each model does: `docs/linearizability.md`.
+
+use super::ruling::Limits;
+use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use crate::history::calls::{Call as Recorded, Calls};
+use crate::history::{ClockId, History, KeyId};
+use crate::ingest::call::Ending;
+use crate::ingest::problem::{KEPT_PROBLEMS_PER_FILE, Problem};
+use crate::model::{Log, Model, Spec, TypedLog, Visitor};
+use crate::search::{self, Budget, Call, Core, Limit, Outcome, Undecided, Verdict};
+use std::time::{Duration, Instant};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    slug: "linearizability",
+    title: "some order of the calls explains every answer",
+    group: Group::Operations,
+    promise: BrokenBy::Server,
+    needs: "an operation log",
+    causes: &[],
+    source: include_str!("linearizability.rs"),
+    check,
+};
+
+/// Objects of one log that get a finding each.
+const OBJECTS: usize = 20;
+
+/// Calls that a finding shows.
+const SHOWN: usize = 16;
+
+/// Pairs of calls that a reason names.
+const PAIRS: usize = 6;
+
+fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    let history = evidence.history;
+    let log = Log { calls: &history.calls, names: &history.names };
+    if log.calls.is_empty() {
+        return;
+    }
+    match Model::of(log) {
+        Ok(model) => model.visit(log, Decision { history, model, ruling }),
+        Err(why) => ruling.open = Some(format!("the model is not known: {why}")),
+    }
+}
+
+/// Decides a log, whatever its model.
+struct Decision<'d, 'e> {
+    history: &'d History,
+    model: Model,
+    ruling: &'d mut Ruling<'e>,
+}
+
+/// What a log tells for certain: everything below a rank, and why no more.
+struct Known {
+    below: i64,
+    because: String,
+}
+
+impl Visitor for Decision<'_, '_> {
+    type Output = ();
+
+    fn visit<S: Spec>(mut self, log: TypedLog<S>) {
+        let calls = &self.history.calls;
+        let known = self.known(&log);
+        for typed in &log.operations {
+            self.ruling.checked(calls.calls[typed.call as usize].process);
+        }
+        let mut objects: Vec<crate::history::ValueId> = Vec::new();
+        loop {
+            let wanted = |call: &Recorded| !objects.contains(&call.key);
+            let below = known.as_ref().map_or(i64::MAX, |known| known.below);
+            let (verdict, recorded) = decide(&log, calls, below, &wanted, &self.ruling.limits);
+            match verdict {
+                Verdict::Violated(core) => {
+                    let key = self.found(&core, &recorded, None);
+                    // Other objects of the log may be at fault as well.
+                    if !key.is_some() || objects.len() + 1 >= OBJECTS {
+                        return;
+                    }
+                    objects.push(key);
+                }
+                Verdict::Unknown(undecided) => return self.open(&undecided, &recorded),
+                Verdict::Linearizable(_) => break,
+            }
+        }
+        let Some(known) = known.filter(|_| objects.is_empty()) else { return };
+        // What is certain holds. The rest may still show something.
+        if known.below < i64::MAX {
+            let (verdict, recorded) = decide(&log, calls, i64::MAX, &|_| true, &self.ruling.limits);
+            if let Verdict::Violated(core) = verdict {
+                self.found(&core, &recorded, Some(&known));
+            }
+        }
+        self.ruling.open = Some(format!("the log is not whole: {}", known.because));
+    }
+}
+
+/// Checks the calls below a rank; with the recorded call of each.
+fn decide<S: Spec>(
+    log: &TypedLog<S>,
+    calls: &Calls,
+    below: i64,
+    wanted: &dyn Fn(&Recorded) -> bool,
+    limits: &Limits,
+) -> (Verdict, Vec<u32>) {
+    let mut recorded = Vec::with_capacity(log.operations.len());
+    let mut given = Vec::with_capacity(log.operations.len());
+    for typed in &log.operations {
+        let call = &calls.calls[typed.call as usize];
+        if call.invoke.rank >= below || !wanted(call) {
+            continue;
+        }
+        let answered = call.ret.rank < below;
+        let outcome = match &typed.answer {
+            _ if typed.failed && answered => Outcome::Failed,
+            Some(answer) if answered => Outcome::Completed { returned: call.ret.rank, answer: answer.clone() },
+            _ => Outcome::Unknown,
+        };
+        // A recorded call may be several, and a widened order may make those of one process overlap: what counts for an order
+        // are the intervals, which say all that program order does.
+        let process = recorded.len() as u32;
+        given.push(Call { process, operation: typed.operation.clone(), invoke: call.invoke.rank, outcome });
+        recorded.push(typed.call);
+    }
+    let budget = Budget {
+        time: limits.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())),
+        memory: limits.memory,
+        cancel: None,
+    };
+    let verdict = match search::History::new(given) {
+        Ok(history) => search::check(&log.spec, &history, &budget),
+        // More calls than there are indices; intervals and processes are in order by construction.
+        Err(_) => Verdict::Unknown(Undecided { limit: Limit::Memory, spent: Duration::ZERO, calls: Vec::new() }),
+    };
+    (verdict, recorded)
+}
+
+impl Decision<'_, '_> {
+    /// Notes the calls that are none of the model, and what is certain without them; `None`: everything.
+    fn known<S: Spec>(&mut self, log: &TypedLog<S>) -> Option<Known> {
+        let calls = &self.history.calls;
+        let mut known = calls.lost.as_ref().map(|lost| Known { below: lost.from, because: lost.why.clone() });
+        for (at, mismatch) in &log.mismatches {
+            let call = &calls.calls[*at as usize];
+            let from = call.invoke.rank;
+            match &mut known {
+                Some(known) => known.below = known.below.min(from),
+                None => {
+                    let others = log.mismatches.len() - 1;
+                    let more = if others > 0 { format!(" and {others} more are") } else { " is".to_owned() };
+                    let because = format!("line {}{more} no operation of {}", place(call).line, self.model.name());
+                    known = Some(Known { below: from, because });
+                }
+            }
+            if self.ruling.problems.len() == KEPT_PROBLEMS_PER_FILE {
+                continue;
+            }
+            self.ruling.problems.push(Problem {
+                file: Some(place(call).file),
+                path: self.history.file_name(place(call).file).to_owned(),
+                line: place(call).line,
+                expected: mismatch.expected.clone(),
+                found: mismatch.found.clone(),
+            });
+        }
+        known
+    }
+
+    fn open(&mut self, undecided: &Undecided, recorded: &[u32]) {
+        let what = match undecided.limit {
+            Limit::Time => "the time limit",
+            Limit::Memory => "the memory limit",
+            Limit::Cancelled => "somebody",
+        };
+        let calls = undecided.calls.len();
+        let mut keys: Vec<String> = undecided.calls.iter().map(|&at| self.key(self.recorded(recorded, at))).collect();
+        keys.dedup();
+        keys.retain(|key| !key.is_empty());
+        let on = match keys.as_slice() {
+            [] => String::new(),
+            [first @ .., last] if first.len() < 4 => {
+                let first: String = first.iter().map(|key| format!("{key}, ")).collect();
+                format!(" on {first}{last}")
+            }
+            many => format!(" on {} and {} other keys", many[0], many.len() - 1),
+        };
+        self.ruling.open = Some(format!(
+            "{what} ended the search after {:.1} s: {calls} of {} calls{on} are not decided",
+            undecided.spent.as_secs_f64(),
+            recorded.len()
+        ));
+    }
+
+    fn recorded(&self, recorded: &[u32], at: u32) -> &Recorded {
+        &self.history.calls.calls[recorded[at as usize] as usize]
+    }
+
+    fn key(&self, call: &Recorded) -> String {
+        self.history.key_name(self.key_id(call))
+    }
+
+    fn key_id(&self, call: &Recorded) -> KeyId {
+        self.history.calls.keys.get(&call.key).copied().unwrap_or_default()
+    }
+
+    fn words(&self, call: &Recorded) -> String {
+        self.history.calls.words(call, self.history.name(call.function))
+    }
+
+    /// States a finding; the key of its object.
+    fn found(&mut self, core: &Core, recorded: &[u32], lost: Option<&Known>) -> crate::history::ValueId {
+        let mut calls: Vec<Recorded> = core.calls.iter().map(|&at| *self.recorded(recorded, at)).collect();
+        // One recorded call may be several operations.
+        calls.dedup();
+        let Some(&last) = calls.iter().filter(|call| call.ending != Ending::Fail).max_by_key(|call| {
+            if call.ret.time.is_known() || call.ret.rank < i64::MAX { call.ret.rank } else { i64::MIN }
+        }) else {
+            return crate::history::ValueId::NONE;
+        };
+        let shown = &calls[calls.len().saturating_sub(SHOWN)..];
+        let who = self.history.client_name(last.process).to_owned();
+        let key = self.key(&last);
+        let of = if key.is_empty() { String::new() } else { format!(" of {key}") };
+        let count = calls.len();
+        let summary = match count {
+            1 => format!("{who} was told what cannot be: its {}{of}", self.words(&last)),
+            _ => format!("{who} was told what no order of the calls explains: its {}{of}", self.words(&last)),
+        };
+        let mut reason = self.reason(shown, count, core.minimal);
+        if let Some(known) = lost {
+            reason = format!(
+                "The log is not whole ({}), so a call may be missing that would explain it. {reason}",
+                known.because
+            );
+        }
+        let draft = Draft {
+            kind: if lost.is_some() { Kind::Suspect } else { Kind::Violation },
+            broken_by: BrokenBy::Server,
+            incarnation: last.process,
+            key: self.key_id(&last),
+            cause: key,
+            summary,
+            facts: shown.iter().map(|call| self.fact(call)).collect(),
+            reason,
+            refuted_by: "a call on the same object that is not in this log (of another client, or from before it begins), or another \
+                         value at its beginning"
+                .to_owned(),
+            consequence: "whoever builds a lock, a counter or a decision on this object acts on something that is no longer, or never \
+                          was, true"
+                .to_owned(),
+        };
+        self.ruling.found(draft);
+        last.key
+    }
+
+    fn fact(&self, call: &Recorded) -> Fact {
+        let (invoke, ret) = (call.invoke.position.line, call.ret.position.line);
+        let mut says = self.words(call);
+        if ret != 0 && ret != invoke {
+            says += &format!(" (lines {invoke} to {ret})");
+        }
+        Fact {
+            position: place(call),
+            says,
+            revision: Default::default(),
+            key: self.key_id(call),
+            uid: Default::default(),
+            time: if call.ret.time.is_known() { call.ret.time } else { call.invoke.time },
+            clock: ClockId(0),
+            incarnation: call.process,
+            server: Default::default(),
+            audit_id: Default::default(),
+            operation: Default::default(),
+        }
+    }
+
+    /// Why no order explains these calls.
+    fn reason(&self, calls: &[Recorded], count: usize, minimal: bool) -> String {
+        let name = |call: &Recorded| format!("{}'s `{}`", self.history.client_name(call.process), self.asked(call));
+        let mut reason = match calls {
+            [only] => format!("Whatever the other calls did, {} cannot have been answered like this. ", name(only)),
+            _ => format!(
+                "No order of these {count} calls, each at one moment between its invocation and its answer, gives these answers, \
+                 whatever the other calls did. "
+            ),
+        };
+        let before: Vec<String> = calls
+            .iter()
+            .enumerate()
+            .filter_map(|(at, call)| {
+                // Of the calls that it must come behind, the one that was answered last says most.
+                let earlier = calls[..at].iter().filter(|other| other.ret.rank < call.invoke.rank);
+                let latest = earlier.max_by_key(|other| other.ret.rank)?;
+                Some(format!("{} was answered before {} was invoked", name(latest), name(call)))
+            })
+            .take(PAIRS)
+            .collect();
+        if !before.is_empty() {
+            reason += &format!("The order is not free: {}. ", before.join("; "));
+        }
+        if minimal {
+            reason += "Without any one of them the others can be explained.";
+        } else if count > calls.len() {
+            reason += &format!(
+                "Time ran out before the calls were reduced to those that matter; the last {} are shown.",
+                calls.len()
+            );
+        } else {
+            reason += "Some of them may not be needed for that: time ran out before it was shown.";
+        }
+        reason
+    }
+
+    /// The request alone: `cas [1 2]`.
+    fn asked(&self, call: &Recorded) -> String {
+        let function = self.history.name(call.function);
+        let values = &self.history.calls.values;
+        if call.argument.is_some() && !values.is_nil(call.argument) {
+            format!("{function} {}", values.brief(call.argument, 24))
+        } else {
+            function.to_owned()
+        }
+    }
+}
+
+/// The line that shows most: that of the answer, where there is one.
+fn place(call: &Recorded) -> crate::ingest::Position {
+    if call.ret.position.line > 0 { call.ret.position } else { call.invoke.position }
+}
+
+#[cfg(test)]
+#[path = "linearizability_tests.rs"]
+mod tests;

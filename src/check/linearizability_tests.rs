@@ -1,0 +1,145 @@
+//! Whole logs to findings: what is proved, what is open, and what is said about it.
+
+use super::*;
+use crate::check::{Judgement, Verdict as Ruled};
+use crate::history::{History, load};
+use crate::ingest::{FileId, InputFile, ReadOptions};
+
+fn history(text: &str) -> History {
+    let input = InputFile::in_memory(FileId(0), "run.edn", text.as_bytes());
+    load(vec![input], &ReadOptions::default(), &Default::default(), &())
+}
+
+fn judge(history: &History, options: &crate::check::Options) -> Judgement {
+    let order = crate::order::Order::derive(history, &Default::default());
+    crate::check::judge(history, &order, options)
+}
+
+fn judged(text: &str) -> (History, Judgement) {
+    let history = history(text);
+    let judgement = judge(&history, &Default::default());
+    (history, judgement)
+}
+
+/// Two lines an operation.
+fn call(process: u32, function: &str, argument: &str, answer: &str) -> String {
+    format!(
+        "{{:process {process} :type :invoke :f :{function} :value {argument}}}\n{{:process {process} :type :ok :f :{function} :value {answer}}}\n"
+    )
+}
+
+fn stale(key: u32, process: u32) -> String {
+    let write = |value| call(process, "write", &format!("[{key} {value}]"), &format!("[{key} {value}]"));
+    write(1) + &write(2) + &call(process + 1, "read", &format!("[{key} nil]"), &format!("[{key} 1]"))
+}
+
+fn report<'j>(judgement: &'j Judgement, slug: &str) -> &'j crate::check::RuleReport {
+    judgement.rules.iter().find(|rule| rule.rule == slug).unwrap()
+}
+
+#[test]
+fn a_violation_names_who_was_told_what_and_where_it_stands() {
+    let (history, judgement) = judged(&stale(7, 3));
+    assert_eq!(judgement.verdict, Ruled::Violated);
+    let [finding] = judgement.findings.as_slice() else { panic!("{:?}", judgement.findings) };
+    assert_eq!(history.client_name(finding.incarnation), "process 4");
+    assert_eq!(history.key_name(finding.key), "key 7");
+    assert!(finding.summary.contains("`read` answered 1 of key 7"), "{}", finding.summary);
+    let last = finding.certificate.facts.last().unwrap();
+    assert_eq!((last.position.line, last.says.contains("(lines 5 to 6)")), (6, true), "{last:?}");
+    assert!(finding.certificate.reason.contains("was answered before process 4's `read` was invoked"));
+    let clients: Vec<_> =
+        judgement.clients.iter().map(|c| (history.name(history.clients[c.client.index()]), c.verdict.word())).collect();
+    assert_eq!(clients, [("process 3", "holds"), ("process 4", "violated")]);
+}
+
+#[test]
+fn every_object_of_a_log_that_is_at_fault_gets_its_finding() {
+    let (history, judgement) = judged(&(stale(7, 1) + &call(1, "write", "[8 1]", "[8 1]") + &stale(9, 5)));
+    let mut keys: Vec<String> = judgement.findings.iter().map(|finding| history.key_name(finding.key)).collect();
+    keys.sort();
+    assert_eq!(keys, ["key 7", "key 9"]);
+}
+
+#[test]
+fn only_rules_about_operations_are_asked() {
+    let (_, judgement) = judged(&call(0, "write", "1", "1"));
+    assert_eq!(judgement.verdict, Ruled::Holds);
+    for rule in &judgement.rules {
+        let expected = match rule.rule {
+            "linearizability" => Ruled::Holds,
+            _ => Ruled::NotChecked(crate::check::OTHER_NATURE.to_owned()),
+        };
+        assert_eq!(rule.verdict, expected, "{}", rule.rule);
+    }
+    assert_eq!(report(&judgement, "linearizability").checked, 1);
+    assert!(judgement.unchecked.is_empty(), "{:?}", judgement.unchecked);
+}
+
+#[test]
+fn a_log_of_no_known_model_is_unknown_and_lists_the_models() {
+    let (_, judgement) = judged(&call(0, "enqueue", "1", "1"));
+    let Ruled::Unknown(reason) = &judgement.verdict else { panic!("{:?}", judgement.verdict) };
+    assert!(reason.contains("queue, unordered-queue") && reason.contains("--model"), "{reason}");
+}
+
+#[test]
+fn a_call_that_is_no_operation_of_the_model_is_a_problem_and_the_rest_is_checked() {
+    let mut history =
+        history(&(call(0, "write", "1", "1") + &call(1, "launch", "2", "2") + &call(2, "read", "nil", "1")));
+    history.calls.model = Some("register".to_owned());
+    let judgement = judge(&history, &Default::default());
+    let Ruled::Unknown(reason) = &judgement.verdict else { panic!("{:?}", judgement.verdict) };
+    assert!(reason.contains("line 4 is no operation of register"), "{reason}");
+    let [problem] = judgement.problems.as_slice() else { panic!("{:?}", judgement.problems) };
+    assert_eq!((problem.line, &*problem.expected, &*problem.found), (4, "one of read, write", "`launch`"));
+    assert_eq!(report(&judgement, "linearizability").checked, 2);
+}
+
+#[test]
+fn behind_what_is_missing_a_contradiction_is_a_suspect_and_in_front_of_it_a_violation() {
+    let text = |calls: &[String]| calls.concat();
+    let (ghost, lost) = (call(1, "read", "nil", "9"), "{:process 2 :type :invoke :f\n".to_owned());
+    let (_, judgement) = judged(&text(&[call(0, "write", "1", "1"), lost.clone(), ghost.clone()]));
+    assert!(matches!(judgement.verdict, Ruled::Unknown(_)), "{:?}", judgement.verdict);
+    let [finding] = judgement.findings.as_slice() else { panic!("{:?}", judgement.findings) };
+    assert_eq!(finding.kind, Kind::Suspect);
+    assert!(finding.certificate.reason.contains("not whole"), "{}", finding.certificate.reason);
+    let (_, judgement) = judged(&text(&[call(0, "write", "1", "1"), ghost, lost]));
+    assert_eq!((judgement.verdict, judgement.findings[0].kind), (Ruled::Violated, Kind::Violation));
+}
+
+#[test]
+fn a_spent_budget_is_unknown_and_says_what_is_open() {
+    let history = history(&stale(7, 3));
+    let late = crate::check::Options { deadline: Some(Instant::now()), ..Default::default() };
+    assert!(matches!(judge(&history, &late).verdict, Ruled::Unknown(_)));
+    let mut ruling_limits = Limits { deadline: None, memory: Some(0) };
+    let log = Log { calls: &history.calls, names: &history.names };
+    let order = crate::order::Order::derive(&history, &Default::default());
+    let evidence = Evidence { history: &history, order: &order };
+    let mut ruling = Ruling::new(&RULE, &evidence);
+    std::mem::swap(&mut ruling.limits, &mut ruling_limits);
+    Model::Register.visit(log, Decision { history: &history, model: Model::Register, ruling: &mut ruling });
+    // A search that needs no memory may decide within none.
+    if let Some(open) = &ruling.open {
+        assert!(open.contains("the memory limit") && open.contains("key 7"), "{open}");
+    } else {
+        assert_eq!(ruling.findings.len(), 1);
+    }
+}
+
+#[test]
+fn drained_elements_left_at_some_time_of_the_drain() {
+    let put = |element: &str| call(0, "enqueue", element, element);
+    let mut history =
+        history(&(put("1") + &put("2") + &call(1, "drain", "nil", "[2 1]") + &call(2, "dequeue", "nil", "nil")));
+    for (model, verdict) in [("queue", Ruled::Holds), ("unordered-queue", Ruled::Holds)] {
+        history.calls.model = Some(model.to_owned());
+        assert_eq!(judge(&history, &Default::default()).verdict, verdict, "{model}");
+    }
+    let mut short =
+        self::history(&(put("1") + &put("2") + &call(1, "drain", "nil", "[2]") + &call(2, "dequeue", "nil", "nil")));
+    short.calls.model = Some("unordered-queue".to_owned());
+    assert_eq!(judge(&short, &Default::default()).verdict, Ruled::Violated);
+}

@@ -1,0 +1,351 @@
+//! Events to calls: each return with its invocation, and an order that neither lines nor times contradict.
+
+use super::super::ids::{IncarnationId, Symbol, ValueId};
+use super::super::interner::Interner;
+use super::values::Values;
+use super::{Call, Calls, Function, Lost, Moment, tuples};
+use crate::ingest::call::{Ending, Event, Kind, Line};
+use crate::ingest::{self, FileId, Position, Problem, Record, Refused, Time};
+use rustc_hash::FxHashMap;
+
+/// What a worker collects of one block of an operation log.
+#[derive(Debug, Default)]
+pub struct Batch {
+    values: Values,
+    rows: Vec<Row>,
+    model: Option<String>,
+    clock: Option<String>,
+    others: u64,
+}
+
+/// One event; process and function are texts of the values.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    line: u32,
+    offset: u64,
+    process: Symbol,
+    kind: Kind,
+    function: Symbol,
+    key: ValueId,
+    value: ValueId,
+    result: ValueId,
+    at: Time,
+    until: Time,
+}
+
+impl ingest::Batch for Batch {
+    fn record(&mut self, line: u32, offset: u64, record: Record<'_>) -> Result<(), Refused> {
+        let Record::Call(read) = record else { return Ok(()) };
+        match *read {
+            Line::Header(header) => {
+                self.model = self.model.take().or(header.model.map(Into::into));
+                self.clock = self.clock.take().or(header.clock.map(Into::into));
+            }
+            Line::Other => self.others += 1,
+            Line::Event(event) => {
+                let Event { process, kind, function, key, value, result, at, until } = event;
+                let mut take = |datum| Option::map_or(datum, ValueId::NONE, |datum| self.values.take(&datum));
+                let (key, value, result) = (take(key), take(value), take(result));
+                let (process, function) = (self.values.texts.intern(&process), self.values.texts.intern(&function));
+                self.rows.push(Row { line, offset, process, kind, function, key, value, result, at, until });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Puts the calls of one log together.
+#[derive(Debug)]
+pub struct Pairing {
+    file: FileId,
+    path: String,
+    calls: Calls,
+    /// The name of the clock, where the log has one.
+    pub clock: Option<String>,
+    /// Names of processes, in the order in which they came; their places are the ids of their calls' incarnations.
+    pub processes: Vec<Symbol>,
+    by_process: FxHashMap<Symbol, Process>,
+    /// Time of each event, in the order of the log.
+    times: Vec<Time>,
+    /// The line of each event.
+    lines: Vec<u32>,
+    style: Option<Style>,
+    /// What does not fit together.
+    pub problems: Vec<Problem>,
+    /// Whether something was met that leaves nothing certain.
+    confused: Option<String>,
+}
+
+/// What a log is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Style {
+    Events,
+    Whole,
+}
+
+#[derive(Debug)]
+struct Process {
+    id: IncarnationId,
+    open: Option<u32>,
+    /// It began a second operation while one was open: which return belongs to which is not known.
+    tangled: bool,
+}
+
+impl Pairing {
+    /// For the log at a path, the only file of its history.
+    pub fn new(path: &str) -> Pairing {
+        Pairing {
+            file: FileId(0),
+            path: path.to_owned(),
+            calls: Calls::default(),
+            clock: None,
+            processes: Vec::new(),
+            by_process: FxHashMap::default(),
+            times: Vec::new(),
+            lines: Vec::new(),
+            style: None,
+            problems: Vec::new(),
+            confused: None,
+        }
+    }
+
+    /// Takes in one block, whose first line has this number.
+    pub fn merge(&mut self, names: &mut Interner, first_line: u32, batch: &Batch) {
+        let moved = self.calls.values.absorb(&batch.values);
+        let value = |id: ValueId| if id.is_some() { moved[id.index()] } else { ValueId::NONE };
+        self.calls.model = self.calls.model.take().or_else(|| batch.model.clone());
+        self.clock = self.clock.take().or_else(|| batch.clock.clone());
+        self.calls.others += batch.others;
+        // A log has few names and many events.
+        let mut known: FxHashMap<Symbol, Symbol> = FxHashMap::default();
+        for row in &batch.rows {
+            let mut name =
+                |symbol| *known.entry(symbol).or_insert_with(|| names.intern(batch.values.texts.get(symbol)));
+            let (process, function) = (name(row.process), name(row.function));
+            let position = Position { file: self.file, line: first_line + row.line, offset: row.offset };
+            let row = Row { key: value(row.key), value: value(row.value), result: value(row.result), ..*row };
+            self.event(names, process, function, position, &row);
+        }
+    }
+
+    fn event(&mut self, names: &Interner, process: Symbol, function: Symbol, position: Position, row: &Row) {
+        let style = if matches!(row.kind, Kind::Whole(_)) { Style::Whole } else { Style::Events };
+        if *self.style.get_or_insert(style) != style {
+            self.problem(position, "events or whole operations, as before", "both in one log");
+            self.confuse("it mixes events and whole operations");
+            return;
+        }
+        let event = self.times.len() as i64;
+        self.times.push(row.at);
+        self.lines.push(position.line);
+        let moment = Moment { rank: event, time: row.at, position };
+        let fresh = self.by_process.len() as u32;
+        let state = self.by_process.entry(process).or_insert_with(|| {
+            self.processes.push(process);
+            Process { id: IncarnationId(fresh), open: None, tangled: false }
+        });
+        let call = Call {
+            process: state.id,
+            function,
+            key: row.key,
+            argument: row.value,
+            answer: ValueId::NONE,
+            ending: Ending::Unknown,
+            invoke: moment,
+            ret: Moment { rank: i64::MAX, time: Time::UNKNOWN, position: Position::default() },
+        };
+        let next = self.calls.calls.len() as u32;
+        match row.kind {
+            Kind::Invoke => {
+                let before = state.open.replace(next);
+                self.calls.calls.push(call);
+                if let Some(before) = before {
+                    state.tangled = true;
+                    let line = self.calls.calls[before as usize].invoke.position.line;
+                    let found =
+                        format!("an invocation of process {} while that of line {line} is open", names.get(process));
+                    self.problem(position, "the return of an operation before the next one", &found);
+                    self.calls.lose(i64::MAX, || "a process did two things at once".to_owned());
+                }
+            }
+            Kind::Return(ending) => match state.open.take() {
+                None if state.tangled => state.tangled = false,
+                None => {
+                    let found = format!("a return of process {}, which has none open", names.get(process));
+                    self.problem(position, "an invocation before its return", &found);
+                    self.confuse("it has a return whose invocation is missing");
+                }
+                // Whose return it is, is not known; the open ones stay open.
+                Some(_) if state.tangled => {}
+                Some(open) => {
+                    let open = &mut self.calls.calls[open as usize];
+                    if open.function != function {
+                        let line = open.invoke.position.line;
+                        let found = format!("the return of {}", names.get(function));
+                        let expected = format!("the return of {} (line {line})", names.get(open.function));
+                        self.problem(position, &expected, &found);
+                        self.confuse("it has a return that is not of the operation that was open");
+                        return;
+                    }
+                    open.ending = ending;
+                    open.answer = if row.result.is_some() { row.result } else { row.value };
+                    if !open.key.is_some() {
+                        open.key = row.key;
+                    }
+                    if ending != Ending::Unknown {
+                        open.ret = moment;
+                    }
+                }
+            },
+            Kind::Whole(ending) => self.whole(row, ending, call),
+        }
+    }
+
+    fn whole(&mut self, row: &Row, ending: Ending, mut call: Call) {
+        let position = call.invoke.position;
+        if !row.at.is_known() {
+            self.problem(position, "the time of the invocation", "none");
+            self.confuse("it has an operation without times");
+            return;
+        }
+        if row.until.is_known() && row.until < row.at {
+            self.problem(position, "a return at or after the invocation", &format!("{} after {}", row.at, row.until));
+            self.confuse("it has an operation that returns before it was invoked");
+            return;
+        }
+        call.invoke.rank = row.at.0;
+        call.ending = ending;
+        call.answer = if row.result.is_some() { row.result } else { row.value };
+        if ending != Ending::Unknown && row.until.is_known() {
+            call.ret = Moment { rank: row.until.0, time: row.until, position };
+        }
+        self.calls.calls.push(call);
+    }
+
+    fn problem(&mut self, position: Position, expected: &str, found: &str) {
+        self.problems.push(Problem {
+            file: Some(self.file),
+            path: self.path.clone(),
+            line: position.line,
+            expected: expected.to_owned(),
+            found: found.to_owned(),
+        });
+    }
+
+    fn confuse(&mut self, why: &str) {
+        self.confused.get_or_insert_with(|| why.to_owned());
+    }
+
+    /// The log as calls. `unread` is the first line that could not be read, 0 for the end of the file.
+    pub fn finish(mut self, names: &Interner, unread: Option<u32>) -> Finished {
+        if self.style == Some(Style::Whole) {
+            self.overlaps(names);
+        }
+        let end = self.times.len() as i64;
+        let mut from = unread.map(|line| match line {
+            0 => end,
+            line => self.lines.partition_point(|&other| other < line) as i64,
+        });
+        match self.style {
+            Some(Style::Whole) => from = from.map(|_| i64::MIN),
+            _ => self.order(&mut from),
+        }
+        if let Some(from) = from {
+            self.calls.lose(from, || "a part of it could not be read".to_owned());
+        }
+        if let Some(why) = self.confused.take() {
+            self.calls.lost = Some(Lost { from: i64::MIN, why });
+        }
+        tuples::separate(&mut self.calls.calls, &mut self.calls.values);
+        self.count();
+        let Pairing { calls, clock, processes, problems, .. } = self;
+        Finished { calls, clock, processes, problems }
+    }
+
+    /// A process does one thing at a time.
+    fn overlaps(&mut self, names: &Interner) {
+        let mut order: Vec<u32> = (0..self.calls.calls.len() as u32).collect();
+        order.sort_by_key(|&at| {
+            let call = &self.calls.calls[at as usize];
+            (call.process, call.invoke.rank, call.ret.rank)
+        });
+        for pair in order.windows(2) {
+            let (first, second) = (self.calls.calls[pair[0] as usize], self.calls.calls[pair[1] as usize]);
+            if first.process == second.process && first.ret.rank < i64::MAX && second.invoke.rank < first.ret.rank {
+                let name = names.get(self.processes[first.process.index()]);
+                let found = format!(
+                    "process {name} invoked at {} while its operation of line {} was open until {}",
+                    second.invoke.time, first.invoke.position.line, first.ret.time
+                );
+                self.problem(second.invoke.position, "the return of an operation before the next one", &found);
+                self.confuse("it has a process that does two things at once");
+            }
+        }
+        self.calls.calls.sort_by_key(|call| (call.invoke.rank, call.invoke.position));
+    }
+
+    /// The place of each event in the log is its rank, unless times fall back: then one event is before another only where both
+    /// the lines and the times say so. (Each event's rank is widened: an invocation's to the earliest time at or behind its
+    /// line, a return's to the latest at or in front of it.)
+    fn order(&mut self, from: &mut Option<i64>) {
+        let mut latest = i64::MIN;
+        let mut falls_back = 0;
+        for time in self.times.iter().filter(|time| time.is_known()) {
+            falls_back = falls_back.max(latest.saturating_sub(time.0));
+            latest = latest.max(time.0);
+        }
+        self.calls.falls_back = falls_back;
+        if falls_back == 0 {
+            return;
+        }
+        let mut until: Vec<i64> = Vec::with_capacity(self.times.len());
+        for time in &self.times {
+            let before = until.last().copied().unwrap_or(i64::MIN);
+            until.push(if time.is_known() { before.max(time.0) } else { before });
+        }
+        let mut since = vec![i64::MAX; self.times.len() + 1];
+        for (at, time) in self.times.iter().enumerate().rev() {
+            since[at] = if time.is_known() { since[at + 1].min(time.0) } else { since[at + 1] };
+        }
+        for call in &mut self.calls.calls {
+            call.invoke.rank = since[call.invoke.rank as usize];
+            if call.ret.rank < i64::MAX {
+                call.ret.rank = until[call.ret.rank as usize];
+            }
+        }
+        *from = from.map(|at| since[at as usize]);
+        self.calls.calls.sort_by_key(|call| (call.invoke.rank, call.invoke.position));
+    }
+
+    fn count(&mut self) {
+        let mut places: FxHashMap<Symbol, usize> = FxHashMap::default();
+        let Calls { calls, functions, values, .. } = &mut self.calls;
+        for call in calls.iter() {
+            let at = *places.entry(call.function).or_insert_with(|| {
+                functions.push(Function { name: call.function, ..Function::default() });
+                functions.len() - 1
+            });
+            let function = &mut functions[at];
+            match call.ending {
+                Ending::Ok => function.ok += 1,
+                Ending::Refused => function.refused += 1,
+                Ending::Fail => function.failed += 1,
+                Ending::Unknown => function.unknown += 1,
+            }
+            function.nothing += u64::from(call.ending == Ending::Ok && values.is_nil(call.answer));
+        }
+    }
+}
+
+/// A log that was put together.
+#[derive(Debug)]
+pub struct Finished {
+    /// The calls.
+    pub calls: Calls,
+    /// The name of the clock, where the log has one.
+    pub clock: Option<String>,
+    /// Names of processes by id.
+    pub processes: Vec<Symbol>,
+    /// What does not fit together.
+    pub problems: Vec<Problem>,
+}

@@ -1,0 +1,58 @@
+//! Jepsen's `independent` histories: the value of every operation is a tuple of the object's key and its own value.
+
+use super::super::ids::ValueId;
+use super::Call;
+use super::values::{Value, Values};
+
+/// Takes keys out of the values, if the log is of that kind.
+///
+/// It is if every call has a tuple, and some call asks for a value that is not there yet (`[key nil]`, as a read does): else
+/// the pairs may be something of their own, such as the two values of a compare-and-set. A tag that calls them tuples decides
+/// without that.
+pub(super) fn separate(calls: &mut [Call], values: &mut Values) {
+    let mut certain = false;
+    for call in calls.iter() {
+        let Some((key, value, tagged)) = tuple(values, call.argument) else { return };
+        if call.key.is_some()
+            || !tagged
+                && !matches!(
+                    values.get(key),
+                    Value::Int(_)
+                        | Value::Number(_)
+                        | Value::Text(_)
+                        | Value::Keyword(_)
+                        | Value::Word(_)
+                        | Value::Char(_)
+                )
+        {
+            return;
+        }
+        certain |= tagged || *values.get(value) == Value::Nil;
+    }
+    if !certain {
+        return;
+    }
+    for call in calls {
+        let Some((key, argument, _)) = tuple(values, call.argument) else { continue };
+        call.key = key;
+        call.argument = argument;
+        if let Some((_, answer, _)) = tuple(values, call.answer).filter(|(of, ..)| *of == key) {
+            call.answer = answer;
+        }
+    }
+}
+
+/// Key, value, and whether a tag says that it is a tuple.
+fn tuple(values: &Values, id: ValueId) -> Option<(ValueId, ValueId, bool)> {
+    if !id.is_some() {
+        return None;
+    }
+    let (inner, tagged) = match values.get(id) {
+        Value::Tagged(tag, inner) if values.texts.get(*tag).to_ascii_lowercase().ends_with("tuple") => (*inner, true),
+        _ => (id, false),
+    };
+    match values.sequence(inner) {
+        Some([key, value]) => Some((*key, *value, tagged)),
+        _ => None,
+    }
+}

@@ -1,0 +1,186 @@
+//! Inputs to histories: all evidence of a cluster is one, every operation log is one of its own.
+
+use super::batch::Batch;
+use super::builder::{Builder, Domains, short_name};
+use super::calls::{self, Pairing};
+use super::client::{Incarnation, ToldBy};
+use super::ids::{ClientId, ClockId, KeyId, ResourceId};
+use super::interner::Interner;
+use super::resource::{Key, Resource};
+use super::store::History;
+use crate::ingest::{
+    self, FileId, FileSummary, Format, InputFile, Problem, Progress, ReadOptions, Record, Refused, Time,
+};
+use std::collections::VecDeque;
+
+/// Why the cluster's history does not use a file.
+const OF_ITS_OWN: &str = "an operation log: a history of its own";
+
+/// Reads inputs into one history: the first of [`load_each`].
+pub fn load(inputs: Vec<InputFile>, options: &ReadOptions, domains: &Domains, progress: &dyn Progress) -> History {
+    load_each(inputs, options, domains, progress).swap_remove(0)
+}
+
+/// Reads inputs into histories, at least one: that of the cluster, where there is evidence of one (or of nothing at all), then
+/// one for each operation log, in the order of the inputs.
+pub fn load_each(
+    inputs: Vec<InputFile>,
+    options: &ReadOptions,
+    domains: &Domains,
+    progress: &dyn Progress,
+) -> Vec<History> {
+    let mut builder = Builder::new(&inputs);
+    let mut logs: VecDeque<Log> = VecDeque::new();
+    let reading = ingest::read(&inputs, options, progress, Collected::new, |file, first_line, batch| match batch {
+        Collected::Cluster(batch) => builder.merge(file, first_line, *batch),
+        Collected::Log(batch) => {
+            if logs.back().is_none_or(|log| log.file != file) {
+                logs.push_back(Log::new(file, &inputs[file.0 as usize]));
+            }
+            if let Some(log) = logs.back_mut() {
+                log.pairing.merge(&mut log.names, first_line, &batch);
+            }
+        }
+    });
+    let is_log = |file: &FileSummary| file.format.and_then(Format::from_name).is_some_and(Format::is_operation_log);
+    // What could not be read at all may have been anything.
+    let cluster = logs.is_empty()
+        || reading.files.iter().any(|file| match file.format {
+            Some(_) => !is_log(file),
+            None => file.ignored.is_none(),
+        });
+    let mut histories = Vec::with_capacity(logs.len() + 1);
+    let mut ignored = Vec::new();
+    if cluster {
+        let mut history = builder.finish(domains);
+        // Lines that only fail when a recording is put together count like those that could not be read.
+        let mut files = reading.files.clone();
+        for problem in &history.problems {
+            if let Some(file) = problem.file.and_then(|id| files.get_mut(id.0 as usize)) {
+                file.problems += 1;
+            }
+        }
+        for file in files.iter_mut().filter(|file| is_log(file)) {
+            *file = FileSummary { path: std::mem::take(&mut file.path), ..FileSummary::default() };
+            file.ignored = Some(OF_ITS_OWN.to_owned());
+        }
+        let of_logs =
+            |problem: &Problem| problem.file.and_then(|id| reading.files.get(id.0 as usize)).is_some_and(is_log);
+        history.problems.splice(0..0, reading.problems.iter().filter(|p| !of_logs(p)).cloned());
+        history.files = files;
+        history.inputs = inputs.clone();
+        histories.push(history);
+    } else {
+        ignored.extend(inputs.iter().zip(&reading.files).filter(|(_, file)| file.format.is_none()));
+    }
+    for log in logs {
+        let at = log.file.0 as usize;
+        let problems = reading.problems.iter().filter(|problem| problem.file == Some(log.file)).cloned().collect();
+        let mut history = log.history(inputs[at].clone(), reading.files[at].clone(), problems);
+        for (input, file) in ignored.drain(..) {
+            let id = FileId(history.inputs.len() as u32);
+            history.inputs.push(InputFile { id, ..input.clone() });
+            history.files.push(file.clone());
+        }
+        histories.push(history);
+    }
+    histories
+}
+
+/// What one worker collects of a block.
+enum Collected {
+    Cluster(Box<Batch>),
+    Log(Box<calls::Batch>),
+}
+
+impl Collected {
+    fn new(file: &InputFile, format: Format) -> Collected {
+        match format.is_operation_log() {
+            true => Collected::Log(Box::default()),
+            false => Collected::Cluster(Box::new(Batch::new(file.id, format))),
+        }
+    }
+}
+
+impl ingest::Batch for Collected {
+    fn record(&mut self, line: u32, offset: u64, record: Record<'_>) -> Result<(), Refused> {
+        match self {
+            Collected::Cluster(batch) => batch.record(line, offset, record),
+            Collected::Log(batch) => batch.record(line, offset, record),
+        }
+    }
+}
+
+/// One operation log.
+struct Log {
+    file: FileId,
+    names: Interner,
+    pairing: Pairing,
+}
+
+impl Log {
+    fn new(file: FileId, input: &InputFile) -> Log {
+        Log { file, names: Interner::default(), pairing: Pairing::new(&input.shown) }
+    }
+
+    /// The history of the log; its only file has the id 0.
+    fn history(mut self, input: InputFile, mut file: FileSummary, mut problems: Vec<Problem>) -> History {
+        let unread = problems.iter().map(|problem| problem.line).filter(|line| *line > 0).min();
+        let unread = unread.or((!problems.is_empty()).then_some(0));
+        let finished = self.pairing.finish(&self.names, unread);
+        file.problems += finished.problems.len() as u64;
+        problems.extend(finished.problems);
+        problems.iter_mut().for_each(|problem| problem.file = Some(FileId(0)));
+        problems.sort_by_key(|problem| if problem.line == 0 { u32::MAX } else { problem.line });
+        problems.truncate(ingest::problem::KEPT_PROBLEMS_PER_FILE);
+        let mut history = History { problems, ..History::default() };
+        let clock =
+            input.source.clock.clone().or(finished.clock).unwrap_or_else(|| short_name(&input.shown).to_owned());
+        history.clocks.push(self.names.intern(&clock));
+        for process in finished.processes {
+            let name = self.names.get(process);
+            let number = !name.is_empty() && name.bytes().all(|b| b.is_ascii_digit());
+            let label = if number { format!("process {name}") } else { name.to_owned() };
+            let client = ClientId(history.clients.len() as u32);
+            history.clients.push(self.names.intern(&label));
+            history.incarnations.push(Incarnation {
+                client,
+                label,
+                told_by: ToldBy::Process,
+                place: None,
+                program: String::new(),
+                span: (Time::UNKNOWN, Time::UNKNOWN),
+                clock: ClockId(0),
+            });
+        }
+        history.calls = finished.calls;
+        for call in &history.calls.calls {
+            let span = &mut history.incarnations[call.process.index()].span;
+            for time in [call.invoke.time, call.ret.time].into_iter().filter(|time| time.is_known()) {
+                span.0 = span.0.min(time);
+                span.1 = if span.1.is_known() { span.1.max(time) } else { time };
+            }
+        }
+        let resource = Resource { group: self.names.intern(""), plural: self.names.intern("key") };
+        for at in 0..history.calls.calls.len() {
+            let key = history.calls.calls[at].key;
+            if !key.is_some() || history.calls.keys.contains_key(&key) {
+                continue;
+            }
+            if history.resources.is_empty() {
+                history.resources.push(resource);
+            }
+            let shown = match history.calls.values.text(key) {
+                Some(text) => text.to_owned(),
+                None => history.calls.values.show(key, 200),
+            };
+            history.calls.keys.insert(key, KeyId(history.keys.len() as u32));
+            let (namespace, name) = (resource.group, self.names.intern(&shown));
+            history.keys.push(Key { resource: ResourceId(0), namespace, name });
+        }
+        history.names = self.names;
+        history.inputs = vec![InputFile { id: FileId(0), ..input }];
+        history.files = vec![file];
+        history
+    }
+}

@@ -1,0 +1,194 @@
+//! Histories as Jepsen writes them (`history.edn`): maps with `:process :type :f :value`, plain or as records.
+
+use super::datum::{Datum, Node};
+use super::reader::{Dialect, Next, Reader};
+use super::{Event, Kind, Line, fault};
+use crate::ingest::Time;
+use crate::ingest::problem::{Fault, excerpt};
+use std::borrow::Cow;
+
+const EXPECTED: &str = "an operation with :process, :type and :f";
+
+/// Reads one element; `Ok(None)`: it is discarded.
+pub(super) fn line(text: &str) -> Result<Option<Line<'_>>, Fault> {
+    let mut reader = Reader::new(text, Dialect::Edn);
+    // In front of the map may stand a tag (`#jepsen.history.Op`), metadata, a namespace for its keys (`#:jepsen`), discards.
+    loop {
+        match reader.next()? {
+            Next::End => return Ok(None),
+            Next::Close(_) => return Err(fault(EXPECTED, text)),
+            Next::Form => {}
+        }
+        let rest = reader.rest();
+        if rest.starts_with("#_") {
+            reader.discarded()?;
+        } else if rest.starts_with('^') {
+            reader.skip();
+            reader.value(&mut Vec::new())?;
+        } else if rest.starts_with('#') && !rest.starts_with("#{") && !rest.starts_with("#\"") {
+            reader.skip();
+            if reader.token().is_empty() {
+                return Err(fault(EXPECTED, text));
+            }
+        } else if rest.starts_with('{') {
+            reader.skip();
+            break;
+        } else {
+            return Err(fault(EXPECTED, text));
+        }
+    }
+    let mut fields = Fields::default();
+    loop {
+        match reader.next()? {
+            Next::Form if reader.rest().starts_with("#_") => reader.discarded()?,
+            Next::Form => fields.take(&mut reader, text)?,
+            Next::Close(b'}') => break,
+            Next::Close(other) => return Err(Fault::new("}", char::from(other).to_string())),
+            Next::End => return Err(cut_off(text)),
+        }
+    }
+    reader.skip();
+    reader.end()?;
+    fields.line(text).map(Some)
+}
+
+/// The fields of an operation that count.
+#[derive(Default)]
+struct Fields<'a> {
+    process: Option<Datum<'a>>,
+    kind: Option<Datum<'a>>,
+    function: Option<Datum<'a>>,
+    key: Option<Datum<'a>>,
+    value: Option<Datum<'a>>,
+    time: Option<Datum<'a>>,
+}
+
+impl<'a> Fields<'a> {
+    /// Reads one key and its value.
+    fn take(&mut self, reader: &mut Reader<'a>, text: &str) -> Result<(), Fault> {
+        let mut key = Vec::new();
+        reader.value(&mut key)?;
+        loop {
+            match reader.next()? {
+                Next::Form if reader.rest().starts_with("#_") => reader.discarded()?,
+                Next::Form => break,
+                Next::Close(_) => return Err(Fault::new("a value for each key", "a key without value")),
+                Next::End => return Err(cut_off(text)),
+            }
+        }
+        let mut value = Vec::new();
+        reader.value(&mut value)?;
+        let name = match key.as_slice() {
+            // `:jepsen/type` and `:type` mean the same.
+            [Node::Keyword(name)] => name.rsplit('/').next().unwrap_or(name),
+            _ => return Ok(()),
+        };
+        let field = match name {
+            "process" => &mut self.process,
+            "type" => &mut self.kind,
+            "f" => &mut self.function,
+            "key" => &mut self.key,
+            "value" => &mut self.value,
+            "time" => &mut self.time,
+            _ => return Ok(()),
+        };
+        *field = Some(Datum(value));
+        Ok(())
+    }
+
+    fn line(self, text: &'a str) -> Result<Line<'a>, Fault> {
+        let (Some(process), Some(kind)) = (&self.process, &self.kind) else { return Err(fault(EXPECTED, text)) };
+        let word = name(kind).unwrap_or_default();
+        let Some(kind) = Kind::of(&word) else {
+            return Err(fault(":type :invoke, :ok, :fail or :info", text));
+        };
+        let process = match process.0.as_slice() {
+            [Node::Int(number)] => Cow::Owned(number.to_string()),
+            [Node::Text(name)] => name.clone(),
+            // The nemesis and its like are no clients.
+            [Node::Keyword(_) | Node::Symbol(_)] => return Ok(Line::Other),
+            _ => return Err(fault(":process with a number or a name", text)),
+        };
+        let Some(function) = self.function.as_ref().and_then(name) else { return Err(fault(EXPECTED, text)) };
+        let at = match self.time.as_ref().map(|time| time.0.as_slice()) {
+            None | Some([Node::Nil]) => Time::UNKNOWN,
+            Some([Node::Int(time)]) => Time(*time),
+            Some(_) => return Err(fault(":time in whole nanoseconds", text)),
+        };
+        let Fields { key, value, .. } = self;
+        Ok(Line::Event(Event { process, kind, function, key, value, result: None, at, until: Time::UNKNOWN }))
+    }
+}
+
+fn cut_off(text: &str) -> Fault {
+    Fault::new("a whole operation", format!("cut off: {}", excerpt(text.as_bytes())))
+}
+
+/// The text of a keyword, string or symbol.
+fn name<'a>(datum: &Datum<'a>) -> Option<Cow<'a, str>> {
+    match datum.0.as_slice() {
+        [Node::Keyword(name) | Node::Symbol(name)] => Some(Cow::Borrowed(*name)),
+        [Node::Text(name)] => Some(name.clone()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Ending;
+    use super::*;
+
+    fn event(text: &str) -> Event<'_> {
+        match line(text) {
+            Ok(Some(Line::Event(event))) => event,
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    fn refused(text: &str) -> String {
+        let fault = line(text).expect_err(text);
+        format!("expected {}, found {}", fault.expected, fault.found)
+    }
+
+    #[test]
+    fn an_operation_is_read_whatever_it_is_wrapped_in() {
+        let plain = event("{:process 3, :type :ok, :f :read, :value [1 nil], :time 17, :index 9}");
+        assert_eq!((&*plain.process, plain.kind, &*plain.function), ("3", Kind::Return(Ending::Ok), "read"));
+        assert_eq!(plain.value, Some(Datum(vec![Node::Int(1), Node::Nil, Node::Sequence(2)])));
+        assert_eq!((plain.at, plain.key.is_none()), (Time(17), true));
+        for text in [
+            "#jepsen.history.Op{:index 9, :time 17, :type :ok, :process 3, :f :read, :value [1 nil]}",
+            "#knossos.op.Op {:process 3 :type :ok :f :read :value (1 nil) :time 17N :error [:x {:y \"}\"}]}",
+            "^{:line 1} {:jepsen/process 3 #_4 :jepsen/type :ok :f #_:write :read :value [1 nil] :time 17}",
+            "#:jepsen{:process 3 :type \"ok\" :f read :value [1 nil] :time 17 :extra #{1 2}} ; end",
+        ] {
+            assert_eq!(event(text), plain, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_nemesis_is_no_client_and_a_discarded_operation_is_none() {
+        let nemesis = "{:type :info, :f :start, :process :nemesis, :value \"cut off {n1 #{n2}}\"}";
+        assert_eq!(line(nemesis).ok(), Some(Some(Line::Other)));
+        assert_eq!(line("#_{:process 3}").ok(), Some(None));
+        assert_eq!(line("; nothing\n").ok(), Some(None));
+    }
+
+    #[test]
+    fn what_is_no_operation_says_what_is_missing() {
+        for (text, why) in [
+            ("{:type :ok, :f :read}", "expected an operation with :process"),
+            ("{:process 1, :type :ok}", ":f"),
+            ("{:process 1, :type :done, :f :read}", ":type :invoke, :ok, :fail or :info"),
+            ("{:process nil, :type :ok, :f :read}", "a number or a name"),
+            ("{:process 1, :type :ok, :f :read, :time \"now\"}", "whole nanoseconds"),
+            ("{:process 1, :type :ok, :f", "cut off"),
+            ("{:process 1, :type}", "a key without value"),
+            ("{:process 1] }", "found ]"),
+            ("[1 2]", "an operation"),
+            ("17", "an operation"),
+        ] {
+            assert!(refused(text).contains(why), "{text}: {}", refused(text));
+        }
+    }
+}

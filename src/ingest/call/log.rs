@@ -1,0 +1,103 @@
+//! Lines of Jepsen's text log: `INFO  jepsen.util - 3 :invoke :cas [1 2]`, with tabs or spaces in between.
+
+use super::datum::Datum;
+use super::reader::{Dialect, Next, Reader};
+use super::{Ending, Event, Kind, Node, fault};
+use crate::ingest::Time;
+use crate::ingest::problem::Fault;
+use std::borrow::Cow;
+
+/// Reads one line; `Ok(None)`: it is no operation, as most lines of such a log are not.
+///
+/// In Jepsen's early tests of etcd a compare-and-set that found another value is logged as `:fail` with its own arguments, and
+/// any other failure with a word instead (`:timed-out`). The former is an answer, as porcupine reads these logs; the latter
+/// is none.
+pub(super) fn line(text: &str) -> Result<Option<Event<'_>>, Fault> {
+    let Some((process, kind, rest)) = operation(text) else { return Ok(None) };
+    let mut reader = Reader::new(rest, Dialect::Edn);
+    let mut function = Vec::new();
+    reader.value(&mut function)?;
+    let [Node::Keyword(function)] = function.as_slice() else { return Err(fault("an operation such as :read", rest)) };
+    let mut value = Vec::new();
+    if let Next::Form = reader.next()? {
+        reader.value(&mut value)?;
+    }
+    let refused =
+        *function == "cas" && kind == Kind::Return(Ending::Fail) && matches!(value.last(), Some(Node::Sequence(2)));
+    Ok(Some(Event {
+        process: Cow::Borrowed(process),
+        kind: if refused { Kind::Return(Ending::Refused) } else { kind },
+        function: Cow::Borrowed(function),
+        key: None,
+        value: (!value.is_empty()).then_some(Datum(value)),
+        result: None,
+        at: Time::UNKNOWN,
+        until: Time::UNKNOWN,
+    }))
+}
+
+/// The process, the type, and what stands behind it.
+fn operation(text: &str) -> Option<(&str, Kind, &str)> {
+    for (at, _) in text.match_indices(':') {
+        let rest = &text[at + 1..];
+        let word = &rest[..rest.find(char::is_whitespace)?];
+        let (Some(kind), true) =
+            (Kind::of(word).filter(|_| word != "unknown"), text[..at].ends_with(char::is_whitespace))
+        else {
+            continue;
+        };
+        let before = text[..at].trim_end();
+        let process = before.rsplit(char::is_whitespace).next()?;
+        let whole =
+            before.len() == process.len() || before[..before.len() - process.len()].trim_end().ends_with(['-', ':']);
+        let number = !process.is_empty() && process.bytes().all(|b| b.is_ascii_digit());
+        // A process that is no number is the nemesis.
+        return (whole && number).then_some((process, kind, &rest[word.len()..]));
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operation_stands_behind_whatever_the_logger_writes() {
+        for text in [
+            "INFO  jepsen.util - 12\t:invoke\t:cas\t[1 2]",
+            "INFO  jepsen.util - 12  :invoke :cas    [1 2]\r",
+            "2026-11-20 20:26:45,607{GMT}\tINFO\t[jepsen worker 2] jepsen.util: 12\t:invoke\t:cas\t[1 2]",
+            "12 :invoke :cas [1 2]",
+        ] {
+            let event = line(text).ok().flatten().unwrap_or_else(|| panic!("{text}"));
+            assert_eq!((&*event.process, event.kind, &*event.function), ("12", Kind::Invoke, "cas"), "{text}");
+            assert_eq!(event.value, Some(Datum(vec![Node::Int(1), Node::Int(2), Node::Sequence(2)])));
+        }
+    }
+
+    #[test]
+    fn a_failed_compare_and_set_with_its_arguments_was_answered_no() {
+        let kind = |text| line(text).ok().flatten().map(|event| event.kind);
+        assert_eq!(kind("INFO - 1 :fail :cas [1 2]"), Some(Kind::Return(Ending::Refused)));
+        assert_eq!(kind("INFO - 1 :fail :cas :timed-out"), Some(Kind::Return(Ending::Fail)));
+        assert_eq!(kind("INFO - 1 :fail :read :timed-out"), Some(Kind::Return(Ending::Fail)));
+        assert_eq!(kind("INFO - 1 :info :write :timed-out"), Some(Kind::Return(Ending::Unknown)));
+        assert_eq!(kind("INFO - 1 :ok :read nil"), Some(Kind::Return(Ending::Ok)));
+    }
+
+    #[test]
+    fn other_lines_are_no_operations_and_a_broken_one_is_a_problem() {
+        for text in [
+            "",
+            "INFO  jepsen.core - Running test",
+            "INFO  jepsen.util - :nemesis\t:info\t:start\tnil",
+            "INFO  jepsen.core - time is 12 :ok then",
+            "at 12:ok:35",
+        ] {
+            assert_eq!(line(text).ok(), Some(None), "{text}");
+        }
+        for text in ["INFO - 1 :ok :read [1", "INFO - 1 :ok read 1", "INFO - 1 :ok "] {
+            assert!(line(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Operation logs: what processes asked of an object and were told, event by event.
+//!
+//! Three formats come to the same [`Event`]s: EDN as Jepsen writes it, lines of Jepsen's text log, and the JSON of
+//! `docs/formats.md`. Values are read into [`Datum`]s, since each model has its own idea of them.
+
+pub mod datum;
+pub(super) mod edn;
+pub(super) mod elements;
+pub(super) mod json;
+pub(super) mod log;
+mod reader;
+
+pub use datum::{Datum, Node, parse};
+
+use super::problem::{Fault, excerpt};
+use super::{Format, Time};
+use std::borrow::Cow;
+
+/// One record of an operation log.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Line<'a> {
+    /// What the log says about itself.
+    Header(Header<'a>),
+    /// What a process did.
+    Event(Event<'a>),
+    /// What somebody else did, such as Jepsen's nemesis: no operation.
+    Other,
+}
+
+/// The header of an operation log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Header<'a> {
+    /// The model that the operations are meant for.
+    pub model: Option<Cow<'a, str>>,
+    /// The name of the clock that the times are of.
+    pub clock: Option<Cow<'a, str>>,
+}
+
+/// What one process did at one time, or from one time to another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event<'a> {
+    /// Who.
+    pub process: Cow<'a, str>,
+    /// What happened.
+    pub kind: Kind,
+    /// The operation, such as `read`.
+    pub function: Cow<'a, str>,
+    /// The object, where there are several.
+    pub key: Option<Datum<'a>>,
+    /// What was asked for; in a return also what was answered. `None`: the log has no such field.
+    pub value: Option<Datum<'a>>,
+    /// What was answered, where the log keeps it apart.
+    pub result: Option<Datum<'a>>,
+    /// When; of a whole operation, when it was invoked.
+    pub at: Time,
+    /// Of a whole operation, when it returned.
+    pub until: Time,
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// An operation began.
+    Invoke,
+    /// The operation of the process ended.
+    Return(Ending),
+    /// A whole operation.
+    Whole(Ending),
+}
+
+/// How an operation ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Ending {
+    /// With an answer.
+    Ok,
+    /// Without effect, for certain.
+    Fail,
+    /// Nobody knows whether it had an effect.
+    Unknown,
+    /// With the answer "no".
+    Refused,
+}
+
+impl Kind {
+    /// The kind of a word as Jepsen has it (`:invoke :ok :fail :info`).
+    fn of(word: &str) -> Option<Kind> {
+        Some(match word {
+            "invoke" => Kind::Invoke,
+            "ok" => Kind::Return(Ending::Ok),
+            "fail" => Kind::Return(Ending::Fail),
+            "info" | "unknown" => Kind::Return(Ending::Unknown),
+            _ => return None,
+        })
+    }
+}
+
+/// Reads one element of an operation log; `Ok(None)`: it holds nothing.
+pub(super) fn line(format: Format, text: &str) -> Result<Option<Line<'_>>, Fault> {
+    match format {
+        Format::JepsenLog => Ok(log::line(text)?.map(Line::Event)),
+        Format::Operations => json::line(text).map(Some),
+        _ => edn::line(text),
+    }
+}
+
+/// Whether the beginning of a file shows operations as EDN or as an array of JSON; `None`: it does not.
+pub(super) fn detect(sample: &[u8]) -> Option<Format> {
+    for (format, json) in [(Format::Edn, false), (Format::Operations, true)] {
+        let mut elements = elements::Elements::new(json);
+        let mut spans = Vec::new();
+        elements.scan(sample, &mut spans);
+        let shown = |span: &super::framing::Span| {
+            let text = std::str::from_utf8(&sample[span.start..span.end]).ok()?;
+            line(format, text).ok().flatten().filter(|line| *line != Line::Other)
+        };
+        if spans.iter().take(64).any(|span| shown(span).is_some()) {
+            return Some(format);
+        }
+    }
+    let text = String::from_utf8_lossy(sample);
+    let is_log = text.lines().any(|line| matches!(log::line(line), Ok(Some(_))));
+    is_log.then_some(Format::JepsenLog)
+}
+
+fn fault(expected: &str, found: &str) -> Fault {
+    Fault::new(expected, excerpt(found.as_bytes()))
+}

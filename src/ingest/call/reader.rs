@@ -1,0 +1,540 @@
+//! Values out of text, without recursion: EDN (edn-format, with what Clojure prints beyond it) and JSON.
+
+use super::datum::Node;
+use crate::ingest::problem::{Fault, excerpt};
+use std::borrow::Cow;
+
+/// More nodes than this are no value of an operation: it bounds memory.
+const MOST_NODES: usize = 1 << 22;
+
+/// The language of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dialect {
+    /// Clojure's data notation.
+    Edn,
+    /// JSON that was found to be well-formed before.
+    Json,
+}
+
+/// Reads forms one after the other.
+pub(super) struct Reader<'a> {
+    text: &'a str,
+    bytes: &'a [u8],
+    at: usize,
+    dialect: Dialect,
+    open: Vec<Frame<'a>>,
+}
+
+/// A form that is not complete.
+enum Frame<'a> {
+    /// Brackets, the byte that closes them, and how many forms they hold so far.
+    Brackets { close: u8, kind: Brackets, count: u32 },
+    /// A tag waits for its form.
+    Tag(&'a str),
+    /// The next form is not meant (`#_`), or says something about the one after it (`^`). What was read of it is dropped.
+    Dropped { nodes: usize },
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Brackets {
+    Sequence,
+    Set,
+    Map,
+}
+
+/// What stands next.
+pub(super) enum Next {
+    /// A form.
+    Form,
+    /// A bracket that closes.
+    Close(u8),
+    /// Nothing more.
+    End,
+}
+
+impl<'a> Reader<'a> {
+    /// In front of the first byte.
+    pub fn new(text: &'a str, dialect: Dialect) -> Reader<'a> {
+        Reader { text, bytes: text.as_bytes(), at: 0, dialect, open: Vec::new() }
+    }
+
+    /// Reads one value.
+    pub fn value(&mut self, nodes: &mut Vec<Node<'a>>) -> Result<(), Fault> {
+        self.open.clear();
+        loop {
+            if nodes.len() + self.open.len() > MOST_NODES {
+                return Err(Fault::new(format!("a value of at most {MOST_NODES} parts"), "more than that"));
+            }
+            match self.next()? {
+                Next::End => return Err(self.cut_off()),
+                Next::Close(byte) => {
+                    self.at += 1;
+                    let Some(Frame::Brackets { close, kind, count }) = self.open.pop() else {
+                        return Err(self.unexpected(byte));
+                    };
+                    if close != byte {
+                        return Err(self.unexpected(byte));
+                    }
+                    nodes.push(match kind {
+                        Brackets::Sequence => Node::Sequence(count),
+                        Brackets::Set => Node::Set(count),
+                        Brackets::Map if count % 2 == 1 => {
+                            return Err(Fault::new("a map with a value for each key", "a key without value"));
+                        }
+                        Brackets::Map => Node::Map(count / 2),
+                    });
+                }
+                Next::Form => match self.form()? {
+                    Some(node) => nodes.push(node),
+                    None => {
+                        if let Some(Frame::Dropped { nodes: before }) = self.open.last_mut() {
+                            *before = nodes.len();
+                        }
+                        continue;
+                    }
+                },
+            }
+            if self.completed(nodes) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Whether the node just read completes the value.
+    fn completed(&mut self, nodes: &mut Vec<Node<'a>>) -> bool {
+        loop {
+            match self.open.last_mut() {
+                None => return true,
+                Some(Frame::Brackets { count, .. }) => {
+                    *count += 1;
+                    return false;
+                }
+                Some(Frame::Tag(tag)) => {
+                    nodes.push(Node::Tagged(tag));
+                    self.open.pop();
+                }
+                Some(Frame::Dropped { nodes: before }) => {
+                    nodes.truncate(*before);
+                    self.open.pop();
+                    return false;
+                }
+            }
+        }
+    }
+
+    /// What stands behind spaces and comments.
+    pub fn next(&mut self) -> Result<Next, Fault> {
+        while let Some(&byte) = self.bytes.get(self.at) {
+            match byte {
+                b' ' | b',' | b'\n' | b'\r' | b'\t' | 0x0b | 0x0c => self.at += 1,
+                b':' if self.dialect == Dialect::Json => self.at += 1,
+                b';' if self.dialect == Dialect::Edn => {
+                    self.at = memchr::memchr(b'\n', &self.bytes[self.at..]).map_or(self.bytes.len(), |n| self.at + n);
+                }
+                b')' | b']' | b'}' => return Ok(Next::Close(byte)),
+                _ => return Ok(Next::Form),
+            }
+        }
+        Ok(Next::End)
+    }
+
+    /// Nothing more must follow.
+    pub fn end(&mut self) -> Result<(), Fault> {
+        loop {
+            match self.next()? {
+                Next::End => return Ok(()),
+                Next::Form if self.rest().starts_with("#_") => self.discarded()?,
+                _ => return Err(Fault::new("one value", format!("more behind it: {}", self.here()))),
+            }
+        }
+    }
+
+    /// Passes over a form that is not meant.
+    pub fn discarded(&mut self) -> Result<(), Fault> {
+        self.at += 2;
+        self.value(&mut Vec::new())
+    }
+
+    /// Passes over one byte.
+    pub fn skip(&mut self) {
+        self.at += 1;
+    }
+
+    /// What was not read yet.
+    pub fn rest(&self) -> &'a str {
+        self.text.get(self.at..).unwrap_or("")
+    }
+
+    /// A symbol or keyword up to the next space or bracket.
+    pub fn token(&mut self) -> &'a str {
+        let start = self.at;
+        while self.bytes.get(self.at).is_some_and(|&byte| !is_delimiter(byte)) {
+            self.at += 1;
+        }
+        // Delimiters are ASCII, so both ends are between characters.
+        &self.text[start..self.at]
+    }
+
+    /// The form that begins here; `None`: it only opens something.
+    fn form(&mut self) -> Result<Option<Node<'a>>, Fault> {
+        let opened = |open: &mut Vec<Frame<'a>>, close, kind| {
+            open.push(Frame::Brackets { close, kind, count: 0 });
+            Ok(None)
+        };
+        let byte = self.bytes[self.at];
+        match byte {
+            b'"' => self.string().map(|text| Some(Node::Text(text))),
+            b'[' | b'(' | b'{' => {
+                self.at += 1;
+                match byte {
+                    b'[' => opened(&mut self.open, b']', Brackets::Sequence),
+                    b'(' => opened(&mut self.open, b')', Brackets::Sequence),
+                    _ => opened(&mut self.open, b'}', Brackets::Map),
+                }
+            }
+            b'#' => self.dispatch(),
+            b'^' => {
+                self.at += 1;
+                self.open.push(Frame::Dropped { nodes: 0 });
+                Ok(None)
+            }
+            b'\\' => self.character().map(Some),
+            b':' => {
+                self.at += 1;
+                if self.bytes.get(self.at) == Some(&b':') {
+                    self.at += 1;
+                }
+                match self.token() {
+                    "" => Err(Fault::new("a keyword", "a colon alone")),
+                    name => Ok(Some(Node::Keyword(name))),
+                }
+            }
+            b'0'..=b'9' => self.number().map(Some),
+            b'+' | b'-' if self.bytes.get(self.at + 1).is_some_and(u8::is_ascii_digit) => self.number().map(Some),
+            b'\'' | b'`' | b'~' | b'@' => Err(self.unexpected(byte)),
+            _ => Ok(Some(match self.token() {
+                "nil" | "null" => Node::Nil,
+                "true" => Node::Bool(true),
+                "false" => Node::Bool(false),
+                name => Node::Symbol(name),
+            })),
+        }
+    }
+
+    /// What begins with `#`.
+    fn dispatch(&mut self) -> Result<Option<Node<'a>>, Fault> {
+        self.at += 1;
+        match self.bytes.get(self.at) {
+            Some(b'{') => {
+                self.at += 1;
+                self.open.push(Frame::Brackets { close: b'}', kind: Brackets::Set, count: 0 });
+                Ok(None)
+            }
+            Some(b'_') => {
+                self.at += 1;
+                self.open.push(Frame::Dropped { nodes: 0 });
+                Ok(None)
+            }
+            Some(b'"') => self.string().map(|text| Some(Node::Text(text))),
+            // `##Inf`, `##-Inf`, `##NaN`.
+            Some(b'#') => {
+                self.at += 1;
+                Ok(Some(Node::Number(Cow::Borrowed(self.token()))))
+            }
+            Some(&byte) if !is_delimiter(byte) => {
+                let tag = self.token();
+                self.open.push(Frame::Tag(tag));
+                Ok(None)
+            }
+            _ => Err(Fault::new("a tag", format!("a # alone: {}", self.here()))),
+        }
+    }
+
+    fn character(&mut self) -> Result<Node<'a>, Fault> {
+        self.at += 1;
+        let Some(first) = self.rest().chars().next() else { return Err(self.cut_off()) };
+        let start = self.at;
+        self.at += first.len_utf8();
+        if !first.is_alphanumeric() {
+            return Ok(Node::Char(first));
+        }
+        self.token();
+        let name = &self.text[start..self.at];
+        let code = |digits: Option<&str>, radix| {
+            digits.filter(|digits| !digits.is_empty()).and_then(|d| u32::from_str_radix(d, radix).ok())
+        };
+        let known = match name {
+            "newline" => Some('\n'),
+            "space" => Some(' '),
+            "tab" => Some('\t'),
+            "return" => Some('\r'),
+            "backspace" => Some('\u{8}'),
+            "formfeed" => Some('\u{c}'),
+            _ if name.chars().nth(1).is_none() => Some(first),
+            _ => {
+                let hexadecimal = code(name.strip_prefix('u').filter(|digits| digits.len() == 4), 16);
+                let code = hexadecimal.or_else(|| code(name.strip_prefix('o'), 8));
+                // Half of a pair is a character to Java, not to Unicode.
+                code.map(|code| char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER))
+            }
+        };
+        known.map(Node::Char).ok_or_else(|| Fault::new("a character", format!("\\{name}")))
+    }
+
+    fn number(&mut self) -> Result<Node<'a>, Fault> {
+        let token = self.token();
+        canonical(token).ok_or_else(|| Fault::new("a number", token))
+    }
+
+    fn string(&mut self) -> Result<Cow<'a, str>, Fault> {
+        self.at += 1;
+        let start = self.at;
+        let Some(n) = memchr::memchr2(b'"', b'\\', &self.bytes[start..]) else { return Err(self.cut_off()) };
+        self.at += n;
+        if self.bytes[self.at] == b'"' {
+            self.at += 1;
+            return Ok(Cow::Borrowed(&self.text[start..self.at - 1]));
+        }
+        let mut text = self.text[start..self.at].to_owned();
+        loop {
+            let from = self.at;
+            let Some(n) = memchr::memchr2(b'"', b'\\', &self.bytes[from..]) else { return Err(self.cut_off()) };
+            self.at += n;
+            text.push_str(&self.text[from..self.at]);
+            self.at += 1;
+            if self.bytes[self.at - 1] == b'"' {
+                return Ok(Cow::Owned(text));
+            }
+            text.push(self.escape()?);
+        }
+    }
+
+    /// What stands behind a backslash in a string.
+    fn escape(&mut self) -> Result<char, Fault> {
+        let Some(c) = self.rest().chars().next() else { return Err(self.cut_off()) };
+        self.at += c.len_utf8();
+        Ok(match c {
+            'n' => '\n',
+            't' => '\t',
+            'r' => '\r',
+            'b' => '\u{8}',
+            'f' => '\u{c}',
+            '"' | '\\' | '/' => c,
+            'u' => {
+                let high = self.unit()?;
+                let pair = matches!(high, 0xd800..0xdc00) && self.rest().starts_with("\\u");
+                let low = if pair {
+                    let before = self.at;
+                    self.at += 2;
+                    let low = self.unit()?;
+                    if !matches!(low, 0xdc00..0xe000) {
+                        self.at = before;
+                    }
+                    low
+                } else {
+                    0
+                };
+                match low {
+                    0xdc00..0xe000 => char::from_u32(0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00)),
+                    _ => char::from_u32(high),
+                }
+                .unwrap_or(char::REPLACEMENT_CHARACTER)
+            }
+            '0'..='7' => {
+                let digits = self.bytes[self.at - 1..].iter().take(3).take_while(|b| matches!(b, b'0'..=b'7')).count();
+                let text = &self.text[self.at - 1..self.at - 1 + digits];
+                self.at += digits - 1;
+                let code = u32::from_str_radix(text, 8).unwrap_or(0);
+                char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)
+            }
+            other => return Err(Fault::new("an escape of a string", format!("\\{other}"))),
+        })
+    }
+
+    /// Four hexadecimal digits.
+    fn unit(&mut self) -> Result<u32, Fault> {
+        let digits = self.text.get(self.at..self.at + 4).filter(|text| text.bytes().all(|b| b.is_ascii_hexdigit()));
+        let unit = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
+        self.at += 4;
+        unit.ok_or_else(|| Fault::new("four hexadecimal digits behind \\u", "others"))
+    }
+
+    fn unexpected(&self, byte: u8) -> Fault {
+        Fault::new("a value", format!("{} at column {}", char::from(byte), self.at.max(1)))
+    }
+
+    fn cut_off(&self) -> Fault {
+        Fault::new("a whole value", format!("cut off after {} bytes: {}", self.bytes.len(), excerpt(self.bytes)))
+    }
+
+    fn here(&self) -> String {
+        excerpt(self.bytes.get(self.at..).unwrap_or(&[]))
+    }
+}
+
+fn is_delimiter(byte: u8) -> bool {
+    matches!(
+        byte,
+        b' ' | b',' | b'\n' | b'\r' | b'\t' | 0x0b | 0x0c | b';' | b'"' | b'(' | b')' | b'[' | b']' | b'{' | b'}'
+    )
+}
+
+/// A number in one way of writing it: equal numbers of one sort come to equal nodes.
+fn canonical(token: &str) -> Option<Node<'_>> {
+    let unsigned = token.strip_prefix(['+', '-']).unwrap_or(token);
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let whole = unsigned.strip_suffix('N').unwrap_or(unsigned);
+    if digits(whole) {
+        let sign = if token.starts_with('-') { "-" } else { "" };
+        let plain = token.strip_suffix('N').unwrap_or(token);
+        return Some(match plain.parse() {
+            Ok(number) => Node::Int(number),
+            Err(_) => match (sign, whole.trim_start_matches('0')) {
+                ("", digits) if !plain.starts_with('+') => Node::Number(Cow::Borrowed(digits)),
+                (sign, digits) => Node::Number(Cow::Owned(format!("{sign}{digits}"))),
+            },
+        });
+    }
+    if let Some((numerator, denominator)) = unsigned.split_once('/') {
+        // Clojure prints ratios in lowest terms, and never a whole number as one.
+        return (digits(numerator) && digits(denominator)).then_some(Node::Number(Cow::Borrowed(token)));
+    }
+    let decimal = unsigned.strip_suffix('M');
+    let mantissa = decimal.unwrap_or(unsigned);
+    let plain = mantissa.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'+' | b'-'));
+    let number: f64 = plain.then(|| mantissa.parse().ok())??;
+    Some(Node::Number(match decimal {
+        // Decimals of another scale are other numbers to Clojure's `=`.
+        Some(_) => Cow::Borrowed(token),
+        None if token.starts_with('-') => Cow::Owned(format!("{:?}", -number)),
+        None => Cow::Owned(format!("{number:?}")),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::datum::{Datum, parse};
+    use super::*;
+
+    fn nodes(text: &str) -> Vec<Node<'_>> {
+        parse(text).unwrap_or_else(|error| panic!("{text}: {error:?}")).0
+    }
+
+    fn fails(text: &str) -> String {
+        let (expected, found) = parse(text).expect_err(text);
+        format!("expected {expected}, found {found}")
+    }
+
+    #[test]
+    fn atoms_of_every_kind_are_read() {
+        let number = |text: &'static str| Node::Number(text.into());
+        for (text, node) in [
+            ("nil", Node::Nil),
+            ("true", Node::Bool(true)),
+            ("-17", Node::Int(-17)),
+            ("+17", Node::Int(17)),
+            ("17N", Node::Int(17)),
+            ("9223372036854775807", Node::Int(i64::MAX)),
+            ("9223372036854775808", number("9223372036854775808")),
+            ("-00018446744073709551616N", number("-18446744073709551616")),
+            ("+18446744073709551616", number("18446744073709551616")),
+            ("1.50", number("1.5")),
+            ("-2e3", number("-2000.0")),
+            ("3.14M", number("3.14M")),
+            ("22/7", number("22/7")),
+            ("##Inf", number("Inf")),
+            (":a.b/c", Node::Keyword("a.b/c")),
+            ("::x", Node::Keyword("x")),
+            ("foo/bar?", Node::Symbol("foo/bar?")),
+            ("-", Node::Symbol("-")),
+            (r"\a", Node::Char('a')),
+            (r"\newline", Node::Char('\n')),
+            (r"\u00e9", Node::Char('é')),
+            (r"\o101", Node::Char('A')),
+            (r"\{", Node::Char('{')),
+            (r"\é", Node::Char('é')),
+            (r#""a\"b\\\n\u00e9\ud83d\ude00\101""#, Node::Text("a\"b\\\n\u{e9}\u{1f600}A".into())),
+            ("\"plain, (text\"", Node::Text("plain, (text".into())),
+        ] {
+            assert_eq!(nodes(text), [node], "{text}");
+        }
+    }
+
+    #[test]
+    fn collections_come_behind_their_elements() {
+        use Node::{Int, Keyword, Map, Nil, Sequence, Set, Tagged};
+        assert_eq!(nodes("[1, (2)]"), [Int(1), Int(2), Sequence(1), Sequence(2)]);
+        assert_eq!(nodes("#{1 nil}"), [Int(1), Nil, Set(2)]);
+        assert_eq!(nodes("{:a [] :b {}}"), [Keyword("a"), Sequence(0), Keyword("b"), Map(0), Map(2)]);
+        assert_eq!(nodes("#foo.Bar{:a 1}"), [Keyword("a"), Int(1), Map(1), Tagged("foo.Bar")]);
+        assert_eq!(nodes("#a #b 1"), [Int(1), Tagged("b"), Tagged("a")]);
+    }
+
+    #[test]
+    fn comments_commas_discards_and_metadata_leave_no_trace() {
+        use Node::{Int, Sequence};
+        let expected = [Int(1), Int(2), Sequence(2)];
+        for text in [
+            "[1 2] ; end",
+            "; begin\n[1 ; one\n,,2]",
+            "[1 #_3 2]",
+            "[1 #_[3 {4 5}] 2 #_6]",
+            "[1 #_ #_ 3 4 2]",
+            "#_0 [1 2] #_0",
+            "^{:line 1} [^String 1 2]",
+            "[1 #_#foo {} 2]",
+        ] {
+            assert_eq!(nodes(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_value_says_what_was_expected() {
+        for (text, why) in [
+            ("", "cut off"),
+            ("[1 2", "cut off"),
+            ("\"abc", "cut off"),
+            ("\"abc\\", "cut off"),
+            ("[1 2)", "found )"),
+            ("]", "found ]"),
+            ("{:a}", "a key without value"),
+            ("1 2", "more behind it: 2"),
+            ("[#_]", "found ]"),
+            ("[#foo]", "found ]"),
+            ("1x", "a number, found 1x"),
+            ("1/", "a number"),
+            (r"\newlin", "a character"),
+            (r#""\q""#, "an escape of a string"),
+            (r#""\u12""#, "hexadecimal"),
+            ("'a", "found '"),
+            (":", "a keyword"),
+            ("#", "a tag"),
+        ] {
+            assert!(fails(text).contains(why), "{text}: {}", fails(text));
+        }
+    }
+
+    #[test]
+    fn no_depth_of_nesting_needs_a_stack() {
+        for (open, close) in [("[", "]"), ("(", ")"), ("#{", "}"), ("{1 ", "}"), ("#a ", ""), ("#_ ", "")] {
+            let depth = 100_000;
+            let text = format!("{}1{}", open.repeat(depth), close.repeat(depth));
+            assert_eq!(parse(&text).is_ok(), open != "#_ ", "{open}");
+            assert!(parse(&open.repeat(depth)).is_err(), "{open}");
+        }
+        assert!(fails(&"[".repeat(MOST_NODES + 2)).contains("at most"));
+    }
+
+    #[test]
+    fn json_is_read_with_its_own_separators() {
+        let text = r#"{"a": [1, -2.5, null, "\/\ud83d\ude00;"], "b": {}}"#;
+        let mut reader = Reader::new(text, Dialect::Json);
+        let mut nodes = Vec::new();
+        assert!(reader.value(&mut nodes).and_then(|()| reader.end()).is_ok());
+        use Node::*;
+        let text = |text: &'static str| Text(text.into());
+        let list = [Int(1), Number("-2.5".into()), Nil, text("/\u{1f600};"), Sequence(4)];
+        let expected: Vec<Node<'_>> = [text("a")].into_iter().chain(list).chain([text("b"), Map(0), Map(2)]).collect();
+        assert_eq!(Datum(nodes), Datum(expected));
+    }
+}

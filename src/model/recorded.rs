@@ -1,0 +1,227 @@
+//! Recorded calls as operations of a model.
+
+use super::{Effect, Keyed, On, Spec};
+use crate::history::calls::{Call, Calls, Value};
+use crate::history::{Interner, ValueId};
+use crate::ingest::call::Ending;
+
+/// A provided model as the reader of operation logs.
+pub trait Recorded: Spec {
+    /// The model for a log: what it leaves open is decided by how the log is written.
+    fn of(log: &Log<'_>) -> Self;
+
+    /// What a call was. One that failed is asked about as if nobody had seen its answer.
+    ///
+    /// # Errors
+    /// Where it is none of this model, or its values are not of the kind.
+    fn meaning(&self, call: &Recording<'_>) -> Result<Meaning<Self::Operation, Self::Answer>, Mismatch>;
+}
+
+/// What a recorded call was.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Meaning<O, A> {
+    /// It says nothing: a read whose answer was not recorded.
+    Nothing,
+    /// An operation with its answer; `None`: nobody saw one.
+    One(O, Option<A>),
+    /// Several answered ones, each at some time of the call.
+    Several(Vec<(O, A)>),
+}
+
+/// Why a call is none of a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mismatch {
+    /// What stood to reason.
+    pub expected: String,
+    /// What was found.
+    pub found: String,
+}
+
+impl Mismatch {
+    /// Of these.
+    pub fn new(expected: impl Into<String>, found: impl Into<String>) -> Mismatch {
+        Mismatch { expected: expected.into(), found: found.into() }
+    }
+}
+
+/// A log with the names that its calls use.
+#[derive(Clone, Copy, Debug)]
+pub struct Log<'l> {
+    /// The calls.
+    pub calls: &'l Calls,
+    /// The names.
+    pub names: &'l Interner,
+}
+
+impl<'l> Log<'l> {
+    /// How often a function was called.
+    pub fn function(&self, name: &str) -> Option<&'l crate::history::calls::Function> {
+        self.calls.functions.iter().find(|function| self.names.get(function.name) == name)
+    }
+
+    /// One of its calls.
+    pub fn recording(&self, call: &'l Call) -> Recording<'l> {
+        Recording { log: *self, call }
+    }
+}
+
+/// One call of a log.
+#[derive(Clone, Copy, Debug)]
+pub struct Recording<'l> {
+    /// The log.
+    pub log: Log<'l>,
+    /// The call.
+    pub call: &'l Call,
+}
+
+impl<'l> Recording<'l> {
+    /// The function.
+    pub fn function(&self) -> &'l str {
+        self.log.names.get(self.call.function)
+    }
+
+    /// Whether there is no answer: nobody saw one, or the call failed.
+    pub fn is_unseen(&self) -> bool {
+        matches!(self.call.ending, Ending::Unknown | Ending::Fail)
+    }
+
+    /// Whether it certainly had no effect.
+    pub fn has_failed(&self) -> bool {
+        self.call.ending == Ending::Fail
+    }
+
+    /// The argument; `None`: nil, or none recorded.
+    pub fn argument(&self) -> Option<ValueId> {
+        self.some(self.call.argument)
+    }
+
+    /// The argument that there must be.
+    ///
+    /// # Errors
+    /// Where there is none.
+    pub fn required(&self, what: &str) -> Result<ValueId, Mismatch> {
+        self.argument().ok_or_else(|| self.mismatch(&format!("{what} to {}", self.function())))
+    }
+
+    /// The answer of a call that was answered; `Some(None)`: it was nil; `None`: none was recorded.
+    pub fn answer(&self) -> Option<Option<ValueId>> {
+        (!self.is_unseen() && self.call.answer.is_some()).then(|| self.some(self.call.answer))
+    }
+
+    /// A value.
+    pub fn value(&self, id: ValueId) -> &'l Value {
+        self.log.calls.values.get(id)
+    }
+
+    /// The elements of a sequence or set.
+    pub fn elements(&self, id: ValueId) -> Option<&'l [ValueId]> {
+        match self.value(id) {
+            Value::Sequence(elements) | Value::Set(elements) => Some(elements),
+            _ => None,
+        }
+    }
+
+    /// The steps of a transaction: `[[:append x 1] [:r y nil]]`, each with its word, its key and its value.
+    pub fn steps(&self, id: ValueId) -> Option<Vec<(&'l str, ValueId, ValueId)>> {
+        let values = &self.log.calls.values;
+        let step = |id: &ValueId| match *values.sequence(*id)? {
+            [word, key, value] => Some((values.text(word)?, key, value)),
+            [word, key] => Some((values.text(word)?, key, ValueId::NONE)),
+            _ => None,
+        };
+        values.sequence(id)?.iter().map(step).collect()
+    }
+
+    /// `None` where a value is nil or not recorded.
+    pub fn some(&self, id: ValueId) -> Option<ValueId> {
+        (id.is_some() && !self.log.calls.values.is_nil(id)).then_some(id)
+    }
+
+    /// That the call is not what was expected.
+    pub fn mismatch(&self, expected: &str) -> Mismatch {
+        Mismatch::new(expected, self.log.calls.words(self.call, self.function()))
+    }
+
+    /// That the model has no such function.
+    pub fn foreign(&self, functions: &str) -> Mismatch {
+        Mismatch::new(format!("one of {functions}"), format!("`{}`", self.function()))
+    }
+}
+
+/// An operation of a model, with the call that it was recorded as.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Typed<O, A> {
+    /// Index of the call.
+    pub call: u32,
+    /// The operation.
+    pub operation: O,
+    /// Its answer; `None`: nobody saw one, or it failed.
+    pub answer: Option<A>,
+    /// Whether it certainly had no effect.
+    pub failed: bool,
+}
+
+/// The calls of a log as operations of one model.
+#[derive(Clone, Debug)]
+pub struct TypedLog<S: Spec> {
+    /// The model.
+    pub spec: S,
+    /// Its operations, in the order of the calls. Reads that nobody saw the answer of are left out.
+    pub operations: Vec<Typed<S::Operation, S::Answer>>,
+    /// Calls that are none of the model.
+    pub mismatches: Vec<(u32, Mismatch)>,
+}
+
+/// Reads a log as one of many objects by key, each of this model.
+pub fn keyed<S: Recorded>(log: Log<'_>) -> TypedLog<Keyed<S, ValueId>> {
+    let object = S::of(&log);
+    let (operations, mismatches) = read(log, |call| {
+        let on = |operation| On { key: call.call.key, operation };
+        Ok(match object.meaning(call)? {
+            Meaning::Nothing => Meaning::Nothing,
+            Meaning::One(operation, None) if object.effect(&operation, None) == Effect::Read => Meaning::Nothing,
+            Meaning::One(operation, answer) => Meaning::One(on(operation), answer),
+            Meaning::Several(all) => {
+                Meaning::Several(all.into_iter().map(|(operation, answer)| (on(operation), answer)).collect())
+            }
+        })
+    });
+    TypedLog { spec: Keyed::new(object), operations, mismatches }
+}
+
+/// Reads a log as one of this model, whose operations name their keys themselves.
+pub fn whole<S: Recorded>(log: Log<'_>) -> TypedLog<S> {
+    let spec = S::of(&log);
+    let (operations, mismatches) = read(log, |call| {
+        if call.call.key.is_some() {
+            return Err(Mismatch::new("keys in the steps of the transaction", "a key of the whole call"));
+        }
+        Ok(match spec.meaning(call)? {
+            Meaning::One(operation, None) if spec.effect(&operation, None) == Effect::Read => Meaning::Nothing,
+            meaning => meaning,
+        })
+    });
+    TypedLog { spec, operations, mismatches }
+}
+
+type Operations<O, A> = (Vec<Typed<O, A>>, Vec<(u32, Mismatch)>);
+
+fn read<O, A>(log: Log<'_>, meaning: impl Fn(&Recording<'_>) -> Result<Meaning<O, A>, Mismatch>) -> Operations<O, A> {
+    let (mut operations, mut mismatches) = (Vec::with_capacity(log.calls.calls.len()), Vec::new());
+    for (at, call) in (0..).zip(&log.calls.calls) {
+        let recording = log.recording(call);
+        let failed = recording.has_failed();
+        match meaning(&recording) {
+            Ok(Meaning::Nothing) => {}
+            Ok(Meaning::One(operation, answer)) => operations.push(Typed { call: at, operation, answer, failed }),
+            Ok(Meaning::Several(all)) => {
+                let typed = |(operation, answer)| Typed { call: at, operation, answer: Some(answer), failed };
+                operations.extend(all.into_iter().map(typed));
+            }
+            // What did not happen need not be understood.
+            Err(_) if failed => {}
+            Err(mismatch) => mismatches.push((at, mismatch)),
+        }
+    }
+    (operations, mismatches)
+}
