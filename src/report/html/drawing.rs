@@ -26,6 +26,9 @@ const NEIGHBOURHOOD: i64 = 200;
 /// Whole numbers that a browser holds exactly.
 const EXACT: i64 = 1 << 53;
 
+/// What a watcher saw: when, as the how many-th, which revision.
+type Points = Vec<(Time, u32, Revision)>;
+
 /// The page of a report.
 pub(super) fn page(report: &Report<'_>) -> Page {
     Page {
@@ -283,7 +286,7 @@ impl<'a> Drawing<'a> {
     /// same time belong to different watchers.
     fn lines(&mut self) {
         let history = self.history;
-        let mut seen: BTreeMap<(usize, ScopeId, usize), Vec<(Time, u32, Revision)>> = BTreeMap::new();
+        let mut seen: BTreeMap<(usize, ScopeId, usize), Points> = BTreeMap::new();
         let mut count = 0;
         for operation in history.operations.iter() {
             let Some(&lane) = self.lane_of.get(&operation.incarnation) else { continue };
