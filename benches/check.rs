@@ -15,7 +15,7 @@ use retrograde::ingest::{FileId, InputFile, ReadOptions};
 use retrograde::order::{Order, OrderOptions};
 
 fn load(files: &[InputFile], events: usize) -> History {
-    let options = ReadOptions { threads: 1, ..ReadOptions::default() };
+    let options = ReadOptions { threads: 1, ..retrograde::read_options() };
     let history = history::load(files.to_vec(), &options, &Domains::default(), &());
     assert_eq!(history.problems.len(), 0, "{:?}", history.problems.first());
     assert!(history.deliveries.len() >= events);

@@ -103,7 +103,7 @@ impl Log {
 
     fn records(&self, threads: usize) {
         let mut records = 0;
-        let options = ReadOptions { threads, ..ReadOptions::default() };
+        let options = ReadOptions { threads, ..retrograde::read_options() };
         let start = |_: &InputFile, format: Format| {
             assert_eq!(format, Format::Audit);
             Count(0)
@@ -113,7 +113,7 @@ impl Log {
     }
 
     fn history(&self, threads: usize) {
-        let options = ReadOptions { threads, ..ReadOptions::default() };
+        let options = ReadOptions { threads, ..retrograde::read_options() };
         let history = history::load(self.files.clone(), &options, &Domains::default(), &());
         assert_eq!(history.problems.len(), 0);
         assert!(!history.operations.is_empty() && history.operations.len() as u64 <= self.events);

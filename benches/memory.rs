@@ -35,7 +35,7 @@ struct Account {
 /// Reads standard input, judges, and says how much memory that took.
 fn child() {
     let input = InputFile { path: "-".into(), shown: "-".to_owned(), ..InputFile::default() };
-    let options = ReadOptions { threads: 2, ..ReadOptions::default() };
+    let options = ReadOptions { threads: 2, ..retrograde::read_options() };
     let history = history::load(vec![input], &options, &Domains::default(), &());
     let read = peak_memory().unwrap_or(0);
     let start = process_time();

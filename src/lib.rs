@@ -12,7 +12,7 @@
 //! use retrograde::{Options, check::Verdict, history, ingest};
 //!
 //! let inputs = ingest::inputs(&["evidence/".into()], &[], &[])?;
-//! let history = history::load(inputs, &ingest::ReadOptions::default(), &history::Domains::default(), &());
+//! let history = history::load(inputs, &retrograde::read_options(), &history::Domains::default(), &());
 //! let judgement = retrograde::judge(&history, &Options::default());
 //! assert_eq!(judgement.verdict, Verdict::Holds);
 //! # Ok::<(), ingest::InputError>(())
@@ -54,11 +54,16 @@ pub struct Options {
     pub check: check::Options,
 }
 
+/// How evidence is read so that every rule finds what it needs: the fields that the shipped declarations name are kept.
+pub fn read_options() -> ingest::ReadOptions {
+    ingest::ReadOptions { fields: model::declaration::Declarations::shipped().fields(), ..Default::default() }
+}
+
 /// Derives the order of a history, checks every rule, and computes what would have prevented each finding.
 pub fn judge(history: &history::History, options: &Options) -> check::Judgement {
     let order = order::Order::derive(history, &options.order);
     let mut judgement = check::judge(history, &order, &options.check);
-    counterfactual::prevent(history, &order, &mut judgement);
+    counterfactual::prevent(history, &order, &options.check, &mut judgement);
     judgement
 }
 

@@ -18,9 +18,9 @@ mod expectation;
 use expectation::{Expectation, is_known};
 use libtest_mimic::{Arguments, Failed, Trial};
 use retrograde::check::{Judgement, Options, judge};
-use retrograde::history::sketch::{self, sketch};
+use retrograde::history::sketch::{self, sketch_with};
 use retrograde::history::{Domains, History, load, load_each};
-use retrograde::ingest::{self, ReadOptions, SourceRule};
+use retrograde::ingest::{self, SourceRule};
 use retrograde::model::{Log, Model};
 use retrograde::order::{Order, OrderOptions};
 use std::fs;
@@ -97,7 +97,8 @@ fn judged(history: &History) -> Judgement {
 /// Judges a sketch and compares; returns what was found.
 fn drawn(file: &Path) -> Result<Expectation, Failed> {
     let text = read(file)?;
-    let history = sketch(&text).map_err(|error| Failed::from(format!("{}\n{error}", file.display())))?;
+    let history = sketch_with(&text, &retrograde::read_options().fields)
+        .map_err(|error| Failed::from(format!("{}\n{error}", file.display())))?;
     let found = Expectation::of(&history, &judged(&history));
     let expected = Expectation::in_sketch(&text);
     if expectation::updating() {
@@ -122,7 +123,7 @@ fn rule_sketch(slug: &str, file: &Path) -> Result<(), Failed> {
 /// Judges an operation log, and compares with what its name says.
 fn operation_log(file: &Path, model: Option<&str>) -> Result<(), Failed> {
     let inputs = ingest::inputs(&[file.to_path_buf()], &[], &[]).map_err(|e| Failed::from(e.to_string()))?;
-    let mut histories = load_each(inputs, &ReadOptions::default(), &Domains::default(), &());
+    let mut histories = load_each(inputs, &retrograde::read_options(), &Domains::default(), &());
     let [history] = histories.as_mut_slice() else { return Err("one log is one history".into()) };
     if let Some(model) = model {
         match Model::of(Log { calls: &history.calls, names: &history.names }) {
@@ -175,7 +176,7 @@ fn incident_variant(folder: &Path) -> Result<(), Failed> {
         rules.push(SourceRule::parse(source).map_err(Failed::from)?);
     }
     let inputs = ingest::inputs(&[folder.to_path_buf()], &rules, &[]).map_err(|e| Failed::from(e.to_string()))?;
-    let history = load(inputs, &ReadOptions::default(), &Domains::default(), &());
+    let history = load(inputs, &retrograde::read_options(), &Domains::default(), &());
     if let Some(problem) = history.problems.first() {
         return Err(format!("{problem:?}").into());
     }

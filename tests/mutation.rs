@@ -151,7 +151,7 @@ impl Batch for Marks {
 }
 
 fn read_all(inputs: &[InputFile], threads: usize, keep: bool) -> (Vec<(FileId, u32, String)>, Reading) {
-    let options = ReadOptions { threads, block_bytes: 2048, max_line_bytes: 16 * 1024 };
+    let options = ReadOptions { threads, block_bytes: 2048, max_line_bytes: 16 * 1024, ..retrograde::read_options() };
     let mut all = Vec::new();
     let start = |_: &InputFile, _| Marks { keep, marks: Vec::new() };
     let reading = read(inputs, &options, &(), start, |file, first, batch: Marks| {

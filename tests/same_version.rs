@@ -2,7 +2,7 @@
 
 use retrograde::check::{Judgement, Kind};
 use retrograde::history::{self, Domains, History};
-use retrograde::ingest::{FileId, InputFile, ReadOptions};
+use retrograde::ingest::{FileId, InputFile};
 
 fn load(files: &[(&str, String)]) -> History {
     let inputs = files.iter().enumerate().map(|(index, (name, text))| {
@@ -11,7 +11,7 @@ fn load(files: &[(&str, String)]) -> History {
         input.source.server = Some("a".to_owned());
         input
     });
-    history::load(inputs.collect(), &ReadOptions::default(), &Domains::default(), &())
+    history::load(inputs.collect(), &retrograde::read_options(), &Domains::default(), &())
 }
 
 fn judge(history: &History) -> Judgement {

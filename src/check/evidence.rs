@@ -1,16 +1,18 @@
 //! What rules look at, and how they cite it.
 
-use super::Fact;
+use super::{Fact, Options};
 use crate::history::{DeliveryKind, History, KeyId, Operation, OperationId, Revision, Symbol, Verb};
 use crate::order::{Order, Showing, Version};
 
-/// A history with its order.
+/// A history with its order, and what the user said.
 #[derive(Clone, Copy, Debug)]
 pub struct Evidence<'h> {
     /// The recorded facts.
     pub history: &'h History,
     /// What follows about order.
     pub order: &'h Order,
+    /// What rules are told.
+    pub options: &'h Options,
 }
 
 impl<'h> Evidence<'h> {

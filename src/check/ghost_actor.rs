@@ -14,14 +14,15 @@
 //! **Evidence**: the request's uid (in a PUT's body at every audit level, in a patch at level Request), T's knowledge of the end,
 //! and that the end was visible to the session before the request was sent.
 //!
-//! **Not judged**: an end that the session cannot be shown to have seen (`name-reuse` speaks of the write all the same); objects
-//! that only left a selector.
+//! **Not judged**: an end that the session cannot be shown to have seen (`name-reuse` speaks of the write all the same), unless
+//! `--grace DURATION` says how long after an end everybody has seen it; objects that only left a selector.
 //!
 //! Sources: kubernetes#59848 (pod safety), kubernetes#86320 (kubelets send the uid with status).
 
 use super::memory::{Glimpse, Known, Memories, Shown};
-use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
-use crate::history::{Asked, IncarnationId, KeyId, Marks, Operation, OperationId, Revision, Symbol, Verb};
+use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling, place};
+use crate::history::{Asked, ClockId, IncarnationId, KeyId, Marks, Operation, OperationId, Revision, Symbol, Verb};
+use crate::ingest::Time;
 use crate::order::{Change, Version};
 use rustc_hash::FxHashSet;
 
@@ -67,8 +68,9 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             .filter(|(_, g)| evidence.order.clocks.before(g.moment, (o.invoke, o.clock)))
             .filter(|(life, g)| shows_end(evidence, &o, g, memories.of(*life, o.key)))
             .min_by_key(|(_, g)| g.moment.0);
-        if let Some((_, glimpse)) = seen {
-            found(evidence, ruling, id, glimpse);
+        match seen {
+            Some((_, glimpse)) => found(evidence, ruling, id, glimpse),
+            None => after_grace(evidence, ruling, id),
         }
     }
 }
@@ -119,6 +121,40 @@ fn shows_end(evidence: &Evidence<'_>, o: &Operation, glimpse: &Glimpse, all: &[G
     }
 }
 
+/// A report that comes so long after the end that everybody is declared to have seen it.
+fn after_grace(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId) {
+    let Some(grace) = evidence.options.grace else { return };
+    let (history, order) = (evidence.history, evidence.order);
+    let o = history.operation(id);
+    let Some(life) = order.lifetimes(history).of(o.request_uid).filter(|life| life.key == o.key) else { return };
+    let late = |(time, clock): (Time, ClockId)| {
+        let by = Time(time.0.saturating_add(grace));
+        time.is_known() && by.is_known() && order.clocks.before((by, clock), (o.invoke, o.clock))
+    };
+    if !place::end_moments(evidence, life).into_iter().any(late) {
+        return;
+    }
+    let (client, key) = (evidence.short_client(&o), history.key_name(o.key));
+    let uid = evidence.short_uid(o.request_uid);
+    let mut facts: Vec<Fact> = place::end(evidence, life, &key).into_iter().collect();
+    let sent = format!("{client} sent a {} of {key} for uid {uid}", o.verb.name());
+    facts.push(Fact { uid: o.request_uid, ..evidence.request(id, o.asked_revision, sent) });
+    facts.push(evidence.operation(id, o.answered, "the server answered with success"));
+    let seconds = grace as f64 / 1e9;
+    state(
+        evidence,
+        ruling,
+        id,
+        facts,
+        format!(
+            "{client} reported on {key} with uid {uid} more than {seconds} s after its end, and the server accepted it"
+        ),
+        format!(
+            "after an object's end nothing may speak in its name, and everybody has seen the end after {seconds} s (--grace)"
+        ),
+    );
+}
+
 fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, glimpse: &Glimpse) {
     let history = evidence.history;
     let o = history.operation(id);
@@ -142,17 +178,32 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, glim
     let request = evidence.request(id, o.asked_revision, sent);
     facts.push(Fact { uid: o.request_uid, ..request });
     facts.push(evidence.operation(id, o.answered, "the server answered with success"));
+    let summary = format!(
+        "{client} reported on {key} with uid {uid} after it had seen that uid's end, and the server accepted it"
+    );
+    let reason = "after an object's end nothing may speak in its name, and this process had seen the end".to_owned();
+    state(evidence, ruling, id, facts, summary, reason);
+}
+
+fn state(
+    evidence: &Evidence<'_>,
+    ruling: &mut Ruling<'_>,
+    id: OperationId,
+    facts: Vec<Fact>,
+    summary: String,
+    reason: String,
+) {
+    let history = evidence.history;
+    let o = history.operation(id);
     ruling.found(Draft {
         kind: Kind::Violation,
         broken_by: BrokenBy::Client,
         incarnation: o.incarnation,
         key: o.key,
         cause: history.resource_name(history.resource_of(o.key)),
-        summary: format!(
-            "{client} reported on {key} with uid {uid} after it had seen that uid's end, and the server accepted it"
-        ),
+        summary,
         facts,
-        reason: "after an object's end nothing may speak in its name, and this process had seen the end".to_owned(),
+        reason,
         refuted_by: "evidence that the request was sent before the end was seen".to_owned(),
         consequence:
             "what was stopped runs again, or the successor's state is overwritten with that of the dead object"
@@ -162,7 +213,8 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, glim
 
 #[cfg(test)]
 mod tests {
-    use super::super::trial::{holds, kinds};
+    use super::super::Options;
+    use super::super::trial::{holds, kinds, told};
     use super::{Kind, RULE};
 
     #[test]
@@ -172,6 +224,15 @@ mod tests {
         assert!(holds(&RULE, &text.replace("status w:u1", "status w:u2")));
         assert_eq!(kinds(&RULE, &text.replace("=> w:u2@45", "=> !409")), []);
         assert_eq!(kinds(&RULE, &text.replace("status w:u1", "status w:u1 dry-run")), []);
+    }
+
+    #[test]
+    fn after_the_grace_that_is_declared_everybody_has_seen_an_end() {
+        let text = "o@A DELETE w:u1 => ok\no@A CREATE w => w:u2@42\n--- 30s\nk@B PATCH status w:u1 => w:u2@45\n";
+        let late =
+            |seconds: i64| told(&RULE, text, Options { grace: Some(seconds * 1_000_000_000), ..Options::default() });
+        assert_eq!(late(10).kinds(), [Kind::Violation]);
+        assert_eq!(late(60).kinds(), []);
     }
 
     #[test]

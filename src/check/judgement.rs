@@ -5,10 +5,12 @@ use super::{
     ClientReport, CoverageReport, Evidence, Finding, Group, Judgement, Kind, RULES, Rule, RuleReport, Verdict,
 };
 use crate::history::{ClientId, History, IncarnationId, KeyId, Marks, OperationId, ToldBy};
+use crate::model::declaration::Declarations;
 use crate::order::{Order, Provenance};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// How the reason of a rule begins that met nothing to check.
 pub const NO_EVIDENCE: &str = "no such evidence";
@@ -16,17 +18,34 @@ pub const NO_EVIDENCE: &str = "no such evidence";
 /// Why a rule was not asked that is about histories of another nature.
 pub const OTHER_NATURE: &str = "not about histories of this nature";
 
-/// Which rules to run.
-#[derive(Clone, Debug, Default)]
+/// Which rules to run, and what they are told.
+#[derive(Clone, Debug)]
 pub struct Options {
+    /// What fields mean. Rules about them need a history that was read with [`Declarations::fields`].
+    pub declarations: Arc<Declarations>,
     /// Only these slugs; empty: all.
     pub only: Vec<String>,
     /// Not these.
     pub skip: Vec<String>,
+    /// So many nanoseconds after an object's end everybody is taken to have seen it; `None`: only who can be shown to have.
+    pub grace: Option<i64>,
     /// No rule begins after this moment; the ones left are unknown.
     pub deadline: Option<std::time::Instant>,
     /// Bytes that a rule which has to search may hold at a time.
     pub memory: Option<usize>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            declarations: Arc::new(Declarations::shipped().clone()),
+            only: Vec::new(),
+            skip: Vec::new(),
+            grace: None,
+            deadline: None,
+            memory: None,
+        }
+    }
 }
 
 impl Options {
@@ -42,7 +61,7 @@ impl Options {
 
 /// Runs the rules and draws the verdicts.
 pub fn judge(history: &History, order: &Order, options: &Options) -> Judgement {
-    let evidence = Evidence { history, order };
+    let evidence = Evidence { history, order, options };
     let log = !history.calls.is_empty();
     let applies = |rule: &Rule| log == (rule.group == Group::Operations);
     let rulings: Vec<Option<Ruling<'_>>> = RULES

@@ -117,7 +117,8 @@ fn a_spent_budget_is_unknown_and_says_what_is_open() {
     let mut ruling_limits = Limits { deadline: None, memory: Some(0) };
     let log = Log { calls: &history.calls, names: &history.names };
     let order = crate::order::Order::derive(&history, &Default::default());
-    let evidence = Evidence { history: &history, order: &order };
+    let options = crate::check::Options::default();
+    let evidence = Evidence { history: &history, order: &order, options: &options };
     let mut ruling = Ruling::new(&RULE, &evidence);
     std::mem::swap(&mut ruling.limits, &mut ruling_limits);
     Model::Register.visit(log, Decision { history: &history, model: Model::Register, ruling: &mut ruling });

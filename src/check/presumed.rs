@@ -7,7 +7,7 @@ use crate::history::{
     Asked, History, IncarnationId, KeyId, Marks, Operation, OperationId, Outcome, ResourceId, Revision, Symbol, Verb,
 };
 use crate::ingest::Time;
-use crate::model::declaration::{Declarations, Path, Presumption, Step};
+use crate::model::declaration::{Path, Presumption, Step};
 use crate::order::{Change, Reading, Relation, Seen, Truth, Version, removes};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -47,7 +47,7 @@ pub enum Stay {
 
 /// Looks into every committed deletion of which a declaration says what it takes for granted.
 pub fn presumed(evidence: &Evidence<'_>) -> Vec<Presumed> {
-    let candidates = candidates(evidence, &Declarations::shipped().presumptions);
+    let candidates = candidates(evidence, &evidence.options.declarations.presumptions);
     if candidates.is_empty() {
         return Vec::new();
     }

@@ -38,6 +38,13 @@ pub static RULES: &[Rule] = &[
     super::false_absence::RULE,
     super::stale_premise::RULE,
     super::ghost_actor::RULE,
+    super::dangling_reference::RULE,
+    super::overlapping_lives::RULE,
+    super::double_bind::RULE,
+    super::dead_binding::RULE,
+    super::premature_gc::RULE,
+    super::duplicate_child::RULE,
+    super::double_allocation::RULE,
     super::linearizability::RULE,
 ];
 

@@ -1,8 +1,9 @@
 //! Small histories for the tests of rules, spelled as capture lines.
 
-use super::{Evidence, Finding, Kind, Rule, Ruling};
+use super::trial::reading;
+use super::{Evidence, Finding, Kind, Options, Rule, Ruling};
 use crate::history::{Domains, History, load};
-use crate::ingest::{FileId, InputFile, ReadOptions};
+use crate::ingest::{FileId, InputFile};
 use crate::order::{Order, OrderOptions};
 
 /// An object of a list: name, uid, version.
@@ -176,7 +177,7 @@ impl Specimen {
         for (index, (name, text)) in self.files.iter().enumerate() {
             inputs.push(InputFile::in_memory(FileId(index as u32 + 1), name, text.clone().into_bytes()));
         }
-        let history = load(inputs, &ReadOptions::default(), &Domains::default(), &());
+        let history = load(inputs, &reading(), &Domains::default(), &());
         assert!(history.problems.is_empty(), "{:?}", history.problems);
         history
     }
@@ -185,7 +186,8 @@ impl Specimen {
     pub fn ruled(&self, rule: &Rule) -> (Vec<Finding>, u64) {
         let history = self.history();
         let order = Order::derive(&history, &OrderOptions::default());
-        let evidence = Evidence { history: &history, order: &order };
+        let options = Options::default();
+        let evidence = Evidence { history: &history, order: &order, options: &options };
         let mut ruling = Ruling::new(rule, &evidence);
         (rule.check)(&evidence, &mut ruling);
         for finding in &ruling.findings {

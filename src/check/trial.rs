@@ -1,9 +1,10 @@
 //! One rule over a drawn history, for tests.
 
-use super::{Evidence, Finding, Kind, Rule, Ruling};
+use super::{Evidence, Finding, Kind, Options, Rule, Ruling};
 use crate::history::sketch::evidence;
 use crate::history::{Domains, History, load};
 use crate::ingest::{FileId, InputFile, ReadOptions, SourceRule};
+use crate::model::declaration::Declarations;
 use crate::order::{Order, OrderOptions};
 
 /// What a rule came to.
@@ -28,6 +29,11 @@ pub fn trial(rule: &Rule, sketch: &str) -> Trial {
     judged(rule, &drawn(sketch))
 }
 
+/// The same, with what the user said.
+pub fn told(rule: &Rule, sketch: &str, options: Options) -> Trial {
+    judged_with(rule, &drawn(sketch), &options)
+}
+
 /// The kinds of what a rule finds in a sketch.
 pub fn kinds(rule: &Rule, sketch: &str) -> Vec<Kind> {
     trial(rule, sketch).kinds()
@@ -36,6 +42,10 @@ pub fn kinds(rule: &Rule, sketch: &str) -> Vec<Kind> {
 /// Whether a rule met something to check in a sketch and found nothing wrong.
 pub fn holds(rule: &Rule, sketch: &str) -> bool {
     let trial = trial(rule, sketch);
+    if !trial.findings.is_empty() {
+        let said = trial.findings.iter().map(|f| format!("{:?} {}: {}", f.kind, f.summary, f.certificate.reason));
+        eprintln!("{}", said.collect::<Vec<_>>().join("\n"));
+    }
     trial.findings.is_empty() && trial.checked > 0
 }
 
@@ -44,6 +54,11 @@ fn drawn(sketch: &str) -> History {
     let sources: Vec<_> = made.sources.iter().filter_map(|s| SourceRule::parse(s).ok()).collect();
     let files = made.files.iter().map(|(name, text)| (name.as_str(), text.as_str()));
     read(files, &sources)
+}
+
+/// Reads with the fields that the packs declare.
+pub fn reading() -> ReadOptions {
+    ReadOptions { fields: Declarations::shipped().fields(), ..ReadOptions::default() }
 }
 
 /// Reads files as they stand.
@@ -56,15 +71,19 @@ pub fn read<'f>(files: impl Iterator<Item = (&'f str, &'f str)>, sources: &[Sour
         }
         inputs.push(input);
     }
-    let history = load(inputs, &ReadOptions::default(), &Domains::default(), &());
+    let history = load(inputs, &reading(), &Domains::default(), &());
     assert!(history.problems.is_empty(), "{:?}", history.problems);
     history
 }
 
 /// Runs a rule over a history.
 pub fn judged(rule: &Rule, history: &History) -> Trial {
+    judged_with(rule, history, &Options::default())
+}
+
+fn judged_with(rule: &Rule, history: &History, options: &Options) -> Trial {
     let order = Order::derive(history, &OrderOptions::default());
-    let evidence = Evidence { history, order: &order };
+    let evidence = Evidence { history, order: &order, options };
     let mut ruling = Ruling::new(rule, &evidence);
     (rule.check)(&evidence, &mut ruling);
     for finding in &ruling.findings {

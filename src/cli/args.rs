@@ -117,6 +117,10 @@ pub struct Check {
     /// The least grave kind of finding that makes the exit code 1.
     #[arg(long, value_enum, default_value_t = FailOn::Violation, value_name = "KIND")]
     pub fail_on: FailOn,
+    /// Take everybody to have seen the end of an object this long after it: who reports on it later is a ghost actor, whether or
+    /// not the evidence shows that they saw it.
+    #[arg(long, value_name = "DURATION", value_parser = value::duration)]
+    pub grace: Option<Duration>,
     /// Stop searching, and beginning rules, after this time, such as 60s; what was not decided is unknown.
     #[arg(long, value_name = "DURATION", value_parser = value::duration)]
     pub time_budget: Option<Duration>,

@@ -136,7 +136,13 @@ impl Plan {
             wanted.into_iter().map(|(format, path)| output(format, path, look, &input)).collect::<Result<_, _>>()?;
         Ok(Plan {
             input,
-            rules: check::Options { only: typed.only, skip: typed.skip, memory, ..check::Options::default() },
+            rules: check::Options {
+                only: typed.only,
+                skip: typed.skip,
+                grace: typed.grace.map(nanoseconds),
+                memory,
+                ..check::Options::default()
+            },
             time_budget: typed.time_budget,
             fail_on: match typed.fail_on {
                 FailOn::Violation => Kind::Violation,
@@ -164,7 +170,7 @@ impl Input {
         }
         let files = ingest::inputs(&typed.paths, &typed.source, &typed.format)?;
         let threads = typed.threads.map(usize::from);
-        let clock_skew = typed.clock_skew.map(|skew| i64::try_from(skew.as_nanos()).unwrap_or(i64::MAX));
+        let clock_skew = typed.clock_skew.map(nanoseconds);
         Ok(Input {
             files,
             read: read_options(threads, typed.memory),
@@ -179,7 +185,7 @@ impl Input {
 /// Blocks and lines that keep reading below the limit: each thread holds a block that it parses and one that waits, and a
 /// line can make its block as long as itself.
 fn read_options(threads: Option<usize>, memory: Option<u64>) -> ReadOptions {
-    let mut options = ReadOptions { threads: threads.unwrap_or(0), ..ReadOptions::default() };
+    let mut options = ReadOptions { threads: threads.unwrap_or(0), ..crate::read_options() };
     if let Some(memory) = memory {
         let threads = threads.or_else(|| std::thread::available_parallelism().ok().map(usize::from)).unwrap_or(1);
         let share = usize::try_from(memory).unwrap_or(usize::MAX) / (4 * threads);
@@ -187,6 +193,10 @@ fn read_options(threads: Option<usize>, memory: Option<u64>) -> ReadOptions {
         options.max_line_bytes = options.max_line_bytes.min(share).max(64 << 10);
     }
     options
+}
+
+fn nanoseconds(length: Duration) -> i64 {
+    i64::try_from(length.as_nanos()).unwrap_or(i64::MAX)
 }
 
 fn is_stdout(path: &Path) -> bool {

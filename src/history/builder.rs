@@ -279,6 +279,7 @@ impl Builder {
         history.keys = self.tables.keys.values().to_vec();
         history.scopes = self.tables.scopes.values().to_vec();
         history.attributes = self.tables.attributes.values().to_vec();
+        history.parts = self.tables.parts;
         let mut names = self.tables.names;
         let mut domain_table = Table::default();
         history.placements = history

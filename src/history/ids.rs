@@ -56,6 +56,8 @@ id! {
     StreamId;
     /// A value of an operation log.
     ValueId;
+    /// A part of the declared fields of objects.
+    PartId;
     /// What the evidence says about the process behind a request.
     ProcessId;
 }

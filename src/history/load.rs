@@ -8,10 +8,12 @@ use super::ids::{ClientId, ClockId, KeyId, ResourceId};
 use super::interner::Interner;
 use super::resource::{Key, Resource};
 use super::store::History;
+use crate::ingest::fields::Fields;
 use crate::ingest::{
     self, FileId, FileSummary, Format, InputFile, Problem, Progress, ReadOptions, Record, Refused, Time,
 };
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Why the cluster's history does not use a file.
 const OF_ITS_OWN: &str = "an operation log: a history of its own";
@@ -31,7 +33,8 @@ pub fn load_each(
 ) -> Vec<History> {
     let mut builder = Builder::new(&inputs);
     let mut logs: VecDeque<Log> = VecDeque::new();
-    let reading = ingest::read(&inputs, options, progress, Collected::new, |file, first_line, batch| match batch {
+    let start = |file: &InputFile, format| Collected::new(file, format, &options.fields);
+    let reading = ingest::read(&inputs, options, progress, start, |file, first_line, batch| match batch {
         Collected::Cluster(batch) => builder.merge(file, first_line, *batch),
         Collected::Log(batch) => {
             if logs.back().is_none_or(|log| log.file != file) {
@@ -94,10 +97,10 @@ enum Collected {
 }
 
 impl Collected {
-    fn new(file: &InputFile, format: Format) -> Collected {
+    fn new(file: &InputFile, format: Format, fields: &Arc<Fields>) -> Collected {
         match format.is_operation_log() {
             true => Collected::Log(Box::default()),
-            false => Collected::Cluster(Box::new(Batch::new(file.id, format))),
+            false => Collected::Cluster(Box::new(Batch::new(file.id, format, fields.clone()))),
         }
     }
 }

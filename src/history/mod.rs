@@ -5,14 +5,15 @@ pub mod batch;
 pub mod builder;
 pub mod calls;
 pub mod client;
+pub mod declared;
 pub mod document;
-pub mod fields;
 pub mod ids;
 pub mod interner;
 mod lives;
 mod load;
 pub mod operation;
 pub mod operations;
+pub mod parts;
 mod recording;
 pub mod request;
 pub mod resource;
@@ -26,6 +27,7 @@ mod testimony;
 
 pub use builder::{Builder, Domains};
 pub use client::{Incarnation, ToldBy};
+pub use declared::Declared;
 pub use document::Document;
 pub use ids::*;
 pub use interner::Interner;
@@ -35,6 +37,7 @@ pub use operation::{
     Subresource, WitnessEvent, WitnessSpan,
 };
 pub use operations::Operations;
+pub use parts::{Part, Parts};
 pub use request::{Asked, Verb};
 pub use resource::{Key, Placement, Resource};
 pub use revision::{Revision, RevisionError};

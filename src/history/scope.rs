@@ -1,6 +1,6 @@
-//! Scopes, and what selectors can see of a version.
+//! Scopes, and what is known of a version beside its identity.
 
-use super::ids::{ResourceId, Symbol};
+use super::ids::{PartId, ResourceId, Symbol};
 
 /// What a request covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -19,7 +19,7 @@ pub struct Scope {
     pub shard: Symbol,
 }
 
-/// What selectors can see of a version. `NONE` anywhere: the evidence does not say.
+/// What is known of a version beside its identity. `NONE` anywhere: the evidence does not say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Attributes {
     /// Labels as raw JSON.
@@ -28,4 +28,8 @@ pub struct Attributes {
     pub node: Symbol,
     /// `status.phase`.
     pub phase: Symbol,
+    /// Declared fields, cut down to what is declared.
+    pub fields: PartId,
+    /// Whether the evidence shows more than metadata: without it, a declared field outside `metadata` may be there all the same.
+    pub whole: bool,
 }

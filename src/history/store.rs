@@ -6,6 +6,7 @@ use super::ids::*;
 use super::interner::Interner;
 use super::operation::*;
 use super::operations::Operations;
+use super::parts::Parts;
 use super::request::Verb;
 use super::resource::{Key, Placement, Resource};
 use super::scope::{Attributes, Scope};
@@ -33,8 +34,10 @@ pub struct History {
     pub keys: Vec<Key>,
     /// Scopes.
     pub scopes: Vec<Scope>,
-    /// What selectors see.
+    /// What is known of versions beside their identity.
     pub attributes: Vec<Attributes>,
+    /// Parts of declared fields.
+    pub parts: Parts,
     /// Clients: user names.
     pub clients: Vec<Symbol>,
     /// Process lives.
@@ -126,6 +129,15 @@ impl History {
             return "";
         }
         self.name(self.clients[self.incarnations[incarnation.index()].client.index()])
+    }
+
+    /// Whether one piece of evidence says more of a version, beside its identity, than another.
+    pub fn says_more(&self, one: AttributesId, than: AttributesId) -> bool {
+        let extent = |id: AttributesId| {
+            let shown = id.is_some().then(|| &self.attributes[id.index()]);
+            shown.map(|a| (a.node.is_some(), a.whole, a.fields.is_some()))
+        };
+        extent(one) > extent(than)
     }
 
     /// The name of a server; empty when unknown.

@@ -1,6 +1,7 @@
 //! Bodies of requests and answers, and the objects of watch events.
 
-use super::object::{Item, Metadata, Spec, StatusField};
+use super::fields::harvest::{self, Found, Sieved};
+use super::object::{Item, Kept, Metadata, Spec, StatusField, read_through_the_sieve};
 use super::text::{Loose, Text, default_or_null, list_or_null, visit_scalars_as};
 use serde::Deserialize;
 use serde::de::{self, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -38,7 +39,7 @@ pub struct Preconditions<'a> {
 
 /// Any body: an object, a list, a `Table`, a `Status`, `DeleteOptions`, or a watch event's object.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, remote = "Self")]
 pub struct Body<'a> {
     /// `kind`.
     #[serde(borrow)]
@@ -78,7 +79,26 @@ pub struct Body<'a> {
     /// `dryRun` of an options body: any element means that nothing is committed.
     #[serde(rename = "dryRun", deserialize_with = "list_or_null")]
     pub dry_run: Vec<IgnoredAny>,
+    /// Declared fields outside `metadata`, `spec` and `status`.
+    #[serde(skip)]
+    pub kept: Kept<'a>,
 }
+
+read_through_the_sieve!(Body at [] knows [
+    "kind",
+    "apiVersion",
+    "metadata",
+    "spec",
+    "status",
+    "items",
+    "rows",
+    "code",
+    "message",
+    "reason",
+    "details",
+    "preconditions",
+    "dryRun"
+] sieved ["metadata", "spec", "status"]);
 
 /// `null` counts as present and empty: Go writes an empty list so.
 fn present_list<'de, D, T>(deserializer: D) -> Result<Option<Vec<T>>, D::Error>
@@ -147,7 +167,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for AnyBody<'a> {
             visit_scalars_as!(AnyBody::Other);
             visit_scalars_as!(AnyBody::Other; visit_str: &str);
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-                Body::deserialize(de::value::MapAccessDeserializer::new(map)).map(|b| AnyBody::Object(Box::new(b)))
+                // `Body::deserialize` would be the derived function, past the sieve.
+                harvest::sieved(de::value::MapAccessDeserializer::new(map)).map(|body| AnyBody::Object(Box::new(body)))
             }
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
                 let mut steps = Vec::new();

@@ -8,6 +8,7 @@ pub mod call;
 pub mod capture;
 mod detection;
 pub mod etcd_watch;
+pub mod fields;
 pub mod format;
 mod framing;
 mod ledger;
@@ -31,7 +32,9 @@ pub use reread::reread;
 pub use source::{InputError, InputFile, SourceRule, inputs};
 
 use block::{BlockReader, Buffers, Piece};
+use fields::Fields;
 use ledger::{Entry, Ledger};
+use std::sync::Arc;
 
 /// One piece of evidence, borrowed from its line.
 #[derive(Clone, Debug)]
@@ -75,11 +78,13 @@ pub struct ReadOptions {
     pub block_bytes: usize,
     /// A longer line (or document) is a problem instead of a record: it bounds memory.
     pub max_line_bytes: usize,
+    /// Declared fields, which are kept of the objects that have them.
+    pub fields: Arc<Fields>,
 }
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        ReadOptions { threads: 0, block_bytes: 4 << 20, max_line_bytes: 64 << 20 }
+        ReadOptions { threads: 0, block_bytes: 4 << 20, max_line_bytes: 64 << 20, fields: Arc::default() }
     }
 }
 
@@ -131,7 +136,9 @@ pub fn read<B: Batch>(
                         Format::LegacyAudit => (None, parser::count_lines(&block)),
                         format => {
                             let mut batch = start(&files[block.file], format);
-                            let tally = parser::parse(&block, options.max_line_bytes, &mut batch);
+                            let tally = fields::harvest::during(options.fields.tree(), || {
+                                parser::parse(&block, options.max_line_bytes, &mut batch)
+                            });
                             (Some(batch), tally)
                         }
                     };

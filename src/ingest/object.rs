@@ -2,6 +2,7 @@
 //!
 //! Everything else is skipped by the parser. Secret data never enters memory as a value.
 
+use super::fields::harvest::{self, Found, Sieve, Sieved};
 use super::text::{default_or_null, list_or_null, visit_scalars_as};
 use serde::Deserialize;
 use serde::de::{self, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -11,9 +12,45 @@ use std::fmt;
 pub use super::body::{AnyBody, Body, Details, PatchStep, Preconditions, Row};
 pub use super::text::{Loose, Text};
 
+/// Implements the reading of a narrow type through the sieve of wanted members.
+macro_rules! read_through_the_sieve {
+    ($type:ident at [$($path:literal),*] knows [$($known:literal),*] sieved [$($sieved:literal),*]) => {
+        impl<'de: 'a, 'a> Sieved<'de> for $type<'a> {
+            const PATH: &'static [&'static str] = &[$($path),*];
+            const KNOWN: &'static [&'static str] = &[$($known),*];
+            const SIEVED: &'static [&'static str] = &[$($sieved),*];
+
+            fn narrow<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                Self::deserialize(deserializer)
+            }
+
+            fn take(&mut self, found: Vec<Found<'de>>, has_more: bool) {
+                self.kept.found = found;
+                self.kept.has_more = has_more;
+            }
+        }
+
+        impl<'de: 'a, 'a> Deserialize<'de> for $type<'a> {
+            fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                harvest::sieved(deserializer)
+            }
+        }
+    };
+}
+pub(super) use read_through_the_sieve;
+
+/// What declarations asked for of an object, beside what its narrow type reads.
+#[derive(Clone, Debug, Default)]
+pub struct Kept<'a> {
+    /// Wanted members.
+    pub found: Vec<Found<'a>>,
+    /// Whether the object has more than identifies it.
+    pub has_more: bool,
+}
+
 /// `metadata` of an object or a list.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, remote = "Self")]
 pub struct Metadata<'a> {
     /// Object name.
     #[serde(borrow)]
@@ -48,22 +85,46 @@ pub struct Metadata<'a> {
     /// Continue token of a list page.
     #[serde(borrow, rename = "continue")]
     pub continue_token: Text<'a>,
+    /// Declared fields.
+    #[serde(skip)]
+    pub kept: Kept<'a>,
 }
+
+read_through_the_sieve!(Metadata at ["metadata"] knows [
+    "name",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "finalizers",
+    "labels",
+    "annotations",
+    "continue"
+] sieved ["annotations"]);
 
 /// The one annotation that ingest reads.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, remote = "Self")]
 pub struct Annotations<'a> {
     /// `"true"` on the bookmark that ends the initial events (KEP-3157).
     #[serde(borrow, rename = "k8s.io/initial-events-end")]
     pub initial_events_end: Text<'a>,
+    /// Declared annotations.
+    #[serde(skip)]
+    pub kept: Kept<'a>,
 }
+
+read_through_the_sieve!(Annotations at ["metadata", "annotations"] knows ["k8s.io/initial-events-end"] sieved []);
 
 /// The part of `spec` that field selectors of built-in kinds read. A custom resource may have anything there.
 #[derive(Clone, Debug, Default)]
 pub struct Spec<'a> {
     /// Node of a pod.
     pub node_name: Text<'a>,
+    /// Declared fields.
+    pub found: Vec<Found<'a>>,
 }
 
 /// `status`: an object (its `phase` serves field selectors), or the word `Failure`/`Success` of a `Status`.
@@ -73,65 +134,80 @@ pub struct StatusField<'a> {
     pub phase: Text<'a>,
     /// The word of a `Status` body.
     pub word: Text<'a>,
+    /// Declared fields.
+    pub found: Vec<Found<'a>>,
 }
 
 /// One text field of an object; or a text in place of the object; or anything else, which counts as empty.
+#[derive(Default)]
 struct OneField<'a> {
     field: Text<'a>,
     word: Text<'a>,
+    found: Vec<Found<'a>>,
 }
 
-struct OneFieldVisitor(&'static str);
+/// Reads the field with this name of the top-level member with that one.
+struct OneFieldVisitor {
+    member: &'static str,
+    field: &'static str,
+}
 
 impl<'de> Visitor<'de> for OneFieldVisitor {
     type Value = OneField<'de>;
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("any value")
     }
-    visit_scalars_as!(OneField { field: Text::default(), word: Text::default() });
+    visit_scalars_as!(OneField::default());
     fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(OneField { field: Text::default(), word: Text::default() })
+        Ok(OneField::default())
     }
     fn visit_borrowed_str<E>(self, v: &'de str) -> Result<Self::Value, E> {
-        Ok(OneField { field: Text::default(), word: Text(Cow::Borrowed(v)) })
+        Ok(OneField { word: Text(Cow::Borrowed(v)), ..OneField::default() })
     }
     fn visit_str<E>(self, v: &str) -> Result<Self::Value, E> {
-        Ok(OneField { field: Text::default(), word: Text(Cow::Owned(v.to_owned())) })
+        Ok(OneField { word: Text(Cow::Owned(v.to_owned())), ..OneField::default() })
     }
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut found = None;
-        while let Some(key) = map.next_key::<Text<'de>>()? {
-            if &*key != self.0 {
-                map.next_value::<IgnoredAny>()?;
-            } else if found.replace(map.next_value::<Loose<'de>>()?).is_some() {
-                return Err(de::Error::duplicate_field(self.0));
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        harvest::wanted(|tree| {
+            let mut sieve = Sieve::new(map, tree, &[self.member], &["nodeName", "phase"], &[]);
+            let mut map = &mut sieve;
+            let mut read = None;
+            while let Some(key) = map.next_key::<Text<'de>>()? {
+                if &*key != self.field {
+                    map.next_value::<IgnoredAny>()?;
+                } else if read.replace(map.next_value::<Loose<'de>>()?).is_some() {
+                    return Err(de::Error::duplicate_field(self.field));
+                }
             }
-        }
-        let field = found.and_then(|loose| loose.0).unwrap_or_default();
-        Ok(OneField { field, word: Text::default() })
+            let field = read.and_then(|loose| loose.0).unwrap_or_default();
+            Ok(OneField { field, word: Text::default(), found: sieve.found })
+        })
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
         while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(OneField { field: Text::default(), word: Text::default() })
+        Ok(OneField::default())
     }
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Spec<'a> {
     fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Spec { node_name: deserializer.deserialize_any(OneFieldVisitor("nodeName"))?.field })
+        let visitor = OneFieldVisitor { member: "spec", field: "nodeName" };
+        let OneField { field: node_name, found, .. } = deserializer.deserialize_any(visitor)?;
+        Ok(Spec { node_name, found })
     }
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for StatusField<'a> {
     fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let OneField { field: phase, word } = deserializer.deserialize_any(OneFieldVisitor("phase"))?;
-        Ok(StatusField { phase, word })
+        let visitor = OneFieldVisitor { member: "status", field: "phase" };
+        let OneField { field: phase, word, found } = deserializer.deserialize_any(visitor)?;
+        Ok(StatusField { phase, word, found })
     }
 }
 
 /// One element of `items`, or a whole object inside a watch event.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, remote = "Self")]
 pub struct Item<'a> {
     /// `kind`; lists of typed resources may leave it out of their items.
     #[serde(borrow)]
@@ -148,4 +224,9 @@ pub struct Item<'a> {
     /// Phase.
     #[serde(borrow)]
     pub status: StatusField<'a>,
+    /// Declared fields outside `metadata`, `spec` and `status`.
+    #[serde(skip)]
+    pub kept: Kept<'a>,
 }
+
+read_through_the_sieve!(Item at [] knows ["kind", "apiVersion", "metadata", "spec", "status"] sieved ["metadata", "spec", "status"]);

@@ -246,7 +246,8 @@ impl Timeline {
                 let fragment = Fragment { position, uid: claim.uid, operation: claim.operation };
                 self.contradictions.push(Contradiction::TwoUids(head.key, head.revision, fragment));
             }
-            if !version.attributes.is_some() {
+            // A reduced object of a trusted source says less than a whole one of another.
+            if history.says_more(claim.attributes, version.attributes) {
                 version.attributes = claim.attributes;
             }
             let specific = matches!(claim.change, Change::Created | Change::Updated | Change::Deleted);

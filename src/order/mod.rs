@@ -7,6 +7,7 @@ mod claims;
 pub mod clock;
 pub mod frontier;
 pub mod head;
+pub mod lifetime;
 pub mod premise;
 mod presence;
 pub mod session;
@@ -22,6 +23,7 @@ pub use claims::{removes, stream_base};
 pub use clock::{ClockStep, Clocks, Relation};
 pub use frontier::{Frontier, Frontiers, is_deliberate, remembers};
 pub use head::{Counter, Head, Heads, Showing};
+pub use lifetime::{Death, Lifetime, Lifetimes};
 pub use premise::{Decisions, Ground, Pass, Premise, Source};
 pub use presence::{After, Life, Presence};
 pub use session::{Session, Sessions};
@@ -32,6 +34,7 @@ pub use versions::{Origin, Versions};
 
 use crate::history::{ClockId, History, Marks, OperationId, Revision, Verb};
 use crate::ingest::Time;
+use std::sync::OnceLock;
 
 /// What the user declares about time and processes.
 #[derive(Clone, Debug, Default)]
@@ -68,6 +71,7 @@ pub struct Order {
     pub sessions: Sessions,
     /// What every session had seen and done.
     pub frontiers: Frontiers,
+    lifetimes: OnceLock<Lifetimes>,
 }
 
 impl Order {
@@ -80,9 +84,22 @@ impl Order {
         timeline.bound_removals(history, &clocks, &heads);
         let chains = Chains::build(history, &timeline, &clocks);
         let sessions = Sessions::build(history, &clocks, &options.same_process);
-        let mut order = Order { timeline, clocks, heads, chains, sessions, frontiers: Frontiers::default() };
+        let mut order = Order {
+            timeline,
+            clocks,
+            heads,
+            chains,
+            sessions,
+            frontiers: Frontiers::default(),
+            lifetimes: OnceLock::new(),
+        };
         order.frontiers = Frontiers::collect(history, &order);
         order
+    }
+
+    /// Lives of objects, collected when a rule first asks for them.
+    pub fn lifetimes(&self, history: &History) -> &Lifetimes {
+        self.lifetimes.get_or_init(|| Lifetimes::collect(history, &self.timeline))
     }
 
     /// The revision of a list, and where it is known from.

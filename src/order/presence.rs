@@ -157,7 +157,8 @@ impl<'h> Presence<'h> {
         Some((version, After::Witness))
     }
 
-    fn list_showing(&self, revision: Revision, key: KeyId, uid: Symbol) -> Option<OperationId> {
+    /// A list of a revision that shows an object.
+    pub fn list_showing(&self, revision: Revision, key: KeyId, uid: Symbol) -> Option<OperationId> {
         let history = self.history;
         let lists = self.lists.get_or_init(|| {
             let mut lists: FxHashMap<Revision, Vec<OperationId>> = FxHashMap::default();

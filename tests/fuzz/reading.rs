@@ -14,7 +14,7 @@ impl Batch for Marks {
 }
 
 fn read_once(input: &InputFile, block_bytes: usize) -> (Vec<(Position, String)>, Reading) {
-    let options = ReadOptions { threads: 1, block_bytes, max_line_bytes: 1 << 16 };
+    let options = ReadOptions { threads: 1, block_bytes, max_line_bytes: 1 << 16, ..retrograde::read_options() };
     let mut records = Vec::new();
     let start = |_: &InputFile, _| Marks::default();
     let reading = read(std::slice::from_ref(input), &options, &(), start, |file, first, batch: Marks| {

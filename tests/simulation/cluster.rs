@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 pub(super) struct Object {
     pub(super) uid: String,
     pub(super) revision: u64,
-    pub(super) node: u64,
+    pub(super) phase: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ pub(super) struct Stream {
     pub(super) server: usize,
     pub(super) id: u64,
     pub(super) position: u64,
-    pub(super) node: Option<u64>,
+    pub(super) phase: Option<u64>,
     pub(super) members: BTreeMap<String, u64>,
     pub(super) started: u64,
     pub(super) audit_id: String,
@@ -55,7 +55,7 @@ pub(super) struct Client {
     /// What its reflector had come to; its pinned server.
     pub(super) frontier: u64,
     pub(super) pinned: usize,
-    pub(super) node: Option<u64>,
+    pub(super) phase: Option<u64>,
     pub(super) captured: bool,
     pub(super) agent: String,
     pub(super) context: (u64, usize),
@@ -88,7 +88,8 @@ pub struct Cluster {
     pub(super) shared_clock: bool,
 }
 
-const NODES: u64 = 3;
+/// A node is given once and for good; what makes an object leave a selector here is its phase.
+const PHASES: [&str; 3] = ["Pending", "Running", "Unknown"];
 const START: u64 = 1_700_000_000_000_000_000;
 
 impl Cluster {
@@ -98,14 +99,14 @@ impl Cluster {
         let server = |name, lag, offset| Server { name, cache: 10, lag, audit: Vec::new(), offset };
         let offset = if shared_clock { 0 } else { dice.roll(4_000_000) as i64 - 2_000_000 };
         let lag = 5 + dice.roll(60);
-        let client = |name: &str, pinned, node, captured| Client {
+        let client = |name: &str, pinned, phase, captured| Client {
             name: name.to_owned(),
             incarnation: 1,
             busy: START,
             lines: Vec::new(),
             frontier: 0,
             pinned,
-            node,
+            phase,
             captured,
             agent: format!("{}/v1.0 (linux/amd64)", name.rsplit(':').next().unwrap_or(name)),
             context: (0, 9),
@@ -216,8 +217,8 @@ impl Cluster {
         state
     }
 
-    pub(super) fn items(&self, state: &BTreeMap<String, Object>, node: Option<u64>) -> Vec<Value> {
-        let inside = state.iter().filter(|(_, o)| node.is_none_or(|n| n == o.node));
+    pub(super) fn items(&self, state: &BTreeMap<String, Object>, phase: Option<u64>) -> Vec<Value> {
+        let inside = state.iter().filter(|(_, o)| phase.is_none_or(|n| n == o.phase));
         inside.map(|(name, o)| body(name, o, o.revision)).collect()
     }
 
@@ -250,8 +251,11 @@ impl Cluster {
         let path = "/api/v1/namespaces/prod/pods";
         match live {
             None => {
-                let object =
-                    Object { uid: format!("uid-{}", self.next()), revision: next, node: 1 + self.dice.roll(NODES) };
+                let object = Object {
+                    uid: format!("uid-{}", self.next()),
+                    revision: next,
+                    phase: 1 + self.dice.roll(PHASES.len() as u64),
+                };
                 self.commit(next, &name, object.clone(), false, true);
                 let mut request = body(&name, &object, next);
                 for field in ["uid", "resourceVersion", "creationTimestamp"] {
@@ -323,7 +327,7 @@ impl Cluster {
                 }
                 let mut changed = Object { revision: next, ..object };
                 if self.dice.one_in(4) {
-                    changed.node = 1 + self.dice.roll(NODES);
+                    changed.phase = 1 + self.dice.roll(PHASES.len() as u64);
                 }
                 self.commit(next, &name, changed.clone(), false, false);
                 self.exchange(
@@ -356,4 +360,9 @@ impl Cluster {
     pub(super) fn settled(&self, revision: u64) -> bool {
         self.log.iter().filter(|c| c.revision > revision).count() > 1
     }
+}
+
+/// How a phase is written.
+pub(super) fn phase_name(phase: u64) -> &'static str {
+    PHASES[(phase - 1) as usize]
 }

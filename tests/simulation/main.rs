@@ -30,7 +30,7 @@ fn load(files: &[(String, String)], shared_clock: bool) -> History {
             input
         })
         .collect();
-    history::load(inputs, &ReadOptions { threads: 1, ..ReadOptions::default() }, &Domains::default(), &())
+    history::load(inputs, &ReadOptions { threads: 1, ..retrograde::read_options() }, &Domains::default(), &())
 }
 
 fn violations(judgement: &Judgement) -> BTreeSet<&'static str> {

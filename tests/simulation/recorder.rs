@@ -1,6 +1,6 @@
 //! What the servers' audit logs and the clients' captures hold of each exchange.
 
-use crate::cluster::{Cluster, Object};
+use crate::cluster::{Cluster, Object, phase_name};
 use serde_json::{Value, json};
 
 impl Cluster {
@@ -121,7 +121,7 @@ impl Cluster {
 pub fn body(name: &str, object: &Object, revision: u64) -> Value {
     json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": name, "namespace": "prod", "uid": object.uid,
         "resourceVersion": revision.to_string(), "creationTimestamp": "2026-01-01T00:00:00Z", "labels": {"app": "web"}},
-        "spec": {"nodeName": format!("node-{}", object.node)}})
+        "spec": {"nodeName": "node-1"}, "status": {"phase": phase_name(object.phase)}})
 }
 
 pub fn time(nanos: u64, offset: i64) -> String {

@@ -1,6 +1,6 @@
 //! Watches: beginnings, deliveries, bookmarks, ends, and the restarts of the processes behind them.
 
-use crate::cluster::{Change, Cluster, Stream};
+use crate::cluster::{Change, Cluster, Stream, phase_name};
 use crate::fault::Fault;
 use crate::recorder::{body, time};
 use serde_json::{Value, json};
@@ -31,8 +31,8 @@ impl Cluster {
             self.log.iter().filter(|c| c.revision > from && c.revision <= cache).cloned().collect();
         let mut events: Vec<Value> = Vec::new();
         for change in changes {
-            let node = self.streams[at].node;
-            let matches = node.is_none_or(|n| n == change.object.node) && !change.deleted;
+            let phase = self.streams[at].phase;
+            let matches = phase.is_none_or(|n| n == change.object.phase) && !change.deleted;
             let stream = &mut self.streams[at];
             let was = stream.members.contains_key(&change.name);
             let kind = match (was, matches) {
@@ -42,7 +42,7 @@ impl Cluster {
                 (false, false) => continue,
             };
             let client = self.streams[at].client;
-            let plain = kind == "ADDED" && change.created && node.is_none();
+            let plain = kind == "ADDED" && change.created && phase.is_none();
             let kind = if plain && self.strikes(Fault::WrongType, true, client) { "MODIFIED" } else { kind };
             let stream = &mut self.streams[at];
             // Leaving shows the object as it was, at the version of the change.
@@ -52,7 +52,7 @@ impl Cluster {
                 stream.members.insert(change.name.clone(), change.revision);
             } else {
                 stream.members.remove(&change.name);
-                shown["spec"]["nodeName"] = json!(format!("node-{}", node.unwrap_or(change.object.node)));
+                shown["status"]["phase"] = json!(phase_name(phase.unwrap_or(change.object.phase)));
             }
             let dated = before.filter(|_| kind == "DELETED" && change.deleted && self.fault == Fault::OldDeleteVersion);
             if let Some(before) = dated {
@@ -90,13 +90,14 @@ impl Cluster {
             return;
         }
         self.wait_for(client);
-        let selector =
-            self.clients[client].node.map_or(String::new(), |n| format!("&fieldSelector=spec.nodeName%3Dnode-{n}"));
-        let (mut server, node) = (self.clients[client].pinned, self.clients[client].node);
+        let selector = self.clients[client]
+            .phase
+            .map_or(String::new(), |n| format!("&fieldSelector=status.phase%3D{}", phase_name(n)));
+        let (mut server, phase) = (self.clients[client].pinned, self.clients[client].phase);
         if self.clients[client].frontier == 0 {
             // resourceVersion=0 always from one server: its cache only goes on.
             let revision = self.servers[server].cache;
-            let items = self.items(&self.state_at(revision), node);
+            let items = self.items(&self.state_at(revision), phase);
             let answer = self.answer_list(revision, items);
             let uri = format!("/api/v1/namespaces/prod/pods?limit=500&resourceVersion=0{selector}");
             self.exchange(client, server, "list", "GET", &uri, None, 200, Some(answer), None);
@@ -110,7 +111,7 @@ impl Cluster {
         let mut start = frontier;
         if frontier > 40 && late && self.clients[client].streamed {
             let older = self.log.iter().rev().filter(|c| c.revision < frontier).nth(3).map(|c| c.revision);
-            let inside = |c: &Change| !c.deleted && node.is_none_or(|n| n == c.object.node);
+            let inside = |c: &Change| !c.deleted && phase.is_none_or(|n| n == c.object.phase);
             let listed = self.clients[client].listed;
             let older = older
                 .filter(|&older| older != listed)
@@ -123,7 +124,7 @@ impl Cluster {
         let state = self.state_at(start);
         let members = state
             .iter()
-            .filter(|(_, o)| node.is_none_or(|n| n == o.node))
+            .filter(|(_, o)| phase.is_none_or(|n| n == o.phase))
             .map(|(n, o)| (n.clone(), o.revision))
             .collect();
         let (id, audit_id) = (self.next(), self.audit_id());
@@ -143,7 +144,7 @@ impl Cluster {
             server,
             id,
             position: start,
-            node,
+            phase,
             members,
             started: self.now + 30_000,
             audit_id,
@@ -156,7 +157,7 @@ impl Cluster {
         let again = self
             .log
             .iter()
-            .find(|c| c.revision == start && !c.deleted && node.is_none_or(|n| n == c.object.node))
+            .find(|c| c.revision == start && !c.deleted && phase.is_none_or(|n| n == c.object.phase))
             .cloned();
         if let Some(change) = again.filter(|_| self.strikes(Fault::Prehistory, late, client)) {
             self.record_event(
@@ -171,7 +172,7 @@ impl Cluster {
             return;
         }
         let at = self.dice_of(self.streams.len() as u64);
-        let (server, node, position) = (self.streams[at].server, self.streams[at].node, self.streams[at].position);
+        let (server, phase, position) = (self.streams[at].server, self.streams[at].phase, self.streams[at].position);
         let cache = self.servers[server].cache;
         if position < cache {
             return;
@@ -181,7 +182,7 @@ impl Cluster {
             .log
             .iter()
             .rev()
-            .find(|c| c.revision > cache && node.is_none_or(|n| n == c.object.node) && !c.deleted)
+            .find(|c| c.revision > cache && phase.is_none_or(|n| n == c.object.phase) && !c.deleted)
             .map(|c| c.revision);
         let early = pending.filter(|_| self.strikes(Fault::EarlyBookmark, late, client));
         let revision = early.unwrap_or(cache.max(position));
@@ -227,15 +228,15 @@ impl Cluster {
         self.clients[client].incarnation += 1;
         self.clients[client].streamed = false;
         self.clients[client].busy = self.now;
-        let node = self.clients[client].node;
+        let phase = self.clients[client].phase;
         let lagging = self.servers[1].cache;
         let missed = self.log.iter().any(|c| {
-            c.revision > lagging && c.revision <= frontier && node.is_none_or(|n| n == c.object.node) && c.created
+            c.revision > lagging && c.revision <= frontier && phase.is_none_or(|n| n == c.object.phase) && c.created
         });
-        let selector = node.map_or(String::new(), |n| format!("&fieldSelector=spec.nodeName%3Dnode-{n}"));
+        let selector = phase.map_or(String::new(), |n| format!("&fieldSelector=status.phase%3D{}", phase_name(n)));
         if missed && self.strikes(Fault::TimeTravel, late, client) {
             self.clients[client].frontier = 0;
-            let items = self.items(&self.state_at(lagging), node);
+            let items = self.items(&self.state_at(lagging), phase);
             let answer = self.answer_list(lagging, items);
             let uri = format!("/api/v1/namespaces/prod/pods?limit=500&resourceVersion=0{selector}");
             self.exchange(client, 1, "list", "GET", &uri, None, 200, Some(answer), None);
@@ -245,7 +246,7 @@ impl Cluster {
         // A restarted process that asks for the most recent state never goes back.
         let server = self.dice_of(2);
         let revision = self.revision;
-        let items = self.items(&self.state_at(revision), node);
+        let items = self.items(&self.state_at(revision), phase);
         let answer = self.answer_list(revision, items);
         let uri = format!("/api/v1/namespaces/prod/pods?limit=500{selector}");
         self.exchange(client, server, "list", "GET", &uri, None, 200, Some(answer), None);

@@ -6,8 +6,9 @@ use super::super::request::Verb;
 use super::super::resource::Key;
 use super::super::revision::Revision;
 use super::super::scope::Attributes;
+use super::fields::Source;
 use super::{Batch, Tables};
-use crate::ingest::object::{AnyBody, Item as BodyItem, Metadata, Spec, StatusField};
+use crate::ingest::object::{AnyBody, Item as BodyItem};
 
 /// What an answer's body shows.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,28 +30,30 @@ pub struct Answer {
 }
 
 impl Batch {
-    pub(super) fn attributes(
-        &mut self,
-        metadata: &Metadata<'_>,
-        spec: &Option<Spec<'_>>,
-        status: &StatusField<'_>,
-    ) -> AttributesId {
+    pub(super) fn attributes(&mut self, source: Source<'_, '_>) -> AttributesId {
+        let Source { metadata, spec, status, .. } = source;
         // A body without creationTimestamp was reduced to identity: its missing labels say nothing.
         if metadata.creation_timestamp.is_empty() {
             return AttributesId::NONE;
         }
+        let fields = self.fields(source);
         let names = &mut self.tables.names;
         let labels = names.intern(metadata.labels.map_or("null", |raw| raw.get()));
         let (node, phase) = match spec {
             Some(spec) => (names.intern(&spec.node_name), names.intern(&status.phase)),
             None => (Symbol::NONE, Symbol::NONE),
         };
-        AttributesId(self.tables.attributes.intern(Attributes { labels, node, phase }))
+        let whole = source.kept.has_more && source.kind != "PartialObjectMetadata";
+        AttributesId(self.tables.attributes.intern(Attributes { labels, node, phase, fields, whole }))
     }
 
-    pub(super) fn item(&mut self, resource: ResourceId, item: &BodyItem<'_>) -> Item {
+    /// One object of a list; `list` is the list's kind and API version, for objects that leave out their own.
+    pub(super) fn item(&mut self, resource: ResourceId, list: (&str, &str), item: &BodyItem<'_>) -> Item {
+        let (kind, api_version) = if item.kind.is_empty() { list } else { (&*item.kind, &*item.api_version) };
+        let BodyItem { kept, metadata, spec, status, .. } = item;
+        let source = Source { resource, kind, api_version, kept, metadata, spec, status };
         let revision = self.version(&item.metadata.resource_version);
-        let attributes = self.attributes(&item.metadata, &item.spec, &item.status);
+        let attributes = self.attributes(source);
         let key = self.tables.key(resource, &item.metadata.namespace, &item.metadata.name);
         let uid = self.tables.uid(&item.metadata.uid);
         Item { key, uid, revision, attributes }
@@ -62,15 +65,16 @@ impl Batch {
         let Some(body) = body.object() else { return answer };
         answer.marks.set(Marks::ANSWER_BODY);
         let start = self.items.len() as u32;
+        let list = (&*body.kind, &*body.api_version);
         if let Some(items) = &body.items {
             for item in items.iter().filter(|i| !i.metadata.name.is_empty()) {
-                let row = self.item(resource, item);
+                let row = self.item(resource, list, item);
                 self.items.push(row);
             }
         }
         if let Some(rows) = &body.rows {
             for row in rows.iter().filter(|r| !r.object.metadata.name.is_empty()) {
-                let row = self.item(resource, &row.object);
+                let row = self.item(resource, list, &row.object);
                 self.items.push(row);
             }
         }
@@ -99,7 +103,7 @@ impl Batch {
         answer.uid = self.tables.uid(&metadata.uid);
         answer.namespace = self.tables.namespace(&metadata.namespace);
         answer.name = if metadata.name.is_empty() { Symbol::NONE } else { self.tables.name(&metadata.name) };
-        answer.attributes = self.attributes(metadata, &body.spec, &body.status);
+        answer.attributes = self.attributes(Source::of(body, resource));
         if !metadata.deletion_timestamp.is_empty() {
             answer.marks.set(Marks::TERMINATING);
             // Nothing holds the deletion back any more: the write that answers so removed the object (apiserver

@@ -6,6 +6,7 @@ use super::super::request::{self, Asked, Verb};
 use super::super::revision::Revision;
 use super::Batch;
 use super::body::Answer;
+use super::fields::Source;
 use crate::ingest::object::Item as BodyItem;
 use crate::ingest::{Position, Time, capture};
 
@@ -269,7 +270,7 @@ impl Batch {
                     } else {
                         resource
                     };
-                    let row = self.item(resource, object);
+                    let row = self.item(resource, (&body.kind, &body.api_version), object);
                     Delivery {
                         key: row.key,
                         uid: row.uid,
@@ -290,7 +291,7 @@ impl Batch {
             }
             delivery.key = self.tables.key(resource, &body.metadata.namespace, &body.metadata.name);
             delivery.uid = self.tables.uid(&body.metadata.uid);
-            delivery.attributes = self.attributes(&body.metadata, &body.spec, &body.status);
+            delivery.attributes = self.attributes(Source::of(body, resource));
         }
         vec![delivery]
     }

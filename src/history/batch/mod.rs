@@ -3,6 +3,7 @@
 mod audit;
 mod body;
 mod capture;
+mod fields;
 mod saved;
 mod tables;
 
@@ -16,9 +17,11 @@ use super::request;
 use super::resource;
 use super::revision::{Revision, RevisionError};
 use super::scope::Scope;
+use crate::ingest::fields::Fields;
 use crate::ingest::object::Text;
 use crate::ingest::{self, FileId, Format, Position, Record, Refused, Time};
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// Rows of one block.
 #[derive(Debug)]
@@ -48,11 +51,13 @@ pub struct Batch {
     refused: Option<Refused>,
     /// Processes met lately.
     lately: audit::Lately,
+    /// Which fields are kept.
+    keeping: fields::Keeping,
 }
 
 impl Batch {
-    /// An empty batch for a block of a file.
-    pub fn new(file: FileId, format: Format) -> Batch {
+    /// An empty batch for a block of a file, which keeps the declared fields.
+    pub fn new(file: FileId, format: Format, fields: Arc<Fields>) -> Batch {
         Batch {
             file,
             format,
@@ -67,6 +72,7 @@ impl Batch {
             open: FxHashMap::default(),
             refused: None,
             lately: audit::Lately::default(),
+            keeping: fields::Keeping::new(fields),
         }
     }
 

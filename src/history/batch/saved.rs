@@ -6,6 +6,7 @@ use super::super::request::{self, Asked, Verb};
 use super::super::resource;
 use super::super::revision::Revision;
 use super::Batch;
+use super::fields::Source;
 use crate::ingest::object::Body;
 use crate::ingest::{Position, Time, etcd_watch};
 use base64::Engine as _;
@@ -28,7 +29,7 @@ impl Batch {
                 resource = of_item;
             }
             if of_item.is_some() {
-                let row = self.item(of_item, item);
+                let row = self.item(of_item, (&body.kind, &body.api_version), item);
                 self.items.push(row);
             }
         }
@@ -72,7 +73,7 @@ impl Batch {
         } else {
             operation.key = self.tables.key(resource, &body.metadata.namespace, &body.metadata.name);
             operation.answer_uid = self.tables.uid(&body.metadata.uid);
-            operation.attributes = self.attributes(&body.metadata, &body.spec, &body.status);
+            operation.attributes = self.attributes(Source::of(body, resource));
         }
         self.operations.push(operation);
     }
@@ -108,7 +109,8 @@ impl Batch {
                 && let Ok(body) = serde_json::from_slice::<Body<'_>>(&value)
             {
                 uid = self.tables.uid(&body.metadata.uid);
-                attributes = self.attributes(&body.metadata, &body.spec, &body.status);
+                let resource = self.tables.keys.values()[id.index()].resource;
+                attributes = self.attributes(Source::of(&body, resource));
             }
             self.witness.push(WitnessEvent {
                 position,

@@ -4,6 +4,7 @@ use super::super::client::Process;
 use super::super::ids::*;
 use super::super::interner::{Interner, Table};
 use super::super::operation::AuditId;
+use super::super::parts::Parts;
 use super::super::resource::{self, Key, Resource};
 use super::super::scope::{Attributes, Scope};
 
@@ -20,6 +21,8 @@ pub struct Tables {
     pub scopes: Table<Scope>,
     /// What selectors see.
     pub attributes: Table<Attributes>,
+    /// Parts of declared fields.
+    pub parts: Parts,
     /// Processes.
     pub processes: Table<Process>,
     recent: Recent,
@@ -104,12 +107,20 @@ impl Tables {
                 }))
             })
             .collect();
+        let parts = self.parts.absorb(&other.parts, name);
+        let part = |v: PartId| if v.is_some() { parts[v.index()] } else { v };
         let attributes = other
             .attributes
             .values()
             .iter()
             .map(|a| {
-                let a = Attributes { labels: name(a.labels), node: name(a.node), phase: name(a.phase) };
+                let a = Attributes {
+                    labels: name(a.labels),
+                    node: name(a.node),
+                    phase: name(a.phase),
+                    fields: part(a.fields),
+                    whole: a.whole,
+                };
                 AttributesId(self.attributes.intern(a))
             })
             .collect();

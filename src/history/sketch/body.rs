@@ -62,7 +62,9 @@ impl Bodies<'_> {
                 .owners
                 .iter()
                 .map(|(kind, name, uid)| {
-                    json!({"apiVersion": "v1", "controller": true, "kind": kind, "name": name, "uid": self.uid(uid)})
+                    let known = self.settings.kinds.iter().find(|known| known.kind == *kind);
+                    let version = known.map_or_else(|| "v1".to_owned(), Self::api_version);
+                    json!({"apiVersion": version, "controller": true, "kind": kind, "name": name, "uid": self.uid(uid)})
                 })
                 .collect();
             metadata.insert("ownerReferences".to_owned(), json!(owners));
@@ -101,6 +103,16 @@ impl Bodies<'_> {
             if !said.phase.is_empty() {
                 object["status"] = json!({"phase": said.phase});
             }
+        }
+        for (path, value) in said.fields.iter().filter(|_| !said.reduced) {
+            let mut at = &mut object;
+            for name in path {
+                if !at.is_object() {
+                    *at = json!({});
+                }
+                at = &mut at[name.as_str()];
+            }
+            *at = value.clone();
         }
         object
     }

@@ -65,7 +65,7 @@
 //! ASK     rv=0  rv=N  exact=N  atleast=N  limit=N  continue=N  continue=inconsistent
 //!         labels(SELECTOR)  fields(SELECTOR)  shards(SELECTOR)
 //!         a watch also: from N  initial  no-initial  bookmarks
-//! OBJECT  [KEY][:UID][@VERSION][[label=value node=N phase=P owner=Kind/name:uid finalizer=F deleting gone ?]]
+//! OBJECT  [KEY][:UID][@VERSION][[label=value node=N phase=P owner=Kind/name:uid finalizer=F .path=value deleting gone ?]]
 //! KEY     NAME  RESOURCE/NAME  NAMESPACE/NAME  RESOURCE/NAMESPACE/NAME    (`*`: the server makes the name up)
 //! EVENTS  +OBJECT added  ~OBJECT modified  -OBJECT deleted  ^N bookmark  ^^N end of the initial events  !CODE error
 //!         eof  closed (by the client)  broken
@@ -73,7 +73,8 @@
 //!
 //! A bare number is a version. Where an answered object leaves out its uid or brackets, they are those that its request
 //! names, else those of its latest mention at or below its version (`:-` for a uid that was not recorded, `[]` for no attributes, `[?]` for a body cut down to
-//! identity). Attributes of another life of the name are never taken over.
+//! identity). Attributes of another life of the name are never taken over. `.path=value` sets any field: `.spec.replicas=3`,
+//! `.spec.clusterIPs=["10.0.0.1"]`; the value is JSON, or a text.
 //!
 //! # Evidence
 //!
@@ -98,7 +99,9 @@ pub use error::SketchError;
 
 use super::batch::Batch;
 use super::{Builder, Domains, History};
+use crate::ingest::fields::{Fields, harvest};
 use crate::ingest::{self, Batch as _, FileId, FileSummary, Format, InputFile, Record, SourceRule};
+use std::sync::Arc;
 #[cfg(test)]
 mod tests;
 
@@ -107,6 +110,11 @@ use syntax::Place;
 
 /// Reads a sketch into a history.
 pub fn sketch(text: &str) -> Result<History, SketchError> {
+    sketch_with(text, &Arc::default())
+}
+
+/// Reads a sketch into a history that keeps declared fields.
+pub fn sketch_with(text: &str, fields: &Arc<Fields>) -> Result<History, SketchError> {
     let files = lowering::lower(&parser::parse(text)?);
     let mut inputs: Vec<InputFile> = Vec::new();
     for (index, file) in files.iter().enumerate() {
@@ -120,11 +128,13 @@ pub fn sketch(text: &str) -> Result<History, SketchError> {
     let mut builder = Builder::new(&inputs);
     let mut summaries = Vec::new();
     for (input, file) in inputs.iter().zip(&files) {
-        let mut batch = Batch::new(input.id, file.format);
-        for (line, json) in &file.lines {
-            take(&mut batch, file.format, *line, offsets[*line as usize - 1], json)
-                .map_err(|error| error.with_text(text))?;
-        }
+        let mut batch = Batch::new(input.id, file.format, fields.clone());
+        harvest::during(fields.tree(), || {
+            let take =
+                |(line, json): &(u32, String)| take(&mut batch, file.format, *line, offsets[*line as usize - 1], json);
+            file.lines.iter().try_for_each(take)
+        })
+        .map_err(|error| error.with_text(text))?;
         builder.merge(input.id, 0, batch);
         summaries.push(FileSummary {
             path: input.shown.clone(),

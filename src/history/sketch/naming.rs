@@ -3,6 +3,7 @@
 use super::error::SketchError;
 use super::syntax::{Attributes, Named, Settings, SketchKey};
 use super::text::Piece;
+use crate::ingest::fields::Path;
 
 /// Reads an object. `kind` is the one of a key that names none.
 pub fn named(piece: Piece<'_>, settings: &Settings, kind: usize) -> Result<Named, SketchError> {
@@ -81,15 +82,30 @@ fn attributes(inside: Piece<'_>) -> Result<Attributes, SketchError> {
                 let name = name.ok_or_else(|| value.unexpected(expected))?;
                 attributes.owners.push((kind.text.to_owned(), name.text.to_owned(), uid.text.to_owned()));
             }
+            (path, Some(value)) if path.starts_with('.') => attributes.fields.push((members(name)?, json(value))),
             (label, Some(value)) if !label.is_empty() => {
                 attributes.labels.push((label.to_owned(), value.text.to_owned()));
             }
             _ => {
                 return Err(word.unexpected(
-                    "`label=value`, `node=`, `phase=`, `owner=`, `finalizer=`, `deleting`, `gone` or `?`",
+                    "`label=value`, `.path=value`, `node=`, `phase=`, `owner=`, `finalizer=`, `deleting`, `gone` or `?`",
                 ));
             }
         }
     }
     Ok(attributes)
+}
+
+/// The members that `.spec.a` or `.metadata.annotations["a.b/c"]` leads through.
+fn members(path: Piece<'_>) -> Result<Vec<String>, SketchError> {
+    let expected = "a path of members, such as .spec.replicas or .metadata.annotations[\"a.b/c\"]";
+    let read = Path::parse(&path.text[1..]).ok();
+    let read = read.filter(|path| path.literal().len() == path.steps.len() && path.literal() != ["metadata"]);
+    let read = read.ok_or_else(|| path.unexpected(expected))?;
+    Ok(read.literal().into_iter().map(str::to_owned).collect())
+}
+
+/// What reads as JSON is that; everything else is a text.
+fn json(value: Piece<'_>) -> serde_json::Value {
+    serde_json::from_str(value.text).unwrap_or_else(|_| value.text.into())
 }

@@ -11,7 +11,7 @@ pub const WORDS: [&str; 9] =
 /// The clock of everyone who names none.
 pub const CLOCK: &str = "wall";
 
-const KINDS: [(&str, &str, &str, &str, bool); 24] = [
+const KINDS: [(&str, &str, &str, &str, bool); 26] = [
     ("pods", "", "v1", "Pod", true),
     ("nodes", "", "v1", "Node", false),
     ("services", "", "v1", "Service", true),
@@ -35,6 +35,8 @@ const KINDS: [(&str, &str, &str, &str, bool); 24] = [
     ("poddisruptionbudgets", "policy", "v1", "PodDisruptionBudget", true),
     ("ippools", "whereabouts.cni.cncf.io", "v1alpha1", "IPPool", true),
     ("nodenetworkconfigs", "acn.azure.com", "v1alpha", "NodeNetworkConfig", true),
+    ("overlappingrangeipreservations", "whereabouts.cni.cncf.io", "v1alpha1", "OverlappingRangeIPReservation", true),
+    ("ciliumnodes", "cilium.io", "v2", "CiliumNode", false),
     ("widgets", "example.com", "v1", "Widget", true),
 ];
 

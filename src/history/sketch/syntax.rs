@@ -144,6 +144,8 @@ pub struct Attributes {
     pub owners: Vec<(String, String, String)>,
     /// Finalizers.
     pub finalizers: Vec<String>,
+    /// Other fields: the members that lead to each, and its value.
+    pub fields: Vec<(Vec<String>, serde_json::Value)>,
     /// Deletion has begun and something holds it back.
     pub deleting: bool,
     /// Deletion has begun and nothing holds it back any more.

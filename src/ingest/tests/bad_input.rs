@@ -53,7 +53,7 @@ fn a_line_longer_than_allowed_is_skipped_without_being_kept() {
 fn a_document_longer_than_allowed_is_skipped_without_being_kept() {
     let document = watch(1).replace("{\"kind", "{\n  \"kind").replace("}}\n", "}\n}\n");
     let long = document.replace("\"kind\"", &format!("{}\"kind\"", " \n".repeat(1 << 18)));
-    let options = ReadOptions { block_bytes: 64, ..SMALL };
+    let options = ReadOptions { block_bytes: 64, ..small() };
     let (records, reading) = read_all(&[input(format!("{document}{long}{document}"))], &options);
     assert_eq!((records.len(), reading.problems.len()), (2, 1), "{:?}", reading.problems);
     assert_eq!((reading.problems[0].line, records[1].0.line), (4, 7 + (1 << 18)));
@@ -62,7 +62,7 @@ fn a_document_longer_than_allowed_is_skipped_without_being_kept() {
 #[test]
 fn deep_nesting_is_skipped_where_nobody_looks_and_a_problem_elsewhere() {
     let deep = |n: usize| "[".repeat(n) + &"]".repeat(n);
-    let options = ReadOptions { max_line_bytes: 1 << 20, ..SMALL };
+    let options = ReadOptions { max_line_bytes: 1 << 20, ..small() };
     for (text, records, problems) in [
         (answer("a", &format!("{{\"unread\":{}}}", deep(100_000))), 1, 0),
         (event("a").replace("\"auditID\"", &format!("\"unread\":{},\"auditID\"", deep(100_000))), 1, 0),
@@ -205,7 +205,7 @@ fn what_cannot_be_read_is_a_problem_of_the_file() {
 #[test]
 fn few_problems_are_kept_and_all_are_counted() {
     let text = event("a") + &"{broken\n".repeat(500) + &event("b");
-    let (_, reading) = read_all(&[input(text)], &SMALL);
+    let (_, reading) = read_all(&[input(text)], &small());
     assert_eq!(reading.files[0].problems, 500);
     assert_eq!(reading.problems.len(), problem::KEPT_PROBLEMS_PER_FILE);
     assert!(reading.files[0].too_many_problems());

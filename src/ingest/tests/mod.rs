@@ -39,7 +39,9 @@ fn version(body: &object::AnyBody<'_>) -> String {
 }
 
 /// A small block size, so that every test crosses blocks.
-const SMALL: ReadOptions = ReadOptions { threads: 1, block_bytes: 64, max_line_bytes: 4096 };
+fn small() -> ReadOptions {
+    ReadOptions { threads: 1, block_bytes: 64, max_line_bytes: 4096, ..ReadOptions::default() }
+}
 
 /// Position and text of each record, and the sums.
 fn read_all(files: &[InputFile], options: &ReadOptions) -> (Vec<(Position, String)>, Reading) {
@@ -70,7 +72,7 @@ fn read_one(bytes: impl AsRef<[u8]>) -> (Vec<String>, FileSummary, Vec<(u32, Str
 fn read_input(file: &InputFile) -> (Vec<String>, FileSummary, Vec<(u32, String)>) {
     let mut first = None;
     for block_bytes in [1, 64, 1 << 20] {
-        let options = ReadOptions { block_bytes, ..SMALL };
+        let options = ReadOptions { block_bytes, ..small() };
         let (records, reading) = read_all(std::slice::from_ref(file), &options);
         let problems: Vec<_> =
             reading.problems.iter().map(|p| (p.line, format!("{} / {}", p.expected, p.found))).collect();

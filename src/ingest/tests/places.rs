@@ -14,11 +14,11 @@ fn any_number_of_threads_gives_the_same_records_in_the_same_order() {
         };
         files.push(InputFile::in_memory(FileId(n), &format!("file {n}"), text.into_bytes()));
     }
-    let one = read_all(&files, &SMALL);
+    let one = read_all(&files, &small());
     assert!(one.0.len() > 10_000);
     assert!(one.0.windows(2).all(|pair| pair[0].0 < pair[1].0));
     for (threads, block_bytes) in [(2, 64), (4, 1000), (3, 1 << 20)] {
-        let other = read_all(&files, &ReadOptions { threads, block_bytes, ..SMALL });
+        let other = read_all(&files, &ReadOptions { threads, block_bytes, ..small() });
         assert_eq!(one.0, other.0);
         assert_eq!(one.1.problems, other.1.problems);
         assert_eq!(format!("{:?}", one.1.files), format!("{:?}", other.1.files));
@@ -40,7 +40,7 @@ fn a_record_can_be_read_again_at_its_position() {
         folder.file("documents.gz", formats::gzip(&documents)),
     ];
     for file in &files {
-        let (records, _) = read_all(std::slice::from_ref(file), &SMALL);
+        let (records, _) = read_all(std::slice::from_ref(file), &small());
         let mut positions: Vec<Position> = records.iter().map(|(position, _)| *position).collect();
         positions.reverse();
         positions.push(positions[0]);
@@ -61,7 +61,7 @@ fn a_record_can_be_read_again_at_its_position() {
 #[test]
 fn lines_and_offsets_count_from_the_decompressed_start() {
     let text = format!("\u{feff}{}\r\n{}", event("a"), event("b"));
-    let (records, _) = read_all(&[input(&text)], &SMALL);
+    let (records, _) = read_all(&[input(&text)], &small());
     let second = text.rfind("{\"kind").unwrap() as u64;
     assert_eq!(records[0].0, Position { file: FileId(0), line: 1, offset: 3 });
     assert_eq!(records[1].0, Position { file: FileId(0), line: 3, offset: second });
@@ -96,7 +96,7 @@ fn a_pipe_is_read_to_its_end() {
         })
     };
     let files = inputs(&[path], &[], &[]).unwrap();
-    let (records, reading) = read_all(&files, &SMALL);
+    let (records, reading) = read_all(&files, &small());
     writer.join().unwrap();
     assert_eq!((records.len(), reading.problems.len()), (50, 0));
     assert_eq!(reread(&files[0], &[records[0].0]), [None]);

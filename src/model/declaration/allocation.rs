@@ -2,7 +2,7 @@
 
 use super::condition::{self, Condition};
 use super::reader::Reader;
-use crate::history::fields::{Path, ResourceName};
+use crate::ingest::fields::{Path, ResourceName};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -32,6 +32,16 @@ pub struct Allocation {
     /// The allocation that the allocator itself keeps: once its entry for this value and holder is gone, the field only
     /// lags behind.
     pub record: Option<String>,
+    /// Whether holding is being bound: `double-bind` speaks of it, not `double-allocation`.
+    pub binds: bool,
+}
+
+impl Allocation {
+    /// Every path that it reads.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        let conditions = self.when.iter().chain(&self.unless).map(|condition| &condition.path);
+        self.value.iter().chain(&self.holder).chain(conditions)
+    }
 }
 
 /// How two values are compared.
@@ -65,6 +75,8 @@ pub(super) struct Written {
     #[serde(default)]
     except: Vec<String>,
     record: Option<String>,
+    #[serde(default)]
+    binds: bool,
 }
 
 impl Written {
@@ -93,6 +105,7 @@ impl Written {
             unless: unless?,
             except: self.except,
             record: self.record,
+            binds: self.binds,
             name,
         })
     }

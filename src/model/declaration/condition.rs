@@ -1,7 +1,7 @@
 //! Conditions on the fields of an object: `when` and `unless` of declarations.
 
 use super::reader::Reader;
-use crate::history::fields::Path;
+use crate::ingest::fields::Path;
 use std::collections::BTreeMap;
 use toml::Spanned;
 

@@ -1,7 +1,7 @@
 //! Invariants: expressions in CEL that must be true.
 
 use super::reader::Reader;
-use crate::history::fields::ResourceName;
+use crate::ingest::fields::ResourceName;
 use serde::Deserialize;
 use toml::Spanned;
 

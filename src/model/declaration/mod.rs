@@ -7,6 +7,7 @@
 //! Names of resources leave their group open unless they say it: see [`ResourceName`].
 
 mod allocation;
+mod child;
 mod condition;
 mod invariant;
 mod mistake;
@@ -16,16 +17,18 @@ mod reader;
 mod reference;
 
 pub use allocation::{Allocation, Compare};
+pub use child::Child;
 pub use condition::Condition;
 pub use invariant::{Invariant, Over, Severity};
 pub use mistake::Mistake;
 pub use presumption::Presumption;
 pub use reference::Reference;
 
-pub use crate::history::fields::{Path, ResourceName, Step};
+pub use crate::ingest::fields::{Fields, Path, ResourceName, Step};
 
 use reader::Reader;
 use serde::Deserialize;
+use std::sync::Arc;
 
 /// Declarations of one or more files.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -34,6 +37,8 @@ pub struct Declarations {
     pub references: Vec<Reference>,
     /// Which fields say that an object holds something of which there is one.
     pub allocations: Vec<Allocation>,
+    /// How many children controllers keep for their owners.
+    pub children: Vec<Child>,
     /// What must be true of objects.
     pub invariants: Vec<Invariant>,
     /// What certain writes take for granted.
@@ -49,6 +54,7 @@ struct File {
     about: String,
     reference: Vec<reference::Written>,
     allocation: Vec<allocation::Written>,
+    child: Vec<child::Written>,
     invariant: Vec<invariant::Written>,
     presumption: Vec<presumption::Written>,
 }
@@ -72,10 +78,23 @@ impl Declarations {
         let declarations = Declarations {
             references: written.reference.into_iter().filter_map(|w| w.checked(&mut reader)).collect(),
             allocations: written.allocation.into_iter().filter_map(|w| w.checked(&mut reader)).collect(),
+            children: written.child.into_iter().filter_map(|w| w.checked(&mut reader)).collect(),
             invariants: written.invariant.into_iter().filter_map(|w| w.checked(&mut reader)).collect(),
             presumptions: written.presumption.into_iter().filter_map(|w| w.checked(&mut reader)).collect(),
         };
         if reader.mistakes.is_empty() { Ok(declarations) } else { Err(reader.mistakes) }
+    }
+
+    /// The fields that have to be kept of objects when evidence is read, so that every declaration can be followed.
+    pub fn fields(&self) -> Arc<Fields> {
+        let references = self.references.iter().flat_map(|r| r.paths().map(|path| (&r.from, path)));
+        let allocations = self.allocations.iter().flat_map(|a| a.paths().map(|path| (&a.resource, path)));
+        let children = self.children.iter().flat_map(|c| c.paths());
+        // What has begun to end, and what owns it, is asked of every object.
+        let every = ["metadata.deletionTimestamp", "metadata.ownerReferences"];
+        let every = every.iter().filter_map(|text| Some((ResourceName::parse("*").ok()?, Path::parse(text).ok()?)));
+        let all = references.chain(allocations).chain(children);
+        Arc::new(Fields::of(all.map(|(resource, path)| (resource.clone(), path.clone())).chain(every)))
     }
 
     /// Adds those of another file. One of a kind and name replaces the one that was there: a user's file can say otherwise than
@@ -91,6 +110,7 @@ impl Declarations {
         }
         put(&mut self.references, other.references, |r| &r.name);
         put(&mut self.allocations, other.allocations, |a| &a.name);
+        put(&mut self.children, other.children, |c| &c.name);
         put(&mut self.invariants, other.invariants, |i| &i.name);
         put(&mut self.presumptions, other.presumptions, |p| &p.name);
     }

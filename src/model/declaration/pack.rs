@@ -4,10 +4,11 @@ use super::Declarations;
 use std::sync::OnceLock;
 
 /// Name and text of every pack.
-pub(super) const PACKS: [(&str, &str); 5] = [
+pub(super) const PACKS: [(&str, &str); 6] = [
     ("kubelet-and-pods", include_str!("../packs/kubelet-and-pods.toml")),
     ("garbage-collection", include_str!("../packs/garbage-collection.toml")),
-    ("scheduler-binding", include_str!("../packs/scheduler-binding.toml")),
+    ("volumes", include_str!("../packs/volumes.toml")),
+    ("controllers-and-children", include_str!("../packs/controllers-and-children.toml")),
     ("addresses", include_str!("../packs/addresses.toml")),
     ("endpoints", include_str!("../packs/endpoints.toml")),
 ];
@@ -31,6 +32,10 @@ pub(super) fn all() -> &'static Declarations {
 mod tests {
     use super::*;
 
+    fn size(d: &Declarations) -> usize {
+        d.references.len() + d.allocations.len() + d.children.len() + d.invariants.len()
+    }
+
     #[test]
     fn every_pack_reads_and_no_two_share_a_name() {
         let mut count = 0;
@@ -38,9 +43,8 @@ mod tests {
             let pack = Declarations::read(name, text).unwrap_or_else(|mistakes| {
                 panic!("{}", mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
             });
-            count += pack.references.len() + pack.allocations.len() + pack.invariants.len();
+            count += size(&pack);
         }
-        let all = all();
-        assert_eq!(all.references.len() + all.allocations.len() + all.invariants.len(), count);
+        assert_eq!(size(all()), count);
     }
 }

@@ -1,7 +1,7 @@
 //! What the readers of all kinds of declarations share: names, paths, resources, and where a mistake stands.
 
 use super::mistake::Mistake;
-use crate::history::fields::{Path, ResourceName};
+use crate::ingest::fields::{Path, ResourceName};
 use rustc_hash::FxHashSet;
 use std::ops::Range;
 use toml::Spanned;

@@ -2,7 +2,7 @@
 
 use super::condition::{self, Condition};
 use super::reader::Reader;
-use crate::history::fields::{Path, ResourceName};
+use crate::ingest::fields::{Path, ResourceName};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -25,12 +25,29 @@ pub struct Reference {
     pub kind: Option<Path>,
     /// Its API version, beside `kind`.
     pub api_version: Option<Path>,
-    /// Whether making the reference gives the object to its target: a pod to a node, a volume to a claim.
-    pub binds: bool,
-    /// Whether the target owns the object: the garbage collector removes the object after its last owner.
+    /// `true` where the target's controller made the reference itself.
+    pub controller: Option<Path>,
+    /// The target owns the object: the garbage collector removes the object after its last owner.
     pub owns: bool,
+    /// Making the reference gives the object to its target: a pod to a node.
+    pub binds: bool,
+    /// The reference is made once in the life of the object and never changes.
+    pub once: bool,
+    /// The object means nothing without this target: who reads it without looking whether the target lives is misled.
+    pub belongs: bool,
     /// It counts only while all of these hold.
     pub when: Vec<Condition>,
+    /// It does not count while one of these holds.
+    pub unless: Vec<Condition>,
+}
+
+impl Reference {
+    /// Every path that it reads.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        let named = [&self.uid, &self.target, &self.namespace, &self.kind, &self.api_version, &self.controller];
+        let conditions = self.when.iter().chain(&self.unless).map(|condition| &condition.path);
+        named.into_iter().flatten().chain(conditions)
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -44,12 +61,19 @@ pub(super) struct Written {
     namespace: Option<Spanned<String>>,
     kind: Option<Spanned<String>>,
     api_version: Option<Spanned<String>>,
-    #[serde(default)]
-    binds: bool,
+    controller: Option<Spanned<String>>,
     #[serde(default)]
     owns: bool,
     #[serde(default)]
+    binds: bool,
+    #[serde(default)]
+    once: bool,
+    #[serde(default)]
+    belongs: bool,
+    #[serde(default)]
     when: condition::Written,
+    #[serde(default)]
+    unless: condition::Written,
 }
 
 impl Written {
@@ -60,10 +84,11 @@ impl Written {
             None => Some(None),
             Some(to) => reader.resource(to).map(Some),
         };
-        let [uid, target, namespace, kind, api_version] =
-            [&self.uid, &self.target, &self.namespace, &self.kind, &self.api_version]
+        let [uid, target, namespace, kind, api_version, controller] =
+            [&self.uid, &self.target, &self.namespace, &self.kind, &self.api_version, &self.controller]
                 .map(|path| reader.optional_path(path.as_ref()));
         let when = condition::checked(self.when, reader);
+        let unless = condition::checked(self.unless, reader);
         let span = self.name.span();
         if self.uid.is_none() && self.target.is_none() {
             reader.mistake(span, "a reference has a path `uid`, a path `target` (the name), or both");
@@ -71,6 +96,14 @@ impl Written {
         }
         if self.to.is_some() == self.kind.is_some() {
             reader.mistake(span, "a reference says what it refers to: a resource `to`, or a path `kind`");
+            return None;
+        }
+        if (self.binds || self.once) && self.target.is_none() {
+            reader.mistake(span, "a reference that `binds`, or is made `once`, names its target: a path `target`");
+            return None;
+        }
+        if (self.owns || self.belongs) && self.uid.is_none() {
+            reader.mistake(span, "a reference to an owner, or to what the object `belongs` to, has a path `uid`");
             return None;
         }
         Some(Reference {
@@ -82,9 +115,13 @@ impl Written {
             namespace: namespace?,
             kind: kind?,
             api_version: api_version?,
-            binds: self.binds,
+            controller: controller?,
             owns: self.owns,
+            binds: self.binds,
+            once: self.once,
+            belongs: self.belongs,
             when: when?,
+            unless: unless?,
         })
     }
 }

@@ -1,0 +1,304 @@
+//! A write makes, or rests on, a reference to an object that is gone: **dangling reference**.
+//!
+//! A reference by uid means one object for ever: when it is gone, the reference means nothing, whatever bears the name by then.
+//! Which fields refer by uid is declared; owner references are built in.
+//!
+//! ```text
+//! T        10 node n (uid N1)  11 config n (owner N1)   20 delete N1   30 node n (uid N2)   40 delete config   41 config n (owner N2)
+//! agent on N2                                                               GET config n => owner N1      ... writes what it says
+//! ```
+//!
+//! **A violation**, of the client:
+//! - a write that gives an object a reference to a uid which was gone before the write was sent;
+//! - a write of a declared decision that read an object which `belongs` to a uid that was gone by then, to another object.
+//!
+//! **A hazard**: the same without a write, or a reference to what went while the write was under way.
+//!
+//! **Exempt**: the garbage collector, and the owner's own controller (a reference that says `controller: true` is made by it, and
+//! who makes such objects reads them): an owner that ends while its controller works is no fault, and the collector clears up.
+//!
+//! **Evidence**: bodies with the references, and the end of what they refer to.
+//!
+//! **Not judged**: uids that the evidence never shows; references that an object had already.
+//!
+//! Sources: Azure/azure-container-networking#4210 (the owner's uid tells which node a configuration is of); kubernetes#105131.
+
+use super::mentions::{Directory, Mention, is_collector};
+use super::place::{end, had_ended, when};
+use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use crate::history::{ClientId, IncarnationId, KeyId, Operation, OperationId, ResourceId, Revision, Symbol, Verb};
+use crate::model::declaration::Reference;
+use crate::order::{Change, Lifetime, Version};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    slug: "dangling-reference",
+    title: "nothing is made of, or built on, a reference to what is gone",
+    group: Group::Premises,
+    promise: BrokenBy::Client,
+    needs: "objects with references by uid, and the ends of what they refer to",
+    causes: &["name-reuse", "monotonic-reads", "read-your-writes", "stale-consistent-read"],
+    source: include_str!("dangling_reference.rs"),
+    check,
+};
+
+fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    let by_uid = || evidence.options.declarations.references.iter().filter(|reference| reference.uid.is_some());
+    if by_uid().next().is_none() {
+        return;
+    }
+    let directory = Directory::of(evidence);
+    for reference in by_uid() {
+        let resources = directory.referring(reference);
+        let dangling = Dangling { evidence, directory: &directory, reference };
+        for &resource in &resources {
+            dangling.made(ruling, resource);
+        }
+        if reference.belongs {
+            dangling.rested_on(ruling, &resources);
+        }
+    }
+}
+
+struct Dangling<'e, 'h> {
+    evidence: &'e Evidence<'h>,
+    directory: &'e Directory<'h>,
+    reference: &'e Reference,
+}
+
+impl<'h> Dangling<'_, 'h> {
+    /// The life that a mention names by uid.
+    fn life(&self, mention: &Mention) -> Option<&'h Lifetime> {
+        let uid = self.evidence.history.names.find(mention.uid.as_deref()?)?;
+        self.evidence.order.lifetimes(self.evidence.history).of(uid)
+    }
+
+    /// Writes that make a reference.
+    fn made(&self, ruling: &mut Ruling<'_>, resource: ResourceId) {
+        let evidence = self.evidence;
+        let versions = evidence.order.timeline.of_resource(resource, Revision::NONE, Revision::new(u128::MAX));
+        let mut had: FxHashMap<KeyId, (Symbol, Option<Vec<Mention>>)> = FxHashMap::default();
+        for version in versions {
+            let known = match version.change.lives() {
+                Some(true) => self.directory.mentions(self.reference, &version),
+                _ => None,
+            };
+            let before = had.insert(version.key, (version.uid, known.clone()));
+            let Some(mentions) = known.filter(|_| version.writer.is_some()) else { continue };
+            let writer = evidence.history.operation(version.writer).incarnation;
+            for mention in &mentions {
+                let new = match (&before, version.change) {
+                    (_, Change::Created) => true,
+                    (Some((uid, Some(before))), _) => *uid == version.uid && !before.contains(mention),
+                    _ => false,
+                };
+                if !new || mention.uid.is_none() {
+                    continue;
+                }
+                let exempt = mention.by_controller || is_collector(evidence, writer);
+                match self.life(mention) {
+                    _ if exempt => {}
+                    None => ruling.undecided("references to uids that the evidence does not show"),
+                    Some(life) => {
+                        ruling.checked(writer);
+                        self.judge(ruling, &version, life);
+                    }
+                }
+            }
+        }
+    }
+
+    fn judge(&self, ruling: &mut Ruling<'_>, version: &Version, life: &Lifetime) {
+        let (evidence, history) = (self.evidence, self.evidence.history);
+        let late = had_ended(evidence, life, version.writer);
+        let shared = history.share_counter(history.resource_of(life.key), history.resource_of(version.key));
+        let over = life.over(&evidence.order.timeline).is_some_and(|over| shared && over < version.revision);
+        if !late && !over {
+            return;
+        }
+        let o = history.operation(version.writer);
+        let (name, target) = (history.key_name(version.key), history.key_name(life.key));
+        let uid = evidence.short_uid(life.uid);
+        let mut facts: Vec<Fact> = end(evidence, life, &target).into_iter().collect();
+        facts.push(evidence.version(version, format!("{name} was given a reference to {target} with uid {uid}")));
+        ruling.found(Draft {
+            kind: if late { Kind::Violation } else { Kind::Hazard },
+            broken_by: BrokenBy::Client,
+            incarnation: o.incarnation,
+            key: version.key,
+            cause: self.reference.name.clone(),
+            summary: format!(
+                "{} gave {name} a reference to {target} with uid {uid}, which was deleted {}",
+                evidence.short_client(&o),
+                when(evidence, life)
+            ),
+            facts,
+            reason: match late {
+                true => "the uid was gone before the write was sent, and a uid never comes back".to_owned(),
+                false => "the uid went while the write was under way: whoever wrote could not know".to_owned(),
+            },
+            refuted_by: "a later version of what is referred to".to_owned(),
+            consequence: match self.reference.owns {
+                true => "the garbage collector removes the object, since no owner of it lives".to_owned(),
+                false => "who follows the reference finds nothing, or another object of the same name".to_owned(),
+            },
+        });
+    }
+
+    /// Decisions and reads that rest on an object whose target is gone.
+    fn rested_on(&self, ruling: &mut Ruling<'_>, resources: &[ResourceId]) {
+        let (evidence, history) = (self.evidence, self.evidence.history);
+        // Who makes such objects reads them to look after them.
+        let makers: FxHashSet<ClientId> = evidence
+            .operations()
+            .filter(|(_, o)| {
+                o.verb == Verb::Create && o.key.is_some() && resources.contains(&history.resource_of(o.key))
+            })
+            .filter(|(_, o)| o.incarnation.is_some())
+            .map(|(_, o)| history.incarnations[o.incarnation.index()].client)
+            .collect();
+        let mut writes: FxHashMap<(IncarnationId, Symbol), Vec<OperationId>> = FxHashMap::default();
+        for (id, o) in evidence.operations().filter(|(_, o)| o.decision.is_some() && evidence.committed(o)) {
+            writes.entry((o.incarnation, o.decision)).or_default().push(id);
+        }
+        for (id, o) in evidence.operations() {
+            let read = o.verb == Verb::Get && o.is_answered() && o.key.is_some() && o.incarnation.is_some();
+            if !read || !resources.contains(&history.resource_of(o.key)) {
+                continue;
+            }
+            let client = history.incarnations[o.incarnation.index()].client;
+            if makers.contains(&client) || is_collector(evidence, o.incarnation) {
+                continue;
+            }
+            let Some(version) = evidence.order.timeline.version_at(o.key, o.answered) else { continue };
+            for mention in self.directory.mentions(self.reference, &version).unwrap_or_default() {
+                let Some(life) = self.life(&mention) else { continue };
+                ruling.checked(o.incarnation);
+                if !had_ended(evidence, life, id) {
+                    continue;
+                }
+                let decided = writes.get(&(o.incarnation, o.decision)).filter(|_| o.decision.is_some());
+                // To change the object itself is to look after it.
+                let write =
+                    decided.into_iter().flatten().copied().find(|&w| history.operation(w).answer_uid != version.uid);
+                self.read(ruling, id, &o, &version, life, write);
+            }
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)] // the parts of one finding
+    fn read(
+        &self,
+        ruling: &mut Ruling<'_>,
+        id: OperationId,
+        o: &Operation,
+        version: &Version,
+        life: &Lifetime,
+        write: Option<OperationId>,
+    ) {
+        let (evidence, history) = (self.evidence, self.evidence.history);
+        let (name, target) = (history.key_name(version.key), history.key_name(life.key));
+        let (client, uid) = (evidence.short_client(o), evidence.short_uid(life.uid));
+        let mut facts: Vec<Fact> = end(evidence, life, &target).into_iter().collect();
+        let says = format!("{client} read {name}, which belongs to {target} with uid {uid}");
+        facts.push(evidence.item(id, version.key, version.uid, o.answered, says));
+        if let Some(write) = write {
+            let w = history.operation(write);
+            let what = history.key_name(w.key);
+            facts.push(evidence.operation(write, w.answered, format!("{client} wrote {what} in the same decision")));
+        }
+        ruling.found(Draft {
+            kind: if write.is_some() { Kind::Violation } else { Kind::Hazard },
+            broken_by: BrokenBy::Client,
+            incarnation: o.incarnation,
+            key: version.key,
+            cause: self.reference.name.clone(),
+            summary: format!(
+                "{client} read {name}, which belongs to {target} with uid {uid}, deleted {}{}",
+                when(evidence, life),
+                if write.is_some() { ", and wrote what it decided" } else { "" }
+            ),
+            facts,
+            reason: "the object is of no use without what it belongs to, and that was gone before it was read"
+                .to_owned(),
+            refuted_by: "a later version of what it belongs to".to_owned(),
+            consequence: "what the object says is taken to be about another one of the same name".to_owned(),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::trial::{holds, kinds};
+    use super::{Kind, RULE};
+
+    const OWNER: &str = "o@A CREATE configmaps/c => configmaps/c:o@20\n";
+    const GONE: &str = "o@A DELETE configmaps/c:o => ok\n";
+
+    /// A reference that no controller made.
+    const REFERS: &str =
+        "[.metadata.ownerReferences=[{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"name\":\"c\",\"uid\":\"o\"}]]";
+
+    #[test]
+    fn an_owner_must_live_when_it_is_named() {
+        let child = format!("x@A CREATE p => p:u1@30{REFERS}\n");
+        assert_eq!(kinds(&RULE, &format!("{OWNER}{GONE}o@A CREATE q => q:q@25\n{child}")), [Kind::Violation]);
+        assert!(holds(&RULE, &format!("{OWNER}{child}{GONE}")));
+        let later =
+            format!("x@A CREATE p => p:u1@22\n{GONE}o@A CREATE q => q:q@25\nx@A PUT p:u1@22 => p:u1@30{REFERS}\n");
+        assert_eq!(kinds(&RULE, &format!("{OWNER}{later}")), [Kind::Violation]);
+    }
+
+    #[test]
+    fn a_reference_that_was_there_is_nobody_s_fault() {
+        let text = format!(
+            "{OWNER}x@A CREATE p => p:u1@22{REFERS}\n{GONE}o@A CREATE q => q:q@25\ny@A PUT p:u1@22 => p:u1@30{REFERS}\n"
+        );
+        assert!(holds(&RULE, &text));
+    }
+
+    #[test]
+    fn a_controller_may_be_overtaken_by_the_end_of_its_owner() {
+        let text = "o@A CREATE replicasets/r => replicasets/r:o@20\no@A DELETE replicasets/r:o => ok\n\
+                    o@A CREATE q => q:q@25\nx@A CREATE p => p:u1@30[owner=ReplicaSet/r:o]\n";
+        assert_eq!(kinds(&RULE, text), []);
+    }
+
+    #[test]
+    fn what_ends_while_a_write_is_under_way_cannot_be_known() {
+        // Custom resources have one counter for certain.
+        let text = format!(
+            "default widgets\no@A CREATE c => c:o@20\n---\nx@A |------CREATE p => p:u1@30{REFERS}------|\n\
+             o@A    |-DELETE c:o => ok-|\n---\nw@A WATCH from 19 +c:o@20 -c:o@26 +p:u1@30\n"
+        );
+        assert_eq!(kinds(&RULE, &text), [Kind::Hazard]);
+    }
+
+    /// A node goes, its configuration stays for a while, and an agent reads it.
+    fn story(read: &str, write: &str) -> String {
+        format!(
+            "o@A CREATE nodes/n => nodes/n:n1@20\n\
+             m@A CREATE nodenetworkconfigs/n => nodenetworkconfigs/n:c1@22[owner=Node/n:n1]\n\
+             o@A DELETE nodes/n:n1 => ok\no@A CREATE nodes/n => nodes/n:n2@30\n{read}{write}"
+        )
+    }
+
+    #[test]
+    fn a_decision_must_not_rest_on_what_belongs_to_the_dead() {
+        let read = "a@A GET nodenetworkconfigs/n for d => nodenetworkconfigs/n:c1@22\n";
+        let write = "a@A CREATE configmaps/x for d => configmaps/x:x1@40\n";
+        assert_eq!(kinds(&RULE, &story(read, write)), [Kind::Violation]);
+        assert_eq!(kinds(&RULE, &story(read, "")), [Kind::Hazard]);
+        let own = "a@A PATCH nodenetworkconfigs/n for d => nodenetworkconfigs/n:c1@40\n";
+        assert_eq!(kinds(&RULE, &story(read, own)), [Kind::Hazard]);
+    }
+
+    #[test]
+    fn who_makes_such_objects_and_who_collects_them_read_them_as_well() {
+        let read = |who: &str| story(&format!("{who}@A GET nodenetworkconfigs/n => nodenetworkconfigs/n:c1@22\n"), "");
+        assert_eq!(kinds(&RULE, &read("m")), []);
+        let collector = "client gc user=system:serviceaccount:kube-system:generic-garbage-collector\n";
+        assert_eq!(kinds(&RULE, &format!("{collector}{}", read("gc"))), []);
+    }
+}

@@ -1,0 +1,253 @@
+//! An object is bound to a target that no longer exists: **dead binding**.
+//!
+//! A binding gives an object to its target: a pod to a node. Which references bind is declared (`binds`). Here the object was
+//! bound while nothing bore the target's name, because whoever bound it did not know of the end.
+//!
+//! ```text
+//! T    20 create node n1   30 delete n1   40 create pod a   42 pod a: spec.nodeName=n1
+//! ```
+//!
+//! **A violation**, of the client that bound it, where the target was certainly gone before the binding was sent, and a watch,
+//! a witness or the next creation shows that nothing took its name until then.
+//!
+//! **A suspect** is the same where the name may have been borne again, unseen. **A hazard** is a binding that was under way
+//! when the target went: nobody could have known.
+//!
+//! **Evidence**: the version that first shows the binding, the target's end, and what covers the time in between.
+//!
+//! **Not judged**: targets whose end is not in the evidence; bindings of which it does not show when they were made.
+//!
+//! Sources: kubernetes#56261, #94437, #101872 (pods bound to nodes that were gone for long).
+
+use super::mentions::Directory;
+use super::place::{Place, end, had_ended, when};
+use super::standing::Standing;
+use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use crate::history::{IncarnationId, KeyId, OperationId, Revision, Subresource, Symbol, Verb};
+use crate::model::declaration::Reference;
+use crate::order::{Change, Version};
+use rustc_hash::FxHashMap;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    slug: "dead-binding",
+    title: "an object is bound to a target that lives",
+    group: Group::Invariants,
+    promise: BrokenBy::Client,
+    needs: "bindings, and the ends of what objects were bound to",
+    causes: &["monotonic-reads", "stale-consistent-read", "watch-gap", "torn-snapshot"],
+    source: include_str!("dead_binding.rs"),
+    check,
+};
+
+/// A version that first shows its object bound.
+struct Binding {
+    version: Version,
+    /// The version before it, of the same object.
+    before: Option<Version>,
+    target: KeyId,
+    /// The write that bound it, where known.
+    operation: OperationId,
+}
+
+fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    let history = evidence.history;
+    let (directory, standing) = (Directory::of(evidence), Standing::derive(evidence));
+    let mut effects: FxHashMap<KeyId, Vec<OperationId>> = FxHashMap::default();
+    for (id, o) in evidence.operations() {
+        if o.verb == Verb::Create && o.subresource == Subresource::Effect && o.is_answered() && o.key.is_some() {
+            effects.entry(o.key).or_default().push(id);
+        }
+    }
+    for reference in evidence.options.declarations.references.iter().filter(|reference| reference.binds) {
+        let resources = directory.referring(reference);
+        for key in
+            (0..history.keys.len() as u32).map(KeyId).filter(|&key| resources.contains(&history.resource_of(key)))
+        {
+            for mut binding in bindings(evidence, &directory, reference, key, &effects) {
+                // Where nothing can lie between, the version's own writer bound it.
+                let stood = binding.before.map(|before| standing.through(&before).0.value() + 1);
+                let exact = stood.is_some_and(|next| next >= binding.version.revision.value());
+                if exact && !binding.operation.is_some() {
+                    binding.operation = binding.version.writer;
+                }
+                let by = match binding.operation.is_some() {
+                    true => history.operation(binding.operation).incarnation,
+                    false => IncarnationId::NONE,
+                };
+                ruling.checked(by);
+                judge(evidence, ruling, &standing, reference, &binding, by);
+            }
+        }
+    }
+}
+
+fn bindings(
+    evidence: &Evidence<'_>,
+    directory: &Directory<'_>,
+    reference: &Reference,
+    key: KeyId,
+    effects: &FxHashMap<KeyId, Vec<OperationId>>,
+) -> Vec<Binding> {
+    let mut found = Vec::new();
+    let mut before: Option<(Version, bool)> = None;
+    let mut uid = Symbol::NONE;
+    for version in evidence.order.timeline.versions(key).iter() {
+        if version.uid != uid {
+            before = None;
+            uid = version.uid;
+        }
+        let mentions = match version.change.lives() {
+            Some(true) => directory.mentions(reference, &version),
+            _ => None,
+        };
+        let Some(mentions) = mentions else {
+            before = None;
+            continue;
+        };
+        let target = mentions.iter().find_map(|mention| directory.key(reference, key, mention));
+        let bound = mentions.iter().any(|mention| mention.target.is_some());
+        let made = match before {
+            None => version.change == Change::Created,
+            Some((_, was_bound)) => !was_bound,
+        };
+        if let Some(target) = target.filter(|_| made) {
+            let bound_by = effects.get(&key).map_or(&[][..], |all| all);
+            let operation = match bound_by {
+                _ if version.change == Change::Created => version.writer,
+                [one] => *one,
+                _ => OperationId::NONE,
+            };
+            found.push(Binding { version, before: before.map(|(v, _)| v), target, operation });
+        }
+        before = Some((version, bound));
+    }
+    found
+}
+
+fn judge(
+    evidence: &Evidence<'_>,
+    ruling: &mut Ruling<'_>,
+    standing: &Standing<'_>,
+    reference: &Reference,
+    binding: &Binding,
+    by: IncarnationId,
+) {
+    let (history, timeline) = (evidence.history, &evidence.order.timeline);
+    let resource = history.resource_of(binding.target);
+    // The binding was made by the version that shows it, or by one that nobody saw after the version before.
+    let shown = Place::of_version(evidence, &binding.version, resource);
+    let unseen =
+        binding.before.filter(|before| standing.through(before).0.value() + 1 < binding.version.revision.value());
+    let from = unseen.map_or(shown.from, |before| Place::of_version(evidence, &before, resource).from);
+    let lives = evidence.order.lifetimes(history).of_key(binding.target);
+    let Some(life) =
+        lives.iter().rev().find(|life| life.from.is_some() && shown.through.is_none_or(|t| life.from <= t))
+    else {
+        return;
+    };
+    // Who binds an object has seen it: one made after the end was bound after the end.
+    let object = evidence.order.lifetimes(history).of(binding.version.uid);
+    let born = object.filter(|object| object.is_born).and_then(|object| timeline.version_at(object.key, object.from));
+    let known = had_ended(evidence, life, binding.operation)
+        || born.is_some_and(|born| binding.before.is_some() && had_ended(evidence, life, born.writer));
+    let over = life.over(timeline);
+    let before = over.is_some_and(|over| over <= from);
+    if !known && !before {
+        return;
+    }
+    let gone = over.or_else(|| life.removal(timeline).map(|removal| removal.after)).unwrap_or(life.through);
+    // Somebody bore the name in between, whoever it was.
+    let until = shown.through.unwrap_or(Revision::new(u128::MAX)).max(gone);
+    if timeline.between(binding.target, gone, until).iter().any(|v| v.change.lives() != Some(false)) {
+        return;
+    }
+    let covered = shown.through.and_then(|through| standing.covers(binding.target, gone, through.max(gone)));
+    let (name, target) = (history.key_name(binding.version.key), history.key_name(binding.target));
+    let mut facts: Vec<Fact> = end(evidence, life, &target).into_iter().collect();
+    if let Some(before) = binding.before {
+        facts.push(evidence.version(&before, format!("{name} was not bound yet")));
+    }
+    facts.extend(covered.map(|covering| standing.covering_fact(binding.target, covering)));
+    if binding.operation.is_some() && binding.operation != binding.version.writer {
+        facts.push(Fact {
+            key: binding.version.key,
+            ..evidence.request(binding.operation, Revision::NONE, format!("{name} was bound"))
+        });
+    }
+    facts.push(evidence.version(&binding.version, format!("{name} was bound to {target}")));
+    let doubt = covered.is_none().then(|| format!("nothing shows that {target} was not created again in between"));
+    let kind = match (&doubt, known) {
+        (_, false) => Kind::Hazard,
+        (Some(_), true) => Kind::Suspect,
+        (None, true) => Kind::Violation,
+    };
+    let reason = match known {
+        true => format!("{target} was gone before {name} was bound to it, and had no successor"),
+        false => format!("{target} went while {name} was being bound to it: whoever bound it could not know"),
+    };
+    ruling.found(Draft {
+        kind,
+        broken_by: BrokenBy::Client,
+        incarnation: by,
+        key: binding.version.key,
+        cause: reference.name.clone(),
+        summary: format!("{name} was bound to {target}, which was deleted {}", when(evidence, life)),
+        facts,
+        reason: match doubt.filter(|_| known) {
+            Some(doubt) => format!("{reason}. Not proved: {doubt}."),
+            None => reason,
+        },
+        refuted_by: format!("a creation of {target} before the binding"),
+        consequence: "the object waits for a target that will never take it".to_owned(),
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::trial::{holds, kinds};
+    use super::{Kind, RULE};
+
+    const NODE: &str = "o@A CREATE nodes/n1 => nodes/n1:n@20\n";
+    const GONE: &str = "o@A DELETE nodes/n1:n => ok\n";
+    /// Somebody watches nodes, and another node is made after everything else: what came before it has a lower revision.
+    const WATCHED: &str =
+        "o@A CREATE nodes/n2 => nodes/n2:x@50\nw@A WATCH nodes from 19 +nodes/n1:n@20 -nodes/n1:n@30 +nodes/n2:x@50\n";
+
+    fn bound(version: u64) -> String {
+        format!("o@A CREATE a => a:u1@40\ns@A PUT a:u1@40 => a:u1@{version}[node=n1]\n")
+    }
+
+    #[test]
+    fn a_pod_is_bound_to_a_node_that_lives() {
+        assert_eq!(kinds(&RULE, &format!("{NODE}{GONE}{}{WATCHED}", bound(42))), [Kind::Violation]);
+        assert!(holds(&RULE, &format!("{NODE}{}{GONE}{}", bound(42), WATCHED.replace("@30", "@45"))));
+    }
+
+    #[test]
+    fn a_node_of_the_same_name_may_have_come_back() {
+        // Nobody watched nodes.
+        assert_eq!(kinds(&RULE, &format!("{NODE}{GONE}{}", bound(42))), [Kind::Suspect]);
+        let back = "o@A CREATE nodes/n1 => nodes/n1:m@35\n";
+        let watched = WATCHED.replace("+nodes/n2", "+nodes/n1:m@35 +nodes/n2");
+        assert!(holds(&RULE, &format!("{NODE}{GONE}{back}{}{watched}", bound(42))));
+    }
+
+    #[test]
+    fn who_was_binding_when_the_node_went_could_not_know() {
+        // Custom resources have one counter for certain.
+        let text = "resource pods.lab.example.com kind=Pod\nresource nodes.lab.example.com kind=Node cluster\n\
+                    default pods.lab.example.com\no@A CREATE nodes.lab.example.com/n1 => nodes.lab.example.com/n1:n@20\n\
+                    o@A CREATE a => a:u1@25\n---\n\
+                    s@A |------PUT a:u1@25 => a:u1@42[node=n1]------|\n\
+                    o@A    |-DELETE nodes.lab.example.com/n1:n => ok-|\n---\n\
+                    w@A WATCH nodes.lab.example.com from 19 +nodes.lab.example.com/n1:n@20 -nodes.lab.example.com/n1:n@30 ^60\n";
+        assert_eq!(kinds(&RULE, text), [Kind::Hazard]);
+    }
+
+    #[test]
+    fn a_mirror_pod_stands_for_what_its_kubelet_runs_anyway() {
+        let mirror = "k@A CREATE a => a:u1@42[node=n1 .metadata.annotations[\"kubernetes.io/config.mirror\"]=x]\n";
+        assert_eq!(kinds(&RULE, &format!("{NODE}{GONE}{mirror}{WATCHED}")), []);
+    }
+}

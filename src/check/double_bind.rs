@@ -1,0 +1,125 @@
+//! An object is bound twice: **double bind**.
+//!
+//! Some references are made once: a pod keeps its node and a claim its volume for life, and a volume is bound to one claim.
+//! Which ones, is declared (`once` of a reference, `binds` of an allocation). Here one uid shows two targets, or two living
+//! objects are bound to one.
+//!
+//! ```text
+//! T    20 create pod a   22 pod a: node-1   31 pod a (the same uid): node-2
+//! ```
+//!
+//! **A violation**, of the server where a reference changed that it lets nobody change; of the client that bound the second
+//! object where two are bound to one target, with the proof that `double-allocation` needs.
+//!
+//! **Evidence**: versions with the declared fields.
+//!
+//! **Not judged**: versions whose bodies were not recorded; a target that is taken away before another one is given.
+//!
+//! Sources: kubernetes#16432 (two claims, one volume); kubernetes `pkg/apis/core/validation/validation.go` (ValidatePodUpdate,
+//! ValidatePersistentVolumeClaimUpdate).
+
+use super::mentions::Directory;
+use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling, exclusion};
+use crate::history::{IncarnationId, KeyId, Symbol};
+use crate::model::declaration::Reference;
+use crate::order::{Provenance, Version};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    slug: "double-bind",
+    title: "what is bound once is bound to one",
+    group: Group::Invariants,
+    promise: BrokenBy::Server,
+    needs: "versions of pods, claims and whatever else is declared to be bound",
+    causes: &["revision-rewind", "revision-reuse", "identity-break", "broken-compare"],
+    source: include_str!("double_bind.rs"),
+    check,
+};
+
+fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    exclusion::check(evidence, ruling, true);
+    let history = evidence.history;
+    let directory = Directory::of(evidence);
+    for reference in evidence.options.declarations.references.iter().filter(|reference| reference.once) {
+        let resources = directory.referring(reference);
+        for key in
+            (0..history.keys.len() as u32).map(KeyId).filter(|&key| resources.contains(&history.resource_of(key)))
+        {
+            let mut bound: Option<(Symbol, Version, String)> = None;
+            for version in evidence.order.timeline.versions(key).iter() {
+                let known = version.change.lives() == Some(true) && version.uid.is_some();
+                if !known || version.provenance == Provenance::Base {
+                    continue;
+                }
+                let mentions = directory.mentions(reference, &version).unwrap_or_default();
+                let Some(target) = mentions.into_iter().find_map(|mention| mention.target) else { continue };
+                match &bound {
+                    Some((uid, before, other)) if *uid == version.uid => {
+                        ruling.checked(IncarnationId::NONE);
+                        if *other != target {
+                            found(evidence, ruling, reference, (before, other), (&version, &target));
+                        }
+                    }
+                    _ => {}
+                }
+                bound = Some((version.uid, version, target));
+            }
+        }
+    }
+}
+
+fn found(
+    evidence: &Evidence<'_>,
+    ruling: &mut Ruling<'_>,
+    reference: &Reference,
+    (before, one): (&Version, &str),
+    (after, other): (&Version, &str),
+) {
+    let history = evidence.history;
+    let (name, uid) = (history.key_name(after.key), evidence.short_uid(after.uid));
+    let field = reference.target.as_ref().map(ToString::to_string).unwrap_or_default();
+    let facts = vec![
+        evidence.version(before, format!("{name} with uid {uid} had {field} {one}")),
+        evidence.version(after, format!("{name} with uid {uid} had {field} {other}")),
+    ];
+    ruling.found(Draft {
+        kind: Kind::Violation,
+        broken_by: BrokenBy::Server,
+        incarnation: facts[1].incarnation,
+        key: after.key,
+        cause: reference.name.clone(),
+        summary: format!("{name} (uid {uid}) was bound to {one} and then to {other}"),
+        facts,
+        reason: format!("{field} is set once in the life of an object; the server refuses to change it"),
+        refuted_by: "evidence that the two versions are of two objects".to_owned(),
+        consequence: "two places act for one object, each believing that it is theirs".to_owned(),
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::trial::{holds, kinds};
+    use super::{Kind, RULE};
+
+    #[test]
+    fn a_pod_keeps_its_node() {
+        let text = "o@A CREATE a => a:u1@20\no@A GET a => a:u1@22[node=n1]\no@A GET a => a:u1@31[node=n2]\n";
+        assert_eq!(kinds(&RULE, text), [Kind::Violation]);
+        assert!(holds(&RULE, &text.replace("n2", "n1")));
+        // Another life of the name is another pod.
+        assert_eq!(kinds(&RULE, &text.replace("u1@31", "u2@31")), []);
+    }
+
+    #[test]
+    fn a_volume_is_bound_to_one_claim() {
+        let claim = |name: &str, version: u64, phase: &str| {
+            format!(
+                "o@A CREATE persistentvolumeclaims/{name} => persistentvolumeclaims/{name}:{name}1@{version}[phase={phase} .spec.volumeName=pv-1]\n"
+            )
+        };
+        let list = "o@A LIST persistentvolumeclaims => 40 {a:a1@20, b:b1@30}\n";
+        assert_eq!(kinds(&RULE, &(claim("a", 20, "Bound") + &claim("b", 30, "Bound") + list)), [Kind::Violation]);
+        // Asking for a volume is not having it.
+        assert!(holds(&RULE, &(claim("a", 20, "Bound") + &claim("b", 30, "Pending") + list)));
+    }
+}

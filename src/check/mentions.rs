@@ -1,0 +1,126 @@
+//! Declared references: what a version says of other objects.
+
+use super::Evidence;
+use crate::history::resource::{group_of_api_version, plural_of_kind};
+use crate::history::{Declared, Key, KeyId, ResourceId, Symbol};
+use crate::model::declaration::{Condition, Reference};
+use crate::order::Version;
+use rustc_hash::FxHashMap;
+
+/// One object that a version names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mention {
+    /// Its uid, where the reference has one; as text, since the evidence may never show the object.
+    pub uid: Option<String>,
+    /// Its name.
+    pub target: Option<String>,
+    namespace: Option<String>,
+    kind: Option<String>,
+    api_version: Option<String>,
+    /// Whether the target's controller made the reference.
+    pub by_controller: bool,
+}
+
+/// Names and resources of a history, to find what a reference names.
+#[derive(Debug)]
+pub struct Directory<'h> {
+    evidence: Evidence<'h>,
+    keys: FxHashMap<Key, KeyId>,
+}
+
+impl<'h> Directory<'h> {
+    /// Of one history.
+    pub fn of(evidence: &Evidence<'h>) -> Directory<'h> {
+        let keys = evidence.history.keys.iter().enumerate().map(|(index, key)| (*key, KeyId(index as u32))).collect();
+        Directory { evidence: *evidence, keys }
+    }
+
+    /// The resources of the history that a reference is declared for.
+    pub fn referring(&self, reference: &Reference) -> Vec<ResourceId> {
+        let history = self.evidence.history;
+        let is = |(_, resource): &(usize, &crate::history::Resource)| {
+            reference.from.is(history.name(resource.plural), history.name(resource.group))
+        };
+        history.resources.iter().enumerate().filter(is).map(|(index, _)| ResourceId(index as u32)).collect()
+    }
+
+    /// What a version mentions; `None` where the evidence does not show it.
+    pub fn mentions(&self, reference: &Reference, version: &Version) -> Option<Vec<Mention>> {
+        let declared = self.evidence.history.declared(version.key, version.uid, version.attributes)?;
+        mentions(reference, &declared)
+    }
+
+    /// The name that a mention stands for, where the history has it.
+    pub fn key(&self, reference: &Reference, from: KeyId, mention: &Mention) -> Option<KeyId> {
+        let history = self.evidence.history;
+        let from = history.keys[from.index()];
+        let own = history.resources[from.resource.index()];
+        let (plural, group) = match (&reference.to, &mention.kind) {
+            (Some(to), _) => {
+                // An open group is that of the object which refers.
+                let group = to.group.as_deref().unwrap_or_else(|| history.name(own.group));
+                (to.plural.clone(), group.to_owned())
+            }
+            (None, Some(kind)) => {
+                let api_version = mention.api_version.as_deref().unwrap_or("");
+                (plural_of_kind(kind), group_of_api_version(api_version).to_owned())
+            }
+            (None, None) => return None,
+        };
+        let (plural, group) = (history.names.find(&plural)?, history.names.find(&group)?);
+        let resource = history.resources.iter().position(|r| (r.plural, r.group) == (plural, group))?;
+        let name = history.names.find(mention.target.as_deref()?)?;
+        let key = |namespace: Symbol| Key { resource: ResourceId(resource as u32), namespace, name };
+        match &mention.namespace {
+            Some(namespace) => self.keys.get(&key(history.names.find(namespace)?)).copied(),
+            None => {
+                let cluster = history.names.find("").and_then(|none| self.keys.get(&key(none)));
+                self.keys.get(&key(from.namespace)).or(cluster).copied()
+            }
+        }
+    }
+}
+
+fn mentions(reference: &Reference, declared: &Declared<'_>) -> Option<Vec<Mention>> {
+    let met = |condition: &Condition| {
+        declared.text(&condition.path).is_some_and(|text| condition.values.iter().any(|v| v == "*" || *v == text))
+    };
+    if !reference.paths().all(|path| declared.shows(path)) {
+        return None;
+    }
+    if !reference.when.iter().all(met) || reference.unless.iter().any(met) {
+        return Some(Vec::new());
+    }
+    let parts = [
+        &reference.uid,
+        &reference.target,
+        &reference.namespace,
+        &reference.kind,
+        &reference.api_version,
+        &reference.controller,
+    ];
+    let paths: Vec<_> = parts.iter().filter_map(|part| part.as_ref()).collect();
+    let mut found = Vec::new();
+    for row in declared.rows(&paths)? {
+        let mut values = row.into_iter();
+        let [uid, target, namespace, kind, api_version, controller] =
+            parts.map(|part| part.as_ref().and_then(|_| values.next().flatten()).filter(|text| !text.is_empty()));
+        if uid.is_some() || target.is_some() {
+            let by_controller = controller.as_deref() == Some("true");
+            found.push(Mention { uid, target, namespace, kind, api_version, by_controller });
+        }
+    }
+    Some(found)
+}
+
+/// Whether a client is the garbage collector, which acts on dead references by profession
+/// (kubernetes cmd/kube-controller-manager: its own service account, or its name at the end of the user agent).
+pub fn is_collector(evidence: &Evidence<'_>, incarnation: crate::history::IncarnationId) -> bool {
+    let name = evidence.history.client_name(incarnation);
+    let program = match incarnation.is_some() {
+        true => evidence.history.incarnations[incarnation.index()].program.as_str(),
+        false => "",
+    };
+    let is = |text: &str| matches!(text, "generic-garbage-collector" | "garbage-collector");
+    name.rsplit(':').next().is_some_and(is) || is(program)
+}

@@ -1,0 +1,233 @@
+//! Declared fields of a body to values: what was found on the way through the parser, cut down to what is declared for the
+//! resource.
+
+use super::super::ids::*;
+use super::super::interner::Interner;
+use super::super::parts::{Part, Parts};
+use super::super::resource;
+use super::{Batch, Tables};
+use crate::ingest::fields::{Cut, Fields, Found, Tree};
+use crate::ingest::object::{Body, Kept, Metadata, Spec, StatusField};
+use serde::de::{self, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+/// The longest text of one field that is kept. etcd refuses requests above 1.5 MiB.
+const LONGEST: usize = 4 << 20;
+
+/// What is kept of which resource, as far as it was asked.
+#[derive(Debug)]
+pub(super) struct Keeping {
+    fields: Arc<Fields>,
+    /// By resource of the batch; `None`: not asked yet.
+    cuts: Vec<Option<Option<Arc<Cut>>>>,
+    /// The same by kind and API version, where the resource stands on another line: the last one asked.
+    by_kind: (String, String, Option<Arc<Cut>>),
+}
+
+impl Keeping {
+    pub fn new(fields: Arc<Fields>) -> Keeping {
+        let by_kind = (String::new(), String::new(), None);
+        Keeping { fields, cuts: Vec::new(), by_kind }
+    }
+}
+
+/// A body whose declared fields are wanted.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'b, 'a> {
+    /// The resource; none where another line says it.
+    pub resource: ResourceId,
+    /// Kind and API version, of the object or of its list.
+    pub kind: &'b str,
+    /// See `kind`.
+    pub api_version: &'b str,
+    pub kept: &'b Kept<'a>,
+    pub metadata: &'b Metadata<'a>,
+    pub spec: &'b Option<Spec<'a>>,
+    pub status: &'b StatusField<'a>,
+}
+
+impl<'b, 'a> Source<'b, 'a> {
+    /// A body that is an object.
+    pub fn of(body: &'b Body<'a>, resource: ResourceId) -> Source<'b, 'a> {
+        let Body { kind, api_version, kept, metadata, spec, status, .. } = body;
+        Source { resource, kind, api_version, kept, metadata, spec, status }
+    }
+}
+
+impl Batch {
+    fn cut(&mut self, source: &Source<'_, '_>) -> Option<Arc<Cut>> {
+        let keeping = &mut self.keeping;
+        if !keeping.fields.tree().leads_on(Tree::ROOT) {
+            return None;
+        }
+        if !source.resource.is_some() {
+            // A capture's answer says its kind, and its request says the resource. Kinds and plurals agree in all but name.
+            let kind = source.kind.strip_suffix("List").filter(|kind| !kind.is_empty()).unwrap_or(source.kind);
+            if (kind, source.api_version) != (keeping.by_kind.0.as_str(), keeping.by_kind.1.as_str()) {
+                let group = resource::group_of_api_version(source.api_version);
+                let plural = resource::plural_of_kind(kind);
+                let cut = keeping.fields.cut(&plural, resource::canonical_group(group, &plural)).map(Arc::new);
+                keeping.by_kind = (kind.to_owned(), source.api_version.to_owned(), cut);
+            }
+            return keeping.by_kind.2.clone();
+        }
+        let at = source.resource.index();
+        if keeping.cuts.len() <= at {
+            keeping.cuts.resize(at + 1, None);
+        }
+        let known = self.tables.resources.values()[at];
+        let names = &self.tables.names;
+        keeping.cuts[at]
+            .get_or_insert_with(|| keeping.fields.cut(names.get(known.plural), names.get(known.group)).map(Arc::new))
+            .clone()
+    }
+
+    /// The declared fields of a body; none where nothing is declared for its resource, or they cannot be read.
+    pub(super) fn fields(&mut self, source: Source<'_, '_>) -> PartId {
+        let Some(cut) = self.cut(&source) else { return PartId::NONE };
+        let fields = self.keeping.fields.clone();
+        let spec = source.spec.as_ref().map_or(&[][..], |spec| &spec.found);
+        let metadata = source.metadata;
+        let parts =
+            [&metadata.kept.found, &metadata.annotations.kept.found, spec, &source.status.found, &source.kept.found];
+        let mut found: Vec<(&[String], Found<'_>)> =
+            parts.into_iter().flatten().map(|&(node, raw)| (fields.tree().path(node), (node, raw))).collect();
+        found.sort_by_key(|(path, _)| *path);
+        // One member twice has two meanings.
+        if found.windows(2).any(|pair| pair[0].1.0 == pair[1].1.0) {
+            return PartId::NONE;
+        }
+        // What is inside another text is read with that text.
+        let mut last: Option<&[String]> = None;
+        found.retain(|(path, _)| {
+            let inside = last.is_some_and(|last| path.starts_with(last));
+            if !inside {
+                last = Some(path);
+            }
+            !inside
+        });
+        self.object(&found, 0, &cut).unwrap_or_default()
+    }
+
+    /// The object of these members at a depth. `None` where one of them cannot be read.
+    fn object(&mut self, found: &[(&[String], Found<'_>)], depth: usize, cut: &Cut) -> Option<PartId> {
+        let mut members = Vec::new();
+        for group in found.chunk_by(|a, b| a.0[depth] == b.0[depth]) {
+            let name = &group[0].0[depth];
+            let Some(cut) = cut.member(name) else { continue };
+            let value = if group[0].0.len() == depth + 1 {
+                let raw = group[0].1.1.get();
+                if raw.len() > LONGEST {
+                    return None;
+                }
+                let Tables { names, parts, .. } = &mut self.tables;
+                Reader { cut, names, parts }.deserialize(&mut serde_json::Deserializer::from_str(raw)).ok()?
+            } else {
+                Some(self.object(group, depth + 1, cut)?)
+            };
+            if let Some(value) = value {
+                members.push((self.tables.names.intern(name), value));
+            }
+        }
+        Some(self.tables.parts.intern(Part::Map(&members)))
+    }
+}
+
+/// Reads what is kept of a value; `None` where it has nothing at the declared paths.
+struct Reader<'r> {
+    cut: &'r Cut,
+    names: &'r mut Interner,
+    parts: &'r mut Parts,
+}
+
+impl Reader<'_> {
+    fn scalar(self, value: Part<'_>) -> Option<PartId> {
+        // Something is declared below what turns out to have no below; or only that it is there.
+        let leaf = self.cut.whole || (self.cut.each.is_none() && self.cut.members.is_empty());
+        leaf.then(|| self.parts.intern(if self.cut.whole { value } else { Part::Null }))
+    }
+
+    fn number(self, text: &str) -> Option<PartId> {
+        let symbol = self.names.intern(text);
+        self.scalar(Part::Number(symbol))
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Reader<'_> {
+    type Value = Option<PartId>;
+
+    fn deserialize<D: de::Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Reader<'_> {
+    type Value = Option<PartId>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(self.scalar(Part::Null))
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Self::Value, E> {
+        Ok(self.scalar(Part::Bool(value)))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Self::Value, E> {
+        Ok(self.number(&value.to_string()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Self::Value, E> {
+        Ok(self.number(&value.to_string()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Self::Value, E> {
+        Ok(self.number(&format!("{value:?}")))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Self::Value, E> {
+        let symbol = if self.cut.whole { self.names.intern(value) } else { Symbol::NONE };
+        Ok(self.scalar(Part::Text(symbol)))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        let Some(cut) = self.cut.element() else {
+            while seq.next_element::<IgnoredAny>()?.is_some() {}
+            return Ok(self.scalar(Part::Null));
+        };
+        let mut elements = Vec::new();
+        while let Some(element) = seq.next_element_seed(Reader { cut, names: self.names, parts: self.parts })? {
+            // An element without the declared member keeps its place.
+            let element = element.unwrap_or_else(|| self.parts.intern(Part::Null));
+            elements.push((Symbol::NONE, element));
+        }
+        Ok(Some(self.parts.intern(Part::List(&elements))))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut members: Vec<(Symbol, PartId)> = Vec::new();
+        while let Some(key) = map.next_key::<Cow<'de, str>>()? {
+            let Some(cut) = self.cut.member(&key) else {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            };
+            let value = map.next_value_seed(Reader { cut, names: self.names, parts: self.parts })?;
+            // A key under which nothing is declared is there all the same.
+            let each = self.cut.each.is_some();
+            let value = value.or_else(|| each.then(|| self.parts.intern(Part::Null)));
+            let Some(value) = value else { continue };
+            let name = self.names.intern(&key);
+            if members.iter().any(|(known, _)| *known == name) {
+                return Err(de::Error::custom("one member twice"));
+            }
+            members.push((name, value));
+        }
+        let inner = self.cut.whole || self.cut.each.is_some() || !self.cut.members.is_empty();
+        Ok(Some(self.parts.intern(if inner { Part::Map(&members) } else { Part::Null })))
+    }
+}

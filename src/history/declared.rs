@@ -1,0 +1,313 @@
+//! Declared fields of one version, asked by path.
+
+use super::ids::{AttributesId, KeyId, PartId, Symbol};
+use super::parts::Part;
+use super::store::History;
+use crate::ingest::fields::{Path, Step};
+use serde_json::Value as Json;
+
+/// What one piece of evidence shows of an object: its identity and its declared fields.
+#[derive(Clone, Copy, Debug)]
+pub struct Declared<'h> {
+    history: &'h History,
+    key: KeyId,
+    uid: Symbol,
+    root: PartId,
+    whole: bool,
+}
+
+/// More rows than this come of no object that etcd takes.
+const MOST_ROWS: usize = 1 << 16;
+
+/// A place in a value.
+#[derive(Clone, Debug)]
+enum Spot {
+    /// A kept value.
+    Kept(PartId),
+    /// Inside a text that is JSON, or a part of the identity.
+    Json(Json),
+}
+
+/// One way through the elements that paths go through, with what the paths lead to on it.
+#[derive(Clone, Debug, Default)]
+struct Row<'p> {
+    /// Elements chosen so far: the path to each, its place, its key where it has one.
+    chosen: Vec<(&'p [Step], Spot, Option<String>)>,
+    values: Vec<Option<String>>,
+}
+
+impl History {
+    /// The declared fields that a version shows; `None` where the evidence shows none of them.
+    pub fn declared(&self, key: KeyId, uid: Symbol, attributes: AttributesId) -> Option<Declared<'_>> {
+        let shown = attributes.is_some().then(|| self.attributes[attributes.index()])?;
+        shown.fields.is_some().then_some(Declared { history: self, key, uid, root: shown.fields, whole: shown.whole })
+    }
+}
+
+impl Declared<'_> {
+    /// The value that all of it is: equal for two versions that show the same.
+    pub fn root(&self) -> PartId {
+        self.root
+    }
+
+    /// Whether the evidence would show a field here if there were one.
+    pub fn shows(&self, path: &Path) -> bool {
+        self.whole || path.steps.first() == Some(&Step::Member("metadata".to_owned()))
+    }
+
+    /// The first text, number or truth value that a path leads to.
+    pub fn text(&self, path: &Path) -> Option<String> {
+        self.rows(&[path])?.into_iter().find_map(|mut row| row.pop().flatten())
+    }
+
+    /// Everything that these paths lead to, together: paths that begin alike up to a `[*]` go through its elements in step. A
+    /// path that leads to nothing on some way has `None` there. `None` altogether where it would be too much.
+    pub fn rows(&self, paths: &[&Path]) -> Option<Vec<Vec<Option<String>>>> {
+        let mut rows = vec![Row::default()];
+        for path in paths {
+            let mut next = Vec::new();
+            for row in rows {
+                self.follow(path, row, &mut next);
+                if next.len() > MOST_ROWS {
+                    return None;
+                }
+            }
+            rows = next;
+        }
+        Some(rows.into_iter().map(|row| row.values).collect())
+    }
+
+    fn follow<'p>(&self, path: &'p Path, row: Row<'p>, next: &mut Vec<Row<'p>>) {
+        let steps = path.steps.as_slice();
+        let shared =
+            row.chosen.iter().filter(|(prefix, ..)| steps.starts_with(prefix)).max_by_key(|(prefix, ..)| prefix.len());
+        let (from, spot, key) = match shared {
+            Some((prefix, spot, key)) => (prefix.len(), spot.clone(), key.clone()),
+            None => match self.identity(steps) {
+                Some(text) => (steps.len(), Spot::Json(Json::String(text)), None),
+                None => (0, Spot::Kept(self.root), None),
+            },
+        };
+        let mut end = |chosen, text: Option<String>| {
+            next.push(Row { chosen, values: [row.values.as_slice(), &[text]].concat() });
+            next.len() <= MOST_ROWS
+        };
+        let mut open = vec![(from, spot, key, row.chosen)];
+        while let Some((at, spot, key, chosen)) = open.pop() {
+            let on = match steps.get(at) {
+                None => end(chosen, self.leaf(&spot)),
+                Some(Step::Key) => end(chosen, key),
+                Some(Step::Member(name)) => match self.member(&spot, name) {
+                    Some(spot) => {
+                        open.push((at + 1, spot, None, chosen));
+                        true
+                    }
+                    None => end(chosen, None),
+                },
+                Some(Step::Json) => match self.leaf(&spot).and_then(|text| serde_json::from_str(&text).ok()) {
+                    Some(json) => {
+                        open.push((at + 1, Spot::Json(json), None, chosen));
+                        true
+                    }
+                    None => end(chosen, None),
+                },
+                Some(Step::Each) => {
+                    let elements = self.elements(&spot);
+                    let none = elements.is_empty();
+                    // Pushed backwards, so that elements come in their order.
+                    for (spot, key) in elements.into_iter().rev() {
+                        let mut chosen = chosen.clone();
+                        chosen.push((&steps[..=at], spot.clone(), key.clone()));
+                        open.push((at + 1, spot, key, chosen));
+                    }
+                    !none || end(chosen, None)
+                }
+            };
+            if !on {
+                return;
+            }
+        }
+    }
+
+    /// Parts of the identity are known with every version.
+    fn identity(&self, steps: &[Step]) -> Option<String> {
+        let [Step::Member(metadata), Step::Member(name)] = steps else { return None };
+        let key = self.history.keys[self.key.index()];
+        let symbol = match (metadata.as_str(), name.as_str()) {
+            ("metadata", "name") => key.name,
+            ("metadata", "namespace") => key.namespace,
+            ("metadata", "uid") => self.uid,
+            _ => return None,
+        };
+        Some(self.history.name(symbol).to_owned()).filter(|text| !text.is_empty())
+    }
+
+    fn member(&self, spot: &Spot, name: &str) -> Option<Spot> {
+        match spot {
+            Spot::Kept(id) => {
+                let symbol = self.history.names.find(name)?;
+                self.history.parts.member(*id, symbol).map(Spot::Kept)
+            }
+            Spot::Json(json) => json.get(name).cloned().map(Spot::Json),
+        }
+    }
+
+    fn elements(&self, spot: &Spot) -> Vec<(Spot, Option<String>)> {
+        let name = |symbol: Symbol| symbol.is_some().then(|| self.history.name(symbol).to_owned());
+        match spot {
+            Spot::Kept(id) => match self.history.parts.get(*id) {
+                Part::List(all) | Part::Map(all) => all.iter().map(|&(key, id)| (Spot::Kept(id), name(key))).collect(),
+                _ => Vec::new(),
+            },
+            Spot::Json(Json::Array(all)) => all.iter().map(|json| (Spot::Json(json.clone()), None)).collect(),
+            Spot::Json(Json::Object(all)) => {
+                all.iter().map(|(key, json)| (Spot::Json(json.clone()), Some(key.clone()))).collect()
+            }
+            Spot::Json(_) => Vec::new(),
+        }
+    }
+
+    fn leaf(&self, spot: &Spot) -> Option<String> {
+        match spot {
+            Spot::Kept(id) => match self.history.parts.get(*id) {
+                Part::Bool(value) => Some(value.to_string()),
+                Part::Number(symbol) | Part::Text(symbol) => Some(self.history.name(symbol).to_owned()),
+                Part::Null | Part::List(_) | Part::Map(_) => None,
+            },
+            Spot::Json(Json::String(text)) => Some(text.clone()),
+            Spot::Json(Json::Number(number)) => Some(number.to_string()),
+            Spot::Json(Json::Bool(value)) => Some(value.to_string()),
+            Spot::Json(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::{Domains, load};
+    use crate::ingest::fields::{Fields, ResourceName};
+    use crate::ingest::{FileId, InputFile, ReadOptions};
+    use std::sync::Arc;
+
+    const PATHS: [&str; 9] = [
+        "spec.ports[*].protocol",
+        "spec.ports[*].nodePort",
+        "spec.pool[*].key()",
+        "spec.pool[*].who",
+        "metadata.annotations[\"a.b/c\"].json()[*].ips[*]",
+        "spec.flag",
+        "data.free",
+        "metadata.name",
+        "metadata.labels.app",
+    ];
+
+    fn read(object: &str, resource: &str) -> History {
+        let path = |text: &str| Path::parse(text).unwrap_or_else(|error| panic!("{error}"));
+        let name = ResourceName::parse(resource).unwrap_or_else(|error| panic!("{error}"));
+        let fields = Fields::of(PATHS.iter().map(|text| (name.clone(), path(text))));
+        let input = InputFile::in_memory(FileId(0), "x.json", object.as_bytes());
+        let options = ReadOptions { fields: Arc::new(fields), ..ReadOptions::default() };
+        let history = load(vec![input], &options, &Domains::default(), &());
+        assert!(history.problems.is_empty(), "{:?}", history.problems);
+        history
+    }
+
+    fn rows(history: &History, paths: &[&str]) -> Vec<Vec<Option<String>>> {
+        let o = history.operations.get(0);
+        let declared = history.declared(o.key, o.answer_uid, o.attributes).expect("fields");
+        let paths: Vec<Path> = paths.iter().filter_map(|text| Path::parse(text).ok()).collect();
+        declared.rows(&paths.iter().collect::<Vec<_>>()).expect("few rows")
+    }
+
+    fn root(history: &History) -> PartId {
+        let o = history.operations.get(0);
+        history.declared(o.key, o.answer_uid, o.attributes).expect("fields").root()
+    }
+
+    fn object(rest: &str) -> String {
+        format!(
+            r#"{{"apiVersion":"v1","kind":"Service","metadata":{{"name":"s","namespace":"d","uid":"u","resourceVersion":"7",
+            "labels":{{"app":"web","tier":"hidden"}},"creationTimestamp":"2026-01-01T00:00:00Z","annotations":{{"a.b/c":"[{{\"ips\":[\"1\",\"2\"]}},{{}},{{\"ips\":[\"3\"]}}]","x":"y"}}}}{rest}}}"#
+        )
+    }
+
+    #[test]
+    fn paths_that_begin_alike_go_through_elements_in_step() {
+        let spec = r#","spec":{"ports":[{"protocol":"TCP","nodePort":30000,"name":"a"},{"protocol":"UDP"},{"nodePort":1}],
+                       "pool":{"45":{"who":"x","id":1},"46":{}},"flag":true,"hidden":"secret"},"data":{"free":"text","other":"hidden"}"#;
+        let history = read(&object(spec), "services");
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(
+            rows(&history, &["spec.ports[*].protocol", "spec.ports[*].nodePort", "spec.flag"]),
+            [
+                [some("TCP"), some("30000"), some("true")],
+                [some("UDP"), None, some("true")],
+                [None, some("1"), some("true")],
+            ]
+        );
+        assert_eq!(
+            rows(&history, &["spec.pool[*].key()", "spec.pool[*].who"]),
+            [[some("45"), some("x")], [some("46"), None]]
+        );
+        assert_eq!(
+            rows(&history, &["metadata.annotations[\"a.b/c\"].json()[*].ips[*]"]),
+            [[some("1")], [some("2")], [None], [some("3")]]
+        );
+        assert_eq!(
+            rows(&history, &["data.free", "metadata.name", "metadata.labels.app"]),
+            [[some("text"), some("s"), some("web")]]
+        );
+        assert_eq!(
+            history.parts.json(&history.names, root(&history))["metadata"]["labels"],
+            serde_json::json!({"app": "web"})
+        );
+        assert!(history.names.find("secret").is_none());
+    }
+
+    #[test]
+    fn nothing_is_kept_of_what_a_secret_holds() {
+        let secret = object(r#","data":{"free":"cGFzc3dvcmQ="}"#).replace("Service", "Secret");
+        let history = read(&secret, "*");
+        assert!(history.names.find("cGFzc3dvcmQ=").is_none());
+        assert!(history.parts.is_empty() || rows(&history, &["data.free"]) == [[None]]);
+    }
+
+    #[test]
+    fn a_body_without_more_than_metadata_does_not_show_its_fields() {
+        let history = read(&object(""), "services");
+        let o = history.operations.get(0);
+        let declared = history.declared(o.key, o.answer_uid, o.attributes).expect("fields");
+        let path = |text: &str| Path::parse(text).unwrap_or_else(|error| panic!("{error}"));
+        assert!(!declared.shows(&path("spec.flag")) && declared.shows(&path("metadata.annotations")));
+        let reduced = object("").replace(r#""creationTimestamp":"2026-01-01T00:00:00Z","#, "");
+        let history = read(&reduced, "services");
+        let o = history.operations.get(0);
+        assert!(history.declared(o.key, o.answer_uid, o.attributes).is_none());
+    }
+
+    #[test]
+    fn fields_of_another_shape_lead_nowhere() {
+        for spec in [
+            r#","spec":{"ports":{"protocol":"TCP"},"flag":[1]}"#,
+            r#","spec":{"ports":7,"flag":{}}"#,
+            r#","spec":[1]"#,
+            r#","spec":"text","data":null"#,
+            r#","spec":null,"data":[]"#,
+        ] {
+            let history = read(&object(spec), "services");
+            assert_eq!(
+                rows(&history, &["spec.ports[*].protocol", "spec.flag", "data.free"]),
+                [[None, None, None]],
+                "{spec}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_member_twice_leaves_its_object_without_declared_fields() {
+        let history = read(&object(r#","data":{"free":"a","free":"b"}"#), "services");
+        let o = history.operations.get(0);
+        assert!(history.declared(o.key, o.answer_uid, o.attributes).is_none());
+    }
+}

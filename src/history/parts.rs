@@ -1,0 +1,203 @@
+//! What declared fields hold, as parts of JSON, each kept once however many versions show it.
+//!
+//! Two versions of an object differ in a field or two, and a thousand pods of one controller have the same owner. So equal parts
+//! are one part, and whether a field changed is a comparison of two numbers.
+
+use super::ids::{PartId, Symbol};
+use super::interner::Interner;
+use hashbrown::HashTable;
+use rustc_hash::FxHasher;
+use std::hash::{Hash, Hasher};
+
+/// A value, one level deep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part<'v> {
+    /// `null`, and whatever a declared path leads through without anything below it being declared.
+    Null,
+    /// A truth value.
+    Bool(bool),
+    /// A number, as text.
+    Number(Symbol),
+    /// A text.
+    Text(Symbol),
+    /// Elements (their names are none).
+    List(&'v [(Symbol, PartId)]),
+    /// Members, in the order of their names' symbols.
+    Map(&'v [(Symbol, PartId)]),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Node {
+    Null,
+    Bool(bool),
+    Number(Symbol),
+    Text(Symbol),
+    List(u32, u32),
+    Map(u32, u32),
+}
+
+/// All parts of a history.
+#[derive(Clone, Debug, Default)]
+pub struct Parts {
+    nodes: Vec<Node>,
+    children: Vec<(Symbol, PartId)>,
+    table: HashTable<u32>,
+}
+
+impl Parts {
+    /// A value.
+    pub fn get(&self, id: PartId) -> Part<'_> {
+        view(&self.children, self.nodes[id.index()])
+    }
+
+    /// How many different ones there are.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// The id of a value; of a map, the members in any order, each name once.
+    pub fn intern(&mut self, value: Part<'_>) -> PartId {
+        let mut sorted;
+        let value = match value {
+            Part::Map(members) if !members.is_sorted_by_key(|(name, _)| *name) => {
+                sorted = members.to_vec();
+                sorted.sort_unstable_by_key(|(name, _)| *name);
+                Part::Map(&sorted)
+            }
+            other => other,
+        };
+        let hash = hash(value);
+        let (nodes, children) = (&self.nodes, &self.children);
+        if let Some(&id) = self.table.find(hash, |&id| view(children, nodes[id as usize]) == value) {
+            return PartId(id);
+        }
+        let start = self.children.len() as u32;
+        let node = match value {
+            Part::Null => Node::Null,
+            Part::Bool(value) => Node::Bool(value),
+            Part::Number(text) => Node::Number(text),
+            Part::Text(text) => Node::Text(text),
+            Part::List(elements) => Node::List(start, elements.len() as u32),
+            Part::Map(members) => Node::Map(start, members.len() as u32),
+        };
+        if let Part::List(more) | Part::Map(more) = value {
+            self.children.extend_from_slice(more);
+        }
+        let id = self.nodes.len() as u32;
+        self.nodes.push(node);
+        let (nodes, children) = (&self.nodes, &self.children);
+        self.table.insert_unique(hash, id, |&other| self::hash(view(children, nodes[other as usize])));
+        PartId(id)
+    }
+
+    /// Takes in the parts of a block, whose names went where `name` says; returns where its parts went.
+    pub fn absorb(&mut self, other: &Parts, name: impl Fn(Symbol) -> Symbol) -> Vec<PartId> {
+        let mut moved: Vec<PartId> = Vec::with_capacity(other.nodes.len());
+        let mut children = Vec::new();
+        // What a value is made of was interned before it.
+        for &node in &other.nodes {
+            let value = view(&other.children, node);
+            if let Part::List(old) | Part::Map(old) = value {
+                children.clear();
+                children.extend(old.iter().map(|&(n, id)| (if n.is_some() { name(n) } else { n }, moved[id.index()])));
+            }
+            moved.push(self.intern(match value {
+                Part::Number(text) => Part::Number(name(text)),
+                Part::Text(text) => Part::Text(name(text)),
+                Part::List(_) => Part::List(&children),
+                Part::Map(_) => Part::Map(&children),
+                same => same,
+            }));
+        }
+        moved
+    }
+
+    /// The member of a map with a name.
+    pub fn member(&self, id: PartId, name: Symbol) -> Option<PartId> {
+        match self.get(id) {
+            Part::Map(members) => members.binary_search_by_key(&name, |(name, _)| *name).ok().map(|at| members[at].1),
+            _ => None,
+        }
+    }
+
+    /// The value as JSON.
+    pub fn json(&self, names: &Interner, id: PartId) -> serde_json::Value {
+        use serde_json::Value as Json;
+        let text = |symbol| names.get(symbol).to_owned();
+        match self.get(id) {
+            Part::Null => Json::Null,
+            Part::Bool(value) => Json::Bool(value),
+            Part::Number(symbol) => serde_json::from_str(names.get(symbol)).unwrap_or(Json::Null),
+            Part::Text(symbol) => Json::String(text(symbol)),
+            Part::List(elements) => Json::Array(elements.iter().map(|&(_, id)| self.json(names, id)).collect()),
+            Part::Map(members) => {
+                Json::Object(members.iter().map(|&(name, id)| (text(name), self.json(names, id))).collect())
+            }
+        }
+    }
+}
+
+fn view(children: &[(Symbol, PartId)], node: Node) -> Part<'_> {
+    let part = |start: u32, length: u32| &children[start as usize..(start + length) as usize];
+    match node {
+        Node::Null => Part::Null,
+        Node::Bool(value) => Part::Bool(value),
+        Node::Number(text) => Part::Number(text),
+        Node::Text(text) => Part::Text(text),
+        Node::List(start, length) => Part::List(part(start, length)),
+        Node::Map(start, length) => Part::Map(part(start, length)),
+    }
+}
+
+fn hash(value: Part<'_>) -> u64 {
+    let mut hasher = FxHasher::default();
+    match value {
+        Part::Null => 0u8.hash(&mut hasher),
+        Part::Bool(value) => (1u8, value).hash(&mut hasher),
+        Part::Number(text) => (2u8, text).hash(&mut hasher),
+        Part::Text(text) => (3u8, text).hash(&mut hasher),
+        Part::List(elements) => (4u8, elements).hash(&mut hasher),
+        Part::Map(members) => (5u8, members).hash(&mut hasher),
+    }
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_parts_are_one_part_whatever_their_order() {
+        let (mut names, mut parts) = (Interner::default(), Parts::default());
+        let [a, b, x] = ["a", "b", "x"].map(|name| names.intern(name));
+        let text = parts.intern(Part::Text(x));
+        let one = parts.intern(Part::Map(&[(a, text), (b, text)]));
+        let other = parts.intern(Part::Map(&[(b, text), (a, text)]));
+        assert_eq!((one, parts.len()), (other, 2));
+        assert_eq!((parts.member(one, b), parts.member(one, x)), (Some(text), None));
+        assert_ne!(parts.intern(Part::List(&[(Symbol::NONE, text)])), one);
+        assert_ne!(parts.intern(Part::Number(x)), text);
+    }
+
+    #[test]
+    fn values_of_a_block_keep_their_meaning_under_other_names() {
+        let (mut names, mut parts) = (Interner::default(), Parts::default());
+        let [b, a] = ["b", "a"].map(|name| names.intern(name));
+        let text = parts.intern(Part::Text(a));
+        let list = parts.intern(Part::List(&[(Symbol::NONE, text)]));
+        let map = parts.intern(Part::Map(&[(b, list), (a, text)]));
+        let (mut all_names, mut all) = (Interner::default(), Parts::default());
+        all_names.intern("a");
+        let moved: Vec<Symbol> = names.iter().map(|name| all_names.intern(name)).collect();
+        let ids = all.absorb(&parts, |symbol| moved[symbol.index()]);
+        let again = all.absorb(&parts, |symbol| moved[symbol.index()]);
+        assert_eq!((&ids, all.len()), (&again, 3));
+        assert_eq!(all.json(&all_names, ids[map.index()]), parts.json(&names, map));
+        assert_eq!(all.json(&all_names, ids[map.index()]), serde_json::json!({"a": "a", "b": ["a"]}));
+    }
+}

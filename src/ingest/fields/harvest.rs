@@ -1,0 +1,197 @@
+//! Members that declarations ask for, taken on the way through the one parse of a line.
+//!
+//! The narrow types of bodies are what serde makes of them; serde hands no state to them. So the tree of wanted members is
+//! that of the reading which the thread is at, set for the length of one block.
+
+use super::tree::Tree;
+use crate::ingest::text::{Text, visit_scalars_as};
+use serde::de::{self, DeserializeSeed, IgnoredAny, IntoDeserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::fmt;
+use std::sync::Arc;
+
+/// A wanted member that an object has: its node in the tree, and its text.
+pub type Found<'a> = (u16, &'a RawValue);
+
+thread_local! {
+    static WANTED: RefCell<Option<Arc<Tree>>> = const { RefCell::new(None) };
+}
+
+/// Runs something while this thread looks out for the members of a tree.
+pub fn during<R>(tree: &Arc<Tree>, act: impl FnOnce() -> R) -> R {
+    struct Restore(Option<Arc<Tree>>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            let before = self.0.take();
+            WANTED.with(|wanted| *wanted.borrow_mut() = before);
+        }
+    }
+    let wanted = tree.leads_on(Tree::ROOT).then(|| tree.clone());
+    let _restore = Restore(WANTED.with(|now| now.replace(wanted)));
+    act()
+}
+
+/// Runs something with the tree that this thread looks out for.
+pub(in crate::ingest) fn wanted<R>(act: impl FnOnce(Option<&Tree>) -> R) -> R {
+    WANTED.with(|wanted| act(wanted.borrow().as_deref()))
+}
+
+/// The members of an object on their way into a narrow type: those that are wanted are taken out, those that the type knows go
+/// on to it, a member can be both.
+pub(in crate::ingest) struct Sieve<'t, 'de, A> {
+    map: A,
+    tree: Option<(&'t Tree, u16)>,
+    /// Names that the narrow type knows, and those of them whose own types have a sieve.
+    known: &'static [&'static str],
+    sieved: &'static [&'static str],
+    /// The wanted member whose value comes next.
+    next: Option<u16>,
+    /// What was taken.
+    pub found: Vec<Found<'de>>,
+    /// Whether there is a member besides those that identify an object.
+    pub has_more: bool,
+}
+
+impl<'t, 'de, A: MapAccess<'de>> Sieve<'t, 'de, A> {
+    /// The members of the object at a node. Without a tree they go on as they are.
+    pub fn new(
+        map: A,
+        tree: Option<&'t Tree>,
+        path: &[&str],
+        known: &'static [&'static str],
+        sieved: &'static [&'static str],
+    ) -> Self {
+        let node = tree.and_then(|tree| {
+            path.iter().try_fold(Tree::ROOT, |node, name| tree.member(node, name)).map(|node| (tree, node))
+        });
+        Sieve { map, tree: node, known, sieved, next: None, found: Vec::new(), has_more: false }
+    }
+}
+
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for &mut Sieve<'_, 'de, A> {
+    type Error = A::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
+        let Some((tree, node)) = self.tree else { return self.map.next_key_seed(seed) };
+        while let Some(key) = self.map.next_key::<Text<'de>>()? {
+            let known = self.known.contains(&&*key);
+            self.has_more |= !matches!(&*key, "kind" | "apiVersion" | "metadata");
+            let member = tree.member(node, &key);
+            if let Some(member) = member.filter(|_| !known) {
+                self.map.next_value_seed(Wanted { tree, node: member, found: &mut self.found })?;
+                continue;
+            }
+            self.next = member.filter(|&member| tree.is_found(member) || !self.sieved.contains(&&*key));
+            return match key.0 {
+                Cow::Borrowed(key) => seed.deserialize(de::value::BorrowedStrDeserializer::new(key)),
+                Cow::Owned(key) => seed.deserialize(key.into_deserializer()),
+            }
+            .map(Some);
+        }
+        Ok(None)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
+        let Some(node) = self.next.take() else { return self.map.next_value_seed(seed) };
+        let raw: &'de RawValue = self.map.next_value()?;
+        match self.tree {
+            Some((tree, _)) if !tree.is_found(node) => Wanted { tree, node, found: &mut self.found }
+                .deserialize(&mut serde_json::Deserializer::from_str(raw.get()))
+                .map_err(de::Error::custom)?,
+            _ => self.found.push((node, raw)),
+        }
+        seed.deserialize(&mut serde_json::Deserializer::from_str(raw.get())).map_err(de::Error::custom)
+    }
+}
+
+/// A value at a node: kept as text, or looked into.
+struct Wanted<'t, 'f, 'de> {
+    tree: &'t Tree,
+    node: u16,
+    found: &'f mut Vec<Found<'de>>,
+}
+
+impl<'de> DeserializeSeed<'de> for Wanted<'_, '_, 'de> {
+    type Value = ();
+
+    fn deserialize<D: de::Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        if self.tree.is_found(self.node) {
+            let raw: &'de RawValue = de::Deserialize::deserialize(deserializer)?;
+            self.found.push((self.node, raw));
+            return Ok(());
+        }
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Wanted<'_, '_, 'de> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key::<Text<'de>>()? {
+            match self.tree.member(self.node, &key) {
+                Some(node) => map.next_value_seed(Wanted { tree: self.tree, node, found: self.found })?,
+                None => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(())
+    }
+
+    visit_scalars_as!(());
+    visit_scalars_as!((); visit_str: &str);
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+}
+
+/// A narrow type whose members pass a sieve first.
+pub(in crate::ingest) trait Sieved<'de>: Sized {
+    /// Where it stands in an object.
+    const PATH: &'static [&'static str];
+    /// The names that it knows.
+    const KNOWN: &'static [&'static str];
+    /// Those of them whose own types have a sieve.
+    const SIEVED: &'static [&'static str];
+
+    /// Reads it from the members that are left to it.
+    fn narrow<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error>;
+
+    /// Takes what was found, and whether there was more than identity.
+    fn take(&mut self, found: Vec<Found<'de>>, has_more: bool);
+}
+
+/// Reads a narrow type through the sieve.
+pub(in crate::ingest) fn sieved<'de, T: Sieved<'de>, D: de::Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+    struct Through<T>(std::marker::PhantomData<T>);
+    impl<'de, T: Sieved<'de>> Visitor<'de> for Through<T> {
+        type Value = T;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+            wanted(|tree| {
+                let mut sieve = Sieve::new(map, tree, T::PATH, T::KNOWN, T::SIEVED);
+                let mut read = T::narrow(de::value::MapAccessDeserializer::new(&mut sieve))?;
+                read.take(sieve.found, sieve.has_more);
+                Ok(read)
+            })
+        }
+    }
+    deserializer.deserialize_map(Through(std::marker::PhantomData))
+}

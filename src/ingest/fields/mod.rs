@@ -1,0 +1,88 @@
+//! Declared fields: which members of which objects are kept when evidence is read.
+//!
+//! Bodies are read as identity and versions only. What a declaration asks for is kept beside them, cut down to the declared
+//! paths, so that no rule has to read a body again; of everything else nothing enters memory.
+
+pub mod harvest;
+pub mod path;
+pub mod resource;
+pub mod tree;
+
+pub use harvest::Found;
+pub use path::{Path, PathError, Step};
+pub use resource::ResourceName;
+pub use tree::{Cut, Tree};
+
+use std::sync::Arc;
+
+/// The fields to keep: paths by resource.
+#[derive(Clone, Debug, Default)]
+pub struct Fields {
+    /// Every declared path, with the resource that it is declared for.
+    declared: Vec<(ResourceName, Path)>,
+    /// The literal beginnings of all paths together: what the parser looks out for.
+    tree: Arc<Tree>,
+}
+
+impl Fields {
+    /// These paths of these resources. What a Secret holds is never kept, whatever is declared: of Secrets only paths inside
+    /// `metadata` count.
+    pub fn of(declared: impl IntoIterator<Item = (ResourceName, Path)>) -> Fields {
+        let mut declared: Vec<_> = declared.into_iter().collect();
+        declared.sort();
+        declared.dedup();
+        let mut tree = Tree::default();
+        for (_, path) in &declared {
+            tree.look_out_for(&path.literal());
+        }
+        Fields { declared, tree: Arc::new(tree) }
+    }
+
+    /// What the parser looks out for.
+    pub fn tree(&self) -> &Arc<Tree> {
+        &self.tree
+    }
+
+    /// What is kept of objects of a resource; `None` where nothing is.
+    pub fn cut(&self, plural: &str, group: &str) -> Option<Cut> {
+        let secret = plural == "secrets" && group.is_empty();
+        let mut cut = Cut::default();
+        let mut any = false;
+        for (resource, path) in &self.declared {
+            let inside_metadata = path.steps.first() == Some(&Step::Member("metadata".to_owned()));
+            if resource.is(plural, group) && (!secret || inside_metadata) {
+                cut.keep(&path.steps);
+                any = true;
+            }
+        }
+        any.then_some(cut)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(declared: &[(&str, &str)]) -> Fields {
+        Fields::of(declared.iter().map(|(resource, path)| {
+            (
+                ResourceName::parse(resource).unwrap_or_else(|e| panic!("{e}")),
+                Path::parse(path).unwrap_or_else(|e| panic!("{e}")),
+            )
+        }))
+    }
+
+    #[test]
+    fn a_resource_gets_what_is_declared_for_it_and_for_all() {
+        let fields = fields(&[("pods", "spec.nodeName"), ("*", "metadata.ownerReferences")]);
+        assert!(fields.cut("pods", "").is_some_and(|cut| cut != fields.cut("nodes", "").unwrap_or_default()));
+        assert!(fields.cut("nodes", "").is_some());
+    }
+
+    #[test]
+    fn what_a_secret_holds_is_never_kept() {
+        let fields = fields(&[("*", "data.password"), ("secrets", "data"), ("configmaps", "data.password")]);
+        assert!(fields.cut("secrets", "").is_none());
+        assert!(fields.cut("configmaps", "").is_some());
+    }
+}

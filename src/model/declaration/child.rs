@@ -1,0 +1,69 @@
+//! Children: how many objects of a resource a controller keeps for one owner.
+
+use super::condition::{self, Condition};
+use super::reader::Reader;
+use crate::ingest::fields::{Path, ResourceName};
+use serde::Deserialize;
+use toml::Spanned;
+
+/// Objects that a controller makes for an owner, so many and no more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Child {
+    /// Its name.
+    pub name: String,
+    /// The children's resource.
+    pub resource: ResourceName,
+    /// The owner's resource: that of the owner reference which says `controller: true`.
+    pub owner: ResourceName,
+    /// Where the owner says how many; without it, one.
+    pub desired: Option<Path>,
+    /// What tells the places of children apart, each of which has `desired` of them: a node, an ordinal.
+    pub place: Vec<Path>,
+    /// A child does not count while one of these holds.
+    pub unless: Vec<Condition>,
+}
+
+impl Child {
+    /// Every path that it reads, with the resource that it is read from.
+    pub fn paths(&self) -> impl Iterator<Item = (&ResourceName, &Path)> {
+        let of_child = self.place.iter().chain(self.unless.iter().map(|condition| &condition.path));
+        self.desired.iter().map(|path| (&self.owner, path)).chain(of_child.map(|path| (&self.resource, path)))
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Written {
+    name: Spanned<String>,
+    resource: Spanned<String>,
+    owner: Spanned<String>,
+    desired: Option<Spanned<String>>,
+    #[serde(default)]
+    place: Vec<Spanned<String>>,
+    #[serde(default)]
+    unless: condition::Written,
+}
+
+impl Written {
+    pub fn checked(self, reader: &mut Reader<'_>) -> Option<Child> {
+        let name = reader.name("child", &self.name);
+        let (resource, owner) = (reader.resource(&self.resource), reader.resource(&self.owner));
+        let desired = reader.optional_path(self.desired.as_ref());
+        let place: Vec<Option<Path>> = self.place.iter().map(|path| reader.path(path)).collect();
+        let unless = condition::checked(self.unless, reader);
+        if self.desired.is_none() && self.place.is_empty() {
+            let expected =
+                "where the owner says how many children it has (`desired`), or what tells their places apart (`place`)";
+            reader.mistake(self.name.span(), expected);
+            return None;
+        }
+        Some(Child {
+            name: name?,
+            resource: resource?,
+            owner: owner?,
+            desired: desired?,
+            place: place.into_iter().collect::<Option<_>>()?,
+            unless: unless?,
+        })
+    }
+}
