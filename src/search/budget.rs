@@ -1,23 +1,47 @@
 //! When to stop.
 
 use super::verdict::{Budget, Limit};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// A budget that is being spent.
+/// A budget that is being spent by one of those that work on a history.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Watch<'b> {
     begun: Instant,
     budget: Budget<'b>,
+    /// Those whose result counts before this one's.
+    rivals: [Option<Rival<'b>>; 2],
 }
+
+/// Who of several was first, by rank: lower ranks count before higher ones, whoever is faster.
+#[derive(Clone, Copy, Debug)]
+struct Rival<'b> {
+    won: &'b AtomicUsize,
+    rank: usize,
+}
+
+/// Nobody has won.
+pub(super) const NOBODY: usize = usize::MAX;
 
 impl<'b> Watch<'b> {
     pub(super) fn begin(budget: &Budget<'b>) -> Self {
-        Watch { begun: Instant::now(), budget: *budget }
+        Watch { begun: Instant::now(), budget: *budget, rivals: [None, None] }
+    }
+
+    /// The same, to end also as soon as one of a lower rank has won.
+    pub(super) fn among<'c>(self, won: &'c AtomicUsize, rank: usize) -> Watch<'c>
+    where
+        'b: 'c,
+    {
+        Watch { begun: self.begun, budget: self.budget, rivals: [self.rivals[1], Some(Rival { won, rank })] }
     }
 
     /// The limit that has been reached. Tens of nanoseconds: for every step of a user's specification, or every few hundred own.
     pub(super) fn reached(&self) -> Option<Limit> {
+        let outrun = |rival: &Rival<'_>| rival.won.load(Ordering::Relaxed) < rival.rank;
+        if self.rivals.iter().flatten().any(outrun) {
+            return Some(Limit::Cancelled);
+        }
         if self.budget.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
             return Some(Limit::Cancelled);
         }

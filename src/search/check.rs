@@ -1,85 +1,165 @@
 //! From a history to its verdict.
 
 use super::budget::Watch;
-use super::depth::{Depth, Found};
+use super::depth::Depth;
 use super::history::History;
 use super::mask::Mask;
 use super::partition::{self, Part};
 use super::ranks::MOST_CALLS;
+use super::register::{self, Deed, Forms};
+use super::schedule::{self, Found, Parts, Search};
 use super::slots::Slots;
+use super::switches::Switches;
 use super::transitions::Transitions;
 use super::verdict::{Budget, Core, Limit, Linearization, Undecided, Verdict};
 use super::weave::weave;
 use crate::model::Spec;
 
 /// Decides whether some order of the calls, in which each happens between its invocation and its return, explains every answer.
+///
+/// The verdict and its certificate are the same for any number of threads (of the [`rayon`] pool in which this is called), except
+/// where a limit ends the search.
 pub fn check<S: Spec>(spec: &S, history: &History<S::Operation, S::Answer>, budget: &Budget<'_>) -> Verdict {
+    check_with(spec, history, budget, &Switches::default())
+}
+
+/// [`check`] with some of the ways to a verdict switched off, for tests that compare them.
+#[doc(hidden)]
+pub fn check_with<S: Spec>(
+    spec: &S,
+    history: &History<S::Operation, S::Answer>,
+    budget: &Budget<'_>,
+    switches: &Switches,
+) -> Verdict {
     let watch = Watch::begin(budget);
     if history.calls().len() > MOST_CALLS {
         let calls = (0..).take(history.calls().len()).collect();
         return Verdict::Unknown(Undecided { limit: Limit::Memory, spent: watch.spent(), calls });
     }
-    let parts = partition::parts(spec, history);
-    let mut orders = Vec::with_capacity(parts.len());
-    let mut undecided = Vec::new();
-    let mut stopped = None;
-    for part in &parts {
-        match decide(spec, history, part, &watch) {
-            Ok(Decision::Order(order)) => orders.push(order),
-            Ok(Decision::Core(core)) => return Verdict::Violated(core),
-            Err(limit) => {
-                stopped = stopped.or(Some(limit));
-                undecided.extend_from_slice(&part.calls);
+    let trial = Trial { spec, history, switches: *switches, watch };
+    match switches.forms.then(|| Forms::of(spec, history)).flatten() {
+        Some(forms) => {
+            let parts = partition::registers(history, &forms);
+            trial.decide(&parts, Some(&forms)).unwrap_or_else(|| trial.by_steps())
+        }
+        None => trial.by_steps(),
+    }
+}
+
+/// A history on its way to a verdict.
+struct Trial<'t, S: Spec> {
+    spec: &'t S,
+    history: &'t History<S::Operation, S::Answer>,
+    switches: Switches,
+    watch: Watch<'t>,
+}
+
+impl<'t, S: Spec> Trial<'t, S> {
+    /// Decides with nothing but the steps of the specification.
+    fn by_steps(&self) -> Verdict {
+        let parts = partition::parts(self.spec, self.history);
+        self.decide(&parts, None).unwrap_or_else(|| unreachable!("only orders from forms are doubted"))
+    }
+
+    /// `None` where an order came out that is none: forms that contradict one another.
+    fn decide(&self, parts: &[Part], forms: Option<&Forms<'_>>) -> Option<Verdict> {
+        let begin = |part| self.search(part, forms, None);
+        Some(match schedule::decide(parts, begin, &self.watch) {
+            Parts::Orders(orders) => {
+                if let Some(forms) = forms {
+                    let holds = |(part, order): (&Part, &Vec<u32>)| register::is_order(part, forms, order);
+                    if !parts.iter().zip(&orders).all(holds) {
+                        debug_assert!(false, "the search of registers gave an order that is none");
+                        return None;
+                    }
+                }
+                Verdict::Linearizable(Linearization { order: weave(parts, &orders) })
+            }
+            Parts::Refuted(part, at) => Verdict::Violated(self.core(&parts[part], at, forms)),
+            Parts::Undecided(limit, undecided) => {
+                let mut calls: Vec<u32> = undecided.iter().flat_map(|&part| parts[part].calls.clone()).collect();
+                calls.sort_by_key(|&call| (self.history.calls()[call as usize].invoke, call));
+                Verdict::Unknown(Undecided { limit, spent: self.watch.spent(), calls })
+            }
+        })
+    }
+
+    /// A search of a part, up to an event.
+    fn search<'p>(&self, part: &'p Part, forms: Option<&Forms<'_>>, goal: Option<usize>) -> Search<'p>
+    where
+        't: 'p,
+    {
+        let goal = goal.unwrap_or(part.events.len());
+        if let Some(forms) = forms {
+            if forms.deed[part.calls[0] as usize] == Deed::Nothing {
+                return Box::new(Free(part.calls.len()));
+            }
+            if let Some(search) = register::search(part, forms, goal, self.switches) {
+                return search;
             }
         }
+        let (transitions, class) = Transitions::of(self.spec, self.history, part);
+        let slots = Slots::new(part, &class);
+        match slots.count {
+            0..=64 => self.depth::<[u64; 1]>(part, slots, transitions, class, goal),
+            65..=256 => self.depth::<[u64; 4]>(part, slots, transitions, class, goal),
+            _ => self.depth::<Box<[u64]>>(part, slots, transitions, class, goal),
+        }
     }
-    match stopped {
-        None => Verdict::Linearizable(Linearization { order: weave(&parts, &orders) }),
-        Some(limit) => {
-            undecided.sort_by_key(|&call| (history.calls()[call as usize].invoke, call));
-            Verdict::Unknown(Undecided { limit, spent: watch.spent(), calls: undecided })
+
+    fn depth<'p, M: Mask + 'p>(
+        &self,
+        part: &'p Part,
+        slots: Slots,
+        transitions: Transitions<'p, S>,
+        class: Vec<u32>,
+        goal: usize,
+    ) -> Search<'p>
+    where
+        't: 'p,
+    {
+        Box::new(Depth::<S, M>::new(part, slots, transitions, class, goal))
+    }
+
+    /// The calls up to the earliest return that no order gets past. An order gets to event `low`, and a search looked beyond the
+    /// returns that it passed: what makes them impossible may come later.
+    fn core(&self, part: &Part, mut low: usize, forms: Option<&Forms<'_>>) -> Core {
+        let try_to = |goal| schedule::finish(part, self.search(part, forms, Some(goal)), &self.watch);
+        let (mut high, mut step) = (part.events.len(), 1);
+        let mut longest = None;
+        while high - low > 1 {
+            let goal = (low + step).min(low + (high - low) / 2);
+            match try_to(goal) {
+                Ok(Found::Order(order)) => {
+                    longest = Some(order);
+                    (low, step) = (goal, step * 2);
+                }
+                Ok(Found::Impossible(at)) => (low, high, step) = (low.max(at), goal, 1),
+                // A spent budget does not take the verdict back.
+                Err(_) => break,
+            }
+        }
+        if longest.is_none()
+            && let Ok(Found::Order(order)) = try_to(low)
+        {
+            longest = Some(order);
+        }
+        let longest = longest.unwrap_or_default();
+        Core {
+            calls: part.answered_before(high),
+            minimal: false,
+            longest_prefix: longest.iter().map(|&operation| part.calls[operation as usize]).collect(),
         }
     }
 }
 
-/// What one part comes to.
-enum Decision {
-    Order(Vec<u32>),
-    Core(Core),
-}
+/// Operations that can happen anywhere.
+struct Free(usize);
 
-fn decide<S: Spec>(
-    spec: &S,
-    history: &History<S::Operation, S::Answer>,
-    part: &Part,
-    watch: &Watch<'_>,
-) -> Result<Decision, Limit> {
-    let (mut transitions, class) = Transitions::of(spec, history, part);
-    let slots = Slots::new(part, &class);
-    let mut search = |goal: usize| match slots.count {
-        0..=64 => depth::<S, [u64; 1]>(part, &slots, &mut transitions, &class, goal, watch),
-        65..=256 => depth::<S, [u64; 4]>(part, &slots, &mut transitions, &class, goal, watch),
-        _ => depth::<S, Box<[u64]>>(part, &slots, &mut transitions, &class, goal, watch),
-    };
-    let end = match search(part.events.len())? {
-        Found::Order(order) => return Ok(Decision::Order(order)),
-        Found::Impossible(at) => at,
-    };
-    // The order that gets that far was passed on the way: it is found again, and a deadline does not take the verdict back.
-    let longest_prefix = match search(end) {
-        Ok(Found::Order(order)) => order.iter().map(|&operation| part.calls[operation as usize]).collect(),
-        Ok(Found::Impossible(_)) | Err(_) => Vec::new(),
-    };
-    Ok(Decision::Core(Core { calls: part.invoked_before(end), minimal: false, longest_prefix }))
-}
+impl super::race::Runner for Free {
+    type Found = Found;
 
-fn depth<S: Spec, M: Mask>(
-    part: &Part,
-    slots: &Slots,
-    transitions: &mut Transitions<'_, S>,
-    class: &[u32],
-    goal: usize,
-    watch: &Watch<'_>,
-) -> Result<Found, Limit> {
-    Depth::<S, M>::new(part, slots, transitions, class, goal, watch.memory()).run(watch)
+    fn run(&mut self, _until: u64, _memory: usize, _watch: &Watch<'_>) -> Result<Option<Found>, Limit> {
+        Ok(Some(Found::Order((0..self.0 as u32).collect())))
+    }
 }

@@ -3,21 +3,14 @@
 use super::budget::Watch;
 use super::mask::Mask;
 use super::partition::Part;
+use super::race::Runner;
+use super::schedule::Found;
 use super::slots::Slots;
 use super::transitions::Transitions;
 use super::verdict::Limit;
 use crate::model::Spec;
 use hashbrown::HashSet;
 use rustc_hash::FxBuildHasher;
-
-/// How a search over the events before a goal ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Found {
-    /// Operations in an order that explains every answer before the goal.
-    Order(Vec<u32>),
-    /// No order gets past the return at this place; one gets to it.
-    Impossible(usize),
-}
 
 /// What tells two situations at the same return apart.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -44,11 +37,11 @@ struct Frame<M> {
 ///
 /// Only states at which some operation must come next because it returns are remembered. An operation is chosen among those that
 /// were invoked before that return; those done are known by slots, of which there are as many as operations were open at a time.
-pub(super) struct Depth<'p, 'h, S: Spec, M> {
+pub(super) struct Depth<'p, S: Spec, M> {
     part: &'p Part,
-    slots: &'p Slots,
-    transitions: &'p mut Transitions<'h, S>,
-    class: &'p [u32],
+    slots: Slots,
+    transitions: Transitions<'p, S>,
+    class: Vec<u32>,
     goal: usize,
     now: Configuration<M>,
     /// Open operations that have slots.
@@ -59,22 +52,20 @@ pub(super) struct Depth<'p, 'h, S: Spec, M> {
     choices: Vec<u32>,
     visited: HashSet<Configuration<M>, FxBuildHasher>,
     memory: usize,
+    furthest: usize,
+    work: u64,
 }
 
-impl<'p, 'h, S: Spec, M: Mask> Depth<'p, 'h, S, M> {
+impl<'p, S: Spec, M: Mask> Depth<'p, S, M> {
     pub(super) fn new(
         part: &'p Part,
-        slots: &'p Slots,
-        transitions: &'p mut Transitions<'h, S>,
-        class: &'p [u32],
+        slots: Slots,
+        transitions: Transitions<'p, S>,
+        class: Vec<u32>,
         goal: usize,
-        memory: usize,
     ) -> Self {
-        Depth {
+        let mut depth = Depth {
             part,
-            slots,
-            transitions,
-            class,
             goal,
             now: Configuration {
                 at: 0,
@@ -87,35 +78,15 @@ impl<'p, 'h, S: Spec, M: Mask> Depth<'p, 'h, S, M> {
             frames: Vec::new(),
             choices: Vec::new(),
             visited: HashSet::default(),
-            memory,
-        }
-    }
-
-    /// # Errors
-    /// The limit that ended it.
-    pub(super) fn run(mut self, watch: &Watch<'_>) -> Result<Found, Limit> {
-        let mut furthest = 0;
-        let mut steps = 0u32;
-        self.advance();
-        loop {
-            if self.now.at as usize == self.goal {
-                return Ok(Found::Order(self.frames.iter().map(|frame| frame.chosen).collect()));
-            }
-            steps = steps.wrapping_add(1);
-            if steps.is_multiple_of(256)
-                && let Some(limit) = watch.reached()
-            {
-                return Err(limit);
-            }
-            furthest = furthest.max(self.now.at as usize);
-            let first = self.choices.len();
-            if self.remember()? {
-                self.offer();
-            }
-            if !self.take(first, watch)? && !self.back(watch)? {
-                return Ok(Found::Impossible(furthest));
-            }
-        }
+            memory: usize::MAX,
+            furthest: 0,
+            work: 0,
+            slots,
+            transitions,
+            class,
+        };
+        depth.advance();
+        depth
     }
 
     /// Whether the configuration is new.
@@ -210,5 +181,33 @@ impl<'p, 'h, S: Spec, M: Mask> Depth<'p, 'h, S, M> {
                 (None, true) => self.open.push(operation),
             }
         }
+    }
+}
+
+impl<S: Spec, M: Mask> Runner for Depth<'_, S, M> {
+    type Found = Found;
+
+    fn run(&mut self, until: u64, memory: usize, watch: &Watch<'_>) -> Result<Option<Found>, Limit> {
+        self.memory = memory;
+        while self.work < until {
+            if self.now.at as usize == self.goal {
+                return Ok(Some(Found::Order(self.frames.iter().map(|frame| frame.chosen).collect())));
+            }
+            self.work += 1;
+            if self.work.is_multiple_of(256)
+                && let Some(limit) = watch.reached()
+            {
+                return Err(limit);
+            }
+            self.furthest = self.furthest.max(self.now.at as usize);
+            let first = self.choices.len();
+            if self.remember()? {
+                self.offer();
+            }
+            if !self.take(first, watch)? && !self.back(watch)? {
+                return Ok(Some(Found::Impossible(self.furthest)));
+            }
+        }
+        Ok(None)
     }
 }

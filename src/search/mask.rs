@@ -22,6 +22,21 @@ pub(super) trait Mask: Clone + Eq + Hash + Debug + Send + Sync {
         self.words_mut()[slot as usize / 64] &= !(1 << (slot % 64));
     }
 
+    /// Those that are not in another set.
+    fn minus(&self, other: &Self) -> impl Iterator<Item = u32> + use<Self> {
+        let (mut word, mine, other) = (0, self.clone(), other.clone());
+        let mut left = mine.words().first().map_or(0, |m| m & !other.words()[0]);
+        std::iter::from_fn(move || {
+            while left == 0 {
+                word += 1;
+                left = mine.words().get(word)? & !other.words()[word];
+            }
+            let slot = word as u32 * 64 + left.trailing_zeros();
+            left &= left - 1;
+            Some(slot)
+        })
+    }
+
     /// Bytes that it holds beyond its own size.
     fn heap_bytes(&self) -> usize {
         0

@@ -7,8 +7,12 @@ mod depth;
 mod history;
 mod mask;
 mod partition;
+mod race;
 mod ranks;
+mod register;
+mod schedule;
 mod slots;
+mod switches;
 mod transitions;
 mod verdict;
 mod weave;
@@ -17,5 +21,12 @@ mod weave;
 mod tests;
 
 pub use check::check;
+#[doc(hidden)]
+pub use check::check_with;
+
 pub use history::{Call, History, HistoryError, Outcome, SpecHistory};
+#[doc(hidden)]
+pub use register::{Reductions, Width};
+#[doc(hidden)]
+pub use switches::Switches;
 pub use verdict::{Budget, Core, Limit, Linearization, Undecided, Verdict};

@@ -1,7 +1,8 @@
 //! Locality: a history is linearizable where each of its objects is (Herlihy and Wing 1990).
 
-use super::history::History;
+use super::history::{History, Outcome};
 use super::ranks::{self, Event};
+use super::register::{Deed, Forms};
 use crate::model::Spec;
 use rustc_hash::FxHashMap;
 
@@ -17,9 +18,12 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// Calls invoked before event `end`.
-    pub(super) fn invoked_before(&self, end: usize) -> Vec<u32> {
-        self.events[..end].iter().filter(|e| !e.is_return()).map(|e| self.calls[e.of() as usize]).collect()
+    /// The answered calls invoked before event `end`. Nothing that was not answered shows anything.
+    pub(super) fn answered_before(&self, end: usize) -> Vec<u32> {
+        let mut answered = vec![false; self.calls.len()];
+        self.events.iter().filter(|event| event.is_return()).for_each(|event| answered[event.of() as usize] = true);
+        let invoked = self.events[..end].iter().filter(|event| !event.is_return()).map(|event| event.of() as usize);
+        invoked.filter(|&operation| answered[operation]).map(|operation| self.calls[operation]).collect()
     }
 }
 
@@ -49,11 +53,24 @@ pub(super) fn parts<S: Spec>(spec: &S, history: &History<S::Operation, S::Answer
         let all = sets.add();
         set_of.fill(all);
     }
-    split(calls.len(), &events, |call| sets.find(set_of[call as usize]))
+    split(calls.len(), &events, |call| Some(sets.find(set_of[call as usize])))
+}
+
+/// Stands for the register of operations that can happen anywhere.
+const FREE: u32 = u32::MAX;
+
+/// The registers of a history, by their first invocation, and a part of the operations that can happen anywhere.
+pub(super) fn registers<O, A>(history: &History<O, A>, forms: &Forms<'_>) -> Vec<Part> {
+    let calls = history.calls();
+    split(calls.len(), &ranks::events(calls), |call| match (forms.deed[call as usize], &calls[call as usize].outcome) {
+        (Deed::Nothing, Outcome::Completed { .. }) => Some(FREE),
+        (Deed::Nothing, _) => None,
+        _ => Some(forms.register[call as usize]),
+    })
 }
 
 /// Distributes events to the parts that their calls belong to.
-fn split(calls: usize, events: &[Event], mut part_of: impl FnMut(u32) -> u32) -> Vec<Part> {
+fn split(calls: usize, events: &[Event], mut part_of: impl FnMut(u32) -> Option<u32>) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
     let mut index: FxHashMap<u32, u32> = FxHashMap::default();
     let mut place = vec![(0, 0); calls];
@@ -66,7 +83,8 @@ fn split(calls: usize, events: &[Event], mut part_of: impl FnMut(u32) -> u32) ->
             part.ranks.push(rank);
             continue;
         }
-        let at = *index.entry(part_of(call)).or_insert_with(|| {
+        let Some(owner) = part_of(call) else { continue };
+        let at = *index.entry(owner).or_insert_with(|| {
             parts.push(Part::default());
             parts.len() as u32 - 1
         });

@@ -3,54 +3,152 @@
 mod oracle;
 mod random;
 
-use super::{Budget, Call, History, Limit, Outcome, Verdict, check};
+use super::{Budget, Call, History, Limit, Outcome, Reductions, Switches, Verdict, Width, check, check_with};
 use crate::model::Spec;
-use oracle::{is_linearizable, is_order};
-use random::{Queue, Random, Register, queue_history, register_history};
+use oracle::{is_beginning, is_linearizable, is_order};
+use random::{Queue, Random, Register, Text, queue_history, register_history, text_history};
+use rayon::prelude::*;
 use std::time::Duration;
 
-/// Decides by both ways and looks at the certificate.
-fn compare<S: Spec>(spec: &S, calls: Vec<Call<S::Operation, S::Answer>>) -> bool {
-    let expected = is_linearizable(spec, &calls);
-    let history = History::new(calls).unwrap_or_else(|e| panic!("{e}"));
-    match check(spec, &history, &Budget::default()) {
-        Verdict::Linearizable(found) => {
-            assert!(expected, "no order explains {:#?}", history.calls());
-            assert_eq!(
-                is_order(spec, history.calls(), &found.order),
-                Ok(()),
-                "{:?} of {:#?}",
-                found.order,
-                history.calls()
-            );
-        }
-        Verdict::Violated(core) => {
-            assert!(!expected, "some order explains {:#?}", history.calls());
-            let calls: Vec<_> = core.calls.iter().map(|&call| history.calls()[call as usize].clone()).collect();
-            assert!(
-                !is_linearizable(spec, &calls),
-                "the core {:?} explains nothing of {:#?}",
-                core.calls,
-                history.calls()
-            );
-        }
-        Verdict::Unknown(undecided) => panic!("no limit was given: {undecided:?}"),
+/// All ways to a verdict.
+fn ways() -> Vec<Switches> {
+    let all = Reductions::default();
+    let none = Reductions {
+        earliest_first: false,
+        last_producer: false,
+        useless_writes: false,
+        supply: false,
+        dominance: false,
+        forgotten_states: false,
+    };
+    let reductions = [
+        all,
+        none,
+        Reductions { earliest_first: false, ..all },
+        Reductions { last_producer: false, ..all },
+        Reductions { useless_writes: false, ..all },
+        Reductions { supply: false, ..all },
+        Reductions { dominance: false, ..all },
+        Reductions { forgotten_states: false, ..all },
+    ];
+    let widths = [None, Some(Width::Beam(1)), Some(Width::Beam(3)), Some(Width::Everything)];
+    let mut ways = vec![Switches { forms: false, ..Switches::default() }];
+    for reductions in reductions {
+        ways.extend(widths.map(|width| Switches { width, reductions, ..Switches::default() }));
     }
-    expected
+    ways
+}
+
+/// Decides by these ways and looks at the certificates. Whether it is linearizable; `None` where there are too many orders to try.
+fn compare<S: Spec>(spec: &S, calls: Vec<Call<S::Operation, S::Answer>>, ways: &[Switches]) -> Option<bool> {
+    let expected = is_linearizable(spec, &calls)?;
+    let history = History::new(calls).unwrap_or_else(|e| panic!("{e}"));
+    let calls = history.calls();
+    let mut cores = Vec::new();
+    for &way in ways {
+        match check_with(spec, &history, &Budget::default(), &way) {
+            Verdict::Linearizable(found) => {
+                assert!(expected, "{way:?}: no order explains {calls:#?}");
+                assert_eq!(is_order(spec, calls, &found.order), Ok(()), "{way:?}: {:?} of {calls:#?}", found.order);
+            }
+            Verdict::Violated(core) => {
+                assert!(!expected, "{way:?}: some order explains {calls:#?}");
+                let known = restricted(calls, &core.calls);
+                assert_ne!(is_linearizable(spec, &known), Some(true), "{way:?}: no core: {core:?} of {calls:#?}");
+                let begins = is_beginning(spec, calls, &core.longest_prefix);
+                assert_eq!(begins, Ok(()), "{way:?}: {core:?} of {calls:#?}");
+                cores.push(core.calls);
+            }
+            Verdict::Unknown(undecided) => panic!("{way:?}: no limit was given: {undecided:?}"),
+        }
+    }
+    assert!(cores.iter().all(|core| *core == cores[0]), "cores differ by the way to them: {cores:?} of {calls:#?}");
+    Some(expected)
+}
+
+/// Draws histories and compares. Some are linearizable and some are not, and of few there are too many orders to try.
+fn compare_all<S: Spec>(
+    spec: &S,
+    count: u32,
+    mut draw: impl FnMut() -> (Vec<Call<S::Operation, S::Answer>>, Vec<Switches>),
+) {
+    let (mut right, mut wrong) = (0, 0);
+    for _ in 0..count {
+        let (calls, ways) = draw();
+        match compare(spec, calls, &ways) {
+            Some(true) => right += 1,
+            Some(false) => wrong += 1,
+            None => {}
+        }
+    }
+    assert!(count - right - wrong <= count / 100, "{} of {count} were skipped", count - right - wrong);
+    assert!(right.min(wrong) > count / 12, "{right} of {count} are linearizable, {wrong} are not: too few of one sort");
+}
+
+/// The history in which only some answers are known, and what failed.
+fn restricted<O: Clone, A: Clone>(calls: &[Call<O, A>], known: &[u32]) -> Vec<Call<O, A>> {
+    let restrict = |(at, call): (u32, &Call<O, A>)| Call {
+        outcome: match call.outcome {
+            Outcome::Completed { .. } if !known.contains(&at) => Outcome::Unknown,
+            ref outcome => outcome.clone(),
+        },
+        ..call.clone()
+    };
+    (0..).zip(calls).map(restrict).collect()
 }
 
 #[test]
 fn random_histories_of_registers_are_decided_like_by_trying_every_order() {
     let mut random = Random(1);
-    let right = (0..4000).filter(|_| compare(&Register, register_history(&mut random))).count();
-    assert!((1000..3500).contains(&right), "{right} of 4000 are linearizable: too few of one sort");
+    compare_all(&Register, 1500, || (register_history(&mut random), ways()));
+}
+
+#[test]
+fn random_histories_of_texts_are_decided_like_by_trying_every_order() {
+    let mut random = Random(3);
+    compare_all(&Text, 1500, || (text_history(&mut random), ways()));
+}
+
+/// `HISTORIES=20000000 SEED=1 cargo test --release --lib millions -- --ignored`
+#[test]
+#[ignore = "minutes: after a change of the search"]
+fn millions_of_random_histories_are_decided_like_by_trying_every_order() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let (histories, seed): (u32, u64) = (number("HISTORIES").unwrap_or(200_000) as u32, number("SEED").unwrap_or(1));
+    let each = 20_000;
+    (0..histories.div_ceil(each)).into_par_iter().for_each(|batch| {
+        let mut random = Random(seed << 32 | u64::from(batch) << 8);
+        let all = ways();
+        let mut drawn = Random(!random.0);
+        // Three ways of the many, and the default.
+        let mut some = move || {
+            let mut some = vec![Switches::default()];
+            some.extend((0..3).map(|_| all[drawn.below(all.len() as u64) as usize]));
+            some
+        };
+        match batch % 4 {
+            0..=2 => compare_all(&Register, each, || (register_history(&mut random), some())),
+            _ => compare_all(&Text, each, || (text_history(&mut random), some())),
+        }
+    });
+}
+
+#[test]
+fn verdicts_and_certificates_are_the_same_for_any_number_of_threads() {
+    let pool = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap_or_else(|e| panic!("{e}"));
+    let (one, three) = (pool(1), pool(3));
+    let mut random = Random(4);
+    for _ in 0..300 {
+        let history = History::new(register_history(&mut random)).unwrap_or_else(|e| panic!("{e}"));
+        let decide = || check(&Register, &history, &Budget::default());
+        assert_eq!(one.install(decide), three.install(decide), "{:#?}", history.calls());
+    }
 }
 
 #[test]
 fn random_histories_of_queues_are_decided_like_by_trying_every_order() {
     let mut random = Random(2);
-    let right = (0..2000).filter(|_| compare(&Queue, queue_history(&mut random))).count();
-    assert!((300..1800).contains(&right), "{right} of 2000 are linearizable: too few of one sort");
+    compare_all(&Queue, 2000, || (queue_history(&mut random), vec![Switches::default()]));
 }
 
 /// A specification of which every step takes a while.

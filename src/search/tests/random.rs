@@ -78,6 +78,48 @@ impl Spec for Register {
     }
 }
 
+/// A text that is read, written, and appended to.
+pub(super) struct Text;
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Edit {
+    Read,
+    Write(String),
+    Append(String),
+}
+
+impl Spec for Text {
+    type State = String;
+    type Operation = Edit;
+    type Answer = Option<String>;
+
+    fn initial(&self) -> String {
+        String::new()
+    }
+
+    fn step(&self, state: &String, edit: &Edit, told: Option<&Option<String>>) -> Option<String> {
+        match edit {
+            Edit::Read => told.is_none_or(|told| told.as_ref() == Some(state)).then(|| state.clone()),
+            Edit::Write(text) => Some(text.clone()),
+            Edit::Append(more) => Some(format!("{state}{more}")),
+        }
+    }
+
+    fn form<'a>(&'a self, edit: &'a Edit, told: Option<&'a Option<String>>) -> Option<Form<'a>> {
+        let action = match (edit, told) {
+            (Edit::Read, Some(Some(read))) => Action::Read(Value::Text(read)),
+            (Edit::Read, _) => Action::Nothing,
+            (Edit::Write(text), _) => Action::Write(Value::Text(text)),
+            (Edit::Append(more), _) => Action::Append(Value::Text(more)),
+        };
+        Some(Form { register: Value::Absent, action })
+    }
+
+    fn content<'a>(&'a self, _register: Value<'a>) -> Value<'a> {
+        Value::Text("")
+    }
+}
+
 /// First in, first out; an empty one gives nothing.
 pub(super) struct Queue;
 
@@ -110,7 +152,8 @@ impl Spec for Queue {
     }
 }
 
-/// Who asks what, how long it takes, and what was told: three moments for each call.
+/// Who asks what, how long it takes, and what was told: three moments for each call. Up to six clients, up to twelve calls; many
+/// times are equal, and a call may take no time. What fails did not happen.
 fn record<S: Spec>(
     spec: &S,
     random: &mut Random,
@@ -118,32 +161,39 @@ fn record<S: Spec>(
     tell: impl Fn(&S::State, &S::Operation) -> S::Answer,
     mut change: impl FnMut(&mut Random, &mut Call<S::Operation, S::Answer>),
 ) -> Vec<Call<S::Operation, S::Answer>> {
-    let clients = 2 + random.below(4);
-    let count = 4 + random.below(8) as usize;
-    let unknown = [0, 0, 10, 30][random.below(4) as usize];
+    let clients = 2 + random.below(5);
+    let count = 4 + random.below(9) as usize;
+    let unknown = [0, 0, 10, 30, 50][random.below(5) as usize];
+    let failed = [0, 0, 5][random.below(3) as usize];
+    let (pause, before, after) = ([2, 6, 12][random.below(3) as usize], 1 + random.below(12), 1 + random.below(12));
     let mut clock: Vec<i64> = vec![0; clients as usize];
     let mut planned = Vec::new();
     for process in 0..count as u64 {
         let client = (process % clients) as usize;
-        let invoke = clock[client] + random.below(6) as i64;
-        let happen = invoke + random.below(8) as i64;
-        let returned = happen + random.below(8) as i64;
+        let invoke = clock[client] + random.below(pause) as i64;
+        let happen = invoke + random.below(before) as i64;
+        let returned = happen + random.below(after) as i64;
         clock[client] = returned;
-        let lost = random.chance(unknown);
-        planned.push((happen, process as u32, invoke, returned, ask(random), lost, lost && random.chance(50)));
+        let (lost, failed) = (random.chance(unknown), random.chance(failed));
+        let never = failed || lost && random.chance(50);
+        planned.push((happen, process as u32, invoke, returned, ask(random), (lost, failed, never)));
     }
     planned.sort_by_key(|plan| (plan.0, plan.1));
     let mut state = spec.initial();
     let mut calls = Vec::new();
-    for (_, process, invoke, returned, operation, lost, never) in planned {
+    for (_, process, invoke, returned, operation, (lost, failed, never)) in planned {
         let answer = tell(&state, &operation);
         if !never {
             state = spec.step(&state, &operation, Some(&answer)).unwrap_or_else(|| panic!("a right answer"));
         }
-        let outcome = if lost { Outcome::Unknown } else { Outcome::Completed { returned, answer } };
+        let outcome = match () {
+            () if failed => Outcome::Failed,
+            () if lost => Outcome::Unknown,
+            () => Outcome::Completed { returned, answer },
+        };
         calls.push(Call { process, operation, invoke, outcome });
     }
-    if random.chance(60) {
+    if random.chance(75) {
         let at = random.below(calls.len() as u64) as usize;
         change(random, &mut calls[at]);
     }
@@ -189,6 +239,26 @@ pub(super) fn queue_history(random: &mut Random) -> Vec<Call<Line, Option<u8>>> 
     record(&Queue, random, ask, tell, |random, call| {
         if let (Line::Take, Outcome::Completed { answer, .. }) = (call.operation, &mut call.outcome) {
             *answer = random.chance(70).then(|| random.below(3) as u8);
+        }
+    })
+}
+
+pub(super) fn text_history(random: &mut Random) -> Vec<Call<Edit, Option<String>>> {
+    let appends = 30 + random.below(3) * 20;
+    let piece = |random: &mut Random| ["a", "b", "ab", "ba", "aa"][random.below(5) as usize].to_owned();
+    let ask = |random: &mut Random| match random.below(100) {
+        roll if roll < appends => Edit::Append(piece(random)),
+        roll if roll < appends + 10 => Edit::Write(piece(random)),
+        _ => Edit::Read,
+    };
+    let tell = |state: &String, edit: &Edit| matches!(edit, Edit::Read).then(|| state.clone());
+    record(&Text, random, ask, tell, |random, call| {
+        if let Outcome::Completed { answer: Some(text), .. } = &mut call.outcome {
+            match random.below(3) {
+                0 => drop(text.pop()),
+                1 => text.push('a'),
+                _ => *text = text.chars().rev().collect(),
+            }
         }
     })
 }

@@ -1,0 +1,83 @@
+//! An order of a register is looked at once more before anybody is told, without anything that the search believes.
+
+use super::forms::{Deed, Forms};
+use crate::model::Value;
+use crate::search::partition::Part;
+
+/// Whether an order has every operation that returns, each once, keeps to the intervals, and explains every answer.
+pub(in crate::search) fn is_order(part: &Part, forms: &Forms<'_>, order: &[u32]) -> bool {
+    const NEVER: u32 = u32::MAX;
+    let operations = part.calls.len();
+    let (mut invoked, mut returned) = (vec![0; operations], vec![NEVER; operations]);
+    for (at, event) in (0..).zip(&part.events) {
+        if event.is_return() { returned[event.of() as usize] = at } else { invoked[event.of() as usize] = at }
+    }
+    let Some(&first) = part.calls.first() else { return order.is_empty() };
+    let mut held = Held::Known(forms.content[forms.register[first as usize] as usize]);
+    let mut latest = 0;
+    for &operation in order {
+        let (Some(&call), at) = (part.calls.get(operation as usize), operation as usize) else { return false };
+        latest = latest.max(invoked[at]);
+        // What happened once cannot happen again: it has returned before it is invoked.
+        if returned[at] < latest || invoked[at] == NEVER {
+            return false;
+        }
+        invoked[at] = NEVER;
+        let happens = match forms.deed[call as usize] {
+            Deed::Nothing => true,
+            Deed::Read(value) => held.is(value, &forms.values),
+            Deed::FailedCas(value) => !held.is(value, &forms.values),
+            Deed::Write(value) => {
+                held = Held::Known(value);
+                true
+            }
+            Deed::Cas(from, to) => {
+                let happens = held.is(from, &forms.values);
+                held = Held::Known(to);
+                happens
+            }
+            Deed::Append(value) => held.append(value, &forms.values),
+        };
+        if !happens {
+            return false;
+        }
+    }
+    (0..operations).all(|at| invoked[at] == NEVER || returned[at] == NEVER)
+}
+
+/// What the register holds.
+enum Held {
+    /// This value.
+    Known(u32),
+    Text(String),
+    List(Vec<i64>),
+}
+
+impl Held {
+    fn is(&self, value: u32, values: &[Value<'_>]) -> bool {
+        match (self, values[value as usize]) {
+            (Held::Known(held), _) => *held == value,
+            (Held::Text(held), Value::Text(text)) => held == text,
+            (Held::List(held), Value::List(list)) => held == list,
+            _ => false,
+        }
+    }
+
+    fn append(&mut self, value: u32, values: &[Value<'_>]) -> bool {
+        if let Held::Known(held) = *self {
+            *self = match (values[held as usize], values[value as usize]) {
+                (Value::Text(text), _) => Held::Text(text.to_owned()),
+                (Value::List(list), _) => Held::List(list.to_vec()),
+                (Value::Absent, Value::Text(_)) => Held::Text(String::new()),
+                (Value::Absent, Value::List(_)) => Held::List(Vec::new()),
+                _ => return false,
+            };
+        }
+        match (self, values[value as usize]) {
+            (Held::Text(held), Value::Text(text)) => held.push_str(text),
+            (Held::List(held), Value::List(list)) => held.extend_from_slice(list),
+            _ => return false,
+        }
+        true
+    }
+}

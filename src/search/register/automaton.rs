@@ -1,0 +1,214 @@
+//! What a register can hold, as far as anybody can tell, and how it changes.
+//!
+//! **Values nobody asks for are one.** A state that no read, no failed or possible compare-and-set and no beginning of a later
+//! answer names is [`OTHER`]: no operation that is left tells two such states apart, so they are one state.
+
+use super::forms::Deed;
+use super::prefixes::{self, Growth};
+use crate::model::Value;
+use rustc_hash::FxHashMap;
+
+/// No class, no slot.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// The state of a register that holds something nobody asks for.
+pub(super) const OTHER: u32 = u32::MAX;
+
+/// What the operations of a class do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Kind {
+    /// Only in this state; it stays.
+    Read(u32),
+    /// Only outside this state; it stays.
+    FailedCas(u32),
+    /// Always; then this state.
+    Write(u32),
+    /// Only in the first state; then the second.
+    Cas(u32, u32),
+    /// Always; along its edge, or to [`OTHER`].
+    Append,
+}
+
+/// A register of which the states are numbers.
+#[derive(Debug)]
+pub(super) struct Automaton {
+    pub(super) initial: u32,
+    /// What each class does.
+    pub(super) kinds: Vec<Kind>,
+    read: Vec<u32>,
+    failed: Vec<u32>,
+    write: Vec<u32>,
+    write_other: u32,
+    /// By state: classes that lead out of it, and where to.
+    out: Lists,
+    /// By state: classes other than writes that lead into it, and where from.
+    into: Lists,
+    /// By class: states out of which it leads, and where to.
+    by_class: Lists,
+}
+
+impl Automaton {
+    /// For deeds on one register; with the class of each, [`NONE`] for those that do nothing. `None` where a value cannot be
+    /// appended to, and for appends with failed compare-and-sets: any append might be needed to make one fail, also one that leads
+    /// to [`OTHER`], and that is not followed here.
+    pub(super) fn new(deeds: &[Deed], content: u32, values: &[Value<'_>]) -> Option<(Self, Vec<u32>)> {
+        let mut asked = Numbering::default();
+        for deed in deeds {
+            if let Deed::Read(value) | Deed::FailedCas(value) | Deed::Cas(value, _) = *deed {
+                asked.add(value);
+            }
+        }
+        let growth = match deeds.iter().any(|deed| matches!(deed, Deed::Append(_))) {
+            true if deeds.iter().any(|deed| matches!(deed, Deed::FailedCas(_))) => return None,
+            true => prefixes::grow(deeds, content, values, &asked.order)?,
+            false => Growth { states: asked.order.len(), edges: Vec::new(), state: asked.index },
+        };
+        let state_of = |value: u32| growth.state.get(&value).copied().unwrap_or(OTHER);
+        let states = growth.states;
+        let mut automaton = Automaton {
+            initial: state_of(content),
+            kinds: Vec::new(),
+            read: vec![NONE; states],
+            failed: vec![NONE; states],
+            write: vec![NONE; states],
+            write_other: NONE,
+            out: Lists::default(),
+            into: Lists::default(),
+            by_class: Lists::default(),
+        };
+        let mut edges: FxHashMap<Deed, u32> = FxHashMap::default();
+        let mut appended: FxHashMap<u32, u32> = FxHashMap::default();
+        let class_of = deeds
+            .iter()
+            .map(|deed| {
+                let fresh = automaton.kinds.len() as u32;
+                let (class, kind) = match *deed {
+                    Deed::Nothing => return NONE,
+                    Deed::Read(value) => (&mut automaton.read[state_of(value) as usize], Kind::Read(state_of(value))),
+                    Deed::FailedCas(value) => {
+                        (&mut automaton.failed[state_of(value) as usize], Kind::FailedCas(state_of(value)))
+                    }
+                    Deed::Write(value) => match state_of(value) {
+                        OTHER => (&mut automaton.write_other, Kind::Write(OTHER)),
+                        state => (&mut automaton.write[state as usize], Kind::Write(state)),
+                    },
+                    Deed::Cas(from, to) => {
+                        let (from, to) = (state_of(from), state_of(to));
+                        (edges.entry(Deed::Cas(from, to)).or_insert(NONE), Kind::Cas(from, to))
+                    }
+                    Deed::Append(value) => (appended.entry(value).or_insert(NONE), Kind::Append),
+                };
+                if *class == NONE {
+                    *class = fresh;
+                    automaton.kinds.push(kind);
+                }
+                *class
+            })
+            .collect();
+        let mut ways: Vec<(u32, u32, u32)> = growth
+            .edges
+            .iter()
+            .filter_map(|&(from, value, to)| appended.get(&value).map(|&class| (from, class, to)))
+            .collect();
+        ways.extend((0..).zip(&automaton.kinds).filter_map(|(class, kind)| match *kind {
+            Kind::Cas(from, to) => Some((from, class, to)),
+            _ => None,
+        }));
+        automaton.out = Lists::new(states, ways.iter().map(|&(from, class, to)| (from, class, to)));
+        automaton.into =
+            Lists::new(states, ways.iter().filter(|way| way.2 != OTHER).map(|&(f, class, to)| (to, class, f)));
+        let classes = automaton.kinds.len();
+        automaton.by_class = Lists::new(classes, ways.iter().map(|&(from, class, to)| (class, from, to)));
+        Some((automaton, class_of))
+    }
+
+    /// The class of reads of a state, or [`NONE`].
+    pub(super) fn reads(&self, state: u32) -> u32 {
+        if state == OTHER { NONE } else { self.read[state as usize] }
+    }
+
+    /// The class of compare-and-sets that failed because the state was not this.
+    pub(super) fn failures(&self, state: u32) -> u32 {
+        if state == OTHER { NONE } else { self.failed[state as usize] }
+    }
+
+    /// The class of writes of a state.
+    pub(super) fn writes(&self, state: u32) -> u32 {
+        if state == OTHER { self.write_other } else { self.write[state as usize] }
+    }
+
+    /// Classes that lead out of a state, with where to.
+    pub(super) fn out(&self, state: u32) -> &[(u32, u32)] {
+        if state == OTHER { &[] } else { self.out.of(state) }
+    }
+
+    /// Classes other than writes that lead into a state, with where from.
+    pub(super) fn into(&self, state: u32) -> &[(u32, u32)] {
+        if state == OTHER { &[] } else { self.into.of(state) }
+    }
+
+    /// Where an operation of a class leads from a state.
+    pub(super) fn edge(&self, from: u32, class: u32) -> Option<u32> {
+        self.out(from).iter().find(|way| way.0 == class).map(|way| way.1)
+    }
+
+    /// States out of which operations of a class lead, and where to.
+    pub(super) fn ways(&self, class: u32) -> &[(u32, u32)] {
+        self.by_class.of(class)
+    }
+
+    /// Bytes held.
+    pub(super) fn bytes(&self) -> usize {
+        self.kinds.capacity() * size_of::<Kind>() + self.read.capacity() * 12 + self.out.bytes() + self.into.bytes()
+    }
+}
+
+/// Values in the order in which they were first seen.
+#[derive(Default)]
+struct Numbering {
+    index: FxHashMap<u32, u32>,
+    order: Vec<u32>,
+}
+
+impl Numbering {
+    fn add(&mut self, value: u32) {
+        let fresh = self.order.len() as u32;
+        if *self.index.entry(value).or_insert(fresh) == fresh {
+            self.order.push(value);
+        }
+    }
+}
+
+/// Lists of pairs, one after the other.
+#[derive(Debug, Default)]
+struct Lists {
+    begin: Vec<u32>,
+    pairs: Vec<(u32, u32)>,
+}
+
+impl Lists {
+    fn new(count: usize, items: impl Iterator<Item = (u32, u32, u32)> + Clone) -> Self {
+        let mut begin = vec![0; count + 1];
+        for (of, ..) in items.clone() {
+            begin[of as usize + 1] += 1;
+        }
+        for at in 0..count {
+            begin[at + 1] += begin[at];
+        }
+        let mut next = begin.clone();
+        let mut pairs = vec![(0, 0); begin[count] as usize];
+        for (of, a, b) in items {
+            pairs[next[of as usize] as usize] = (a, b);
+            next[of as usize] += 1;
+        }
+        Lists { begin, pairs }
+    }
+
+    fn of(&self, at: u32) -> &[(u32, u32)] {
+        &self.pairs[self.begin[at as usize] as usize..self.begin[at as usize + 1] as usize]
+    }
+
+    fn bytes(&self) -> usize {
+        self.begin.capacity() * 4 + self.pairs.capacity() * 8
+    }
+}

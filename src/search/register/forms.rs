@@ -1,0 +1,90 @@
+//! The operations of a history as registers see them, in numbers.
+
+use crate::model::{Action, Spec, Value};
+use crate::search::history::{History, Outcome};
+use rustc_hash::FxHashMap;
+
+/// What a call does, with values by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in crate::search) enum Deed {
+    /// Nothing that anybody could see; or it did not happen.
+    Nothing,
+    Read(u32),
+    FailedCas(u32),
+    Write(u32),
+    Cas(u32, u32),
+    Append(u32),
+}
+
+/// The calls of a history in which every operation has a form.
+pub(in crate::search) struct Forms<'h> {
+    /// The register of each call.
+    pub(in crate::search) register: Vec<u32>,
+    /// What each call does.
+    pub(in crate::search) deed: Vec<Deed>,
+    /// What each register holds at first.
+    pub(in crate::search) content: Vec<u32>,
+    /// The values.
+    pub(in crate::search) values: Vec<Value<'h>>,
+}
+
+impl<'h> Forms<'h> {
+    /// `None` where an operation has no form.
+    pub(in crate::search) fn of<S: Spec>(spec: &'h S, history: &'h History<S::Operation, S::Answer>) -> Option<Self> {
+        let calls = history.calls();
+        let mut values = Numbers::default();
+        let mut registers = Numbers::default();
+        let mut forms = Forms {
+            register: Vec::with_capacity(calls.len()),
+            deed: Vec::with_capacity(calls.len()),
+            content: Vec::new(),
+            values: Vec::new(),
+        };
+        for call in calls {
+            let answer = match &call.outcome {
+                Outcome::Completed { answer, .. } => Some(answer),
+                Outcome::Unknown => None,
+                Outcome::Failed => {
+                    forms.register.push(u32::MAX);
+                    forms.deed.push(Deed::Nothing);
+                    continue;
+                }
+            };
+            let form = spec.form(&call.operation, answer)?;
+            forms.register.push(registers.of(form.register));
+            forms.deed.push(match form.action {
+                Action::Nothing => Deed::Nothing,
+                // Nobody saw an answer that would say anything about the state.
+                Action::Read(_) | Action::FailedCas(_) if answer.is_none() => Deed::Nothing,
+                Action::Read(value) => Deed::Read(values.of(value)),
+                Action::FailedCas(value) => Deed::FailedCas(values.of(value)),
+                Action::Write(value) => Deed::Write(values.of(value)),
+                Action::Cas { from, to } if from == to => match answer {
+                    Some(_) => Deed::Read(values.of(from)),
+                    None => Deed::Nothing,
+                },
+                Action::Cas { from, to } => Deed::Cas(values.of(from), values.of(to)),
+                Action::Append(value) => Deed::Append(values.of(value)),
+            });
+        }
+        forms.content = registers.names.iter().map(|&register| values.of(spec.content(register))).collect();
+        forms.values = values.names;
+        Some(forms)
+    }
+}
+
+/// Values by number.
+#[derive(Default)]
+struct Numbers<'h> {
+    index: FxHashMap<Value<'h>, u32>,
+    names: Vec<Value<'h>>,
+}
+
+impl<'h> Numbers<'h> {
+    fn of(&mut self, value: Value<'h>) -> u32 {
+        *self.index.entry(value).or_insert_with(|| {
+            self.names.push(value);
+            self.names.len() as u32 - 1
+        })
+    }
+}

@@ -1,0 +1,372 @@
+//! The search: from return to return, with as many configurations at a time as it is allowed, and back where none is left.
+//!
+//! A *rung* holds the configurations that got past one return. With no bound on how many go on at a time this is a search breadth
+//! first, one rung at a time; with a small one it is a beam that never begins again: what was not taken waits on its rung, and
+//! when all configurations that went on have ended, the search goes on from those that wait, the nearer rungs first. It ends when
+//! one reaches the goal, or none waits anywhere: then no order exists. A configuration is given up where another one on the same
+//! rung can do whatever it can, taken or waiting: so nothing is refuted twice.
+
+use super::Problem;
+use super::automaton::{Kind, OTHER};
+use super::configuration::Configuration;
+use super::moves::{Finder, Moves};
+use super::open::{Open, Passed};
+use super::path::{BEGIN, Paths, Step};
+use super::reductions::Reductions;
+use super::used::{UNUSED, Uses};
+use crate::search::budget::Watch;
+use crate::search::mask::Mask;
+use crate::search::race::Runner;
+use crate::search::verdict::Limit;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+/// How a search up to a goal ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Reached<M> {
+    /// The steps of an order that explains every answer before the goal.
+    Goal(Vec<Step>, PhantomData<M>),
+    /// No order does; none gets past this return. Some operation beyond it may be the reason.
+    Nothing(usize),
+}
+
+/// How many configurations go on at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Width {
+    /// At first so many; more where the search has to go back.
+    Beam(usize),
+    /// All.
+    Everything,
+}
+
+/// A configuration on a rung.
+#[derive(Debug)]
+struct Entry<M> {
+    at: Configuration<M>,
+    /// How many optional operations its next moves use: at least, and at most.
+    optional: (u32, u32),
+    waits: bool,
+}
+
+/// The configurations that got past a return.
+#[derive(Debug)]
+struct Rung<M> {
+    /// The event after the return.
+    event: u32,
+    entries: Vec<Entry<M>>,
+    waiting: usize,
+}
+
+/// One search.
+pub(super) struct Ladder<'p, M> {
+    open: Open<'p, M>,
+    reductions: Reductions,
+    width: Width,
+    uses: Uses,
+    paths: Paths,
+    rungs: Vec<Rung<M>>,
+    /// The rung of those that go on.
+    here: usize,
+    /// Which entries go on, and what has become of them since.
+    going: Vec<(usize, Configuration<M>)>,
+    moves: Moves<M>,
+    waiting: usize,
+    /// How many configurations are on all rungs, and what each holds beyond its own size.
+    entries: usize,
+    heap: usize,
+    /// How far any came, and how often all ended since one came so far.
+    furthest: u32,
+    failures: u32,
+    /// Something was forgotten: that nothing is left proves nothing.
+    incomplete: bool,
+    work: u64,
+}
+
+impl<'p, M: Mask> Ladder<'p, M> {
+    pub(super) fn new(problem: Arc<Problem<'p>>, reductions: Reductions, width: Width) -> Self {
+        let (automaton, course) = (&problem.automaton, &problem.course);
+        let first = Configuration {
+            state: automaton.initial,
+            used: UNUSED,
+            gap: 0,
+            path: BEGIN,
+            done: M::none(course.slots),
+            idle: M::none(course.slots),
+        };
+        Ladder {
+            open: Open::new(problem.clone()),
+            reductions,
+            width,
+            uses: Uses::new(),
+            paths: Paths::default(),
+            rungs: vec![Rung {
+                event: 0,
+                entries: vec![Entry { at: first.clone(), optional: (0, 0), waits: false }],
+                waiting: 0,
+            }],
+            here: 0,
+            going: vec![(0, first)],
+            moves: Moves::new(),
+            waiting: 0,
+            entries: 1,
+            heap: 2 * M::none(course.slots).heap_bytes(),
+            furthest: 0,
+            failures: 0,
+            incomplete: false,
+            work: 0,
+        }
+    }
+
+    /// What was done so far: configurations and drafts looked at.
+    fn work(&self) -> u64 {
+        self.work + self.moves.work
+    }
+
+    /// What is invoked and changes nothing happens at once where it can.
+    fn invoke(&mut self, slot: u32) {
+        let kind = self.open.kind(slot);
+        for (_, at) in &mut self.going {
+            let happens = match kind {
+                Kind::Read(state) => at.state == state,
+                Kind::FailedCas(state) => at.state != state,
+                Kind::Write(_) | Kind::Cas(..) | Kind::Append => false,
+            };
+            if happens {
+                at.done.add(slot);
+            }
+        }
+        self.work += self.going.len() as u64 / 4;
+    }
+
+    /// Takes those that go on past a return.
+    fn pass(&mut self, slot: u32, watch: &Watch<'_>) -> Result<(), Limit> {
+        self.work += self.going.len() as u64 / 4;
+        if self.open.at > self.furthest {
+            self.furthest = self.open.at;
+            self.failures = 0;
+        }
+        if self.going.iter().all(|(_, at)| at.done.has(slot)) {
+            self.going.iter_mut().for_each(|(_, at)| at.done.remove(slot));
+            return Ok(());
+        }
+        let next = self.next_rung();
+        let mut going = std::mem::take(&mut self.going);
+        for (entry, mut from) in going.drain(..) {
+            if from.done.has(slot) {
+                from.done.remove(slot);
+                self.keep(next, from, &[]);
+                continue;
+            }
+            let mut optional = self.rungs[self.here].entries[entry].optional;
+            loop {
+                let mut limit = None;
+                let finder = Finder {
+                    open: &self.open,
+                    uses: &mut self.uses,
+                    moves: &mut self.moves,
+                    reductions: self.reductions,
+                    from: &from,
+                    slot,
+                    optional,
+                };
+                let more = finder.find(|| {
+                    limit = watch.reached();
+                    limit.is_some()
+                });
+                if let Some(limit) = limit {
+                    return Err(limit);
+                }
+                let moves = std::mem::replace(&mut self.moves, Moves::new());
+                for found in &moves.found {
+                    self.keep(next, found.to.clone(), moves.steps(found));
+                }
+                self.moves = moves;
+                if !more {
+                    break;
+                }
+                optional = (optional.1 + 1, optional.1 * 2 + 1);
+                if self.width != Width::Everything {
+                    let rung = &mut self.rungs[self.here];
+                    rung.entries[entry].optional = optional;
+                    rung.entries[entry].waits = true;
+                    rung.waiting += 1;
+                    self.waiting += 1;
+                    break;
+                }
+            }
+        }
+        self.going = going;
+        self.here = next;
+        if self.waiting == self.rungs[next].waiting {
+            self.entries -= self.rungs.drain(..next).map(|rung| rung.entries.len()).sum::<usize>();
+            self.here = 0;
+        }
+        self.choose();
+        Ok(())
+    }
+
+    /// The rung after this return.
+    fn next_rung(&mut self) -> usize {
+        let (next, event) = (self.here + 1, self.open.at + 1);
+        if self.rungs.get(next).is_none_or(|rung| rung.event != event) {
+            self.rungs.insert(next, Rung { event, entries: Vec::new(), waiting: 0 });
+        }
+        next
+    }
+
+    /// Keeps a configuration on a rung, unless another one there stands for it.
+    fn keep(&mut self, rung: usize, mut at: Configuration<M>, steps: &[Step]) {
+        if self.reductions.forgotten_states
+            && at.state != OTHER
+            && !self.open.is_useful(at.state, &at, &self.uses)
+            && !self.open.is_shunned(at.state, &at)
+        {
+            at.state = OTHER;
+        }
+        let (open, uses) = (&self.open, &self.uses);
+        let rung = &mut self.rungs[rung];
+        self.work += rung.entries.len() as u64 / 8 + 1;
+        let stands = |kept: &Entry<M>| match self.reductions.dominance {
+            true => kept.at.dominates(&at, open, uses),
+            false => kept.at.is_same(&at),
+        };
+        if rung.entries.iter().any(stands) {
+            return;
+        }
+        if self.reductions.dominance && rung.waiting > 0 {
+            let before = rung.entries.len();
+            rung.entries.retain(|kept| !(kept.waits && kept.optional.0 == 0 && at.dominates(&kept.at, open, uses)));
+            rung.waiting -= before - rung.entries.len();
+            self.entries -= before - rung.entries.len();
+            self.waiting -= before - rung.entries.len();
+        }
+        at.path = self.paths.extend(at.path, steps);
+        rung.entries.push(Entry { at, optional: (0, 0), waits: true });
+        self.entries += 1;
+        rung.waiting += 1;
+        self.waiting += 1;
+    }
+
+    /// Those that go on from this rung: the best of those that wait.
+    fn choose(&mut self) {
+        let width = match self.width {
+            Width::Everything => usize::MAX,
+            Width::Beam(width) => width << (self.failures / 2).min(20),
+        };
+        let rung = &mut self.rungs[self.here];
+        let mut waiting: Vec<usize> = (0..rung.entries.len()).filter(|&at| rung.entries[at].waits).collect();
+        if waiting.len() > width {
+            let uses = &self.uses;
+            waiting.sort_by_key(|&at| {
+                let entry = &rung.entries[at];
+                uses.total(entry.at.used) + entry.optional.0
+            });
+            waiting.truncate(width);
+        }
+        self.going.clear();
+        for at in waiting {
+            let entry = &mut rung.entries[at];
+            entry.waits = false;
+            rung.waiting -= 1;
+            self.waiting -= 1;
+            self.going.push((at, entry.at.clone()));
+        }
+    }
+
+    /// Goes back to a rung where some wait, if there is one.
+    fn back(&mut self) -> bool {
+        if self.waiting == 0 {
+            return false;
+        }
+        self.failures += 1;
+        let far = self.here.saturating_sub((1 << (self.failures / 4).min(30)) - 1);
+        let waits = |rung: &Rung<M>| rung.waiting > 0;
+        let Some(rung) = self.rungs[..=far].iter().rposition(waits).or_else(|| self.rungs.iter().position(waits))
+        else {
+            return false;
+        };
+        self.here = rung;
+        self.open.go(self.rungs[rung].event);
+        self.choose();
+        true
+    }
+
+    /// Holds to the memory limit: what lies furthest back is forgotten first.
+    fn hold(&mut self, memory: usize) -> Result<(), Limit> {
+        if self.paths.is_due() {
+            self.collect();
+        }
+        if self.bytes() <= memory {
+            return Ok(());
+        }
+        self.collect();
+        while self.bytes() > memory {
+            if self.here == 0 {
+                return Err(Limit::Memory);
+            }
+            let forgotten = self.here.div_ceil(2);
+            for rung in self.rungs.drain(..forgotten) {
+                self.incomplete |= rung.waiting > 0;
+                self.waiting -= rung.waiting;
+                self.entries -= rung.entries.len();
+            }
+            self.here -= forgotten;
+            self.collect();
+        }
+        Ok(())
+    }
+
+    /// Forgets paths and sets that belong to no configuration.
+    fn collect(&mut self) {
+        let entries = self.rungs.iter_mut().flat_map(|rung| rung.entries.iter_mut().map(|entry| &mut entry.at));
+        let mut kept: Vec<&mut Configuration<M>> = entries.chain(self.going.iter_mut().map(|(_, at)| at)).collect();
+        self.paths.retain(kept.iter_mut().map(|at| &mut at.path));
+        self.uses.retain(kept.iter_mut().map(|at| &mut at.used));
+    }
+
+    fn bytes(&self) -> usize {
+        let each = size_of::<Entry<M>>() + self.heap;
+        (self.entries + self.going.len()) * each
+            + self.rungs.capacity() * size_of::<Rung<M>>()
+            + self.paths.bytes()
+            + self.uses.bytes()
+            + self.open.bytes()
+            + self.moves.bytes()
+    }
+}
+
+impl<M: Mask> Runner for Ladder<'_, M> {
+    type Found = Reached<M>;
+
+    fn run(&mut self, until: u64, memory: usize, watch: &Watch<'_>) -> Result<Option<Reached<M>>, Limit> {
+        let mut looked = self.work();
+        while self.work() < until {
+            if self.work() - looked > 1024 {
+                looked = self.work();
+                if let Some(limit) = watch.reached() {
+                    return Err(limit);
+                }
+                self.hold(memory)?;
+            }
+            if self.open.at as usize == self.open.course().events.len() {
+                return Ok(Some(Reached::Goal(self.paths.steps(self.going[0].1.path), PhantomData)));
+            }
+            self.work += 1;
+            match self.open.forward() {
+                Passed::Nothing => {}
+                Passed::Invocation(slot) => self.invoke(slot),
+                Passed::Return(slot) => {
+                    self.pass(slot, watch)?;
+                    self.open.leave(slot);
+                    if self.going.is_empty() && !self.back() {
+                        return match self.incomplete {
+                            true => Err(Limit::Memory),
+                            false => Ok(Some(Reached::Nothing(self.furthest as usize))),
+                        };
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,100 @@
+//! Registers: read, written, compared and set, appended to. By far the most histories are of these, and of the forms of their
+//! operations much more can be said than of steps of a specification.
+
+mod audit;
+mod automaton;
+mod configuration;
+mod course;
+mod forms;
+mod ladder;
+mod moves;
+mod open;
+mod path;
+mod prefixes;
+mod reductions;
+mod replay;
+mod used;
+
+pub(super) use audit::is_order;
+pub(super) use forms::{Deed, Forms};
+pub use ladder::Width;
+pub use reductions::Reductions;
+
+use super::budget::Watch;
+use super::mask::Mask;
+use super::partition::Part;
+use super::race::{Race, Runner};
+use super::schedule::{Found, Search};
+use super::switches::Switches;
+use super::verdict::Limit;
+use automaton::{Automaton, Kind};
+use course::Course;
+use ladder::{Ladder, Reached};
+use path::MOST_OPERATIONS;
+use replay::Replay;
+use std::sync::Arc;
+
+/// A register, and the operations of a part as operations on it.
+#[derive(Debug)]
+struct Problem<'p> {
+    automaton: Automaton,
+    course: Course<'p>,
+}
+
+/// A search for an order of the operations on one register that explains every answer before event `goal`. `None` where the forms
+/// are not enough.
+pub(super) fn search<'p>(part: &'p Part, forms: &Forms<'_>, goal: usize, switches: Switches) -> Option<Search<'p>> {
+    let deeds: Vec<Deed> = part.calls.iter().map(|&call| forms.deed[call as usize]).collect();
+    if deeds.len() > MOST_OPERATIONS {
+        return None;
+    }
+    let content = part.calls.first().map(|&call| forms.content[forms.register[call as usize] as usize])?;
+    let (automaton, class) = Automaton::new(&deeds, content, &forms.values)?;
+    let optional = |class: u32| !matches!(automaton.kinds[class as usize], Kind::Read(_) | Kind::FailedCas(_));
+    let course = Course::new(part, class, automaton.kinds.len(), optional, goal);
+    let problem = Arc::new(Problem { automaton, course });
+    Some(match problem.course.slots {
+        0..=64 => within::<[u64; 1]>(problem, switches),
+        65..=128 => within::<[u64; 2]>(problem, switches),
+        129..=256 => within::<[u64; 4]>(problem, switches),
+        257..=512 => within::<[u64; 8]>(problem, switches),
+        513..=1024 => within::<[u64; 16]>(problem, switches),
+        _ => within::<Box<[u64]>>(problem, switches),
+    })
+}
+
+fn within<'p, M: Mask + 'p>(problem: Arc<Problem<'p>>, switches: Switches) -> Search<'p> {
+    let begin = |width: Width| Ladder::<M>::new(problem.clone(), switches.reductions, width);
+    match switches.width {
+        Some(width) => Box::new(Ordered { way: begin(width), problem }),
+        None => {
+            let (first, second) = (begin(Width::Beam(1)), problem.clone());
+            let way = Race::new(first, move || Ladder::<M>::new(second, switches.reductions, Width::Everything));
+            Box::new(Ordered { way, problem })
+        }
+    }
+}
+
+/// A search that says its steps as an order.
+struct Ordered<'p, W> {
+    problem: Arc<Problem<'p>>,
+    way: W,
+}
+
+impl<'p, M: Mask, W: Runner<Found = Reached<M>>> Runner for Ordered<'p, W> {
+    type Found = Found;
+
+    fn run(&mut self, until: u64, memory: usize, watch: &Watch<'_>) -> Result<Option<Found>, Limit> {
+        let own = self.problem.automaton.bytes() + self.problem.course.bytes();
+        let memory = memory.checked_sub(own).ok_or(Limit::Memory)?;
+        Ok(match self.way.run(until, memory, watch)? {
+            None => None,
+            Some(Reached::Nothing(at)) => Some(Found::Impossible(at)),
+            Some(Reached::Goal(steps, _)) => {
+                let order = Replay::<M>::new(self.problem.clone()).order(&steps);
+                // An order that is none is not believed: see `audit`.
+                Some(Found::Order(order.unwrap_or_default()))
+            }
+        })
+    }
+}

@@ -1,0 +1,346 @@
+//! How a configuration gets past a return: the normal form of orders of a register.
+//!
+//! A write does not need the state before it, so an order is a row of *blocks*: a write and the compare-and-sets and appends after
+//! it, up to the next write. Blocks mean the same wherever they stand. At the return of an operation that is not done, an order in
+//! normal form goes on in one of three ways, and then the operation is done:
+//!
+//! 1. **Chain**: compare-and-sets and appends from the present state, then the operation.
+//! 2. **Block**: a chain (what can still be done before the state is lost), then one write, then a chain to the operation.
+//! 3. **Gap**: a whole block with the operation in it is put right before the last write, if all of it was open then. What more
+//!    can be chained to the end of the block may be. The present state stays.
+//!
+//! *Why that is enough.* Take any order, and what it places between what a configuration has done and the returning operation:
+//! `C0 W1 C1 ... Wj Cj`, a chain and blocks. `C0 Wj Cj` is way 2. The blocks `W1 C1` to `Wj-1 Cj-1` stand right before `Wj`, when
+//! all their operations are open; each waits until the first of its operations returns, and is then put there by way 3: the gap
+//! is right before `Wj` then, or before a later write, where they are all still open. A write of the present value changes
+//! nothing, yet makes a gap. A write that was open while its value was the present one can be put there (*idle*).
+//!
+//! Reads and failed compare-and-sets change nothing and happen as soon as they can: no order is worse for it.
+//!
+//! Optional operations are used only where something waits for the state that they lead to. In an order that uses one for
+//! nothing it can be left out: what it was written over, or what it led on to, can be had without it.
+
+mod gap;
+mod present;
+
+use super::automaton::{Kind, NONE, OTHER};
+use super::configuration::Configuration;
+use super::course::NEVER;
+use super::open::Open;
+use super::path::Step;
+use super::reductions::Reductions;
+use super::used::Uses;
+use crate::search::mask::Mask;
+
+/// Where an unfinished move stands.
+#[derive(Clone, Copy, Debug)]
+enum Phase {
+    /// In a chain from the present state.
+    Chain,
+    /// In a new block.
+    Block,
+    /// In a block in the gap, at a state of its own.
+    Gap(u32),
+}
+
+/// An unfinished move.
+#[derive(Clone, Debug)]
+struct Draft<M> {
+    at: Configuration<M>,
+    phase: Phase,
+    /// Optional operations used.
+    optional: u32,
+    /// How many steps there were before the last.
+    depth: u32,
+    /// The last.
+    last: Taken,
+}
+
+/// A step of a draft.
+#[derive(Clone, Copy, Debug)]
+struct Taken {
+    step: Step,
+    /// The state before it, of the block that it is in.
+    from: u32,
+    /// It was optional, and nothing has come of it yet.
+    owing: bool,
+}
+
+/// A finished move: what it comes to, and its steps.
+#[derive(Clone, Debug)]
+pub(super) struct Move<M> {
+    pub(super) to: Configuration<M>,
+    /// Begin and end in [`Moves::steps`].
+    steps: (u32, u32),
+}
+
+/// The moves of one configuration; the memory for them is used again.
+#[derive(Debug)]
+pub(super) struct Moves<M> {
+    pub(super) found: Vec<Move<M>>,
+    steps: Vec<Step>,
+    /// Drafts looked at: a measure of the work.
+    pub(super) work: u64,
+    drafts: Vec<Draft<M>>,
+    trail: Vec<Taken>,
+    /// States from which the returning operation can be reached: now, and in the gap.
+    reach: Vec<u32>,
+    reach_in_gap: Vec<u32>,
+}
+
+impl<M: Mask> Moves<M> {
+    pub(super) fn new() -> Self {
+        Moves {
+            found: Vec::new(),
+            steps: Vec::new(),
+            work: 0,
+            drafts: Vec::new(),
+            trail: Vec::new(),
+            reach: Vec::new(),
+            reach_in_gap: Vec::new(),
+        }
+    }
+
+    /// The steps of a move that was found.
+    pub(super) fn steps(&self, of: &Move<M>) -> &[Step] {
+        &self.steps[of.steps.0 as usize..of.steps.1 as usize]
+    }
+
+    /// Bytes held.
+    pub(super) fn bytes(&self) -> usize {
+        self.found.capacity() * size_of::<Move<M>>()
+            + self.drafts.capacity() * size_of::<Draft<M>>()
+            + self.steps.capacity() * size_of::<Step>()
+            + self.trail.capacity() * size_of::<Taken>()
+    }
+}
+
+/// Looks for the moves of a configuration past the return of an operation that is not done.
+pub(super) struct Finder<'f, 'p, M> {
+    pub(super) open: &'f Open<'p, M>,
+    pub(super) uses: &'f mut Uses,
+    pub(super) moves: &'f mut Moves<M>,
+    pub(super) reductions: Reductions,
+    pub(super) from: &'f Configuration<M>,
+    /// The slot that returns.
+    pub(super) slot: u32,
+    /// How many optional operations are to be used: at least, and at most.
+    pub(super) optional: (u32, u32),
+}
+
+/// What a [`Finder`] knows of the returning operation.
+#[derive(Clone, Copy)]
+struct Task {
+    class: u32,
+    kind: Kind,
+    /// It can be put where nobody sees it.
+    hideable: bool,
+}
+
+impl<M: Mask> Finder<'_, '_, M> {
+    /// Finds them. Whether there may be moves with more optional operations.
+    pub(super) fn find(mut self, mut stop: impl FnMut() -> bool) -> bool {
+        let (open, from, slot) = (self.open, self.from, self.slot);
+        let in_gap = open.invoked(slot) < from.gap;
+        let task = Task { class: open.class(slot), kind: open.kind(slot), hideable: in_gap || from.idle.has(slot) };
+        self.moves.found.clear();
+        self.moves.steps.clear();
+        self.moves.drafts.clear();
+        self.moves.trail.clear();
+        let mut more = false;
+        self.find_reach(task, NEVER);
+        let root = Taken { step: Step::change(0), from: OTHER, owing: false };
+        self.chain(
+            task,
+            &Draft { at: from.clone(), phase: Phase::Chain, optional: 0, depth: 0, last: root },
+            0,
+            &mut more,
+        );
+        match task.kind {
+            Kind::Write(state) if state == from.state => self.keep_state(slot, state),
+            Kind::Write(_) if !in_gap && task.hideable => {
+                let mut at = from.clone();
+                at.done.add(slot);
+                self.finish(at, 0, &[Step::idle(open.operation[slot as usize])]);
+            }
+            _ if in_gap => self.enter_gap(task, &mut more),
+            _ => {}
+        }
+        while let Some(draft) = self.moves.drafts.pop() {
+            self.moves.work += 1;
+            if self.moves.work.is_multiple_of(256) && stop() {
+                return true;
+            }
+            self.moves.trail.truncate(draft.depth as usize);
+            self.moves.trail.push(draft.last);
+            match draft.phase {
+                Phase::Gap(state) => self.gap(task, &draft, state, &mut more),
+                _ if draft.at.done.has(slot) => self.finish_draft(&draft),
+                Phase::Chain => self.chain(task, &draft, draft.depth + 1, &mut more),
+                Phase::Block => self.block(task, &draft, &mut more),
+            }
+        }
+        more
+    }
+
+    /// A write of the present value: what is open can now be put before it.
+    fn keep_state(&mut self, slot: u32, state: u32) {
+        let mut at = self.from.clone();
+        at.done.add(slot);
+        self.overwrite(&mut at, state);
+        self.finish(at, 0, &[Step::change(self.open.operation[slot as usize])]);
+    }
+
+    /// What a write does.
+    fn overwrite(&mut self, at: &mut Configuration<M>, to: u32) {
+        at.gap = self.open.at;
+        at.used = self.uses.settle(at.used);
+        at.idle.words_mut().fill(0);
+        at.state = to;
+        self.open.serve(&mut at.done, to, NEVER);
+    }
+
+    /// What a compare-and-set or an append does. Whether something was waiting for it.
+    fn change(&self, at: &mut Configuration<M>, to: u32) -> bool {
+        let open = self.open;
+        if at.state != to {
+            for slot in open.undone(open.automaton().writes(at.state), &at.done) {
+                if open.invoked(slot) >= at.gap {
+                    at.idle.add(slot);
+                }
+            }
+        }
+        at.state = to;
+        open.serve(&mut at.done, to, NEVER)
+    }
+
+    /// Of the open operations of a class, invoked before an event and not done, those that are to be tried: the first to return.
+    fn equals<'o>(
+        &self,
+        open: &'o Open<'_, M>,
+        class: u32,
+        done: &M,
+        before: u32,
+    ) -> impl Iterator<Item = u32> + use<'o, M>
+    where
+        M: 'o,
+    {
+        let most = if self.reductions.earliest_first { 1 } else { usize::MAX };
+        let mut slot = open.first(class);
+        let done = done.clone();
+        std::iter::from_fn(move || {
+            while slot != NONE && (done.has(slot) || open.invoked(slot) >= before) {
+                slot = open.next(slot);
+            }
+            let found = (slot != NONE).then_some(slot)?;
+            slot = open.next(slot);
+            Some(found)
+        })
+        .take(most)
+    }
+
+    /// Uses an optional operation of a class that was invoked before an event, if there is one left.
+    fn optional(&mut self, at: &mut Configuration<M>, class: u32, before: u32) -> Option<u32> {
+        let open = self.open;
+        let place = if class == NONE { NONE } else { open.course().option_of[class as usize] };
+        if place == NONE || open.offered[place as usize] == 0 {
+            return None;
+        }
+        let offered = open.offered[place as usize];
+        let (count, recent) = (self.uses.count(at.used, place), self.uses.recent(at.used, place));
+        let old = if at.gap == 0 { 0 } else { open.offered_before(place, at.gap) };
+        let (chosen, is_recent) = if before == NEVER {
+            if count >= offered {
+                return None;
+            }
+            // The newest first: what is older may be wanted in the gap.
+            let is_recent = at.gap > 0 && offered - old > recent;
+            (if is_recent { offered - 1 - recent } else { count - recent }, is_recent)
+        } else {
+            if count >= offered || count - recent >= old {
+                return None;
+            }
+            (count - recent, false)
+        };
+        if !self.is_free(at, class, (if at.gap == 0 { offered } else { old }).saturating_sub(count)) {
+            at.used = self.uses.add(at.used, place, is_recent);
+        }
+        Some(open.course().optionals[place as usize].operations[chosen as usize])
+    }
+
+    /// Whether of a class of which so many optional operations are left there are enough for all that may ever want one.
+    fn is_free(&self, at: &Configuration<M>, class: u32, left: u32) -> bool {
+        match self.open.automaton().kinds[class as usize] {
+            Kind::Write(state) | Kind::Cas(_, state) => {
+                self.reductions.supply && state != OTHER && left > 0 && left >= self.open.wanted(state, at, self.uses)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether optional operations of which nothing has come lead back to where they began.
+    fn is_round(&self, draft: &Draft<M>, to: u32) -> bool {
+        let state = match draft.phase {
+            Phase::Gap(state) => state,
+            Phase::Chain | Phase::Block => draft.at.state,
+        };
+        state == to || self.moves.trail.iter().rev().take_while(|taken| taken.owing).any(|taken| taken.from == to)
+    }
+
+    fn finish_draft(&mut self, draft: &Draft<M>) {
+        let steps: Vec<Step> = self.moves.trail.iter().map(|taken| taken.step).collect();
+        self.finish(draft.at.clone(), draft.optional, &steps);
+    }
+
+    /// The returning operation is done.
+    fn finish(&mut self, mut at: Configuration<M>, optional: u32, steps: &[Step]) {
+        if optional < self.optional.0 {
+            return;
+        }
+        if self.reductions.last_producer {
+            // What was used without being seen may have been the last of its kind.
+            for step in steps.iter().filter(|step| step.is_hidden()) {
+                let class = self.open.course().class[step.operation() as usize];
+                if let Kind::Write(state) | Kind::Cas(_, state) = self.open.automaton().kinds[class as usize]
+                    && state != at.state
+                    && self.open.is_lost(state, &at, self.uses)
+                {
+                    return;
+                }
+            }
+        }
+        at.done.remove(self.slot);
+        at.idle.remove(self.slot);
+        let begin = self.moves.steps.len() as u32;
+        self.moves.steps.extend_from_slice(steps);
+        self.moves.found.push(Move { to: at, steps: (begin, self.moves.steps.len() as u32) });
+    }
+
+    /// Finds the states from which the returning operation can be reached by operations that were invoked before an event.
+    fn find_reach(&mut self, task: Task, before: u32) {
+        let open = self.open;
+        let mut reach =
+            std::mem::take(if before == NEVER { &mut self.moves.reach } else { &mut self.moves.reach_in_gap });
+        reach.clear();
+        match task.kind {
+            Kind::Read(state) | Kind::Cas(state, _) => reach.push(state),
+            // Almost every state will do for the one, and the other needs none.
+            Kind::FailedCas(_) | Kind::Write(_) => {}
+            Kind::Append => reach.extend(open.automaton().ways(task.class).iter().map(|way| way.0)),
+        }
+        let mut at = 0;
+        while at < reach.len() {
+            for &(class, source) in open.automaton().into(reach[at]) {
+                let ready = |finder: &mut Self| {
+                    finder.equals(open, class, &finder.from.done, before).next().is_some()
+                        || finder.optional(&mut finder.from.clone(), class, before).is_some()
+                };
+                if !reach.contains(&source) && ready(self) {
+                    reach.push(source);
+                }
+            }
+            at += 1;
+        }
+        *(if before == NEVER { &mut self.moves.reach } else { &mut self.moves.reach_in_gap }) = reach;
+    }
+}

@@ -1,0 +1,345 @@
+//! The operations that are open at an event, and those that are still to come.
+
+use super::Problem;
+use super::automaton::{Automaton, Kind, NONE, OTHER};
+use super::configuration::Configuration;
+use super::course::{Course, NEVER};
+use super::used::Uses;
+use crate::search::mask::Mask;
+use std::sync::Arc;
+
+/// What all configurations at an event have in common.
+#[derive(Debug)]
+pub(super) struct Open<'p, M> {
+    problem: Arc<Problem<'p>>,
+    /// The next event.
+    pub(super) at: u32,
+    /// By class: the open operation that returns first, as a slot; the others follow by return.
+    head: Vec<u32>,
+    next: Vec<u32>,
+    /// By slot: its operation.
+    pub(super) operation: Vec<u32>,
+    /// Open failed compare-and-sets.
+    pub(super) failed: M,
+    /// Open reads and failed compare-and-sets.
+    pub(super) observers: M,
+    /// Open writes.
+    pub(super) writes: M,
+    /// By class: operations that must happen and are not yet invoked.
+    coming: Vec<u32>,
+    /// Failed compare-and-sets that are not yet invoked.
+    failing: u32,
+    /// By optional class: how many were invoked.
+    pub(super) offered: Vec<u32>,
+}
+
+impl<'p, M: Mask> Open<'p, M> {
+    pub(super) fn new(problem: Arc<Problem<'p>>) -> Self {
+        let (automaton, course) = (&problem.automaton, &problem.course);
+        let mut coming = vec![0; automaton.kinds.len()];
+        let mut failing = 0;
+        for event in course.events.iter().filter(|event| event.is_return()) {
+            let class = course.class[event.of() as usize];
+            if class != NONE {
+                coming[class as usize] += 1;
+                failing += u32::from(matches!(automaton.kinds[class as usize], Kind::FailedCas(_)));
+            }
+        }
+        Open {
+            at: 0,
+            head: vec![NONE; automaton.kinds.len()],
+            next: vec![NONE; course.slots],
+            operation: vec![NONE; course.slots],
+            failed: M::none(course.slots),
+            observers: M::none(course.slots),
+            writes: M::none(course.slots),
+            coming,
+            failing,
+            offered: vec![0; course.optionals.len()],
+            problem,
+        }
+    }
+
+    pub(super) fn automaton(&self) -> &Automaton {
+        &self.problem.automaton
+    }
+
+    pub(super) fn course(&self) -> &Course<'p> {
+        &self.problem.course
+    }
+
+    /// Takes the next event if it is no return of an operation that has a class; else says which slot returns.
+    pub(super) fn forward(&mut self) -> Passed {
+        let event = self.course().events[self.at as usize];
+        let operation = event.of();
+        let (class, slot) = (self.course().class[operation as usize], self.course().slot[operation as usize]);
+        if slot == NONE {
+            self.at += 1;
+            return Passed::Nothing;
+        }
+        if event.is_return() {
+            return Passed::Return(slot);
+        }
+        self.at += 1;
+        if self.course().is_option(operation) {
+            self.offered[slot as usize] += 1;
+            return Passed::Nothing;
+        }
+        self.coming[class as usize] -= 1;
+        self.enter(operation, class, slot);
+        if let Kind::FailedCas(_) = self.kind(slot) {
+            self.failing -= 1;
+        }
+        Passed::Invocation(slot)
+    }
+
+    /// Takes the return of a slot.
+    pub(super) fn leave(&mut self, slot: u32) {
+        let class = self.class(slot);
+        let after = self.next[slot as usize];
+        match self.head[class as usize] {
+            first if first == slot => self.head[class as usize] = after,
+            mut before => {
+                while self.next[before as usize] != slot {
+                    before = self.next[before as usize];
+                }
+                self.next[before as usize] = after;
+            }
+        }
+        self.failed.remove(slot);
+        self.observers.remove(slot);
+        self.writes.remove(slot);
+        self.at += 1;
+    }
+
+    /// Goes to another event.
+    pub(super) fn go(&mut self, to: u32) {
+        while self.at < to {
+            if let Passed::Return(slot) = self.forward() {
+                self.leave(slot);
+            }
+        }
+        while self.at > to {
+            self.at -= 1;
+            let event = self.course().events[self.at as usize];
+            let operation = event.of();
+            let (class, slot) = (self.course().class[operation as usize], self.course().slot[operation as usize]);
+            if slot == NONE {
+                continue;
+            }
+            if event.is_return() {
+                self.enter(operation, class, slot);
+            } else if self.course().is_option(operation) {
+                self.offered[slot as usize] -= 1;
+            } else {
+                if let Kind::FailedCas(_) = self.kind(slot) {
+                    self.failing += 1;
+                }
+                self.leave(slot);
+                self.at -= 1;
+                self.coming[class as usize] += 1;
+            }
+        }
+    }
+
+    fn enter(&mut self, operation: u32, class: u32, slot: u32) {
+        self.operation[slot as usize] = operation;
+        let returned = self.course().returned[operation as usize];
+        let (mut before, mut after) = (NONE, self.head[class as usize]);
+        while after != NONE && self.course().returned[self.operation[after as usize] as usize] < returned {
+            (before, after) = (after, self.next[after as usize]);
+        }
+        self.next[slot as usize] = after;
+        match before {
+            NONE => self.head[class as usize] = slot,
+            before => self.next[before as usize] = slot,
+        }
+        match self.automaton().kinds[class as usize] {
+            Kind::Read(_) => self.observers.add(slot),
+            Kind::FailedCas(_) => {
+                self.observers.add(slot);
+                self.failed.add(slot);
+            }
+            Kind::Write(_) => self.writes.add(slot),
+            Kind::Cas(..) | Kind::Append => {}
+        }
+    }
+
+    pub(super) fn class(&self, slot: u32) -> u32 {
+        self.course().class[self.operation[slot as usize] as usize]
+    }
+
+    pub(super) fn kind(&self, slot: u32) -> Kind {
+        self.automaton().kinds[self.class(slot) as usize]
+    }
+
+    /// The event at which the operation of a slot was invoked.
+    pub(super) fn invoked(&self, slot: u32) -> u32 {
+        self.course().invoked[self.operation[slot as usize] as usize]
+    }
+
+    /// The open operation of a class that returns first, or `NONE`.
+    pub(super) fn first(&self, class: u32) -> u32 {
+        if class == NONE { NONE } else { self.head[class as usize] }
+    }
+
+    /// The one of its class that returns next, or `NONE`.
+    pub(super) fn next(&self, slot: u32) -> u32 {
+        self.next[slot as usize]
+    }
+
+    /// The open operations of a class that are not done, by return.
+    pub(super) fn undone<'o>(&'o self, class: u32, done: &M) -> impl Iterator<Item = u32> + use<'o, 'p, M> {
+        let (mut slot, done) = (self.first(class), done.clone());
+        std::iter::from_fn(move || {
+            while slot != NONE && done.has(slot) {
+                slot = self.next[slot as usize];
+            }
+            let found = (slot != NONE).then_some(slot)?;
+            slot = self.next[slot as usize];
+            Some(found)
+        })
+    }
+
+    /// The states that writes lead to: of those open, not done, and invoked before an event, and of all optional ones.
+    pub(super) fn written(&self, done: &M, before: u32) -> Vec<u32> {
+        let mut states: Vec<u32> = Vec::new();
+        for slot in self.writes.minus(done) {
+            if let Kind::Write(state) = self.kind(slot)
+                && self.invoked(slot) < before
+            {
+                states.push(state);
+            }
+        }
+        for (optional, &offered) in self.course().optionals.iter().zip(&self.offered) {
+            if let Kind::Write(state) = self.automaton().kinds[optional.class as usize]
+                && offered > 0
+            {
+                states.push(state);
+            }
+        }
+        states.sort_unstable();
+        states.dedup();
+        states
+    }
+
+    /// What waits for a state, invoked before an event, happens. Whether anything did.
+    pub(super) fn serve(&self, done: &mut M, state: u32, before: u32) -> bool {
+        let mut any = false;
+        let mut slot = self.first(self.automaton().reads(state));
+        while slot != NONE {
+            if !done.has(slot) && self.invoked(slot) < before {
+                done.add(slot);
+                any = true;
+            }
+            slot = self.next[slot as usize];
+        }
+        for slot in self.failed.minus(done) {
+            if self.kind(slot) != Kind::FailedCas(state) && self.invoked(slot) < before {
+                done.add(slot);
+                any = true;
+            }
+        }
+        any
+    }
+
+    /// Whether operations of a class must still happen.
+    pub(super) fn must(&self, class: u32, done: &M) -> bool {
+        class != NONE && (self.coming[class as usize] > 0 || self.undone(class, done).next().is_some())
+    }
+
+    /// How many operations of a class must still happen.
+    pub(super) fn obligations(&self, class: u32, done: &M) -> u32 {
+        if class == NONE { 0 } else { self.coming[class as usize] + self.undone(class, done).count() as u32 }
+    }
+
+    /// Whether operations of a class may still happen.
+    pub(super) fn may(&self, class: u32, at: &Configuration<M>, uses: &Uses) -> bool {
+        if class == NONE {
+            return false;
+        }
+        if self.must(class, &at.done) {
+            return true;
+        }
+        let optional = self.course().option_of[class as usize];
+        optional != NONE
+            && (self.course().optionals[optional as usize].operations.len() as u32) > uses.count(at.used, optional)
+    }
+
+    /// Whether some operation must still happen in a state.
+    pub(super) fn is_needed(&self, state: u32, at: &Configuration<M>) -> bool {
+        self.must(self.automaton().reads(state), &at.done)
+            || self.automaton().out(state).iter().any(|&(class, _)| {
+                matches!(self.automaton().kinds[class as usize], Kind::Cas(..)) && self.must(class, &at.done)
+            })
+    }
+
+    /// Whether the register can hold this again.
+    pub(super) fn can_return(&self, state: u32, at: &Configuration<M>, uses: &Uses) -> bool {
+        self.may(self.automaton().writes(state), at, uses)
+            || self.automaton().into(state).iter().any(|&(class, _)| self.may(class, at, uses))
+    }
+
+    /// Whether anything could still happen in a state that could not happen in others.
+    pub(super) fn is_useful(&self, state: u32, at: &Configuration<M>, uses: &Uses) -> bool {
+        state != OTHER
+            && (self.must(self.automaton().reads(state), &at.done)
+                || self.automaton().out(state).iter().any(|&(class, _)| self.may(class, at, uses)))
+    }
+
+    /// Whether a compare-and-set must still fail because the register does not hold this.
+    pub(super) fn is_shunned(&self, state: u32, at: &Configuration<M>) -> bool {
+        self.must(self.automaton().failures(state), &at.done)
+    }
+
+    /// Whether any compare-and-set must still fail.
+    pub(super) fn any_failing(&self, done: &M) -> bool {
+        self.failing > 0 || self.failed.minus(done).next().is_some()
+    }
+
+    /// Whether something still needs a state that can no longer come back.
+    pub(super) fn is_lost(&self, state: u32, at: &Configuration<M>, uses: &Uses) -> bool {
+        state != OTHER && self.is_needed(state, at) && !self.can_return(state, at, uses)
+    }
+
+    /// How many operations there are at most that still want a state: no more visits of it are of use.
+    pub(super) fn wanted(&self, state: u32, at: &Configuration<M>, uses: &Uses) -> u32 {
+        let mut wanted = self.obligations(self.automaton().reads(state), &at.done);
+        for &(class, _) in self.automaton().out(state) {
+            wanted += self.obligations(class, &at.done);
+            let optional = self.course().option_of[class as usize];
+            if optional != NONE {
+                wanted +=
+                    self.course().optionals[optional as usize].operations.len() as u32 - uses.count(at.used, optional);
+            }
+        }
+        wanted + self.failing + self.failed.minus(&at.done).count() as u32
+    }
+
+    /// Bytes held.
+    pub(super) fn bytes(&self) -> usize {
+        (self.head.capacity() + self.next.capacity() + self.operation.capacity()) * 4
+            + (self.coming.capacity() + self.offered.capacity()) * 4
+    }
+
+    /// The optional operations of a class that were invoked before an event.
+    pub(super) fn offered_before(&self, optional: u32, event: u32) -> u32 {
+        let offered = self.offered[optional as usize];
+        let operations = &self.course().optionals[optional as usize].operations[..offered as usize];
+        if event == NEVER {
+            return offered;
+        }
+        operations.partition_point(|&operation| self.course().invoked[operation as usize] < event) as u32
+    }
+}
+
+/// What an event was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Passed {
+    /// Of no concern to configurations.
+    Nothing,
+    /// An operation is open now.
+    Invocation(u32),
+    /// An operation returns: it must be done. The event is not passed yet.
+    Return(u32),
+}

@@ -1,0 +1,193 @@
+//! From the steps of a search to an order of all operations.
+
+use super::Problem;
+use super::automaton::{Kind, NONE, OTHER};
+use super::open::{Open, Passed};
+use super::path::{Place, Step};
+use crate::search::mask::Mask;
+use std::sync::Arc;
+
+/// Says where each operation stands, given the steps that a search took. Reads and failed compare-and-sets stand where they first
+/// could.
+pub(super) struct Replay<'p, M> {
+    open: Open<'p, M>,
+    done: M,
+    state: u32,
+    /// The event of the last write.
+    gap: u32,
+    items: Vec<Item>,
+    /// What changed the present state and what was seen of it, in order.
+    line: Vec<u32>,
+    /// The last write: the gap is before it.
+    last_write: u32,
+    /// The state at the end of the last block in the gap.
+    gap_state: u32,
+    /// By slot: what a write stands right before that was open while the register held its value.
+    anchor: Vec<u32>,
+}
+
+/// An operation in its place. Before it may stand others.
+struct Item {
+    operation: u32,
+    first: u32,
+    last: u32,
+    /// Among those before another one.
+    next: u32,
+}
+
+impl<'p, M: Mask> Replay<'p, M> {
+    pub(super) fn new(problem: Arc<Problem<'p>>) -> Self {
+        let (automaton, course) = (&problem.automaton, &problem.course);
+        Replay {
+            done: M::none(course.slots),
+            state: automaton.initial,
+            gap: 0,
+            items: Vec::with_capacity(course.class.len()),
+            line: Vec::with_capacity(course.class.len()),
+            last_write: NONE,
+            gap_state: OTHER,
+            anchor: vec![NONE; course.slots],
+            open: Open::new(problem.clone()),
+        }
+    }
+
+    /// The order of the operations, without those that never happened. `None` if these are not the steps of a search.
+    pub(super) fn order(mut self, steps: &[Step]) -> Option<Vec<u32>> {
+        let mut steps = steps.iter().copied().peekable();
+        while (self.open.at as usize) < self.open.course().events.len() {
+            match self.open.forward() {
+                Passed::Nothing => {}
+                Passed::Invocation(slot) => match self.open.kind(slot) {
+                    Kind::Read(state) if state == self.state => self.see(slot, NONE),
+                    Kind::FailedCas(state) if state != self.state => self.see(slot, NONE),
+                    _ => {}
+                },
+                Passed::Return(slot) => {
+                    while !self.done.has(slot) {
+                        self.take(steps.next()?)?;
+                    }
+                    while let Some(step) = steps.next_if(|step| step.place() == Place::More) {
+                        self.take(step)?;
+                    }
+                    self.done.remove(slot);
+                    self.open.leave(slot);
+                }
+            }
+        }
+        steps.next().is_none().then(|| self.flat())
+    }
+
+    fn take(&mut self, step: Step) -> Option<()> {
+        let operation = step.operation();
+        let class = self.open.course().class[operation as usize];
+        let kind = self.open.automaton().kinds[class as usize];
+        let slot = (!self.open.course().is_option(operation)).then_some(self.open.course().slot[operation as usize]);
+        if let Some(slot) = slot {
+            self.done.add(slot);
+        }
+        match step.place() {
+            Place::Present => {
+                let item = self.put(operation, NONE);
+                let state = match kind {
+                    Kind::Write(state) => {
+                        self.gap = self.open.at;
+                        self.last_write = item;
+                        state
+                    }
+                    _ => {
+                        let held = self.open.automaton().writes(self.state);
+                        for slot in self.open.undone(held, &self.done) {
+                            self.anchor[slot as usize] = item;
+                        }
+                        self.follow(self.state, class)?
+                    }
+                };
+                self.state = state;
+                self.serve(state, u32::MAX, NONE);
+            }
+            Place::Gap | Place::More => {
+                let gap = (self.last_write != NONE).then_some(self.last_write)?;
+                self.put(operation, gap);
+                self.gap_state = match kind {
+                    Kind::Write(state) => state,
+                    _ if step.place() == Place::Gap => OTHER,
+                    _ => self.follow(self.gap_state, class)?,
+                };
+                if step.place() == Place::More || matches!(kind, Kind::Write(_)) {
+                    self.serve(self.gap_state, self.gap, gap);
+                }
+            }
+            Place::Idle => {
+                let anchor = self.anchor[slot? as usize];
+                self.put(operation, (anchor != NONE).then_some(anchor)?);
+            }
+        }
+        Some(())
+    }
+
+    /// Where a compare-and-set or append leads.
+    fn follow(&self, from: u32, class: u32) -> Option<u32> {
+        match (self.open.automaton().edge(from, class), self.open.automaton().kinds[class as usize]) {
+            (Some(to), _) => Some(to),
+            (None, Kind::Append) => Some(OTHER),
+            (None, _) => None,
+        }
+    }
+
+    /// What waits for a state, invoked before an event, happens.
+    fn serve(&mut self, state: u32, before: u32, place: u32) {
+        let mut after = self.done.clone();
+        self.open.serve(&mut after, state, before);
+        for slot in after.minus(&self.done.clone()) {
+            self.see(slot, place);
+        }
+    }
+
+    fn see(&mut self, slot: u32, place: u32) {
+        self.done.add(slot);
+        self.put(self.open.operation[slot as usize], place);
+    }
+
+    /// Puts an operation last before another one, or last of all.
+    fn put(&mut self, operation: u32, place: u32) -> u32 {
+        let item = self.items.len() as u32;
+        self.items.push(Item { operation, first: NONE, last: NONE, next: NONE });
+        if place == NONE {
+            self.line.push(item);
+            return item;
+        }
+        let last = std::mem::replace(&mut self.items[place as usize].last, item);
+        match last {
+            NONE => self.items[place as usize].first = item,
+            last => self.items[last as usize].next = item,
+        }
+        item
+    }
+
+    /// One order. Of equal optional operations, those invoked first are used first.
+    fn flat(&self) -> Vec<u32> {
+        let mut order = Vec::with_capacity(self.items.len());
+        let mut used = vec![0; self.open.course().optionals.len()];
+        let mut put = |item: &Item| {
+            let course = self.open.course();
+            order.push(match course.is_option(item.operation) {
+                false => item.operation,
+                true => {
+                    let class = course.slot[item.operation as usize] as usize;
+                    used[class] += 1;
+                    // A search that does not count uses knows that there are enough.
+                    course.optionals[class].operations.get(used[class] - 1).copied().unwrap_or(item.operation)
+                }
+            });
+        };
+        for &item in &self.line {
+            let mut before = self.items[item as usize].first;
+            while before != NONE {
+                put(&self.items[before as usize]);
+                before = self.items[before as usize].next;
+            }
+            put(&self.items[item as usize]);
+        }
+        order
+    }
+}

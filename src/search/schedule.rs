@@ -1,0 +1,115 @@
+//! Parts are decided in rounds, the shortest first in each.
+
+use super::budget::{NOBODY, Watch};
+use super::partition::Part;
+use super::race::Runner;
+use super::verdict::Limit;
+use rayon::prelude::*;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// How a search over the events of a part before a goal ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// Operations in an order that explains every answer before the goal.
+    Order(Vec<u32>),
+    /// No order does. None gets past the return at this place, or one beyond it is the reason why none does; some order gets to it.
+    Impossible(usize),
+}
+
+/// What the parts of a history come to.
+#[derive(Clone, Debug)]
+pub(super) enum Parts {
+    /// An order of each.
+    Orders(Vec<Vec<u32>>),
+    /// This part has none; how far one gets.
+    Refuted(usize, usize),
+    /// These parts are not decided, the others have an order.
+    Undecided(Limit, Vec<usize>),
+}
+
+/// A search of a part.
+pub(super) type Search<'p> = Box<dyn Runner<Found = Found> + 'p>;
+
+struct Running<'p> {
+    part: usize,
+    search: Option<Search<'p>>,
+    result: Result<Option<Found>, Limit>,
+}
+
+/// Decides all parts, or finds one that no order explains. Which one does not depend on threads: it is of the first round in which
+/// there is one, and the shortest of those.
+pub(super) fn decide<'p>(parts: &'p [Part], begin: impl Fn(&'p Part) -> Search<'p> + Sync, watch: &Watch<'_>) -> Parts {
+    let mut running: Vec<Running<'p>> =
+        (0..parts.len()).map(|part| Running { part, search: None, result: Ok(None) }).collect();
+    running.sort_by_key(|running| parts[running.part].events.len());
+    let mut orders = vec![Vec::new(); parts.len()];
+    let mut undecided: Vec<usize> = Vec::new();
+    let mut limit = None;
+    for round in 0.. {
+        let won = AtomicUsize::new(NOBODY);
+        let memory = watch.memory()
+            / running.len().min(rayon::current_num_threads()).max(if round == 0 { 1 } else { running.len() }).max(1);
+        let step = |(rank, running): (usize, &mut Running<'p>)| {
+            let watch = watch.among(&won, rank);
+            if let Some(limit) = watch.reached() {
+                running.result = Err(limit);
+                return;
+            }
+            let part = &parts[running.part];
+            let until = work(part, round);
+            let search = running.search.get_or_insert_with(|| begin(part));
+            running.result = search.run(until, memory, &watch);
+            if matches!(running.result, Ok(Some(Found::Impossible(_)))) {
+                won.fetch_min(rank, Ordering::Relaxed);
+            }
+            if !matches!(running.result, Ok(None)) {
+                running.search = None;
+            }
+        };
+        match running.len() {
+            0..=1 => running.iter_mut().enumerate().for_each(step),
+            _ => running.par_iter_mut().enumerate().for_each(step),
+        }
+        let mut left = Vec::new();
+        for mut running in running {
+            match std::mem::replace(&mut running.result, Ok(None)) {
+                Ok(Some(Found::Impossible(at))) => return Parts::Refuted(running.part, at),
+                Ok(Some(Found::Order(order))) => orders[running.part] = order,
+                Ok(None) => left.push(running),
+                Err(reached) => {
+                    limit = limit.or(Some(reached));
+                    undecided.push(running.part);
+                }
+            }
+        }
+        running = left;
+        if running.is_empty() {
+            break;
+        }
+    }
+    match limit {
+        None => Parts::Orders(orders),
+        Some(limit) => {
+            undecided.sort_unstable();
+            Parts::Undecided(limit, undecided)
+        }
+    }
+}
+
+/// Runs a search of a part to its end.
+///
+/// # Errors
+/// The limit that ended it.
+pub(super) fn finish(part: &Part, mut search: Search<'_>, watch: &Watch<'_>) -> Result<Found, Limit> {
+    for round in 0.. {
+        if let Some(found) = search.run(work(part, round), watch.memory(), watch)? {
+            return Ok(found);
+        }
+    }
+    unreachable!("work has no end")
+}
+
+/// How much work a part is worth up to a round. Most parts need a few units for each event.
+fn work(part: &Part, round: u32) -> u64 {
+    (part.events.len() as u64 * 16 + 1024) << round.min(30)
+}
