@@ -105,7 +105,8 @@ pub struct Check {
     /// JSON on standard output instead of the human report, or into FILE beside it.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     pub json: Option<PathBuf>,
-    /// Write a report of a kind (human, json, html) into a file, `-` for standard output (repeatable).
+    /// Write a report of a kind (human, json, html, markdown, junit, sarif, dot, perfetto) into a file, `-` for standard output
+    /// (repeatable).
     #[arg(long, value_name = "KIND=FILE", value_parser = value::report)]
     pub report: Vec<(report::Format, PathBuf)>,
     /// Only these rules; `retrograde rules` lists them.

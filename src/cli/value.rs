@@ -54,7 +54,7 @@ pub fn format(text: &str) -> Result<(String, Format), String> {
 
 /// `KIND=FILE`, where the kind is a format of reports and `-` is standard output.
 pub fn report(text: &str) -> Result<(report::Format, PathBuf), String> {
-    let kinds = || report::Format::ALL.map(report::Format::name).join(", ");
+    let kinds = || report::Format::ALL.iter().map(|f| f.name()).collect::<Vec<_>>().join(", ");
     let (kind, file) = text.split_once('=').ok_or_else(|| format!("KIND=FILE is expected; kinds: {}", kinds()))?;
     let format =
         report::Format::named(kind).ok_or_else(|| format!("no report is called '{kind}'; kinds: {}", kinds()))?;
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(format("a:b*.log:audit"), Ok(("a:b*.log".to_owned(), Format::Audit)));
         assert!(format("*.log:yaml").unwrap_err().contains("etcd-watch"));
         assert_eq!(report("json=a=b"), Ok((report::Format::Json, PathBuf::from("a=b"))));
-        assert!(report("pdf=x").unwrap_err().contains("human, json, html"));
+        assert!(report("pdf=x").unwrap_err().contains("human, json, html, markdown, junit, sarif, dot, perfetto"));
         assert_eq!(domain("apps/deployments=main").unwrap().1, "deployments");
         assert_eq!(domain("events=e").unwrap(), (String::new(), "events".to_owned(), "e".to_owned()));
         for text in ["", "apps/=x", "apps/deployments", "apps/deployments="] {

@@ -3,15 +3,22 @@
 
 pub mod calls;
 pub mod document;
+pub mod dot;
 pub mod evidence;
 pub mod extent;
 pub mod html;
 pub mod human;
 pub mod json;
+#[cfg(feature = "junit")]
+pub mod junit;
+pub mod markdown;
+pub mod neighbourhood;
 pub mod overview;
 pub mod page;
+pub mod perfetto;
 #[cfg(test)]
 pub(crate) mod sample;
+pub mod sarif;
 
 use crate::check::{Judgement, Kind, Verdict};
 use crate::history::History;
@@ -107,11 +114,32 @@ pub enum Format {
     Json,
     /// One page with a picture, for a browser.
     Html,
+    /// For a comment on a pull request or the summary of a CI job.
+    Markdown,
+    /// Test reports of CI systems.
+    #[cfg(feature = "junit")]
+    Junit,
+    /// Code scanning: SARIF 2.1.0.
+    Sarif,
+    /// Facts and their order, for Graphviz.
+    Dot,
+    /// A trace for Perfetto.
+    Perfetto,
 }
 
 impl Format {
     /// All formats.
-    pub const ALL: [Format; 3] = [Format::Human, Format::Json, Format::Html];
+    pub const ALL: &[Format] = &[
+        Format::Human,
+        Format::Json,
+        Format::Html,
+        Format::Markdown,
+        #[cfg(feature = "junit")]
+        Format::Junit,
+        Format::Sarif,
+        Format::Dot,
+        Format::Perfetto,
+    ];
 
     /// The name in `--report NAME=FILE`.
     pub fn name(self) -> &'static str {
@@ -119,12 +147,18 @@ impl Format {
             Format::Human => "human",
             Format::Json => "json",
             Format::Html => "html",
+            Format::Markdown => "markdown",
+            #[cfg(feature = "junit")]
+            Format::Junit => "junit",
+            Format::Sarif => "sarif",
+            Format::Dot => "dot",
+            Format::Perfetto => "perfetto",
         }
     }
 
     /// The format of a name.
     pub fn named(name: &str) -> Option<Format> {
-        Format::ALL.into_iter().find(|format| format.name() == name)
+        Format::ALL.iter().copied().find(|format| format.name() == name)
     }
 
     /// Its sink. `look` says how text for people is laid out.
@@ -133,6 +167,12 @@ impl Format {
             Format::Human => Box::new(human::Human::new(look)),
             Format::Json => Box::new(json::Json),
             Format::Html => Box::new(html::Html),
+            Format::Markdown => Box::new(markdown::Markdown),
+            #[cfg(feature = "junit")]
+            Format::Junit => Box::new(junit::Junit),
+            Format::Sarif => Box::new(sarif::Sarif),
+            Format::Dot => Box::new(dot::Dot),
+            Format::Perfetto => Box::new(perfetto::Perfetto),
         }
     }
 }

@@ -5,12 +5,13 @@ use super::picture::{Band, Fact};
 use super::picture::{Domain, Events, Finding, Lane, Line, Operations, Page, Picture};
 use crate::check::{self, Effect, RULES};
 use crate::explain::visible::visible;
-use crate::explain::{facts, names, words};
+use crate::explain::{before, facts, names, words};
 use crate::history::{
     Asked, DeliveryKind, DomainId, History, IncarnationId, KeyId, Marks, Operation, OperationId, Revision, ScopeId,
     Verb,
 };
 use crate::ingest::{Position, Time};
+use crate::report::neighbourhood::{Neighbourhood, span};
 use crate::report::{Part, Report};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
@@ -21,8 +22,6 @@ pub(super) const EMBEDDED: usize = 250_000;
 const OVERVIEW: usize = 2_000;
 /// Findings on a page: more than anybody reads, fewer than a browser chokes on.
 const FINDINGS: usize = 1_000;
-/// On each side of a fact, this share of the whole time is its neighbourhood.
-const NEIGHBOURHOOD: i64 = 200;
 /// Whole numbers that a browser holds exactly.
 const EXACT: i64 = 1 << 53;
 
@@ -49,8 +48,8 @@ struct Drawing<'a> {
     lane_of: FxHashMap<IncarnationId, usize>,
     /// Keys on the page.
     key_of: FxHashMap<KeyId, i64>,
-    /// Begin and end of what is near findings; `None`: everything is embedded.
-    near: Option<Vec<(i64, i64)>>,
+    /// What is embedded.
+    near: Neighbourhood,
 }
 
 impl<'a> Drawing<'a> {
@@ -81,12 +80,11 @@ impl<'a> Drawing<'a> {
             bases: Vec::new(),
             lane_of: FxHashMap::default(),
             key_of: FxHashMap::default(),
-            near: None,
+            near: Neighbourhood::of(part, EMBEDDED, FINDINGS),
         };
         drawing.lanes();
         drawing.domains();
         drawing.findings(part);
-        drawing.choose(last);
         drawing.operations();
         drawing.events();
         drawing.lines();
@@ -185,33 +183,6 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// Decides what is embedded.
-    fn choose(&mut self, last: i64) {
-        let rows = self.history.operations.len() + self.history.deliveries.len();
-        if rows <= EMBEDDED {
-            return;
-        }
-        let margin = (last.saturating_sub(self.base) / NEIGHBOURHOOD / self.unit).max(1);
-        let mut near: Vec<(i64, i64)> = Vec::new();
-        let times = self.picture.findings.iter().flat_map(|f| &f.facts).map(|fact| fact.t).filter(|t| *t >= 0);
-        let mut times: Vec<i64> = times.collect();
-        times.sort_unstable();
-        for time in times {
-            match near.last_mut() {
-                Some(open) if open.1 >= time - margin => open.1 = time + margin,
-                _ => near.push((time - margin, time + margin)),
-            }
-        }
-        self.near = Some(near);
-    }
-
-    fn is_near(&self, begin: i64, end: i64) -> bool {
-        let Some(near) = &self.near else { return true };
-        let end = if end < begin { begin } else { end };
-        let at = near.partition_point(|(_, last)| *last < begin);
-        near.get(at).is_some_and(|(first, _)| *first <= end)
-    }
-
     fn operations(&mut self) {
         let history = self.history;
         let mut left = EMBEDDED;
@@ -222,7 +193,8 @@ impl<'a> Drawing<'a> {
                 continue;
             }
             // A watch is drawn as long as it lasts; it is near where its begin is.
-            if left == 0 || !self.is_near(t, if operation.verb == Verb::Watch { t } else { u }) {
+            let end = if operation.verb == Verb::Watch { operation.invoke } else { operation.ret };
+            if left == 0 || !self.near.covers(operation.invoke, end) {
                 self.picture.omitted[0] += 1;
                 continue;
             }
@@ -252,11 +224,12 @@ impl<'a> Drawing<'a> {
             let watch = history.operation(stream.operation);
             let Some(&lane) = self.lane_of.get(&watch.incarnation) else { continue };
             for index in stream.deliveries() {
-                let t = self.time(history.deliveries[index].at);
+                let at = history.deliveries[index].at;
+                let t = self.time(at);
                 if t < 0 {
                     continue;
                 }
-                if left == 0 || !self.is_near(t, t) {
+                if left == 0 || !self.near.covers(at, at) {
                     self.picture.omitted[1] += 1;
                     continue;
                 }
@@ -334,7 +307,7 @@ impl<'a> Drawing<'a> {
                     flat.extend([self.time(time), r]);
                 }
             }
-            let points = if self.near.is_some() { thinned(flat) } else { flat };
+            let points = if self.near.is_everything() { flat } else { thinned(flat) };
             let scope = shown(&history.scope_name(scope));
             self.picture.lines.push(Line { lane, scope, domain: domain.index(), points });
         }
@@ -413,41 +386,10 @@ impl<'a> Drawing<'a> {
                 .collect(),
             cause: finding.consequence_of.clone().filter(|id| ids.contains(id.as_str())),
             repeats: finding.occurrences.len().saturating_sub(1),
-            edges: edges(&finding.certificate.facts),
+            edges: before::edges(&finding.certificate.facts),
             facts,
         }
     }
-}
-
-/// Which fact came before which, where the facts themselves say so.
-fn edges(facts: &[check::Fact]) -> Vec<(usize, usize, &'static str)> {
-    let mut order: Vec<usize> = (0..facts.len()).collect();
-    order.sort_by_key(|&at| (facts[at].time, facts[at].revision));
-    let mut edges = Vec::new();
-    for pair in order.windows(2) {
-        let (a, b) = (&facts[pair[0]], &facts[pair[1]]);
-        let timed = a.time.is_known() && b.time.is_known() && a.clock == b.clock && a.time < b.time;
-        let versions = a.key == b.key && a.revision.is_some() && a.revision < b.revision;
-        let reason = match () {
-            () if timed && a.incarnation.is_some() && a.incarnation == b.incarnation => "same process, earlier",
-            () if timed => "earlier on the same clock",
-            () if versions => "an earlier version of the same object",
-            () => continue,
-        };
-        edges.push((pair[0], pair[1], reason));
-    }
-    edges
-}
-
-/// First and last time of anything on the page, in nanoseconds.
-fn span(part: &Part<'_>) -> (i64, i64) {
-    let history = part.history;
-    let operations = history.operations.iter().flat_map(|o| [o.invoke, o.ret]);
-    let deliveries = history.deliveries.iter().map(|d| d.at);
-    let facts = part.judgement.findings.iter().flat_map(|f| &f.certificate.facts).map(|f| f.time);
-    let mut known = operations.chain(deliveries).chain(facts).filter(|time| time.is_known()).map(|time| time.0);
-    let Some(first) = known.next() else { return (0, 0) };
-    known.fold((first, first), |(low, high), time| (low.min(time), high.max(time)))
 }
 
 /// A line with fewer points, which keeps its first, its last, and every step down: anomalies never vanish.

@@ -111,7 +111,8 @@ fn headline(history: &History, finding: &Finding) -> String {
     format!("{}: {client}{life}", finding.rule)
 }
 
-fn paragraph(page: &mut Page<'_>, history: &History, finding: &Finding) -> io::Result<()> {
+/// The paragraph of one finding.
+pub(super) fn paragraph(page: &mut Page<'_>, history: &History, finding: &Finding) -> io::Result<()> {
     page.labelled(0, 11, label(finding.kind), &headline(history, finding))?;
     page.paragraph(BODY, Tone::Plain, &finding.summary)?;
     page.gap()?;

@@ -10,7 +10,8 @@ mod tests;
 
 use super::page::{Look, Page};
 use super::{Nature, Part, Report, Sink};
-use crate::check::Verdict;
+use crate::check::{Finding, Verdict};
+use crate::history::History;
 use std::io;
 
 /// The human report.
@@ -42,6 +43,14 @@ impl Sink for Human {
         }
         remainder::more(page, report)
     }
+}
+
+/// The paragraph of one finding as text without colour, for formats that carry one.
+pub fn passage(history: &History, finding: &Finding) -> String {
+    let mut text = Vec::new();
+    let look = Look { columns: 100, colour: false, verbose: false };
+    findings::paragraph(&mut Page::new(&mut text, look), history, finding).expect("memory takes every byte");
+    String::from_utf8(text).expect("a page is text")
 }
 
 /// Whether the line in the table of histories says it all: one of many operation logs that holds, whole.

@@ -1,0 +1,173 @@
+//! Markdown for a comment on a pull request, or the step summary of a CI job.
+//!
+//! A comment on GitHub holds 65,536 characters and a step summary 1 MiB; what is written stays below the smaller one, and
+//! says what it left out.
+
+use super::{Part, Report, Sink, human};
+use crate::check::{Finding, Kind, Verdict};
+use crate::explain::visible::{shorten, visible};
+use crate::explain::{names, words};
+use std::io;
+
+/// Bytes that are written at most.
+const AT_MOST: usize = 60_000;
+/// Rows of a table.
+const ROWS: usize = 40;
+
+/// Writes the summary.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Markdown;
+
+impl Sink for Markdown {
+    fn write(&self, report: &Report<'_>, out: &mut dyn io::Write) -> io::Result<()> {
+        let mut text = format!("## retrograde: {}\n", report.verdict().word());
+        if let Verdict::Unknown(reason) = report.verdict() {
+            text += &format!("\nUnknown: {}\n", escaped(&reason));
+        }
+        for part in &report.histories {
+            if report.histories.len() > 1 {
+                text += &format!("\n### {}: {}\n", code(part.name), part.judgement.verdict.word());
+            }
+            history(&mut text, part);
+        }
+        let last = "\nMore is left out: the human report and the JSON document have everything.\n";
+        if text.len() > AT_MOST {
+            let room = &text.as_bytes()[..AT_MOST - last.len() - 20];
+            text.truncate(room.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1));
+            // An open block would swallow the sentence.
+            if text.matches("\n```").count() % 2 == 1 {
+                text += "```\n";
+            }
+            if text.matches("<details>").count() > text.matches("</details>").count() {
+                text += "</details>\n";
+            }
+            text += last;
+        }
+        out.write_all(text.as_bytes())
+    }
+}
+
+fn history(text: &mut String, part: &Part<'_>) {
+    let judgement = part.judgement;
+    let count = |kind: Kind| judgement.findings.iter().filter(|f| f.kind == kind).count() as u64;
+    let counts = [(Kind::Violation, "violation"), (Kind::Suspect, "suspect"), (Kind::Hazard, "hazard")];
+    let counts: Vec<String> = counts.map(|(kind, noun)| words::count(count(kind), noun)).to_vec();
+    let checked = judgement.rules.iter().filter(|rule| !matches!(rule.verdict, Verdict::NotChecked(_))).count() as u64;
+    *text += &format!("\n{}; {} checked.\n", words::series(&counts), words::count(checked, "rule"));
+    if !judgement.findings.is_empty() {
+        *text += "\n| | rule | client | what |\n| --- | --- | --- | --- |\n";
+        for finding in judgement.findings.iter().take(ROWS) {
+            let client = names::client(part.history, finding.client);
+            *text += &format!(
+                "| {} | {} | {} | {} |\n",
+                finding.kind_word(),
+                code(finding.rule),
+                code(&client),
+                escaped(&finding.summary)
+            );
+        }
+        if judgement.findings.len() > ROWS {
+            *text += &format!("\nand {} more\n", words::thousands((judgement.findings.len() - ROWS) as u64));
+        }
+    }
+    for finding in judgement.findings.iter().filter(|finding| finding.kind != Kind::Hazard) {
+        details(text, part, finding);
+        if text.len() > AT_MOST {
+            return;
+        }
+    }
+    if !judgement.unchecked.is_empty() {
+        *text += "\n<details><summary>What was not checked</summary>\n\n";
+        for reason in &judgement.unchecked {
+            *text += &format!("- {}\n", escaped(reason));
+        }
+        *text += "\n</details>\n";
+    }
+}
+
+fn details(text: &mut String, part: &Part<'_>, finding: &Finding) {
+    let client = names::client(part.history, finding.client);
+    let title = format!("{}: {}", finding.rule, shorten(&client, 60));
+    // A fence that is longer than any run of backticks inside cannot be closed by a name.
+    let passage = human::passage(part.history, finding);
+    let fence = "`".repeat(longest_run(&passage).max(2) + 1);
+    *text +=
+        &format!("\n<details><summary>{}</summary>\n\n{fence}text\n{passage}{fence}\n\n</details>\n", escaped(&title));
+}
+
+fn longest_run(text: &str) -> usize {
+    text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
+}
+
+/// A name as code: nothing in it is markup.
+fn code(name: &str) -> String {
+    if name.is_empty() {
+        return String::new();
+    }
+    let name = visible(&shorten(name, 80)).replace('|', "\\|");
+    let fence = "`".repeat(longest_run(&name) + 1);
+    let pad = if name.starts_with('`') || name.ends_with('`') { " " } else { "" };
+    format!("{fence}{pad}{name}{pad}{fence}")
+}
+
+/// Running text of which nothing is markup, not even a mention of somebody.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in visible(text).chars() {
+        match c {
+            '<' => out += "&lt;",
+            '>' => out += "&gt;",
+            '&' => out += "&amp;",
+            // A mention would call people by mail.
+            '@' => out += "&#64;",
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' | '!' => {
+                out.push('\\');
+                out.push(c);
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sample;
+
+    fn written(decorate: fn(&str) -> String) -> String {
+        let sample = sample::restart(decorate);
+        let mut out = Vec::new();
+        Markdown.write(&sample.report(), &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn the_summary_says_the_verdict_the_findings_and_the_proof() {
+        insta::assert_snapshot!(written(str::to_owned));
+    }
+
+    #[test]
+    fn names_are_neither_markup_nor_mentions() {
+        let text = written(|name| format!("</details>```{name}@team|`x`"));
+        assert_eq!(text.matches("<details>").count(), text.matches("</summary>").count());
+        let outside: String = text.split("````text").map(|part| part.rsplit("````").next().unwrap_or(part)).collect();
+        for line in outside.lines().filter(|line| line.starts_with('|')) {
+            let bars = line.replace("\\|", "").matches('|').count();
+            assert_eq!(bars, 5, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_long_report_is_cut_where_a_comment_would_refuse_it() {
+        let mut sample = sample::restart(str::to_owned);
+        let many = (0..400).flat_map(|_| sample.judgement.findings.clone()).collect();
+        sample.judgement.findings = many;
+        let mut out = Vec::new();
+        Markdown.write(&sample.report(), &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.len() <= AT_MOST && text.ends_with("have everything.\n"), "{}", text.len());
+        assert_eq!(text.matches("\n```").count() % 2, 0);
+        assert_eq!(text.matches("<details>").count(), text.matches("</details>").count());
+    }
+}

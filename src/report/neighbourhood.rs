@@ -1,0 +1,60 @@
+//! What of a history is near its findings: pictures of big histories hold only that.
+
+use super::Part;
+use crate::ingest::Time;
+
+/// On each side of a fact, this share of the whole time is its neighbourhood.
+const SHARE: i64 = 200;
+
+/// Stretches of time, in nanoseconds, that do not overlap and ascend; or everything.
+#[derive(Clone, Debug)]
+pub struct Neighbourhood {
+    near: Option<Vec<(i64, i64)>>,
+}
+
+impl Neighbourhood {
+    /// Everything, where operations and deliveries together are at most `limit`; else what is near the facts of the first
+    /// `findings` findings.
+    pub fn of(part: &Part<'_>, limit: usize, findings: usize) -> Neighbourhood {
+        if part.history.operations.len() + part.history.deliveries.len() <= limit {
+            return Neighbourhood { near: None };
+        }
+        let (first, last) = span(part);
+        let margin = (last.saturating_sub(first) / SHARE).max(1_000);
+        let facts = part.judgement.findings.iter().take(findings).flat_map(|f| &f.certificate.facts);
+        let mut times: Vec<i64> = facts.map(|f| f.time).filter(|time| time.is_known()).map(|time| time.0).collect();
+        times.sort_unstable();
+        let mut near: Vec<(i64, i64)> = Vec::new();
+        for time in times {
+            match near.last_mut() {
+                Some(open) if open.1 >= time.saturating_sub(margin) => open.1 = time.saturating_add(margin),
+                _ => near.push((time.saturating_sub(margin), time.saturating_add(margin))),
+            }
+        }
+        Neighbourhood { near: Some(near) }
+    }
+
+    /// Whether it is everything.
+    pub fn is_everything(&self) -> bool {
+        self.near.is_none()
+    }
+
+    /// Whether something that begins and ends then is in it. What has no end is where it begins.
+    pub fn covers(&self, begin: Time, end: Time) -> bool {
+        let Some(near) = &self.near else { return true };
+        let end = if end.is_known() { end.0.max(begin.0) } else { begin.0 };
+        let at = near.partition_point(|(_, last)| *last < begin.0);
+        near.get(at).is_some_and(|(first, _)| *first <= end)
+    }
+}
+
+/// First and last time of anything in a history or in its findings, in nanoseconds since 1970.
+pub fn span(part: &Part<'_>) -> (i64, i64) {
+    let history = part.history;
+    let operations = history.operations.iter().flat_map(|o| [o.invoke, o.ret]);
+    let deliveries = history.deliveries.iter().map(|d| d.at);
+    let facts = part.judgement.findings.iter().flat_map(|f| &f.certificate.facts).map(|f| f.time);
+    let mut known = operations.chain(deliveries).chain(facts).filter(|time| time.is_known()).map(|time| time.0);
+    let Some(first) = known.next() else { return (0, 0) };
+    known.fold((first, first), |(low, high), time| (low.min(time), high.max(time)))
+}

@@ -1,0 +1,98 @@
+//! Every format of reports, over every incident: what is written is what its standard asks for.
+
+mod trace;
+
+use retrograde::check::Judgement;
+use retrograde::history::{self, Domains, History};
+use retrograde::ingest::{self, ReadOptions};
+use retrograde::report::page::Look;
+use retrograde::report::{Format, Part, Report};
+use std::path::PathBuf;
+
+/// Each variant of each incident: its name, its history and what was decided.
+fn incidents() -> Vec<(String, History, Judgement)> {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("histories/incidents");
+    let mut found = Vec::new();
+    for incident in std::fs::read_dir(root).unwrap() {
+        for variant in std::fs::read_dir(incident.unwrap().path()).unwrap() {
+            let path = variant.unwrap().path();
+            let inputs = ingest::inputs(std::slice::from_ref(&path), &[], &[]).unwrap();
+            let history = history::load(inputs, &ReadOptions::default(), &Domains::default(), &());
+            let judgement = retrograde::judge(&history, &retrograde::Options::default());
+            found.push((path.display().to_string(), history, judgement));
+        }
+    }
+    assert!(found.len() >= 20, "{}", found.len());
+    found
+}
+
+fn written(format: &str, history: &History, judgement: &Judgement) -> Vec<u8> {
+    let format = Format::named(format).expect("a format of reports");
+    let report = Report { histories: vec![Part::of(history, judgement)] };
+    let mut out = Vec::new();
+    format.sink(Look::default()).write(&report, &mut out).unwrap();
+    out
+}
+
+#[test]
+fn sarif_is_valid_by_the_schema_of_oasis_and_points_at_lines_that_exist() {
+    let schema = serde_json::from_str(include_str!("sarif-2.1.0.schema.json")).unwrap();
+    let schema = jsonschema::validator_for(&schema).unwrap();
+    for (name, history, judgement) in incidents() {
+        let log: serde_json::Value = serde_json::from_slice(&written("sarif", &history, &judgement)).unwrap();
+        let errors: Vec<String> = schema.iter_errors(&log).map(|e| format!("{} at {}", e, e.instance_path)).collect();
+        assert!(errors.is_empty(), "{name}: {errors:?}");
+        let results = log["runs"][0]["results"].as_array().unwrap();
+        assert_eq!(results.len(), judgement.findings.len(), "{name}");
+        for result in results {
+            assert!(!result["codeFlows"][0]["threadFlows"][0]["locations"].as_array().unwrap().is_empty());
+            let place = &result["locations"][0]["physicalLocation"];
+            let uri =
+                place["artifactLocation"]["uri"].as_str().unwrap().strip_prefix("file://").expect("an absolute path");
+            let text = std::fs::read_to_string(uri).unwrap_or_else(|error| panic!("{uri}: {error}"));
+            let line = place["region"]["startLine"].as_u64().unwrap() as usize;
+            assert!((1..=text.lines().count()).contains(&line), "{uri}:{line}");
+        }
+    }
+}
+
+#[test]
+fn junit_has_as_many_failures_as_clients_have_violated_rules() {
+    for (name, history, judgement) in incidents() {
+        let xml = String::from_utf8(written("junit", &history, &judgement)).unwrap();
+        let report = quick_junit::Report::deserialize_from_str(&xml).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let failures = report.test_suites.iter().map(|suite| suite.failures).sum::<usize>();
+        let violated = judgement.clients.iter().flat_map(|client| &client.guarantees);
+        let violated = violated.filter(|(_, verdict)| verdict.word() == "violated").count();
+        assert!(failures >= violated, "{name}: {failures} failures, {violated} violated");
+        assert_eq!(failures > 0, judgement.verdict.word() == "violated", "{name}");
+        for rule in &judgement.rules {
+            assert!(xml.contains(&format!("name=\"{}\"", rule.rule)), "{name}: {} is no test case", rule.rule);
+        }
+    }
+}
+
+#[test]
+fn a_trace_has_a_track_for_every_event_and_an_end_for_every_slice() {
+    for (name, history, judgement) in incidents() {
+        let trace =
+            trace::read(&written("perfetto", &history, &judgement)).unwrap_or_else(|why| panic!("{name}: {why}"));
+        let operations = history.operations.iter().filter(|o| o.invoke.is_known()).count();
+        assert!(trace.slices > 0 && trace.slices <= operations, "{name}: {} of {operations}", trace.slices);
+        assert!(judgement.findings.is_empty() || trace.flows > 0, "{name}");
+    }
+}
+
+#[test]
+fn every_format_writes_every_incident_and_nobody_s_secret() {
+    for (name, history, judgement) in incidents() {
+        for format in Format::ALL {
+            let out = written(format.name(), &history, &judgement);
+            assert!(!out.is_empty(), "{name}: {}", format.name());
+        }
+        let text = String::from_utf8(written("markdown", &history, &judgement)).unwrap();
+        assert!(text.starts_with(&format!("## retrograde: {}\n", judgement.verdict.word())), "{name}");
+        let dot = String::from_utf8(written("dot", &history, &judgement)).unwrap();
+        assert_eq!(dot.matches('{').count(), dot.matches('}').count(), "{name}");
+    }
+}
