@@ -5,6 +5,8 @@
 //! - The same for operation logs (`*.edn`, `*.jsonl`, `*.log`), of which `unknown*` must be unknown.
 //! - `histories/models/MODEL/`: operation logs of each provided model. The model is the folder's; where nobody says it, it must
 //!   be found, or be said to be open.
+//! - `histories/corpus/ISSUE/*.sketch`: bugs that were published; the first line names the issue, `violation*` must find what it
+//!   says, `fixed*` as above.
 //! - `histories/traps/*.sketch`: what looks like an anomaly and is none.
 //! - `histories/incidents/INCIDENT/VARIANT/`: `story.sketch` with the evidence files that recorders would have left of it, and
 //!   `expected.json`.
@@ -46,6 +48,12 @@ fn main() {
         for file in logs(&folder) {
             let (model, title) = (name(&folder), format!("models/{}/{}", name(&folder), name(&file)));
             trials.push(Trial::test(title, move || operation_log(&file, Some(&model))));
+        }
+    }
+    for folder in folders(&root.join("corpus")) {
+        for file in files(&folder, "sketch") {
+            let title = format!("corpus/{}/{}", name(&folder), name(&file));
+            trials.push(Trial::test(title, move || published(&file)));
         }
     }
     for file in files(&root.join("traps"), "sketch") {
@@ -147,6 +155,25 @@ fn operation_log(file: &Path, model: Option<&str>) -> Result<(), Failed> {
         ("violation", 0) => Err("violated without a finding".into()),
         ("violation", _) | (_, 0) => Ok(()),
         (_, n) => Err(format!("{n} violations").into()),
+    }
+}
+
+/// A published bug names its issue first, and is found as the sketch says; its fix is harmless.
+fn published(file: &Path) -> Result<(), Failed> {
+    let text = read(file)?;
+    let first = text.lines().next().unwrap_or_default();
+    let names_issue = first
+        .strip_prefix("# ")
+        .and_then(|line| line.split_once('#'))
+        .is_some_and(|(project, rest)| project.contains('/') && rest.starts_with(|c: char| c.is_ascii_digit()));
+    if !names_issue {
+        return Err(format!("the first line names no issue, as `# kubernetes/kubernetes#59848: ...`: {first}").into());
+    }
+    let found = drawn(file)?;
+    match name(file).starts_with("violation") {
+        true if found.findings().next().is_none() => Err("nothing was found".into()),
+        true => Ok(()),
+        false => found.is_harmless(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! What writes were based on, as rules about premises look at it: premises with their truth, and what is certainly before what.
 
+use super::memory::Shown;
 use super::{Evidence, Fact, commit};
 use crate::history::{OperationId, ResourceId, Revision, Verb};
 use crate::order::{Change, Decisions, Pass, Premise, Reading, Source, Truth, Truths, Version};
@@ -141,6 +142,7 @@ impl<'h> Basis<'h> {
                 evidence.item(id, premise.key, uid, shown, says)
             }
             Source::Request(id) => Fact { uid, ..evidence.request(id, revision, says) },
+            Source::Event(index, watch) => evidence.delivery(index as usize, watch, says),
             Source::Cache(index) => {
                 let read = evidence.history.cache_reads[index as usize];
                 Fact {
@@ -179,5 +181,15 @@ impl<'h> Basis<'h> {
         }
         let versions = self.evidence.order.timeline.versions(o.key);
         versions.iter().find(|v| v.uid == uid).filter(|v| v.change == Change::Created)
+    }
+}
+
+/// Where a process learnt something.
+pub fn source(shown: Shown) -> Source {
+    match shown {
+        Shown::Answer(id) => Source::Answer(id),
+        Shown::List(id) => Source::List(id),
+        Shown::Event(index, watch) => Source::Event(index, watch),
+        Shown::Cache(index) => Source::Cache(index),
     }
 }

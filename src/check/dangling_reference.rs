@@ -28,7 +28,7 @@ use super::place::{end, had_ended, when};
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
 use crate::history::{ClientId, IncarnationId, KeyId, Operation, OperationId, ResourceId, Revision, Symbol, Verb};
 use crate::model::declaration::Reference;
-use crate::order::{Change, Lifetime, Version};
+use crate::order::{Change, Decisions, Lifetime, Source, Version};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The rule.
@@ -158,6 +158,7 @@ impl<'h> Dangling<'_, 'h> {
             .filter(|(_, o)| o.incarnation.is_some())
             .map(|(_, o)| history.incarnations[o.incarnation.index()].client)
             .collect();
+        let decisions = Decisions::collect(history);
         let mut writes: FxHashMap<(IncarnationId, Symbol), Vec<OperationId>> = FxHashMap::default();
         for (id, o) in evidence.operations().filter(|(_, o)| o.decision.is_some() && evidence.committed(o)) {
             writes.entry((o.incarnation, o.decision)).or_default().push(id);
@@ -179,9 +180,13 @@ impl<'h> Dangling<'_, 'h> {
                     continue;
                 }
                 let decided = writes.get(&(o.incarnation, o.decision)).filter(|_| o.decision.is_some());
-                // To change the object itself is to look after it.
-                let write =
-                    decided.into_iter().flatten().copied().find(|&w| history.operation(w).answer_uid != version.uid);
+                // To change the object itself is to look after it, and what was read again later is what a write rests on.
+                let rests = |w: &OperationId| {
+                    let last = decisions.of(*w).and_then(|(pass, nth)| pass.last_of(history, nth, o.key));
+                    last.is_some_and(|last| matches!(last.source, Source::Answer(read) if read == id))
+                };
+                let other = |w: &OperationId| history.operation(*w).answer_uid != version.uid;
+                let write = decided.into_iter().flatten().copied().find(|w| other(w) && rests(w));
                 self.read(ruling, id, &o, &version, life, write);
             }
         }
@@ -292,6 +297,11 @@ mod tests {
         assert_eq!(kinds(&RULE, &story(read, "")), [Kind::Hazard]);
         let own = "a@A PATCH nodenetworkconfigs/n for d => nodenetworkconfigs/n:c1@40\n";
         assert_eq!(kinds(&RULE, &story(read, own)), [Kind::Hazard]);
+        // What it read again in the same decision is of the living.
+        let again = "m@A DELETE nodenetworkconfigs/n:c1 => ok\n\
+            m@A CREATE nodenetworkconfigs/n => nodenetworkconfigs/n:c2@35[owner=Node/n:n2]\n\
+            a@A GET nodenetworkconfigs/n for d => nodenetworkconfigs/n:c2@35\n";
+        assert_eq!(kinds(&RULE, &story(read, &format!("{again}{write}"))), [Kind::Hazard]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::history::{
     Asked, History, IncarnationId, KeyId, Marks, Operation, OperationId, Outcome, ResourceId, Revision, Symbol, Verb,
 };
 use crate::ingest::Time;
-use crate::model::declaration::{Path, Presumption, Step};
+use crate::model::declaration::{Path, Presumption};
 use crate::order::{Change, Reading, Relation, Seen, Truth, Version, removes};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -106,10 +106,10 @@ fn candidates(evidence: &Evidence<'_>, presumptions: &[Presumption]) -> Vec<(Ope
                 continue;
             }
             let namespace = match &presumption.namespace {
-                Some(path) => identity(history, o.key, path),
+                Some(path) => said(evidence, &o, path).and_then(|text| history.names.find(&text)),
                 None => Some(history.keys[o.key.index()].namespace),
             };
-            let name = identity(history, o.key, &presumption.target);
+            let name = said(evidence, &o, &presumption.target).and_then(|text| history.names.find(&text));
             let key = namespace.zip(name).and_then(|(namespace, name)| keys.get(&(*absent, namespace, name)));
             found.extend(key.map(|&target| (id, target)));
         }
@@ -117,15 +117,18 @@ fn candidates(evidence: &Evidence<'_>, presumptions: &[Presumption]) -> Vec<(Ope
     found
 }
 
-/// A part of the identity of a key.
-fn identity(history: &History, key: KeyId, path: &Path) -> Option<Symbol> {
-    let [Step::Member(metadata), Step::Member(name)] = path.steps.as_slice() else { return None };
-    let key = history.keys[key.index()];
-    match (metadata.as_str(), name.as_str()) {
-        ("metadata", "name") => Some(key.name),
-        ("metadata", "namespace") => Some(key.namespace),
-        _ => None,
+/// What a path of a deleted object leads to, in the last version of it that the evidence shows.
+fn said(evidence: &Evidence<'_>, o: &Operation, path: &Path) -> Option<String> {
+    let history = evidence.history;
+    let key = history.keys[o.key.index()];
+    match path.literal().as_slice() {
+        ["metadata", "name"] => return Some(history.name(key.name).to_owned()),
+        ["metadata", "namespace"] => return Some(history.name(key.namespace).to_owned()),
+        _ => {}
     }
+    let own = |v: &Version| v.uid == o.answer_uid && v.uid.is_some() && v.change.lives() == Some(true);
+    let last = evidence.order.timeline.versions(o.key).iter().rfind(own)?;
+    history.declared(o.key, last.uid, last.attributes)?.text(path)
 }
 
 /// Requests that may have ended an object, known or not.

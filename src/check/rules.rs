@@ -37,6 +37,8 @@ pub static RULES: &[Rule] = &[
     super::read_skew::RULE,
     super::false_absence::RULE,
     super::stale_premise::RULE,
+    super::intermediate_state::RULE,
+    super::unfenced_leader::RULE,
     super::ghost_actor::RULE,
     super::dangling_reference::RULE,
     super::overlapping_lives::RULE,

@@ -4,6 +4,7 @@
 //! nothing that T does not show: every line is computed for this occurrence, from what was certainly committed before the
 //! request at fault was sent.
 
+mod premise;
 mod read;
 mod write;
 
@@ -26,6 +27,9 @@ fn preventions(evidence: &Evidence<'_>, finding: &Finding) -> Vec<Prevention> {
             read::preventions(evidence, finding, fault)
         }
         "resume-backwards" | "resume-from-item" => read::resumptions(evidence, finding, fault),
+        "intermediate-state" | "false-absence" | "stale-premise" | "read-skew" => {
+            premise::preventions(evidence, finding)
+        }
         "name-reuse" | "ghost-actor" | "blind-write" => write::preventions(evidence, finding, fault),
         _ => Vec::new(),
     }

@@ -33,6 +33,8 @@ pub enum Source {
     Answer(OperationId),
     /// A list.
     List(OperationId),
+    /// An event: the index of the delivery, its watch.
+    Event(u32, OperationId),
     /// A read from the client's cache: an index into the history's.
     Cache(u32),
     /// The write itself names it.
@@ -68,6 +70,10 @@ impl Premise {
                 let o = history.operation(id);
                 let fresh = o.verb == Verb::Get && o.asked == Asked::Unset;
                 truths.seen(self.key, o.clock, fresh.then_some(o.invoke), o.ret)
+            }
+            Source::Event(index, _) => {
+                let at = history.deliveries[index as usize].revision.known();
+                at.map_or(Seen::default(), |at| Seen { from: at, through: Some(at) })
             }
             Source::Cache(_) => truths.seen(self.key, self.moment.1, None, self.moment.0),
         }
@@ -121,13 +127,16 @@ pub struct Pass {
 /// before one are no single decision.
 const OPEN: usize = 64;
 
+/// How many listed objects of one pass are looked at.
+const LISTED: usize = 20_000;
+
 impl Pass {
-    /// The reads that were answered when the nth write was sent.
+    /// The reads that were answered when the nth write was sent; all of them where there is no such write.
     fn before(&self, history: &History, nth: usize) -> &[Step] {
-        let sent = history.operation(self.writes[nth]).invoke;
         let until = |time: Time| self.reads.partition_point(|step| step.time <= time);
-        let from = if self.closed { 0 } else { self.earlier[nth].map_or(0, until) };
-        &self.reads[from..until(sent).max(from)]
+        let sent = self.writes.get(nth).map_or(self.reads.len(), |write| until(history.operation(*write).invoke));
+        let from = if self.closed { 0 } else { self.earlier.get(nth).copied().flatten().map_or(0, until) };
+        &self.reads[from.min(sent)..sent]
     }
 
     /// What looking into the nth write costs.
@@ -163,6 +172,26 @@ impl Pass {
         Some(premises.into_iter().map(|(_, premise)| premise).collect())
     }
 
+    /// Everything that it had read when it sent the nth write (one more than there are: at its end), what lists show included; of
+    /// each key the last. In the order of keys; not more than a bound.
+    pub fn everything(&self, history: &History, nth: usize) -> Vec<Premise> {
+        let mut last: FxHashMap<KeyId, Premise> = FxHashMap::default();
+        for step in self.before(history, nth) {
+            if let Source::List(list) = step.source {
+                let o = history.operation(list);
+                for item in history.items_of(&o).iter().take(LISTED.saturating_sub(last.len())) {
+                    let reading = Reading::Present { uid: item.uid, revision: item.revision };
+                    last.insert(item.key, self.premise(item.key, reading, step));
+                }
+            } else if let Some(premise) = self.read(history, step).filter(|_| last.len() < LISTED) {
+                last.insert(premise.key, premise);
+            }
+        }
+        let mut all: Vec<Premise> = last.into_values().collect();
+        all.sort_unstable_by_key(|premise| premise.key);
+        all
+    }
+
     /// What it had last read of a key when it sent the nth write, lists included.
     pub fn last_of(&self, history: &History, nth: usize, key: KeyId) -> Option<Premise> {
         self.before(history, nth).iter().rev().find_map(|step| match step.source {
@@ -190,7 +219,7 @@ impl Pass {
                 let read = &history.cache_reads[index as usize];
                 (read.key, cached(read))
             }
-            Source::List(_) | Source::Request(_) => return None,
+            Source::List(_) | Source::Event(..) | Source::Request(_) => return None,
         };
         Some(self.premise(key, reading, step))
     }
@@ -275,6 +304,7 @@ impl Decisions {
                     pass.writes.push(id);
                 }
                 Source::Cache(_) => pass.reads.push(Step { time, source }),
+                Source::Event(..) => {}
                 Source::Answer(id) | Source::List(id) => {
                     let time = history.operation(id).ret;
                     if time.is_known() {

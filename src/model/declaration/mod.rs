@@ -9,7 +9,9 @@
 mod allocation;
 mod child;
 mod condition;
+mod group;
 mod invariant;
+mod leadership;
 mod mistake;
 mod pack;
 mod presumption;
@@ -19,7 +21,9 @@ mod reference;
 pub use allocation::{Allocation, Compare};
 pub use child::Child;
 pub use condition::Condition;
+pub use group::{Group, Part};
 pub use invariant::{Invariant, Over, Severity};
+pub use leadership::Leadership;
 pub use mistake::Mistake;
 pub use presumption::Presumption;
 pub use reference::Reference;
@@ -41,8 +45,12 @@ pub struct Declarations {
     pub children: Vec<Child>,
     /// What must be true of objects.
     pub invariants: Vec<Invariant>,
+    /// Which writes mean one thing together.
+    pub groups: Vec<Group>,
     /// What certain writes take for granted.
     pub presumptions: Vec<Presumption>,
+    /// Which objects say who leads.
+    pub leaderships: Vec<Leadership>,
 }
 
 /// A file as it is written.
@@ -56,7 +64,9 @@ struct File {
     allocation: Vec<allocation::Written>,
     child: Vec<child::Written>,
     invariant: Vec<invariant::Written>,
+    group: Vec<group::Written>,
     presumption: Vec<presumption::Written>,
+    leadership: Vec<leadership::Written>,
 }
 
 impl Declarations {
@@ -80,7 +90,9 @@ impl Declarations {
             allocations: written.allocation.into_iter().filter_map(|w| w.checked(&mut reader)).collect(),
             children: written.child.into_iter().filter_map(|w| w.checked(&mut reader)).collect(),
             invariants: written.invariant.into_iter().filter_map(|w| w.checked(&mut reader)).collect(),
+            groups: written.group.into_iter().filter_map(|w| w.checked(&mut reader)).collect(),
             presumptions: written.presumption.into_iter().filter_map(|w| w.checked(&mut reader)).collect(),
+            leaderships: written.leadership.into_iter().filter_map(|w| w.checked(&mut reader)).collect(),
         };
         if reader.mistakes.is_empty() { Ok(declarations) } else { Err(reader.mistakes) }
     }
@@ -93,7 +105,11 @@ impl Declarations {
         // What has begun to end, and what owns it, is asked of every object.
         let every = ["metadata.deletionTimestamp", "metadata.ownerReferences"];
         let every = every.iter().filter_map(|text| Some((ResourceName::parse("*").ok()?, Path::parse(text).ok()?)));
-        let all = references.chain(allocations).chain(children);
+        let parts = self.groups.iter().flat_map(|group| &group.parts);
+        let parts = parts.flat_map(|part| part.paths().map(|path| (&part.resource, path)));
+        let presumptions = self.presumptions.iter().flat_map(|p| p.paths().map(|path| (&p.deletes, path)));
+        let leaderships = self.leaderships.iter().flat_map(|l| l.paths().map(|path| (&l.resource, path)));
+        let all = references.chain(allocations).chain(children).chain(parts).chain(presumptions).chain(leaderships);
         Arc::new(Fields::of(all.map(|(resource, path)| (resource.clone(), path.clone())).chain(every)))
     }
 
@@ -112,7 +128,9 @@ impl Declarations {
         put(&mut self.allocations, other.allocations, |a| &a.name);
         put(&mut self.children, other.children, |c| &c.name);
         put(&mut self.invariants, other.invariants, |i| &i.name);
+        put(&mut self.groups, other.groups, |g| &g.name);
         put(&mut self.presumptions, other.presumptions, |p| &p.name);
+        put(&mut self.leaderships, other.leaderships, |l| &l.name);
     }
 }
 

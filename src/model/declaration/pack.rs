@@ -4,13 +4,15 @@ use super::Declarations;
 use std::sync::OnceLock;
 
 /// Name and text of every pack.
-pub(super) const PACKS: [(&str, &str); 6] = [
+pub(super) const PACKS: [(&str, &str); 8] = [
     ("kubelet-and-pods", include_str!("../packs/kubelet-and-pods.toml")),
     ("garbage-collection", include_str!("../packs/garbage-collection.toml")),
     ("volumes", include_str!("../packs/volumes.toml")),
     ("controllers-and-children", include_str!("../packs/controllers-and-children.toml")),
     ("addresses", include_str!("../packs/addresses.toml")),
     ("endpoints", include_str!("../packs/endpoints.toml")),
+    ("groups", include_str!("../packs/groups.toml")),
+    ("leaders", include_str!("../packs/leaders.toml")),
 ];
 
 /// All of them, read once.

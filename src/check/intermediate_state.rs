@@ -1,0 +1,751 @@
+//! A decision rests on another's operation of several writes, seen half done: **intermediate state**.
+//!
+//! The API has no transaction over several objects. Who gives an address to a pod writes the pool first and the pod later; who
+//! looks in between finds an address that nobody shows, takes it for a leftover and frees it. Every read was fresh, every write
+//! was compared by the server, and every single premise was true: only the meaning of the two writes together was broken.
+//!
+//! ```text
+//! T           38 pool: .47 is web-2's                                     42 web-2 shows .47
+//! reconciler                          LIST pods   LIST pools   39 PATCH pool: .47 is free
+//! ```
+//!
+//! **A violation**, of the client that looked, needs all of these:
+//! - two writes of one group (`[[group]]` in a declaration) that another process did, both known;
+//! - the process had read the earlier part, and had last read the object of the later part as it was before that part was written,
+//!   both in one declared decision;
+//! - and in that decision it committed a write that took the earlier part away, or that landed on an object made by the later one.
+//!
+//! **A suspect** is the same with reads that no decision declares: the last ones of the process before the write, where the evidence
+//! has everything that it read of these objects. **A hazard** is a declared decision that saw a group half done and wrote nothing, or
+//! was refused.
+//!
+//! **Evidence**: declarations of groups, bodies with the declared fields, what the process read.
+//!
+//! **Not judged**: groups that were never completed (whoever began them died: to clean up after them is right); an earlier part that
+//! was written again after it had been taken away and before the later part came, or that its object has twice: then the later part
+//! may belong to the second attempt.
+//!
+//! Sources: whereabouts#162; kubernetes#37488 (the repair loop that freed addresses of Services not yet stored); Adya (1999),
+//! G-single; Kingsbury and Alvaro, Elle (VLDB 2020).
+
+use super::basis::Basis;
+use super::memory::{Known, Memories};
+use super::parts::{self, Piece, Pieces};
+use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use crate::history::{IncarnationId, KeyId, Marks, Operation, OperationId, Outcome, ResourceId, Revision, Verb};
+use crate::order::{Ground, Pass, Premise, Reading, Version, remembers};
+use rustc_hash::FxHashSet;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    slug: "intermediate-state",
+    title: "no decision rests on another's operation seen half done",
+    group: Group::Premises,
+    promise: BrokenBy::Client,
+    needs: "writes to the objects of a declared group, and what their writers had read, with bodies",
+    causes: &["name-reuse", "torn-snapshot", "monotonic-reads", "read-skew"],
+    source: include_str!("intermediate_state.rs"),
+    check,
+};
+
+/// How many versions of an object are looked at around a write.
+const VERSIONS: usize = 256;
+/// Why a write is left open.
+const UNSEEN: &str = "writes to parts of groups by processes whose reads were recorded without what they showed";
+
+/// Why the rest is left open.
+const SPENT: &str = "groups with more parts than are looked at";
+
+/// A group seen half done.
+struct Half<'d> {
+    /// What its writes mean, in words.
+    title: &'d str,
+    /// The earlier part: the object, and which part of it.
+    early: (KeyId, Piece),
+    /// The version that brought it, where it is known.
+    begun: Option<Version>,
+    /// Where the process saw it.
+    seen_early: Premise,
+    /// Where it saw the object of the later part, still without it.
+    seen_late: Premise,
+    /// The version that brought the later part.
+    completed: Version,
+}
+
+/// An early part that a write took away.
+struct Taken {
+    write: OperationId,
+    group: usize,
+    part: usize,
+    key: KeyId,
+    piece: Piece,
+    /// The revision after which it was gone, as far as it is known.
+    gone: Revision,
+}
+
+struct Search<'s, 'h, 'd> {
+    evidence: &'s Evidence<'h>,
+    basis: Basis<'h>,
+    groups: Vec<parts::Found<'d>>,
+    pieces: Pieces<'s, 'h>,
+}
+
+fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    let history = evidence.history;
+    let groups = parts::found(history, &evidence.options.declarations);
+    if groups.is_empty() {
+        return;
+    }
+    let readers = Readers::collect(history);
+    let writes: Vec<(OperationId, Operation)> = evidence
+        .operations()
+        .filter(|(_, o)| o.verb.is_write() && o.key.is_some() && readers.may_mind(history, &groups, o))
+        .collect();
+    let basis = Basis::derive(evidence);
+    if writes.is_empty() && basis.decisions.is_empty() {
+        return;
+    }
+    let mut search = Search { evidence, basis, groups, pieces: Pieces::new(evidence) };
+    let mut undeclared = Vec::new();
+    for (id, o) in &writes {
+        let declared = search.basis.decisions.of(*id).is_some();
+        if !declared && evidence.committed(o) && remembers(history, o.incarnation) {
+            undeclared.extend(search.taken(*id, o));
+        }
+    }
+    search.inferred(ruling, &undeclared);
+    search.declared(ruling);
+    if search.pieces.is_spent() {
+        ruling.undecided(SPENT);
+    }
+}
+
+/// Which processes read which resources.
+struct Readers(FxHashSet<(IncarnationId, ResourceId)>);
+
+impl Readers {
+    fn collect(history: &crate::history::History) -> Readers {
+        let mut all: FxHashSet<(IncarnationId, ResourceId)> = FxHashSet::default();
+        for o in history.operations.iter().filter(|o| matches!(o.verb, Verb::Get | Verb::List | Verb::Watch)) {
+            if !o.marks.has(Marks::SHADOW) && o.scope.is_some() {
+                all.insert((o.incarnation, history.scopes[o.scope.index()].resource));
+            }
+        }
+        all.extend(history.cache_reads.iter().map(|read| (read.incarnation, history.resource_of(read.key))));
+        Readers(all)
+    }
+
+    /// Whether a write touches a part of a group of which its process reads a later one.
+    fn may_mind(&self, history: &crate::history::History, groups: &[parts::Found<'_>], o: &Operation) -> bool {
+        let resource = history.resource_of(o.key);
+        groups.iter().any(|group| {
+            let at = group.resources.iter().position(|r| *r == Some(resource));
+            let reads = |of: &Option<ResourceId>| of.is_some_and(|of| self.0.contains(&(o.incarnation, of)));
+            at.is_some_and(|at| group.resources[at + 1..].iter().any(reads))
+        })
+    }
+}
+
+impl<'d> Search<'_, '_, 'd> {
+    /// The early parts that a committed write took away.
+    fn taken(&mut self, write: OperationId, o: &Operation) -> Vec<Taken> {
+        let (history, timeline) = (self.evidence.history, &self.evidence.order.timeline);
+        let resource = history.resource_of(o.key);
+        let removes = crate::order::removes(o);
+        let commit = self.basis.committed_at(write);
+        let (before, after) = match (removes, commit) {
+            // A removal of unknown revision comes after the last known version of its object.
+            (true, None) => (timeline.versions(o.key).iter().rfind(|v| v.uid == o.answer_uid && v.uid.is_some()), None),
+            (true, Some(at)) => (timeline.at_or_before(o.key, below(at)), None),
+            (false, Some(at)) => (timeline.at_or_before(o.key, below(at)), timeline.version_at(o.key, at)),
+            (false, None) => return Vec::new(),
+        };
+        let Some(before) = before.filter(|v| v.change.lives() == Some(true)) else { return Vec::new() };
+        if !removes && (after.is_none() || after.is_some_and(|after| after.attributes == before.attributes)) {
+            return Vec::new();
+        }
+        let mut taken = Vec::new();
+        for group in 0..self.groups.len() {
+            for part in 0..self.groups[group].resources.len().saturating_sub(1) {
+                if self.groups[group].resources[part] != Some(resource) {
+                    continue;
+                }
+                let declared = &self.groups[group].group.parts[part];
+                let Some(had) = self.pieces.of(declared, &before) else { continue };
+                let left = match &after {
+                    Some(after) => self.pieces.of(declared, after),
+                    None => Some(Default::default()),
+                };
+                let Some(left) = left else { continue };
+                let gone = commit.unwrap_or(before.revision);
+                for piece in had.iter().filter(|piece| left.binary_search(piece).is_err()) {
+                    // An object that has the part twice was written by two attempts.
+                    if had.iter().filter(|other| other.of == piece.of).count() == 1 {
+                        taken.push(Taken { write, group, part, key: o.key, piece: piece.clone(), gone });
+                    }
+                }
+            }
+        }
+        taken
+    }
+
+    /// The objects that may have a later part.
+    fn later(&mut self, group: usize, part: usize, of: &str) -> Vec<(usize, KeyId)> {
+        let mut all = Vec::new();
+        for later in part + 1..self.groups[group].resources.len() {
+            let Some(resource) = self.groups[group].resources[later] else { continue };
+            let declared = &self.groups[group].group.parts[later];
+            all.extend(self.pieces.keys(declared, resource, of).into_iter().map(|key| (later, key)));
+        }
+        all
+    }
+
+    /// Writes of no declared decision: what their processes had seen last.
+    fn inferred(&mut self, ruling: &mut Ruling<'_>, undeclared: &[Taken]) {
+        let evidence = self.evidence;
+        let history = evidence.history;
+        let mut wanted: FxHashSet<(IncarnationId, KeyId)> = FxHashSet::default();
+        for taken in undeclared {
+            let process = history.operation(taken.write).incarnation;
+            wanted.insert((process, taken.key));
+            let later = self.later(taken.group, taken.part, &taken.piece.of);
+            wanted.extend(later.into_iter().map(|(_, key)| (process, key)));
+        }
+        let memories = Memories::collect(evidence, &wanted);
+        let mut told: FxHashSet<OperationId> = FxHashSet::default();
+        for taken in undeclared {
+            let o = history.operation(taken.write);
+            let moment = (o.invoke, o.clock);
+            ruling.checked(o.incarnation);
+            let mut silent = false;
+            let mut view = |key: KeyId| {
+                let last = memories.last(evidence, o.incarnation, key, moment, |_| true)?;
+                silent |= memories.may_know_more(evidence, o.incarnation, key, last.moment, moment);
+                let reading = match last.known {
+                    Known::Life(uid) => Reading::Present { uid, revision: last.revision },
+                    Known::End(_) | Known::Nothing => Reading::Absent,
+                    Known::Left(_) | Known::Unsure => return None,
+                };
+                let source = super::basis::source(last.shown);
+                Some(Premise { key, reading, moment: last.moment, source, ground: Ground::Inferred })
+            };
+            let half = self.half(taken, &mut view);
+            if silent {
+                ruling.undecided(UNSEEN);
+                continue;
+            }
+            if let Some(half) = half.filter(|_| told.insert(taken.write)) {
+                self.state(ruling, taken.write, Kind::Suspect, &half);
+            }
+        }
+    }
+
+    /// Declared decisions: what they read themselves.
+    fn declared(&mut self, ruling: &mut Ruling<'_>) {
+        let evidence = self.evidence;
+        let history = evidence.history;
+        let passes = std::mem::take(&mut self.basis.decisions.passes);
+        for pass in &passes {
+            let mut committed = false;
+            for (nth, &write) in pass.writes.iter().enumerate() {
+                let o = history.operation(write);
+                if !evidence.committed(&o) {
+                    continue;
+                }
+                committed = true;
+                ruling.checked(o.incarnation);
+                let mut view = |key: KeyId| pass.last_of(history, nth, key);
+                let taken = self.taken(write, &o);
+                let half = taken.iter().find_map(|taken| self.half(taken, &mut view));
+                let half = half.or_else(|| self.landed(write, &o, &mut view));
+                if let Some(half) = half {
+                    // Whoever completed it is not known to be another process.
+                    let kind = if half.completed.writer.is_some() { Kind::Violation } else { Kind::Suspect };
+                    self.state(ruling, write, kind, &half);
+                }
+            }
+            if !committed && let Some(half) = self.looked(pass) {
+                self.only_seen(ruling, pass, &half);
+            }
+        }
+        self.basis.decisions.passes = passes;
+    }
+
+    /// Whether the process of a write had seen a group half done of which the write took the early part away.
+    fn half(&mut self, taken: &Taken, view: &mut dyn FnMut(KeyId) -> Option<Premise>) -> Option<Half<'d>> {
+        let history = self.evidence.history;
+        let process = history.operation(taken.write).incarnation;
+        let seen_early = self.seen_early(taken, view)?;
+        for (later, key) in self.later(taken.group, taken.part, &taken.piece.of) {
+            if key == taken.key {
+                continue;
+            }
+            let Some(seen_late) = view(key) else { continue };
+            let Some(completed) = self.completed(taken.group, later, &taken.piece.of, &seen_late) else { continue };
+            if completed.writer == taken.write || self.is_own(&completed, process) {
+                continue;
+            }
+            let begun = self.begun(taken, &seen_early);
+            let own = begun.is_some_and(|begun| self.is_own(&begun, process));
+            let backwards = begun.is_some_and(|begun| self.basis.before(&completed, &begun));
+            if own || backwards || self.again(taken, &completed) {
+                continue;
+            }
+            let title = self.groups[taken.group].group.title.as_str();
+            let early = (taken.key, taken.piece.clone());
+            return Some(Half { title, early, begun, seen_early, seen_late, completed });
+        }
+        None
+    }
+
+    /// Where the process saw the early part: its last read of the object, else the version that the server compared.
+    fn seen_early(&mut self, taken: &Taken, view: &mut dyn FnMut(KeyId) -> Option<Premise>) -> Option<Premise> {
+        let read = view(taken.key);
+        let compared = crate::order::premise::compared(self.evidence.history, taken.write);
+        let shows = |premise: &Premise| self.shows(taken.group, taken.part, &taken.piece.of, premise) == Some(true);
+        read.into_iter().chain(compared).find(shows)
+    }
+
+    /// Whether a premise shows a part; `None` where the evidence does not say.
+    fn shows(&mut self, group: usize, part: usize, of: &str, premise: &Premise) -> Option<bool> {
+        let Reading::Present { revision, .. } = premise.reading else { return Some(false) };
+        let version = self.evidence.order.timeline.version_at(premise.key, revision)?;
+        let pieces = self.pieces.of(&self.groups[group].group.parts[part], &version)?;
+        Some(pieces.iter().any(|piece| piece.of == of))
+    }
+
+    /// The version that brought a later part after the process had looked.
+    fn completed(&mut self, group: usize, part: usize, of: &str, seen: &Premise) -> Option<Version> {
+        if self.shows(group, part, of, seen)? {
+            return None;
+        }
+        let timeline = &self.evidence.order.timeline;
+        let (after, uid) = match seen.reading {
+            Reading::Present { uid, revision } => (revision, Some(uid)),
+            Reading::Absent => {
+                let end = self.basis.used(*seen).truth.ended_by?;
+                (below(end.revision), None)
+            }
+        };
+        let declared = &self.groups[group].group.parts[part];
+        for version in timeline.between(seen.key, after, Revision::new(u128::MAX)).iter().take(VERSIONS) {
+            // A field comes to the object that was seen, an object may come anew.
+            let another = uid.is_some_and(|uid| uid.is_some() && version.uid.is_some() && version.uid != uid);
+            if another && declared.field.is_some() {
+                return None;
+            }
+            if self.pieces.of(declared, &version)?.iter().any(|piece| piece.of == of) {
+                return Some(version);
+            }
+        }
+        None
+    }
+
+    /// The version that brought the early part that was seen.
+    fn begun(&mut self, taken: &Taken, seen: &Premise) -> Option<Version> {
+        let Reading::Present { revision, .. } = seen.reading else { return None };
+        let declared = &self.groups[taken.group].group.parts[taken.part];
+        let mut first = None;
+        let versions = self.evidence.order.timeline.versions(taken.key);
+        for version in versions.iter().take(versions.through(revision)).rev().take(VERSIONS) {
+            if self.pieces.of(declared, &version)?.binary_search(&taken.piece).is_err() {
+                return first;
+            }
+            first = Some(version);
+        }
+        first.filter(|first| first.change == crate::order::Change::Created)
+    }
+
+    /// Whether the early part was written again after it had been taken away, and not certainly after the later part came: then
+    /// the later part may be that of a second attempt.
+    fn again(&mut self, taken: &Taken, completed: &Version) -> bool {
+        let timeline = &self.evidence.order.timeline;
+        let resource = self.evidence.history.resource_of(taken.key);
+        let declared = &self.groups[taken.group].group.parts[taken.part];
+        for key in self.pieces.keys(declared, resource, &taken.piece.of) {
+            // Another object may have had its own part all along; only one that comes new is a second attempt.
+            let mut had = key != taken.key
+                && timeline.at_or_before(key, taken.gone).is_some_and(|version| {
+                    self.pieces.of(declared, &version).is_none_or(|p| p.iter().any(|p| p.of == taken.piece.of))
+                });
+            let later = timeline.between(key, taken.gone, Revision::new(u128::MAX));
+            for (nth, version) in later.iter().enumerate() {
+                if self.basis.before(completed, &version) {
+                    break;
+                }
+                let Some(pieces) = self.pieces.of(declared, &version).filter(|_| nth < VERSIONS) else { return true };
+                let has = pieces.iter().any(|piece| piece.of == taken.piece.of);
+                if has && !had {
+                    return true;
+                }
+                had = has;
+            }
+        }
+        false
+    }
+
+    /// A write that landed on an object which the later part had made, by a decision that had seen another one of its name, or none.
+    fn landed(
+        &mut self,
+        write: OperationId,
+        o: &Operation,
+        view: &mut dyn FnMut(KeyId) -> Option<Premise>,
+    ) -> Option<Half<'d>> {
+        let (history, timeline) = (self.evidence.history, &self.evidence.order.timeline);
+        let seen_late = view(o.key)?;
+        let met = timeline.at_or_before(o.key, below(self.basis.committed_at(write)?))?;
+        let another = match seen_late.reading {
+            Reading::Present { uid, .. } => uid.is_some() && met.uid.is_some() && uid != met.uid,
+            Reading::Absent => true,
+        };
+        let completed = timeline.versions(o.key).iter().find(|v| v.uid == met.uid && met.uid.is_some())?;
+        let made = completed.change == crate::order::Change::Created && !self.is_own(&completed, o.incarnation);
+        if !another || !made || o.verb == Verb::Create {
+            return None;
+        }
+        let resource = history.resource_of(o.key);
+        for group in 0..self.groups.len() {
+            let Some(later) = self.groups[group].resources.iter().rposition(|r| *r == Some(resource)) else { continue };
+            let declared = &self.groups[group].group.parts[later];
+            let Some(pieces) = self.pieces.of(declared, &completed).filter(|_| declared.field.is_none()) else {
+                continue;
+            };
+            for piece in pieces.iter() {
+                for part in 0..later {
+                    let Some(resource) = self.groups[group].resources[part] else { continue };
+                    let declared = &self.groups[group].group.parts[part];
+                    for key in self.pieces.keys(declared, resource, &piece.of) {
+                        let Some(seen_early) = view(key) else { continue };
+                        if self.shows(group, part, &piece.of, &seen_early) != Some(true) {
+                            continue;
+                        }
+                        let early = Piece { of: piece.of.clone(), entry: String::new() };
+                        let taken =
+                            Taken { write, group, part, key, piece: early.clone(), gone: Revision::new(u128::MAX) };
+                        let begun = self.begun(&taken, &seen_early);
+                        if begun.is_some_and(|begun| self.is_own(&begun, o.incarnation)) {
+                            continue;
+                        }
+                        let title = self.groups[group].group.title.as_str();
+                        return Some(Half { title, early: (key, early), begun, seen_early, seen_late, completed });
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// A group that a pass saw half done.
+    fn looked(&mut self, pass: &Pass) -> Option<Half<'d>> {
+        let (history, timeline) = (self.evidence.history, &self.evidence.order.timeline);
+        let nth = pass.writes.len();
+        for premise in pass.everything(history, nth) {
+            let Reading::Present { revision, .. } = premise.reading else { continue };
+            let resource = history.resource_of(premise.key);
+            let concerned = |group: &parts::Found<'_>| group.resources.contains(&Some(resource));
+            if !self.groups.iter().any(concerned) {
+                continue;
+            }
+            let Some(version) = timeline.version_at(premise.key, revision) else { continue };
+            for group in 0..self.groups.len() {
+                for part in 0..self.groups[group].resources.len().saturating_sub(1) {
+                    if self.groups[group].resources[part] != Some(resource) {
+                        continue;
+                    }
+                    let declared = &self.groups[group].group.parts[part];
+                    let Some(pieces) = self.pieces.of(declared, &version) else { continue };
+                    for piece in pieces.iter() {
+                        let gone = self.gone(declared, &version, piece);
+                        let write = OperationId::NONE;
+                        let taken = Taken { write, group, part, key: premise.key, piece: piece.clone(), gone };
+                        if let Some(half) = self.seen_half(&taken, premise, pass, nth) {
+                            return Some(half);
+                        }
+                    }
+                    if self.pieces.is_spent() {
+                        return None;
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// The revision of the first later version that lacks a part; the highest there is where none does.
+    fn gone(&mut self, part: &crate::model::declaration::Part, seen: &Version, piece: &Piece) -> Revision {
+        let last = Revision::new(u128::MAX);
+        let later = self.evidence.order.timeline.between(seen.key, seen.revision, last);
+        let mut versions = later.iter().take(VERSIONS);
+        let lacks = |pieces: &[Piece]| pieces.binary_search(piece).is_err();
+        versions.find(|v| self.pieces.of(part, v).is_none_or(|pieces| lacks(&pieces))).map_or(last, |v| v.revision)
+    }
+
+    fn seen_half(&mut self, taken: &Taken, seen_early: Premise, pass: &Pass, nth: usize) -> Option<Half<'d>> {
+        let history = self.evidence.history;
+        for (later, key) in self.later(taken.group, taken.part, &taken.piece.of) {
+            let Some(seen_late) = pass.last_of(history, nth, key) else { continue };
+            let Some(completed) = self.completed(taken.group, later, &taken.piece.of, &seen_late) else { continue };
+            let begun = self.begun(taken, &seen_early);
+            let own = begun.into_iter().chain([completed]).any(|version| self.is_own(&version, pass.incarnation));
+            if !own && !self.again(taken, &completed) {
+                let title = self.groups[taken.group].group.title.as_str();
+                let early = (taken.key, taken.piece.clone());
+                return Some(Half { title, early, begun, seen_early, seen_late, completed });
+            }
+        }
+        None
+    }
+
+    /// Whether a process made a version itself.
+    fn is_own(&self, version: &Version, process: IncarnationId) -> bool {
+        if !version.writer.is_some() {
+            return false;
+        }
+        let sessions = &self.evidence.order.sessions;
+        let writer = self.evidence.history.operation(version.writer).incarnation;
+        writer == process || sessions.index_of(writer) == sessions.index_of(process)
+    }
+
+    fn state(&self, ruling: &mut Ruling<'_>, write: OperationId, kind: Kind, half: &Half<'_>) {
+        let evidence = self.evidence;
+        let o = evidence.history.operation(write);
+        let client = evidence.short_client(&o);
+        let request = evidence.history.request_name(&o);
+        let mut facts = self.seen(half, client);
+        facts.push(evidence.operation(write, o.answered, format!("{request} was answered with success")));
+        facts.push(self.completion(half));
+        let unproved = match kind {
+            Kind::Suspect if half.completed.writer.is_some() => {
+                " Not proved: nothing says that the write rests on these reads (a record of the decision would)."
+            }
+            Kind::Suspect => " Not proved: nothing shows who did the later write.",
+            _ => "",
+        };
+        let (early, late) = (self.early_words(half), evidence.history.key_name(half.seen_late.key));
+        ruling.found(Draft {
+            kind,
+            broken_by: BrokenBy::Client,
+            incarnation: o.incarnation,
+            key: half.early.0,
+            cause: half.title.to_owned(),
+            summary: format!(
+                "{client} acted on {early} while another process was {}: it had read that, and {late} as it was before its part",
+                half.title
+            ),
+            facts,
+            reason: format!("{}{unproved}", self.window(half, Some(&o))),
+            refuted_by: "evidence that the process had seen the later part, or that the two writes do not belong together"
+                .to_owned(),
+            consequence: "what is being given out is taken for a leftover, and somebody else gets it too".to_owned(),
+        });
+    }
+
+    /// A decision that saw a group half done and did nothing to it.
+    fn only_seen(&self, ruling: &mut Ruling<'_>, pass: &Pass, half: &Half<'_>) {
+        let (evidence, history) = (self.evidence, self.evidence.history);
+        let name = history.client_name(pass.incarnation);
+        let client = name.rsplit(':').next().unwrap_or(name);
+        let mut facts = self.seen(half, client);
+        // What it tried, where it tried something.
+        let mut tried = pass.writes.iter().map(|&id| (id, history.operation(id)));
+        if let Some((id, o)) = tried.rfind(|(_, o)| o.outcome() == Outcome::Rejected) {
+            let says = format!("{} was refused with {}", history.request_name(&o), o.status);
+            facts.push(evidence.operation(id, Revision::NONE, says));
+        }
+        facts.push(self.completion(half));
+        let (early, late) = (self.early_words(half), history.key_name(half.seen_late.key));
+        ruling.found(Draft {
+            kind: Kind::Hazard,
+            broken_by: BrokenBy::Client,
+            incarnation: pass.incarnation,
+            key: half.early.0,
+            cause: half.title.to_owned(),
+            summary: format!(
+                "{client} saw {early} while another process was {}, and {late} before its part",
+                half.title
+            ),
+            facts,
+            reason: format!("{} The decision committed nothing that rests on it.", self.window(half, None)),
+            refuted_by: "evidence that the two writes do not belong together".to_owned(),
+            consequence: "a decision that takes what it saw for a leftover would undo what is under way".to_owned(),
+        });
+    }
+
+    fn early_words(&self, half: &Half<'_>) -> String {
+        let object = self.evidence.history.key_name(half.early.0);
+        match half.early.1.entry.as_str() {
+            "" => object,
+            entry => format!("{entry} ({}) of {object}", half.early.1.of),
+        }
+    }
+
+    fn seen(&self, half: &Half<'_>, client: &str) -> Vec<Fact> {
+        let evidence = self.evidence;
+        let mut facts = Vec::new();
+        if let Some(begun) = &half.begun {
+            facts.push(
+                evidence.version(begun, format!("{} came: {}", self.early_words(half), evidence.change_words(begun))),
+            );
+        }
+        let (early, late) = (self.basis.words(&half.seen_early), self.basis.words(&half.seen_late));
+        facts.push(self.basis.fact(&half.seen_early, format!("{client} read {early}, with that part")));
+        facts.push(self.basis.fact(&half.seen_late, format!("{client} read {late}, without its part")));
+        facts
+    }
+
+    fn completion(&self, half: &Half<'_>) -> Fact {
+        let words = self.evidence.change_words(&half.completed);
+        self.evidence.version(&half.completed, format!("{words}, now with its part: the operation was complete"))
+    }
+
+    /// How long the operation was half done, and how old the reads were when the write was sent: in revisions and, where one clock
+    /// has both ends, in time.
+    fn window(&self, half: &Half<'_>, write: Option<&Operation>) -> String {
+        let history = self.evidence.history;
+        let sent = |version: &Version| {
+            let writer = version.writer.is_some().then(|| history.operation(version.writer));
+            writer.map_or_else(|| version.moment(history), |o| (o.invoke, o.clock))
+        };
+        let between = |from: (crate::ingest::Time, crate::history::ClockId),
+                       to: (crate::ingest::Time, crate::history::ClockId)| {
+            let comparable = from.1 == to.1 && from.0.is_known() && to.0.is_known() && to.0 >= from.0;
+            if comparable { format!(", {:.3} ms", (to.0.0 - from.0.0) as f64 / 1e6) } else { String::new() }
+        };
+        let mut text = match &half.begun {
+            Some(begun) => format!(
+                "{} was half done from revision {} to {}{}.",
+                capital(half.title),
+                begun.revision,
+                half.completed.revision,
+                between(sent(begun), sent(&half.completed))
+            ),
+            None => format!("{} was complete only at revision {}.", capital(half.title), half.completed.revision),
+        };
+        if let Some(o) = write {
+            let age = between(half.seen_late.moment, (o.invoke, o.clock));
+            let late = history.key_name(half.seen_late.key);
+            text += &format!(" The window of this decision: from its last read of {late} to its write{age}.");
+        }
+        text
+    }
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
+fn below(revision: Revision) -> Revision {
+    Revision::new(revision.value().saturating_sub(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::trial::{holds, kinds, trial};
+    use super::{Kind, RULE};
+
+    /// The plugin gives .47 to web-2 in two writes; the reconciler looks in between and frees it.
+    const STORY: &str = "default ippools.whereabouts.cni.cncf.io in kube-system\n\
+        sts@A CREATE pods/default/web-2 => pods/default/web-2:w2@20\n\
+        cni@A CREATE p[.spec.allocations.45.podref=default/web-0] => p:pu@22\n\
+        cni@A PATCH p test(@22) => p:pu@33[.spec.allocations={\"45\":{\"podref\":\"default/web-0\"},\"47\":{\"podref\":\"default/web-2\"}}]\n\
+        rec@A LIST pods for d => 34 {pods/default/web-2@20}\n\
+        rec@A GET p for d => p:pu@33\n\
+        rec@A PATCH p test(@33) for d => p:pu@40[.spec.allocations.45.podref=default/web-0]\n\
+        cni@A PATCH pods/default/web-2 => pods/default/web-2:w2@45[.metadata.annotations[\"k8s.v1.cni.cncf.io/network-status\"]=ips]\n";
+
+    #[test]
+    fn an_address_taken_away_between_the_two_writes_that_give_it() {
+        assert_eq!(kinds(&RULE, STORY), [Kind::Violation]);
+        let found = trial(&RULE, STORY);
+        assert!(found.findings[0].certificate.reason.contains("from revision 33 to 45"), "{:?}", found.findings);
+    }
+
+    #[test]
+    fn without_a_declared_decision_it_is_a_suspect() {
+        assert_eq!(kinds(&RULE, &STORY.replace(" for d", "")), [Kind::Suspect]);
+        // A watch of which nobody recorded the events may have told it more.
+        let unseen = STORY.replace(" for d", "").replace("rec@A GET p", "rec@A WATCH pods from 34\nrec@A GET p");
+        assert_eq!(kinds(&RULE, &format!("recorded audit\n{unseen}")), []);
+    }
+
+    #[test]
+    fn a_decision_that_was_refused_or_only_looked_is_a_hazard() {
+        let refused = STORY.replace("=> p:pu@40[.spec.allocations.45.podref=default/web-0]", "=> !422");
+        assert_eq!(kinds(&RULE, &refused), [Kind::Hazard]);
+        let looked: String =
+            STORY.lines().filter(|line| !line.contains("rec@A PATCH")).map(|l| format!("{l}\n")).collect();
+        assert_eq!(kinds(&RULE, &looked), [Kind::Hazard]);
+    }
+
+    #[test]
+    fn whoever_began_never_came_back() {
+        let abandoned: String =
+            STORY.lines().filter(|line| !line.contains("cni@A PATCH pods")).map(|l| format!("{l}\n")).collect();
+        assert!(holds(&RULE, &abandoned));
+    }
+
+    #[test]
+    fn a_second_attempt_has_an_address_of_its_own() {
+        let again = STORY.replace(
+            "cni@A PATCH pods",
+            "cni@A PATCH p test(@40) => p:pu@42[.spec.allocations={\"45\":{\"podref\":\"default/web-0\"},\"48\":{\"podref\":\"default/web-2\"}}]\ncni@A PATCH pods",
+        );
+        assert!(holds(&RULE, &again));
+    }
+
+    #[test]
+    fn whoever_reads_the_complete_operation_may_undo_it() {
+        let complete = STORY.replace(
+            "rec@A PATCH",
+            "rec@A GET pods/default/web-2 for d => pods/default/web-2:w2@36[.metadata.annotations[\"k8s.v1.cni.cncf.io/network-status\"]=ips]\nrec@A PATCH",
+        );
+        assert!(holds(&RULE, &complete));
+        // What others wrote to the pool at the same time is nobody's business.
+        let other = STORY.replace(
+            "p:pu@40[.spec.allocations.45.podref=default/web-0]",
+            "p:pu@40[.spec.allocations={\"45\":{\"podref\":\"default/web-0\"},\"47\":{\"podref\":\"default/web-2\"},\"48\":{\"podref\":\"default/web-5\"}}]",
+        );
+        assert!(holds(&RULE, &other));
+    }
+
+    #[test]
+    fn a_process_may_look_at_its_own_work() {
+        assert!(holds(&RULE, &STORY.replace("cni@A", "rec@A")));
+    }
+
+    #[test]
+    fn an_orphaned_claim_is_removed_while_its_pod_is_being_made() {
+        let text = "default pods\n\
+            sts@A CREATE persistentvolumeclaims/data => persistentvolumeclaims/data:c1@20\n\
+            cleaner@A LIST persistentvolumeclaims for d => 21 {persistentvolumeclaims/data:c1@20}\n\
+            cleaner@A LIST for d => 21 {}\n\
+            cleaner@A DELETE persistentvolumeclaims/data:c1 for d => ok\n\
+            sts@A CREATE web-0[.spec.volumes=[{\"name\":\"data\",\"persistentVolumeClaim\":{\"claimName\":\"data\"}}]] => web-0:w0@30\n\
+            etcd +persistentvolumeclaims/data:c1@20 -persistentvolumeclaims/data:c1@25\n";
+        assert_eq!(kinds(&RULE, text), [Kind::Violation]);
+        // The claim was made again for the pod.
+        let again = text
+            .replace(
+                "sts@A CREATE web-0",
+                "sts@A CREATE persistentvolumeclaims/data => persistentvolumeclaims/data:c2@28\nsts@A CREATE web-0",
+            )
+            .replace(
+                "-persistentvolumeclaims/data:c1@25",
+                "-persistentvolumeclaims/data:c1@25 +persistentvolumeclaims/data:c2@28",
+            );
+        assert!(holds(&RULE, &again));
+    }
+
+    #[test]
+    fn a_write_meant_for_the_configuration_of_the_node_before_lands_on_the_new_one() {
+        let text = "default nodenetworkconfigs\n\
+            k@A CREATE nodes/n => nodes/n:n1@10\nd@A CREATE n[owner=Node/n:n1] => n:c1@11\n\
+            x@A DELETE nodes/n:n1 => ok\nk@A CREATE nodes/n => nodes/n:n2@30\n\
+            cns@A GET nodes/n for d => nodes/n:n2@30\ncns@A GET n for d => n:c1@11\n\
+            x@A DELETE n:c1 => ok\nd@A CREATE n[owner=Node/n:n2] => n:c2@41\nd@A PUT n:c2@41 => n:c2@42\n\
+            cns@A PUT n:c2@42 for d => n:c2@45\n";
+        assert_eq!(kinds(&RULE, text), [Kind::Violation]);
+        assert!(holds(&RULE, &text.replace("cns@A PUT", "cns@A GET n for d => n:c2@42\ncns@A PUT")));
+    }
+}

@@ -1,0 +1,349 @@
+//! A replica acts after another one has taken its place as the leader: **unfenced leader**.
+//!
+//! Replicas elect a leader over an object that names it and says for how long. Nothing else knows of it: the API server accepts
+//! the writes of a replica that lost the election, was paused, and comes back. For a while two of them act, each as if it were
+//! alone, and what only one may give out is given twice.
+//!
+//! ```text
+//! T     10 lease: a   12 a gives 10.0.1.0/24 to node-1     40 lease: b      44 a gives 10.0.2.0/24 to node-2
+//! a     leads         ...                              (paused)             writes on
+//! ```
+//!
+//! **A violation**, of the client, is a committed write of process A to objects that it wrote only while it led, after the lock had
+//! been taken by B in T, and after A's own term had run out: its last renewal had been answered longer ago than the lock's duration.
+//!
+//! **A suspect** is such a write where A had not written these objects before (they may not be the leader's business), where a restart
+//! of A in between would not show, or where A's term had not run out yet: then B took the lock too early, or the clocks differ.
+//!
+//! **Evidence**: the lock's versions with holder and duration and who wrote them (write answers with bodies); the writes of A.
+//!
+//! **Not judged**: writes to locks and events; processes that hold another lock at that time; objects that A wrote before it ever
+//! led; a holder of which no write to the lock is in the evidence.
+//!
+//! Sources: cilium#42920; kubernetes#23731, #44887, #89466; client-go tools/leaderelection ("does not guarantee that only one client
+//! is acting as a leader"); Kleppmann, How to do distributed locking (fencing tokens).
+
+use super::basis::Basis;
+use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
+use crate::history::{ClockId, IncarnationId, KeyId, OperationId, ResourceId, Revision, ToldBy, Verb};
+use crate::ingest::Time;
+use crate::model::declaration::Leadership;
+use crate::order::Version;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    slug: "unfenced-leader",
+    title: "nobody acts as the leader after another has taken its place",
+    group: Group::Premises,
+    promise: BrokenBy::Client,
+    needs: "a lock that changed hands, with its holders, and later writes of a former holder",
+    causes: &["monotonic-reads", "revision-rewind", "split-timeline"],
+    source: include_str!("unfenced_leader.rs"),
+    check,
+};
+
+/// One stretch of versions of a lock with one holder.
+#[derive(Clone, Debug)]
+struct Term {
+    holder: String,
+    /// The process that wrote them, where they agree.
+    process: Option<IncarnationId>,
+    /// The version that took the lock.
+    first: Version,
+    /// The last renewal.
+    last: Version,
+    /// How long it counts, in nanoseconds.
+    duration: Option<i64>,
+}
+
+/// A process that lost a lock.
+struct Loss {
+    lock: KeyId,
+    term: Term,
+    successor: Term,
+    /// Whether it let go of it itself.
+    released: bool,
+    /// When it had the lock again.
+    again: Option<Revision>,
+}
+
+fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    let history = evidence.history;
+    let mut terms: FxHashMap<KeyId, Vec<Term>> = FxHashMap::default();
+    let mut locks: FxHashSet<ResourceId> = FxHashSet::default();
+    for leadership in &evidence.options.declarations.leaderships {
+        for (index, resource) in history.resources.iter().enumerate() {
+            if leadership.resource.is(history.name(resource.plural), history.name(resource.group)) {
+                collect(evidence, leadership, ResourceId(index as u32), &mut terms);
+                if leadership.resource.group.is_some() {
+                    locks.insert(ResourceId(index as u32));
+                }
+            }
+        }
+    }
+    let mut losses: FxHashMap<IncarnationId, Vec<Loss>> = FxHashMap::default();
+    let mut held: Vec<(&Vec<Term>, KeyId)> = terms.iter().map(|(key, terms)| (terms, *key)).collect();
+    held.sort_by_key(|(_, key)| *key);
+    for (terms, lock) in &held {
+        let named: Vec<usize> = (0..terms.len()).filter(|&at| !terms[at].holder.is_empty()).collect();
+        for (&at, &next) in named.iter().zip(&named[1.min(named.len())..]) {
+            let (term, successor) = (&terms[at], &terms[next]);
+            let Some(process) = term.process.filter(|p| successor.process != Some(*p)) else { continue };
+            if term.holder != successor.holder {
+                // A version without holder between them is what the holder itself wrote to let go.
+                let released = terms[at + 1..next].iter().any(|t| t.process == Some(process));
+                let again = terms[next + 1..].iter().find(|t| t.process == Some(process)).map(|t| t.first.revision);
+                let loss = Loss { lock: *lock, term: term.clone(), successor: successor.clone(), released, again };
+                losses.entry(process).or_default().push(loss);
+            }
+        }
+    }
+    if losses.is_empty() {
+        return;
+    }
+    let mut locks_of: FxHashMap<IncarnationId, Vec<KeyId>> = FxHashMap::default();
+    for (terms, lock) in &held {
+        for process in terms.iter().filter_map(|term| term.process).filter(|process| losses.contains_key(process)) {
+            let known = locks_of.entry(process).or_default();
+            if known.last() != Some(lock) {
+                known.push(*lock);
+            }
+        }
+    }
+    let basis = Basis::derive(evidence);
+    let mut business: FxHashMap<(IncarnationId, ResourceId), Business> = FxHashMap::default();
+    for (id, o) in evidence.operations() {
+        let Some(losses) = losses.get(&o.incarnation) else { continue };
+        let writes = evidence.committed(&o) && o.key.is_some() && o.verb != Verb::Other;
+        let commits = writes && (basis.committed_at(id).is_some() || crate::order::removes(&o));
+        let resource = if o.key.is_some() { history.resource_of(o.key) } else { continue };
+        let is_lock = locks.contains(&resource) || terms.contains_key(&o.key);
+        if !commits || is_lock || history.name(history.resources[resource.index()].plural) == "events" {
+            continue;
+        }
+        ruling.checked(o.incarnation);
+        let known = business.entry((o.incarnation, resource)).or_default();
+        // Where it stood before the process first led, and what it did while it led.
+        let Some(first) = losses.iter().map(|loss| loss.term.first).min_by_key(|v| v.revision) else { continue };
+        if !basis.before_commit(&first, id) {
+            known.before = true;
+            continue;
+        }
+        let lost = losses.iter().rev().find(|loss| basis.before_commit(&loss.successor.first, id));
+        let Some(loss) = lost else {
+            known.led = true;
+            continue;
+        };
+        let again = loss.again.is_some_and(|again| basis.committed_at(id).is_none_or(|commit| commit > again));
+        if known.before || again || leads_elsewhere(evidence, &terms, &locks_of[&o.incarnation], loss, id, &basis) {
+            continue;
+        }
+        found(evidence, ruling, &basis, id, loss, known.led);
+    }
+}
+
+/// What a process did to a resource.
+#[derive(Default)]
+struct Business {
+    before: bool,
+    led: bool,
+}
+
+/// The terms of all locks of a resource.
+fn collect(
+    evidence: &Evidence<'_>,
+    leadership: &Leadership,
+    resource: ResourceId,
+    terms: &mut FxHashMap<KeyId, Vec<Term>>,
+) {
+    let history = evidence.history;
+    for key in (0..history.keys.len() as u32).map(KeyId).filter(|&key| history.resource_of(key) == resource) {
+        let mut of_key: Vec<Term> = Vec::new();
+        for version in evidence.order.timeline.versions(key).iter() {
+            let process = version.writer.is_some().then(|| history.operation(version.writer).incarnation);
+            let declared = history.declared(key, version.uid, version.attributes);
+            let holder = declared.and_then(|declared| declared.text(&leadership.holder));
+            let Some((declared, holder)) = declared.zip(holder) else {
+                // A version of which nobody knows the holder ends what is known.
+                if version.change.lives() == Some(true) && !version.attributes.is_some() {
+                    continue;
+                }
+                of_key.extend(nobody(&of_key, version, process));
+                continue;
+            };
+            let seconds = declared.text(&leadership.duration).and_then(|text| text.parse::<i64>().ok());
+            let duration = seconds.and_then(|seconds| seconds.checked_mul(1_000_000_000));
+            match of_key.last_mut().filter(|last| last.holder == holder) {
+                Some(last) => {
+                    // Two processes that write one holder's name tell nobody who it is.
+                    last.process = last.process.filter(|known| process.is_none_or(|process| process == *known));
+                    last.last = version;
+                    last.duration = duration.or(last.duration);
+                }
+                None => of_key.push(Term { holder, process, first: version, last: version, duration }),
+            }
+        }
+        if !of_key.is_empty() {
+            terms.insert(key, of_key);
+        }
+    }
+}
+
+/// A stretch without holder, after one with.
+fn nobody(terms: &[Term], version: Version, process: Option<IncarnationId>) -> Option<Term> {
+    let nobody = Term { holder: String::new(), process, first: version, last: version, duration: None };
+    terms.last().is_some_and(|last| !last.holder.is_empty()).then_some(nobody)
+}
+
+/// Whether a process may write as the holder of another lock.
+fn leads_elsewhere(
+    evidence: &Evidence<'_>,
+    terms: &FxHashMap<KeyId, Vec<Term>>,
+    locks: &[KeyId],
+    loss: &Loss,
+    write: OperationId,
+    basis: &Basis<'_>,
+) -> bool {
+    let process = evidence.history.operation(write).incarnation;
+    locks.iter().filter(|lock| **lock != loss.lock).any(|lock| {
+        let last = terms[lock].iter().rev().find(|term| basis.before_commit(&term.first, write));
+        last.is_some_and(|term| term.process == Some(process))
+    })
+}
+
+fn found(
+    evidence: &Evidence<'_>,
+    ruling: &mut Ruling<'_>,
+    basis: &Basis<'_>,
+    write: OperationId,
+    loss: &Loss,
+    led: bool,
+) {
+    let history = evidence.history;
+    let o = history.operation(write);
+    let (client, lock, object) = (evidence.short_client(&o), history.key_name(loss.lock), history.key_name(o.key));
+    let (a, b) = (&loss.term, &loss.successor);
+    let expired =
+        loss.released || expiry(evidence, a).is_some_and(|end| evidence.order.clocks.before(end, (o.invoke, o.clock)));
+    let told_by = history.incarnations[o.incarnation.index()].told_by;
+    let sure = matches!(told_by, ToldBy::CaptureLabel | ToldBy::PodUid);
+    let doubt = match () {
+        () if !led => Some("it had not written such objects while it led, so they may not be the leader's business"),
+        () if !sure => Some("the process is told by its address, so a restart in between would not show"),
+        () if !expired => Some(
+            "its own term had not run out by then, as far as the evidence shows: the other took the lock early, or the clocks \
+             differ",
+        ),
+        () => None,
+    };
+    let kind = if doubt.is_some() { Kind::Suspect } else { Kind::Violation };
+    let unproved = doubt.map_or(String::new(), |doubt| format!(" Not proved: {doubt}."));
+    let committed = basis.committed_at(write).unwrap_or(o.answered);
+    ruling.found(Draft {
+        kind,
+        broken_by: BrokenBy::Client,
+        incarnation: o.incarnation,
+        key: o.key,
+        cause: format!("{lock} {}", history.resource_name(history.resource_of(o.key))),
+        summary: format!(
+            "{client} wrote {object} as the leader {:?} after {:?} had taken {lock} at revision {}",
+            a.holder, b.holder, b.first.revision
+        ),
+        facts: vec![
+            evidence.version(&a.last, format!("{:?} held {lock}: {}", a.holder, evidence.change_words(&a.last))),
+            evidence.version(&b.first, format!("{:?} took it: {}", b.holder, evidence.change_words(&b.first))),
+            evidence.operation(write, committed, format!("{} was answered with success", history.request_name(&o))),
+        ],
+        reason: format!(
+            "At the commit of the write the lock named another holder; the API server does not ask who leads.{unproved}"
+        ),
+        refuted_by:
+            "evidence that the write was sent by another process, or that the object is not the leader's business"
+                .to_owned(),
+        consequence: "two replicas act as if each were alone: what one of them may give out once is given twice"
+            .to_owned(),
+    });
+}
+
+/// When a term had run out for certain: its last renewal was made before it was answered.
+fn expiry(evidence: &Evidence<'_>, term: &Term) -> Option<(Time, ClockId)> {
+    let (time, clock) = match term.last.writer.is_some() {
+        true => {
+            let o = evidence.history.operation(term.last.writer);
+            (o.ret, o.clock)
+        }
+        false => term.last.moment(evidence.history),
+    };
+    let end = time.0.checked_add(term.duration?)?;
+    time.is_known().then_some((Time(end), clock))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::trial::{holds, kinds};
+    use super::{Kind, RULE};
+
+    /// a leads and gives a range; its lease of one second runs out, b takes it; a gives another one.
+    const STORY: &str = "default ciliumnodes\n\
+        a@A CREATE leases/kube-system/op[.spec.holderIdentity=a-1 .spec.leaseDurationSeconds=1] => leases/kube-system/op:l1@10\n\
+        a@A CREATE node-1 => node-1:n1@12\n\
+        a@A PUT leases/kube-system/op:l1@10[.spec.holderIdentity=a-1 .spec.leaseDurationSeconds=1] => leases/kube-system/op:l1@14\n\
+        --- 5s\n\
+        b@A PUT leases/kube-system/op:l1@14[.spec.holderIdentity=b-1 .spec.leaseDurationSeconds=1] => leases/kube-system/op:l1@40\n\
+        a@A CREATE node-2 => node-2:n2@44\n";
+
+    #[test]
+    fn a_replica_writes_on_after_another_took_its_place() {
+        assert_eq!(kinds(&RULE, STORY), [Kind::Violation]);
+        assert_eq!(kinds(&RULE, &STORY.replace("=> node-2:n2@44", "=> !409")), []);
+    }
+
+    #[test]
+    fn it_may_write_until_another_takes_the_lock_and_after_it_has_it_again() {
+        let before = STORY
+            .replace("a@A CREATE node-2 => node-2:n2@44\n", "")
+            .replace("--- 5s\n", "--- 5s\na@A CREATE node-2 => node-2:n2@30\n");
+        assert!(holds(&RULE, &before));
+        let again = STORY.replace(
+            "a@A CREATE node-2",
+            "a@A PUT leases/kube-system/op:l1@40[.spec.holderIdentity=a-1 .spec.leaseDurationSeconds=1] => leases/kube-system/op:l1@42\na@A CREATE node-2",
+        );
+        assert!(holds(&RULE, &again));
+    }
+
+    #[test]
+    fn whoever_let_go_of_the_lock_is_no_leader_either() {
+        let released = STORY.replace(
+            "--- 5s\n",
+            "a@A PUT leases/kube-system/op:l1@14[.spec.holderIdentity=\"\"] => leases/kube-system/op:l1@16\n",
+        );
+        let released = released.replace("op:l1@14[.spec.holderIdentity=b-1", "op:l1@16[.spec.holderIdentity=b-1");
+        assert_eq!(kinds(&RULE, &released), [Kind::Violation]);
+    }
+
+    #[test]
+    fn what_it_did_before_it_ever_led_is_not_the_leader_s_business() {
+        let always = STORY.replace("a@A CREATE leases", "a@A CREATE node-0 => node-0:n0@5\na@A CREATE leases");
+        assert!(holds(&RULE, &always));
+    }
+
+    #[test]
+    fn what_the_evidence_leaves_open_is_a_suspect() {
+        // Not written while it led.
+        assert_eq!(kinds(&RULE, &STORY.replace("a@A CREATE node-1 => node-1:n1@12\n", "")), [Kind::Suspect]);
+        // Its own term had not run out.
+        assert_eq!(kinds(&RULE, &STORY.replace("--- 5s\n", "")), [Kind::Suspect]);
+        // Told by its address.
+        assert_eq!(kinds(&RULE, &format!("recorded audit\n{STORY}")), [Kind::Suspect]);
+    }
+
+    #[test]
+    fn another_lock_may_be_what_it_writes_for() {
+        let both = STORY.replace(
+            "a@A CREATE node-1",
+            "a@A CREATE leases/kube-system/other[.spec.holderIdentity=a-1 .spec.leaseDurationSeconds=9] => leases/kube-system/other:l2@11\na@A CREATE node-1",
+        );
+        assert!(holds(&RULE, &both));
+    }
+}

@@ -1,0 +1,108 @@
+//! Other ways of deciding: what else could have been read, or asked of the server, before a write that rests on other objects.
+
+use crate::check::{Effect, Evidence, Fact, Finding, Prevention};
+use crate::history::{KeyId, Operation, OperationId, Revision};
+use crate::order::{Change, Version};
+
+/// What would have kept a decision from a write that rests on what was not so.
+pub fn preventions(evidence: &Evidence<'_>, finding: &Finding) -> Vec<Prevention> {
+    let Some((write, o)) = decided(evidence, finding) else { return Vec::new() };
+    let facts = &finding.certificate.facts;
+    let of = |key: KeyId| facts.iter().filter(move |fact| fact.key == key);
+    match finding.rule {
+        "intermediate-state" => {
+            let Some(completed) = facts.last() else { return Vec::new() };
+            let mut list = vec![live(evidence, &o, completed.key, completed.revision)];
+            list.extend(condition(evidence, &o, finding.key));
+            list.extend(named(evidence, write, completed));
+            list
+        }
+        "false-absence" | "stale-premise" => {
+            let key = facts.first().map_or(KeyId::NONE, |fact| fact.key);
+            let change = of(key).map(|fact| fact.revision).max().unwrap_or(Revision::NONE);
+            vec![live(evidence, &o, key, change)]
+        }
+        "read-skew" => again(evidence, facts).into_iter().collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The write that the decision came to.
+fn decided(evidence: &Evidence<'_>, finding: &Finding) -> Option<(OperationId, Operation)> {
+    let facts = finding.certificate.facts.iter().rev().filter(|fact| fact.operation.is_some());
+    let own = facts.map(|fact| (fact.operation, evidence.history.operation(fact.operation)));
+    own.into_iter().find(|(_, o)| o.verb.is_write() && o.incarnation == finding.incarnation)
+}
+
+/// A read of the object right before the write, and what it would have shown.
+fn live(evidence: &Evidence<'_>, o: &Operation, key: KeyId, change: Revision) -> Prevention {
+    let (history, order) = (evidence.history, evidence.order);
+    let head = order.heads.before(&order.clocks, history.resource_of(key), o.clock, o.invoke);
+    let shown = head.and_then(|head| order.timeline.at_or_before(key, head.revision));
+    let answer = match shown {
+        Some(version) if version.change == Change::Deleted => {
+            format!("it answers 404 (deleted at {})", version.revision)
+        }
+        Some(version) => format!("it answers {}", evidence.version_words(key, version.uid, version.revision)),
+        None => "what it answers is not in the evidence".to_owned(),
+    };
+    let told = shown.is_some_and(|version| version.revision >= change);
+    Prevention {
+        request: format!("a live GET of {} right before the write", history.key_name(key)),
+        effect: if told { Effect::Narrowed } else { Effect::None },
+        smallest_revision: head.map_or(Revision::NONE, |head| head.revision),
+        because: match told {
+            true => format!("{answer}; a window between that check and the write remains"),
+            false => format!("{answer}, as it had before: the change came only later, at {change}"),
+        },
+    }
+}
+
+/// A condition on the version of the object that is written.
+fn condition(evidence: &Evidence<'_>, o: &Operation, key: KeyId) -> Option<Prevention> {
+    let object = evidence.history.key_name(key);
+    (o.key == key && o.asked_revision.is_some()).then(|| Prevention {
+        request: format!("a condition on the version of {object}"),
+        effect: Effect::None,
+        smallest_revision: Revision::NONE,
+        because: format!("the write had one ({}), and it held: that object had not changed", o.asked_revision),
+    })
+}
+
+/// A part that names the uid of what it is for, and is freed only when that uid is gone.
+fn named(evidence: &Evidence<'_>, write: OperationId, completed: &Fact) -> Option<Prevention> {
+    let history = evidence.history;
+    let object = history.key_name(completed.key);
+    let versions = evidence.order.timeline.versions(completed.key);
+    let own = |version: &Version| version.uid == completed.uid && completed.uid.is_some();
+    let first = versions.iter().find(own)?;
+    let o = history.operation(write);
+    let lived = evidence.order.clocks.before(first.moment(history), (o.invoke, o.clock));
+    lived.then(|| Prevention {
+        request: format!(
+            "a part that names the uid of {object}, freed only when a list not older than the part lacks that uid"
+        ),
+        effect: Effect::Impossible,
+        smallest_revision: first.revision,
+        because: format!(
+            "uid {} lived from {} on, so every such list has it",
+            evidence.short_uid(completed.uid),
+            first.revision
+        ),
+    })
+}
+
+/// The first value read again after the last one.
+fn again(evidence: &Evidence<'_>, facts: &[Fact]) -> Option<Prevention> {
+    let first = facts.first()?;
+    let ended = facts.iter().skip(1).find(|fact| fact.key == first.key)?;
+    Some(Prevention {
+        request: format!("{} read again after everything else, and compared", evidence.history.key_name(first.key)),
+        effect: Effect::Impossible,
+        smallest_revision: ended.revision,
+        because: format!(
+            "its change at {} was there by then, so the two values would not have been used together",
+            ended.revision
+        ),
+    })
+}

@@ -1,0 +1,93 @@
+//! Groups: several writes to several objects that mean one thing together.
+
+use super::reader::Reader;
+use super::{Path, ResourceName};
+use serde::Deserialize;
+use toml::Spanned;
+
+/// Writes that mean one thing. The API has no transaction over objects, so whoever looks in between sees it half done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Its name.
+    pub name: String,
+    /// What the writes do together, in words for sentences: "giving an address to a pod".
+    pub title: String,
+    /// Its parts, in the order in which they are written. The last one completes it.
+    pub parts: Vec<Part>,
+}
+
+/// One part: an object, an entry of a map inside one, or a field of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Objects of this resource have it.
+    pub resource: ResourceName,
+    /// What joins it with the other parts: texts, put together with `/`. Paths that begin alike up to a `[*]` go through its
+    /// elements together.
+    pub of: Vec<Path>,
+    /// It is an entry of a list or map: what tells the entry from others of its object.
+    pub entry: Option<Path>,
+    /// It is there once this field has a value; without it (and without `entry`), as long as the object is.
+    pub field: Option<Path>,
+}
+
+impl Part {
+    /// The paths that have to be kept of its objects.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.of.iter().chain(&self.entry).chain(&self.field)
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Written {
+    name: Spanned<String>,
+    title: Option<String>,
+    part: Vec<WrittenPart>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct WrittenPart {
+    resource: Spanned<String>,
+    of: Spanned<Vec<Spanned<String>>>,
+    entry: Option<Spanned<String>>,
+    field: Option<Spanned<String>>,
+}
+
+impl Written {
+    pub fn checked(self, reader: &mut Reader<'_>) -> Option<Group> {
+        let name = reader.name("group", &self.name);
+        if self.part.len() < 2 {
+            reader.mistake(self.name.span(), "two parts are expected at least: one write is no group");
+            return None;
+        }
+        let parts: Vec<Option<Part>> = self.part.into_iter().map(|part| part.checked(reader)).collect();
+        let (name, parts) = (name?, parts.into_iter().collect::<Option<Vec<_>>>()?);
+        let title = self.title.unwrap_or_else(|| name.replace('-', " "));
+        Some(Group { name, title, parts })
+    }
+}
+
+impl WrittenPart {
+    fn checked(self, reader: &mut Reader<'_>) -> Option<Part> {
+        let resource = reader.resource(&self.resource);
+        let span = self.of.span();
+        let of = self.of.into_inner();
+        if of.is_empty() {
+            reader.mistake(span, "a list of paths is expected: what joins the part with the others");
+            return None;
+        }
+        if let (Some(entry), Some(_)) = (&self.entry, &self.field) {
+            reader.mistake(entry.span(), "a part is an entry, or a field, or the object: not two of them");
+            return None;
+        }
+        let of: Vec<Option<Path>> = of.iter().map(|path| reader.path(path)).collect();
+        let (entry, field) = (reader.optional_path(self.entry.as_ref()), reader.optional_path(self.field.as_ref()));
+        Some(Part {
+            resource: resource?,
+            of: of.into_iter().collect::<Option<Vec<_>>>()?,
+            entry: entry?,
+            field: field?,
+        })
+    }
+}

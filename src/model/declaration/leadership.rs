@@ -1,0 +1,44 @@
+//! Leadership: objects that say which of several replicas is the one that acts.
+
+use super::reader::Reader;
+use super::{Path, ResourceName};
+use serde::Deserialize;
+use toml::Spanned;
+
+/// Objects of a resource name the replica that leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leadership {
+    /// Its name.
+    pub name: String,
+    /// Objects of this resource.
+    pub resource: ResourceName,
+    /// Who leads; empty while nobody does.
+    pub holder: Path,
+    /// For how many seconds after a renewal it does.
+    pub duration: Path,
+}
+
+impl Leadership {
+    /// The paths that have to be kept of its objects.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        [&self.holder, &self.duration].into_iter()
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Written {
+    name: Spanned<String>,
+    resource: Spanned<String>,
+    holder: Spanned<String>,
+    duration: Spanned<String>,
+}
+
+impl Written {
+    pub fn checked(self, reader: &mut Reader<'_>) -> Option<Leadership> {
+        let name = reader.name("leadership", &self.name);
+        let resource = reader.resource(&self.resource);
+        let (holder, duration) = (reader.path(&self.holder), reader.path(&self.duration));
+        Some(Leadership { name: name?, resource: resource?, holder: holder?, duration: duration? })
+    }
+}
