@@ -16,8 +16,11 @@ impl Progress {
         if !std::io::stderr().is_terminal() {
             return Progress { bar: ProgressBar::hidden() };
         }
-        let sizes: Option<u64> = inputs
-            .iter()
+        // The files of an archive are one file.
+        let first = |at: &usize| *at == 0 || inputs[*at].member.is_none() || inputs[*at - 1].path != inputs[*at].path;
+        let sizes: Option<u64> = (0..inputs.len())
+            .filter(first)
+            .map(|at| &inputs[at])
             .map(|input| std::fs::metadata(&input.path).ok().filter(|data| data.is_file()).map(|data| data.len()))
             .sum();
         let (bar, template) = match sizes {

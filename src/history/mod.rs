@@ -7,6 +7,7 @@ pub mod calls;
 pub mod client;
 pub mod declared;
 pub mod document;
+pub mod etcd;
 pub mod ids;
 pub mod interner;
 mod lives;

@@ -1,13 +1,16 @@
 //! Cuts the inputs into blocks that end where a line or a document ends.
 
+use super::archive;
 use super::call::elements::Elements;
+use super::content::{Content, Kept};
 use super::detection::{Detected, Framing, SAMPLE, detect};
 use super::format::Format;
 use super::framing::{Framer, Span};
 use super::problem::{Fault, excerpt, size};
 use super::source::InputFile;
-use super::stream::{self, Stream};
+use super::stream::{self, Opener, Stream};
 use super::{Progress, ReadOptions};
+use memchr::memmem;
 use std::io;
 use std::sync::Mutex;
 
@@ -15,8 +18,32 @@ use std::sync::Mutex;
 pub(super) enum Piece {
     /// Some lines or documents.
     Block(Block),
+    /// A whole file of which no part can be read without the others.
+    Whole(Whole),
     /// The end of a file.
     Closed(Closed),
+}
+
+/// A binary file.
+pub(super) struct Whole {
+    /// Index of the file.
+    pub file: usize,
+    /// Format of the file.
+    pub format: Format,
+    /// Where its bytes are.
+    pub content: Content,
+}
+
+/// How the values of a block are told apart.
+pub(super) enum Layout {
+    /// One a line.
+    Lines,
+    /// Where they are.
+    Documents(Vec<Span>),
+    /// Each begins with a line that is `{`.
+    Indented,
+    /// Nobody will look at them; so many lines ended before the bytes that are left.
+    Skipped(u32),
 }
 
 /// Whole lines or documents of one file.
@@ -31,8 +58,8 @@ pub(super) struct Block {
     pub buffer: Vec<u8>,
     /// How many of them belong to the block.
     pub length: usize,
-    /// Where the documents are; `None` for lines.
-    pub documents: Option<Vec<Span>>,
+    /// How the values in it are told apart.
+    pub layout: Layout,
     /// NUL bytes that were dropped in front of it.
     pub nuls: u64,
     /// What is wrong with the first line beyond its bytes (which are then only its beginning).
@@ -93,6 +120,7 @@ pub(super) struct BlockReader<'a> {
     progress: &'a dyn Progress,
     buffers: &'a Buffers,
     next: usize,
+    opener: Opener<'a>,
     open: Option<OpenFile<'a>>,
 }
 
@@ -104,7 +132,7 @@ impl<'a> BlockReader<'a> {
         progress: &'a dyn Progress,
         buffers: &'a Buffers,
     ) -> BlockReader<'a> {
-        BlockReader { inputs, options, progress, buffers, next: 0, open: None }
+        BlockReader { inputs, options, progress, buffers, next: 0, opener: Opener::default(), open: None }
     }
 
     /// Enough pieces to keep a worker busy: one block of a long file, or many small files.
@@ -124,6 +152,9 @@ impl<'a> BlockReader<'a> {
     fn piece(&mut self) -> Option<Piece> {
         loop {
             if let Some(open) = &mut self.open {
+                if let Some(whole) = open.whole() {
+                    return Some(Piece::Whole(whole));
+                }
                 if let Some(block) = open.block() {
                     return Some(Piece::Block(block));
                 }
@@ -133,8 +164,10 @@ impl<'a> BlockReader<'a> {
             let file = self.next;
             let input = self.inputs.get(file)?;
             self.next += 1;
-            match stream::open(input, self.progress) {
-                Ok(stream) => self.open = Some(OpenFile::new(file, input, stream, self.options, self.buffers)),
+            match self.opener.open(input, self.progress) {
+                Ok(stream) => {
+                    self.open = Some(OpenFile::new(file, input, stream, self.options, self.buffers, self.progress))
+                }
                 Err(fault) => {
                     let fault = Some(fault);
                     return Some(Piece::Closed(Closed { file, format: None, ignored: None, bytes: 0, fault }));
@@ -188,6 +221,8 @@ impl Cutter {
 
 struct OpenFile<'a> {
     file: usize,
+    input: &'a InputFile,
+    progress: &'a dyn Progress,
     stream: Stream<'a>,
     options: &'a ReadOptions,
     buffers: &'a Buffers,
@@ -207,13 +242,16 @@ struct OpenFile<'a> {
 impl<'a> OpenFile<'a> {
     fn new(
         file: usize,
-        input: &InputFile,
+        input: &'a InputFile,
         stream: Stream<'a>,
         options: &'a ReadOptions,
         buffers: &'a Buffers,
+        progress: &'a dyn Progress,
     ) -> OpenFile<'a> {
         let mut open = OpenFile {
             file,
+            input,
+            progress,
             stream,
             options,
             buffers,
@@ -243,7 +281,13 @@ impl<'a> OpenFile<'a> {
         } else {
             match detect(sample, open.eof, input.format) {
                 Detected::Evidence(format, framing) => Ok((format, framing)),
-                Detected::Ignored(reason) => Err(reason.to_owned()),
+                Detected::Ignored(reason) => {
+                    let is_archive = archive::is_archive(sample);
+                    if is_archive {
+                        open.fault = open.archive();
+                    }
+                    Err(reason.to_owned())
+                }
             }
         };
         if let Ok((_, Framing::Elements { json })) = open.detected {
@@ -252,8 +296,59 @@ impl<'a> OpenFile<'a> {
         open
     }
 
+    /// What is wrong with an archive that was not replaced by its files.
+    fn archive(&mut self) -> Option<Fault> {
+        let begin = &self.buffer[..self.filled];
+        let (_, fault) = archive::members(&mut io::Read::chain(begin, &mut self.stream));
+        self.eof = true;
+        let stream = self.input.bytes.is_some() || self.input.member.is_some() || self.input.path.as_os_str() == "-";
+        fault.or_else(|| stream.then(|| Fault::new("an archive that is a file", "an archive inside another input")))
+    }
+
+    /// The file as a whole, where it cannot be read in parts; once.
+    fn whole(&mut self) -> Option<Whole> {
+        let (format, framing) = *self.detected.as_ref().ok()?;
+        if framing != Framing::Whole || self.filled == 0 {
+            return None;
+        }
+        let content = match &self.input.bytes {
+            Some(bytes) if self.stream.is_plain() => {
+                self.offset = bytes.len() as u64;
+                Content::Shared(bytes.clone())
+            }
+            None if self.stream.is_plain() && self.input.path.as_os_str() != "-" => {
+                let length = std::fs::metadata(&self.input.path).map_or(0, |data| data.len());
+                self.progress.bytes(length.saturating_sub(self.filled as u64));
+                self.offset = length;
+                Content::File(self.input.path.clone())
+            }
+            _ => Content::Memory(self.keep()),
+        };
+        self.filled = 0;
+        self.eof = true;
+        Some(Whole { file: self.file, format, content })
+    }
+
+    /// Reads to the end and keeps what was read.
+    fn keep(&mut self) -> Kept {
+        let mut kept = Kept::default();
+        let most = self.options.longest(Format::EtcdStore);
+        while self.filled > 0 {
+            if !kept.append(&self.buffer[..self.filled], most) {
+                let found = format!("more than {}", size(most as u64));
+                self.fault =
+                    Some(Fault::new("a small file, or one outside of archives and without compression", found));
+                break;
+            }
+            self.offset += self.filled as u64;
+            self.filled = 0;
+            self.fill_to(self.options.block_bytes.max(1));
+        }
+        kept
+    }
+
     fn close(self) -> Closed {
-        let OpenFile { file, detected, offset, filled, mut fault, buffer, .. } = self;
+        let OpenFile { file, detected, offset, filled, fault, buffer, .. } = self;
         self.buffers.give_back(buffer, self.options.block_bytes);
         let bytes = offset + filled as u64;
         // An input that could not be read at all is a problem; "empty" would be a wrong reason.
@@ -262,10 +357,6 @@ impl<'a> OpenFile<'a> {
             Err(_) if fault.is_some() => (None, None),
             Err(reason) => (None, Some(reason)),
         };
-        if let (Some(fault), Some(compression)) = (&mut fault, self.stream.compression) {
-            fault.expected = format!("a whole {compression} stream");
-            fault.found = super::problem::shortened(&format!("{} after {}", fault.found, size(bytes)));
-        }
         Closed { file, format, ignored, bytes, fault }
     }
 
@@ -284,7 +375,13 @@ impl<'a> OpenFile<'a> {
         self.eof = self.filled < target;
         if let Err(error) = result {
             self.eof = true;
-            self.fault = Some(fault_of(&error));
+            let mut fault = fault_of(&error);
+            if let Some(compression) = self.stream.compression {
+                fault.expected = format!("a whole {compression} stream");
+                let bytes = size(self.offset + self.filled as u64);
+                fault.found = super::problem::shortened(&format!("{} after {bytes}", fault.found));
+            }
+            self.fault = Some(fault);
         }
     }
 
@@ -313,6 +410,8 @@ impl<'a> OpenFile<'a> {
         match framing {
             Framing::Lines => self.lines(format),
             Framing::Documents | Framing::Elements { .. } => self.documents(format),
+            Framing::Indented => self.indented(format),
+            Framing::Whole => None,
         }
     }
 
@@ -322,10 +421,10 @@ impl<'a> OpenFile<'a> {
         loop {
             self.fill_to(target);
             if self.eof {
-                return self.rest(format, None);
+                return self.rest(format, Layout::Lines);
             }
             if let Some(at) = memchr::memrchr(b'\n', &self.buffer[searched..self.filled]) {
-                return Some(self.cut(format, searched + at + 1, None));
+                return Some(self.cut(format, searched + at + 1, Layout::Lines));
             }
             if self.drop_nuls() {
                 (searched, target) = (0, self.options.block_bytes.max(1));
@@ -339,6 +438,27 @@ impl<'a> OpenFile<'a> {
         }
     }
 
+    fn indented(&mut self, format: Format) -> Option<Block> {
+        let mut searched = 0;
+        let mut target = self.options.block_bytes.max(1);
+        let longest = self.options.longest(format);
+        loop {
+            self.fill_to(target);
+            if self.eof {
+                return self.rest(format, Layout::Indented);
+            }
+            if let Some(at) = memmem::rfind(&self.buffer[searched..self.filled], DOCUMENT) {
+                return Some(self.cut(format, searched + at + 1, Layout::Indented));
+            }
+            if self.filled > longest {
+                return Some(self.skip_document(format, longest));
+            }
+            // The line end in front of the next document may be the last byte read.
+            searched = self.filled.saturating_sub(1);
+            target = self.filled.saturating_add(self.options.block_bytes.max(1));
+        }
+    }
+
     fn documents(&mut self, format: Format) -> Option<Block> {
         let mut spans = Vec::new();
         let mut target = self.options.block_bytes.max(1);
@@ -347,35 +467,33 @@ impl<'a> OpenFile<'a> {
             self.framer.scan(&self.buffer[..self.filled], &mut spans);
             if self.eof {
                 self.framer.finish(&mut spans);
-                return self.rest(format, Some(spans));
+                return self.rest(format, Layout::Documents(spans));
             }
             let resume = self.framer.shift();
             if !spans.is_empty() || resume > 0 {
-                return Some(self.cut(format, resume, Some(spans)));
+                return Some(self.cut(format, resume, Layout::Documents(spans)));
             }
-            if self.filled > self.options.max_line_bytes {
+            let longest = self.options.longest(format);
+            if self.filled > longest {
                 let length = self.filled;
-                let fault = Fault::new(
-                    format!("a document of at most {}", size(self.options.max_line_bytes as u64)),
-                    format!("more than that: {}", excerpt(&self.buffer[..length])),
-                );
+                let fault = long_document(longest, &self.buffer[..length]);
                 self.framer.abandon();
                 self.framer.shift();
-                return Some(Block { fault: Some(fault), ..self.cut(format, length, Some(Vec::new())) });
+                return Some(Block { fault: Some(fault), ..self.cut(format, length, Layout::Documents(Vec::new())) });
             }
             target = self.filled.saturating_add(self.options.block_bytes.max(1));
         }
     }
 
     /// The last block, unless nothing is left.
-    fn rest(&mut self, format: Format, documents: Option<Vec<Span>>) -> Option<Block> {
-        (self.filled > 0 || self.nuls > 0).then(|| self.cut(format, self.filled, documents))
+    fn rest(&mut self, format: Format, layout: Layout) -> Option<Block> {
+        (self.filled > 0 || self.nuls > 0).then(|| self.cut(format, self.filled, layout))
     }
 
     /// Hands the first `length` bytes on.
-    fn cut(&mut self, format: Format, length: usize, documents: Option<Vec<Span>>) -> Block {
+    fn cut(&mut self, format: Format, length: usize, layout: Layout) -> Block {
         let rest = self.filled - length;
-        let buffer = if rest == 0 && length * 2 <= self.buffer.len() {
+        let buffer = if rest == 0 && length * 3 <= self.buffer.len() {
             // Many small files may wait for a worker at once: none of them may hold on to a whole buffer.
             self.buffer[..length].to_vec()
         } else {
@@ -387,7 +505,7 @@ impl<'a> OpenFile<'a> {
         let offset = self.offset;
         self.offset += length as u64;
         let nuls = std::mem::take(&mut self.nuls);
-        Block { file: self.file, format, offset, buffer, length, documents, nuls, fault: None }
+        Block { file: self.file, format, offset, buffer, length, layout, nuls, fault: None }
     }
 
     /// Skips a line that is too long to be kept; the block holds nothing but its line end.
@@ -407,8 +525,36 @@ impl<'a> OpenFile<'a> {
             }
         }
         let fault = too_long(self.offset - start, &head, self.options.max_line_bytes);
-        Block { fault: Some(fault), ..self.cut(format, self.filled.min(1), Some(Vec::new())) }
+        Block { fault: Some(fault), ..self.cut(format, self.filled.min(1), Layout::Documents(Vec::new())) }
     }
+
+    /// Skips a document that is too long to be kept; the block holds nothing but its line ends.
+    fn skip_document(&mut self, format: Format, longest: usize) -> Block {
+        let fault = long_document(longest, &self.buffer[..self.filled]);
+        let mut line_ends = 0;
+        loop {
+            let next = memmem::find(&self.buffer[..self.filled], DOCUMENT).map(|at| at + 1);
+            // The line end in front of the next document may be the last byte read.
+            let passed = next.unwrap_or(self.filled.saturating_sub(1));
+            line_ends += memchr::memchr_iter(b'\n', &self.buffer[..passed]).count();
+            self.drop_front(passed);
+            if next.is_some() || (self.eof && self.filled <= 1) {
+                break;
+            }
+            self.fill_to(self.options.block_bytes.max(2));
+        }
+        let rest = if self.eof && self.filled <= 1 { self.filled } else { 0 };
+        let block = self.cut(format, rest, Layout::Skipped(u32::try_from(line_ends).unwrap_or(u32::MAX)));
+        Block { fault: Some(fault), ..block }
+    }
+}
+
+/// Where a line begins that may begin a document.
+const DOCUMENT: &[u8] = b"\n{";
+
+fn long_document(longest: usize, head: &[u8]) -> Fault {
+    let expected = format!("a document of at most {}", size(longest as u64));
+    Fault::new(expected, format!("more than that: {}", excerpt(head)))
 }
 
 /// The problem of a line that is too long to be kept.

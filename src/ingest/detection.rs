@@ -1,6 +1,8 @@
 //! What a file is, decided by its first bytes and never by its name.
 
+use super::archive;
 use super::call;
+use super::etcd::{is_store, wal};
 use super::format::Format;
 use super::outline::{Evidence, Outline};
 use memchr::memmem;
@@ -15,11 +17,15 @@ pub(super) enum Framing {
     Lines,
     /// Values that span lines, one after the other.
     Documents,
+    /// The same, each beginning with a line that is `{`, and none of their other lines is: told apart without reading them.
+    Indented,
     /// Values inside one long bracket, or one after the other: EDN, or arrays of JSON.
     Elements {
         /// Which of the two.
         json: bool,
     },
+    /// No part can be read without the others.
+    Whole,
 }
 
 /// What a sample says about its file.
@@ -42,6 +48,9 @@ impl Evidence {
             Evidence::List | Evidence::Object if versioned => Some(Format::List),
             Evidence::Etcd => Some(Format::EtcdWatch),
             Evidence::Operation => Some(Format::Operations),
+            Evidence::EtcdOperation => Some(Format::EtcdOperations),
+            Evidence::EtcdWatch => Some(Format::EtcdWatches),
+            Evidence::EtcdTraffic => Some(Format::EtcdTraffic),
             _ => None,
         }
     }
@@ -49,6 +58,18 @@ impl Evidence {
 
 /// Looks at the first bytes of a file. `whole` says that there are no more.
 pub(super) fn detect(sample: &[u8], whole: bool, forced: Option<Format>) -> Detected {
+    let member =
+        if wal::is_segment(sample) { Some(Format::EtcdLog) } else { is_store(sample).then_some(Format::EtcdStore) };
+    match forced {
+        Some(format) if format.is_of_member() => return Detected::Evidence(format, Framing::Whole),
+        None if archive::is_archive(sample) => return Detected::Ignored("an archive inside another input"),
+        None => {
+            if let Some(format) = member {
+                return Detected::Evidence(format, Framing::Whole);
+            }
+        }
+        Some(_) => {}
+    }
     let text: Vec<&[u8]> = sample.split(|b| *b == b'\n').map(trimmed).filter(|line| !line.is_empty()).collect();
     let Some(first) = text.first() else {
         let nuls = sample.contains(&0);
@@ -72,7 +93,12 @@ pub(super) fn detect(sample: &[u8], whole: bool, forced: Option<Format>) -> Dete
     let documents = || documents(sample, whole, versioned, forced);
     let found = if indented { documents().or(lines) } else { lines.or_else(documents) };
     match found {
-        Some((format, framing)) => Detected::Evidence(forced.unwrap_or(format), framing),
+        Some((format, framing)) => {
+            let format = forced.unwrap_or(format);
+            let of_a_report = matches!(format, Format::EtcdOperations | Format::EtcdWatches);
+            let framing = if of_a_report && indented { Framing::Indented } else { framing };
+            Detected::Evidence(format, framing)
+        }
         None if forced.is_some() => Detected::Evidence(forced.unwrap_or(Format::Audit), Framing::Lines),
         None => match call::detect(sample) {
             Some(Format::JepsenLog) => Detected::Evidence(Format::JepsenLog, Framing::Lines),
@@ -159,6 +185,7 @@ fn reason(first: &[u8], text: &[&[u8]]) -> &'static str {
         return match outline.map(|outline| outline.evidence()) {
             Some(Evidence::Policy) => "an audit policy",
             Some(Evidence::Object | Evidence::List) => "Kubernetes objects without resource versions",
+            _ if text == [b"{}"] => "an empty object",
             _ => "JSON of an unknown kind",
         };
     }

@@ -21,11 +21,21 @@ pub enum Format {
     JepsenLog,
     /// Operations as JSON.
     Operations,
+    /// `operations.json` of an etcd robustness report.
+    EtcdOperations,
+    /// `watch.json` of an etcd robustness report.
+    EtcdWatches,
+    /// `traffic.json` of an etcd robustness report.
+    EtcdTraffic,
+    /// A segment of an etcd member's write-ahead log.
+    EtcdLog,
+    /// The store of an etcd member.
+    EtcdStore,
 }
 
 impl Format {
     /// All formats, in the order of the documentation.
-    pub const ALL: [Format; 9] = [
+    pub const ALL: [Format; 14] = [
         Format::Audit,
         Format::LegacyAudit,
         Format::Capture,
@@ -35,6 +45,11 @@ impl Format {
         Format::Edn,
         Format::JepsenLog,
         Format::Operations,
+        Format::EtcdOperations,
+        Format::EtcdWatches,
+        Format::EtcdTraffic,
+        Format::EtcdLog,
+        Format::EtcdStore,
     ];
 
     /// The name in `--format` and in reports.
@@ -49,12 +64,27 @@ impl Format {
             Format::Edn => "edn",
             Format::JepsenLog => "jepsen-log",
             Format::Operations => "operations",
+            Format::EtcdOperations => "etcd-operations",
+            Format::EtcdWatches => "etcd-watches",
+            Format::EtcdTraffic => "etcd-traffic",
+            Format::EtcdLog => "etcd-log",
+            Format::EtcdStore => "etcd-store",
         }
     }
 
     /// Whether its files are operation logs: each of them is a history of its own.
     pub fn is_operation_log(self) -> bool {
         matches!(self, Format::Edn | Format::JepsenLog | Format::Operations)
+    }
+
+    /// Whether it is evidence of an etcd cluster's own: a report of its robustness suite, or what its members had on disk.
+    pub fn is_of_etcd(self) -> bool {
+        self.is_of_member() || matches!(self, Format::EtcdOperations | Format::EtcdWatches | Format::EtcdTraffic)
+    }
+
+    /// Whether it is a binary file of an etcd member, of which no part can be read without the others.
+    pub(super) fn is_of_member(self) -> bool {
+        matches!(self, Format::EtcdLog | Format::EtcdStore)
     }
 
     /// The format of a name.

@@ -1,12 +1,15 @@
 //! Stage 1 of 5: bytes to records. Input: files, directories, pipes. Output: [`Record`]s with their [`Position`], problems
 //! counted. Invariant: knows no rule, and panics on no input.
 
+mod archive;
 pub mod audit;
 mod block;
 mod body;
 pub mod call;
 pub mod capture;
+mod content;
 mod detection;
+pub mod etcd;
 pub mod etcd_watch;
 pub mod fields;
 pub mod format;
@@ -18,6 +21,7 @@ mod parser;
 pub mod position;
 pub mod problem;
 mod reduction;
+pub mod reports;
 mod reread;
 mod schedule;
 pub mod source;
@@ -25,9 +29,11 @@ mod stream;
 mod text;
 pub mod timestamp;
 
+pub use archive::Member;
 pub use format::Format;
 pub use position::{FileId, Position, Time};
 pub use problem::{FileSummary, Problem};
+pub use reports::{EtcdReport, Reports, etcd_reports};
 pub use reread::reread;
 pub use source::{InputError, InputFile, SourceRule, inputs};
 
@@ -51,6 +57,16 @@ pub enum Record<'a> {
     Etcd(Box<etcd_watch::Response<'a>>),
     /// A record of an operation log.
     Call(Box<call::Line<'a>>),
+    /// An operation of an etcd client.
+    EtcdOperation(Box<etcd::operation::Operation<'a>>),
+    /// A part of a watch of an etcd client.
+    EtcdWatch(Box<etcd::watch::Part<'a>>),
+    /// What the traffic of an etcd report promised.
+    EtcdTraffic(etcd::traffic::Traffic),
+    /// A record of an etcd member's write-ahead log.
+    EtcdLog(Box<etcd::wal::Part<'a>>),
+    /// A fact out of an etcd member's store.
+    EtcdStore(etcd::backend::Part<'a>),
 }
 
 /// Why a record was refused after it was parsed: becomes a [`Problem`] of its line.
@@ -65,7 +81,8 @@ pub struct Refused {
 /// What a worker collects from one block of one file; see [`read`].
 pub trait Batch: Send {
     /// Takes one record. `line` counts from 0 within the block, `offset` is the absolute byte offset of the line (or
-    /// document) in the decompressed file. An error is counted as a problem of the line; the batch goes on.
+    /// document) in the decompressed file; in binary files `line` counts records. An error is counted as a problem of the
+    /// line; the batch goes on.
     fn record(&mut self, line: u32, offset: u64, record: Record<'_>) -> Result<(), Refused>;
 }
 
@@ -80,6 +97,14 @@ pub struct ReadOptions {
     pub max_line_bytes: usize,
     /// Declared fields, which are kept of the objects that have them.
     pub fields: Arc<Fields>,
+}
+
+impl ReadOptions {
+    /// The longest value of a format. One watch of an etcd client is one value, and one file of a member is read as a whole
+    /// where it comes out of a stream.
+    fn longest(&self, format: Format) -> usize {
+        if format.is_of_etcd() { self.max_line_bytes.saturating_mul(8) } else { self.max_line_bytes }
+    }
 }
 
 impl Default for ReadOptions {
@@ -131,13 +156,18 @@ pub fn read<B: Batch>(
         |unit| {
             let entry = |piece| match piece {
                 Piece::Closed(closed) => Entry::Closed(closed),
+                Piece::Whole(whole) => {
+                    let mut batch = start(&files[whole.file], whole.format);
+                    let tally = parser::parse_whole(&whole, &mut batch);
+                    Entry::Block { file: whole.file, batch: Some(batch), tally }
+                }
                 Piece::Block(block) => {
                     let (batch, tally) = match block.format {
                         Format::LegacyAudit => (None, parser::count_lines(&block)),
                         format => {
                             let mut batch = start(&files[block.file], format);
                             let tally = fields::harvest::during(options.fields.tree(), || {
-                                parser::parse(&block, options.max_line_bytes, &mut batch)
+                                parser::parse(&block, options.longest(format), &mut batch)
                             });
                             (Some(batch), tally)
                         }

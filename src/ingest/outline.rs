@@ -16,7 +16,7 @@ pub(super) struct Outline<'a> {
 }
 
 /// Keys that tell formats apart.
-const KEYS: [&[u8]; 22] = [
+const KEYS: [&[u8]; 29] = [
     b"kind",
     b"apiVersion",
     b"auditID",
@@ -39,6 +39,13 @@ const KEYS: [&[u8]; 22] = [
     b"f",
     b"invoke",
     b"model",
+    b"Input",
+    b"Output",
+    b"Call",
+    b"ClientId",
+    b"Request",
+    b"Responses",
+    b"expectuniquerevision",
 ];
 
 /// What a value is evidence of, as far as its top level tells.
@@ -51,6 +58,9 @@ pub(super) enum Evidence {
     List,
     Object,
     Etcd,
+    EtcdOperation,
+    EtcdWatch,
+    EtcdTraffic,
     Policy,
     Operation,
     Unknown,
@@ -67,6 +77,9 @@ impl Evidence {
             Evidence::List => "a list response",
             Evidence::Object => "a Kubernetes object",
             Evidence::Etcd => "an etcd watch response",
+            Evidence::EtcdOperation => "an operation of an etcd client",
+            Evidence::EtcdWatch => "a watch of an etcd client",
+            Evidence::EtcdTraffic => "a description of etcd traffic",
             Evidence::Policy => "an audit policy",
             Evidence::Operation => "an operation",
             Evidence::Unknown => "JSON of an unknown kind",
@@ -113,6 +126,16 @@ impl<'a> Outline<'a> {
         }
         if self.has("Header") && (self.has("Events") || self.has("Canceled")) {
             return Evidence::Etcd;
+        }
+        if self.has("Input") && (self.has("Output") || cut) && (self.has("Call") || self.has("ClientId")) {
+            return Evidence::EtcdOperation;
+        }
+        // A watch that was told nothing has no responses.
+        if self.keys & !self.bit("Responses") == self.bit("Request") {
+            return Evidence::EtcdWatch;
+        }
+        if self.keys == self.bit("expectuniquerevision") {
+            return Evidence::EtcdTraffic;
         }
         if self.api_version.is_empty() && !self.has("metadata") {
             match kind {

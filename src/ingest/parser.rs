@@ -1,11 +1,16 @@
 //! Blocks to records: every line is parsed once, checked to be of its file's kind, and handed on.
 
-use super::block::{Block, too_long};
+mod etcd;
+
+pub(super) use etcd::parse_whole;
+
+use super::block::{Block, Layout, too_long};
 use super::detection::trimmed_end;
 use super::format::Format;
 use super::outline::{Evidence, Outline};
 use super::problem::{Fault, KEPT_PROBLEMS_PER_FILE, excerpt, size};
 use super::{Batch, Record, Refused, audit, call, capture, etcd_watch, object, reduction, timestamp};
+use memchr::memmem;
 use serde::Deserialize;
 
 /// What one block came to.
@@ -38,8 +43,8 @@ pub(super) fn parse<B: Batch>(block: &Block, max_line_bytes: usize, batch: &mut 
         parser.tally.problem(0, || fault.clone());
     }
     let bytes = block.bytes();
-    match &block.documents {
-        Some(spans) => {
+    match &block.layout {
+        Layout::Documents(spans) => {
             parser.tally.line_ends = count_line_ends(bytes);
             let mut seen = 0;
             for span in spans {
@@ -51,7 +56,17 @@ pub(super) fn parse<B: Batch>(block: &Block, max_line_bytes: usize, batch: &mut 
                 parser.between(&bytes[seen..], parser.tally.line_ends);
             }
         }
-        None => {
+        Layout::Indented => {
+            let (mut start, mut line) = (0, 0);
+            for end in memmem::find_iter(bytes, b"\n{").map(|at| at + 1).chain([bytes.len()]) {
+                parser.value(line, block.offset + start as u64, &bytes[start..end]);
+                line += count_line_ends(&bytes[start..end]);
+                start = end;
+            }
+            parser.tally.line_ends = line;
+        }
+        Layout::Skipped(line_ends) => parser.tally.line_ends = line_ends + count_line_ends(bytes),
+        Layout::Lines => {
             let mut start = 0;
             let mut line = 0;
             for end in memchr::memchr_iter(b'\n', bytes).chain((bytes.last() != Some(&b'\n')).then_some(bytes.len())) {
@@ -140,6 +155,9 @@ impl<B: Batch> Parser<'_, B> {
                 Format::Watch => self.watch(line, offset, text),
                 Format::List => self.list(line, offset, text),
                 Format::EtcdWatch => self.etcd(line, offset, text),
+                Format::EtcdOperations | Format::EtcdWatches => return self.report(line, offset, text),
+                Format::EtcdTraffic => self.traffic(line, offset, text),
+                Format::EtcdLog | Format::EtcdStore => Outcome::Unknown,
                 Format::LegacyAudit => Outcome::Unknown,
                 Format::Edn | Format::JepsenLog | Format::Operations => match self.call(line, offset, text) {
                     Some(outcome) => outcome,
@@ -198,6 +216,11 @@ impl<B: Batch> Parser<'_, B> {
             Format::List => "a list response or an object",
             Format::EtcdWatch => "an etcd watch response",
             Format::Edn | Format::JepsenLog | Format::Operations => "an operation",
+            Format::EtcdOperations => "an operation of an etcd client",
+            Format::EtcdWatches => "a watch of an etcd client",
+            Format::EtcdTraffic => "a description of etcd traffic",
+            Format::EtcdLog => "a write-ahead log of etcd",
+            Format::EtcdStore => "a store of etcd",
         }
     }
 
@@ -381,7 +404,11 @@ impl<B: Batch> Parser<'_, B> {
             Format::Watch => evidence == Evidence::Watch,
             Format::List => matches!(evidence, Evidence::List | Evidence::Object),
             Format::EtcdWatch => evidence == Evidence::Etcd,
+            Format::EtcdOperations => evidence == Evidence::EtcdOperation,
+            Format::EtcdWatches => evidence == Evidence::EtcdWatch,
+            Format::EtcdTraffic => evidence == Evidence::EtcdTraffic,
             Format::LegacyAudit | Format::Edn | Format::JepsenLog | Format::Operations => false,
+            Format::EtcdLog | Format::EtcdStore => false,
         }
     }
 }

@@ -52,7 +52,7 @@ impl<'a> Source<'a> {
             return None;
         }
         let stream = stream::open(file, &()).ok()?;
-        if stream.compression.is_some() {
+        if !stream.is_plain() {
             return Some(Source::Stream(Box::new(stream), 0, Vec::new()));
         }
         match &file.bytes {

@@ -1,7 +1,9 @@
 //! What the user says about inputs, and the files that paths stand for.
 
+use super::archive::{self, Member};
 use super::format::Format;
 use super::position::FileId;
+use super::stream;
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -75,6 +77,8 @@ pub struct InputFile {
     pub format: Option<Format>,
     /// The content, where it is already in memory; the path is then only a name.
     pub bytes: Option<Arc<[u8]>>,
+    /// Which file of the archive at `path` it is, where it is one.
+    pub member: Option<Member>,
 }
 
 impl InputFile {
@@ -99,7 +103,8 @@ pub enum InputError {
     NotFound(String),
 }
 
-/// The files that the paths stand for, in the order given; directories are walked in name order.
+/// The files that the paths stand for, in the order given; directories are walked in name order, and so are archives of tar,
+/// whose files are inputs as if they were unpacked.
 ///
 /// Hidden names are skipped inside directories, and so is what is neither a file nor a directory (a walk must not wait
 /// for a pipe). A file that is reached twice is read once: evidence that is counted twice would contradict itself.
@@ -164,7 +169,7 @@ impl Walk<'_> {
                 continue;
             }
             let Ok(entries) = fs::read_dir(&path) else {
-                self.push(&path, shown);
+                self.push(&path, shown, None);
                 continue;
             };
             let mut names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
@@ -181,12 +186,29 @@ impl Walk<'_> {
 
     fn add(&mut self, path: &Path, shown: String) {
         let regular = fs::metadata(path).is_ok_and(|data| data.is_file());
-        if !regular || self.first_visit(path) {
-            self.push(path, shown);
+        if !regular {
+            self.push(path, shown, None);
+        } else if self.first_visit(path) && !self.archive(path, &shown) {
+            self.push(path, shown, None);
         }
     }
 
-    fn push(&mut self, path: &Path, shown: String) {
+    /// Adds the files of an archive. One that is damaged is an input as well, and will say so.
+    fn archive(&mut self, path: &Path, shown: &str) -> bool {
+        let input = InputFile { path: path.to_owned(), ..InputFile::default() };
+        let Ok(mut content) = stream::open(&input, &()) else { return false };
+        let Some((members, fault)) = archive::members_if_archive(&mut content) else { return false };
+        for member in members {
+            let shown = format!("{shown}/{}", member.name);
+            self.push(path, shown, Some(member));
+        }
+        if fault.is_some() {
+            self.push(path, shown.to_owned(), None);
+        }
+        true
+    }
+
+    fn push(&mut self, path: &Path, shown: String, member: Option<Member>) {
         let mut source = SourceRule::default();
         for rule in self.sources.iter().filter(|rule| matches_end(&rule.glob, &shown)) {
             source.glob.clone_from(&rule.glob);
@@ -202,7 +224,7 @@ impl Walk<'_> {
         }
         let format = self.formats.iter().rev().find(|(glob, _)| matches_end(glob, &shown)).map(|(_, format)| *format);
         let id = FileId(u32::try_from(self.files.len()).unwrap_or(u32::MAX));
-        self.files.push(InputFile { id, path: path.to_owned(), shown, source, format, bytes: None });
+        self.files.push(InputFile { id, path: path.to_owned(), shown, source, format, bytes: None, member });
     }
 }
 

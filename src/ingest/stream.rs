@@ -4,12 +4,23 @@ use super::source::InputFile;
 use super::{Progress, problem::Fault};
 use std::fs::File;
 use std::io::{self, Cursor, Read};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A decompressed stream, and whether it is the file itself (so that offsets can be sought).
 pub(super) struct Stream<'a> {
     reader: Box<dyn Read + Send + 'a>,
     /// `gzip` or `zstd`.
     pub compression: Option<&'static str>,
+    /// Whether it is a file of an archive.
+    pub is_part: bool,
+}
+
+impl Stream<'_> {
+    /// Whether its offsets are those of the file that it comes from.
+    pub fn is_plain(&self) -> bool {
+        self.compression.is_none() && !self.is_part
+    }
 }
 
 impl Read for Stream<'_> {
@@ -46,8 +57,69 @@ pub(super) fn fill(stream: &mut dyn Read, buffer: &mut [u8]) -> (usize, io::Resu
     (filled, Ok(()))
 }
 
-/// Opens an input and sees through its compression, which its first bytes tell.
+/// Opens inputs one after the other, so that the files of an archive are read in one pass over it.
+#[derive(Default)]
+pub(super) struct Opener<'a> {
+    archive: Option<(&'a Path, Shared<'a>)>,
+}
+
+/// An archive, and how far it was read.
+type Shared<'a> = Arc<Mutex<(Stream<'a>, u64)>>;
+
+impl<'a> Opener<'a> {
+    /// Opens an input and sees through its compression, which its first bytes tell.
+    pub fn open(&mut self, input: &'a InputFile, progress: &'a dyn Progress) -> Result<Stream<'a>, Fault> {
+        let Some(member) = &input.member else {
+            self.archive = None;
+            return open_file(input, progress);
+        };
+        let kept = self.archive.take().filter(|(path, archive)| {
+            *path == input.path && archive.lock().unwrap_or_else(PoisonError::into_inner).1 <= member.offset
+        });
+        let (path, archive) = match kept {
+            Some(kept) => kept,
+            None => (&*input.path, Arc::new(Mutex::new((open_file(input, progress)?, 0)))),
+        };
+        let content = Content { archive: archive.clone(), at: member.offset, left: member.length };
+        self.archive = Some((path, archive));
+        let mut stream = decompressed(content)?;
+        stream.is_part = true;
+        Ok(stream)
+    }
+}
+
+/// The content of one file of an archive.
+struct Content<'a> {
+    archive: Shared<'a>,
+    at: u64,
+    left: u64,
+}
+
+impl Read for Content<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut archive = self.archive.lock().unwrap_or_else(PoisonError::into_inner);
+        let (stream, at) = &mut *archive;
+        if *at < self.at {
+            *at += io::copy(&mut stream.take(self.at - *at), &mut io::sink())?;
+        }
+        let wanted = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
+        let n = if *at == self.at { stream.read(&mut buffer[..wanted])? } else { 0 };
+        if n == 0 && wanted > 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        *at += n as u64;
+        self.at += n as u64;
+        self.left -= n as u64;
+        Ok(n)
+    }
+}
+
+/// Opens one input.
 pub(super) fn open<'a>(input: &'a InputFile, progress: &'a dyn Progress) -> Result<Stream<'a>, Fault> {
+    Opener::default().open(input, progress)
+}
+
+fn open_file<'a>(input: &'a InputFile, progress: &'a dyn Progress) -> Result<Stream<'a>, Fault> {
     if let Some(bytes) = &input.bytes {
         return decompressed(Counted { inner: &bytes[..], progress });
     }
@@ -89,7 +161,7 @@ fn decompressed<'a>(mut raw: impl Read + Send + 'a) -> Result<Stream<'a>, Fault>
     match magic {
         [0x1f, 0x8b, ..] => gunzip(whole),
         [0x28, 0xb5, 0x2f, 0xfd] => unzstd(whole),
-        _ => Ok(Stream { reader: Box::new(whole), compression: None }),
+        _ => Ok(Stream { reader: Box::new(whole), compression: None, is_part: false }),
     }
 }
 
@@ -97,13 +169,13 @@ fn decompressed<'a>(mut raw: impl Read + Send + 'a) -> Result<Stream<'a>, Fault>
 fn gunzip<'a>(raw: impl Read + Send + 'a) -> Result<Stream<'a>, Fault> {
     let raw = io::BufReader::with_capacity(256 * 1024, raw);
     let reader = flate2::bufread::MultiGzDecoder::new(raw);
-    Ok(Stream { reader: Box::new(reader), compression: Some("gzip") })
+    Ok(Stream { reader: Box::new(reader), compression: Some("gzip"), is_part: false })
 }
 
 #[cfg(feature = "compress")]
 fn unzstd<'a>(raw: impl Read + Send + 'a) -> Result<Stream<'a>, Fault> {
     let reader = zstd::Decoder::new(raw).map_err(|error| unreadable(&error))?;
-    Ok(Stream { reader: Box::new(reader), compression: Some("zstd") })
+    Ok(Stream { reader: Box::new(reader), compression: Some("zstd"), is_part: false })
 }
 
 #[cfg(not(feature = "compress"))]

@@ -1,5 +1,7 @@
 //! What every fuzz target asserts of a reading.
 
+use retrograde::history::etcd::load;
+use retrograde::ingest::etcd_reports;
 use retrograde::ingest::{Batch, FileId, Format, InputFile, ReadOptions, Reading, Record, Refused, read, reread};
 use retrograde::ingest::{Position, Time};
 
@@ -24,6 +26,17 @@ fn read_once(input: &InputFile, block_bytes: usize) -> (Vec<(Position, String)>,
     (records, reading)
 }
 
+/// Reads the bytes as the file of a client or a member of etcd, and puts together what comes of them: no panic, and the same
+/// recording for every size of block.
+pub fn check_recording(bytes: &[u8], name: &str) {
+    let recording = |block_bytes| {
+        let files = vec![InputFile::in_memory(FileId(0), name, bytes)];
+        let options = ReadOptions { threads: 1, block_bytes, max_line_bytes: 1 << 16 };
+        format!("{:?}", load(etcd_reports(files).reports, &options, &()))
+    };
+    assert_eq!(recording(1 << 13), recording(16));
+}
+
 /// Reads the bytes as the format and as what they seem to be: no panic, every line accounted for, the same result for
 /// every size of block, and every record found again at its position.
 pub fn check(bytes: &[u8], format: Format) {
@@ -43,8 +56,12 @@ pub fn check(bytes: &[u8], format: Format) {
         if summary.format.and_then(Format::from_name).is_some_and(Format::is_operation_log) {
             continue;
         }
-        let positions: Vec<Position> = records.iter().map(|(position, _)| *position).collect();
-        assert!(reread(&input, &positions).iter().all(Option::is_some));
+        // Records of binary files are no text, and a broken watch has parts that are whole.
+        let broken = summary.format == Some("etcd-watches") && summary.problems > 0;
+        if !broken && !matches!(summary.format, Some("etcd-log" | "etcd-store")) {
+            let positions: Vec<Position> = records.iter().map(|(position, _)| *position).collect();
+            assert!(reread(&input, &positions).iter().all(Option::is_some));
+        }
     }
     if let Ok(text) = std::str::from_utf8(bytes) {
         let _: Option<Time> = retrograde::ingest::timestamp::parse(text);

@@ -174,6 +174,11 @@ impl ingest::Batch for Batch {
             Record::Etcd(response) => self.witness(position, &response),
             // Operation logs have batches of their own.
             Record::Call(_) => {}
+            Record::EtcdOperation(_)
+            | Record::EtcdWatch(_)
+            | Record::EtcdTraffic(_)
+            | Record::EtcdLog(_)
+            | Record::EtcdStore(_) => self.refuse("evidence of Kubernetes", "evidence of an etcd cluster"),
         }
         self.refused.take().map_or(Ok(()), Err)
     }

@@ -1,6 +1,7 @@
 //! Whole readings: what comes of good and of bad input.
 
 mod bad_input;
+mod etcd;
 mod formats;
 mod places;
 
@@ -28,6 +29,13 @@ impl Batch for Notes {
                 call::Line::Event(event) => format!("call {} {:?} {}", event.process, event.kind, event.function),
                 other => format!("{other:?}"),
             },
+            Record::EtcdOperation(operation) => {
+                format!("{} {} {}", &*operation.request.kind, operation.call, operation.answer.revision)
+            }
+            Record::EtcdWatch(part) => etcd::shown(&part),
+            Record::EtcdTraffic(traffic) => format!("{traffic:?}"),
+            Record::EtcdLog(part) => format!("{part:?}"),
+            Record::EtcdStore(part) => format!("{part:?}"),
         };
         self.0.push((line, offset, text.trim_end().to_owned()));
         Ok(())

@@ -1,0 +1,208 @@
+//! Records of one block to rows, with names of their own until blocks are put together.
+
+use super::log::{LogRow, StoreRow};
+use super::operation::{Condition, Interval, Operation, Pair, Range, Request, Requests, Step, StepResult, Txn};
+use super::value::{ValueId, Values};
+use super::watch::{Event, Previous, Response, Watch};
+use crate::history::Symbol;
+use crate::history::interner::Interner;
+use crate::ingest::{self, FileId, Format, Position, Record, Refused};
+
+/// Rows of one block of one file.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    /// Which of the recordings that are read at once it belongs to.
+    pub recording: usize,
+    /// The file, as that recording counts.
+    pub file: FileId,
+    /// Its format.
+    pub format: Option<Format>,
+    pub rows: Rows,
+}
+
+/// Rows, whose names and spans are those of their own tables.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    pub texts: Interner,
+    pub values: Values,
+    pub operations: Vec<Operation>,
+    pub requests: Requests,
+    pub results: Vec<StepResult>,
+    pub pairs: Vec<Pair>,
+    pub watches: Vec<Watch>,
+    pub responses: Vec<Response>,
+    pub events: Vec<Event>,
+    pub log: Vec<LogRow>,
+    pub store: Vec<StoreRow>,
+    pub unique_revisions: bool,
+    /// A watch of which the request is not known yet: where it begins, and its first response.
+    pub begun: Option<(Position, usize)>,
+}
+
+impl Batch {
+    /// An empty batch.
+    pub fn new(recording: usize, file: FileId, format: Format) -> Batch {
+        Batch { recording, file, format: Some(format), rows: Rows::default() }
+    }
+}
+
+impl ingest::Batch for Batch {
+    fn record(&mut self, line: u32, offset: u64, record: Record<'_>) -> Result<(), Refused> {
+        let position = Position { file: self.file, line, offset };
+        match record {
+            Record::EtcdOperation(operation) => self.rows.operation(position, &operation),
+            Record::EtcdWatch(part) => self.rows.watch(position, &part),
+            Record::EtcdTraffic(traffic) => {
+                self.rows.unique_revisions |= traffic.unique_revisions;
+                Ok(())
+            }
+            Record::EtcdLog(part) => self.rows.log(position, &part),
+            Record::EtcdStore(part) => {
+                self.rows.store(position, &part);
+                Ok(())
+            }
+            _ => Err(Refused {
+                expected: "evidence of an etcd cluster".to_owned(),
+                found: "evidence of Kubernetes".to_owned(),
+            }),
+        }
+    }
+}
+
+/// Where the rows of a batch go: its names in the tables of all, and how far spans move.
+pub(super) struct Moved {
+    texts: Vec<Symbol>,
+    values: Vec<ValueId>,
+    base: Base,
+    first_line: u32,
+}
+
+/// Lengths of the tables in front.
+#[derive(Clone, Copy, Default)]
+struct Base {
+    conditions: u32,
+    steps: u32,
+    results: u32,
+    pairs: u32,
+    responses: u32,
+    events: u32,
+}
+
+impl Moved {
+    pub fn text(&self, symbol: Symbol) -> Symbol {
+        if symbol.is_some() { self.texts[symbol.index()] } else { symbol }
+    }
+
+    pub fn value(&self, id: ValueId) -> ValueId {
+        self.values[id.0 as usize]
+    }
+
+    pub fn position(&self, position: Position) -> Position {
+        Position { line: position.line.saturating_add(self.first_line), ..position }
+    }
+
+    fn interval(&self, keys: Interval) -> Interval {
+        Interval { key: self.text(keys.key), end: self.text(keys.end) }
+    }
+
+    fn range(&self, range: Range) -> Range {
+        Range { keys: self.interval(range.keys), ..range }
+    }
+
+    fn txn(&self, txn: Txn) -> Txn {
+        Txn {
+            conditions: txn.conditions.moved(self.base.conditions),
+            success: txn.success.moved(self.base.steps),
+            failure: txn.failure.moved(self.base.steps),
+        }
+    }
+
+    pub fn request(&self, request: Request) -> Request {
+        match request {
+            Request::Range(range) => Request::Range(self.range(range)),
+            Request::Txn(txn) => Request::Txn(self.txn(txn)),
+            other => other,
+        }
+    }
+
+    fn step(&self, step: Step) -> Step {
+        match step {
+            Step::Range(range) => Step::Range(self.range(range)),
+            Step::Put { key, value, lease, keeps_value, keeps_lease } => {
+                Step::Put { key: self.text(key), value: self.value(value), lease, keeps_value, keeps_lease }
+            }
+            Step::Delete(keys) => Step::Delete(self.interval(keys)),
+            Step::Txn(txn) => Step::Txn(self.txn(txn)),
+            Step::Nothing => Step::Nothing,
+        }
+    }
+
+    fn event(&self, event: &Event) -> Event {
+        let previous = event.previous.map(|previous| Previous { value: self.value(previous.value), ..previous });
+        Event {
+            line: event.line.saturating_add(self.first_line),
+            key: self.text(event.key),
+            value: self.value(event.value),
+            previous,
+            ..*event
+        }
+    }
+}
+
+impl Rows {
+    /// Puts the rows of a batch behind these. Rows of members stay in the batch, with the names of these tables.
+    pub fn append(&mut self, first_line: u32, batch: &mut Rows) -> Moved {
+        let base = Base {
+            conditions: self.requests.conditions.len() as u32,
+            steps: self.requests.steps.len() as u32,
+            results: self.results.len() as u32,
+            pairs: self.pairs.len() as u32,
+            responses: self.responses.len() as u32,
+            events: self.events.len() as u32,
+        };
+        let texts = batch.texts.iter().map(|text| self.texts.intern(text)).collect();
+        let values = (0..batch.values.len() as u32).map(|id| self.values.adopt(&batch.values, ValueId(id))).collect();
+        let moved = Moved { texts, values, base, first_line };
+        self.requests.conditions.extend(batch.requests.conditions.iter().map(|condition| Condition {
+            keys: moved.interval(condition.keys),
+            value: moved.value(condition.value),
+            ..*condition
+        }));
+        self.requests.steps.extend(batch.requests.steps.iter().map(|step| moved.step(*step)));
+        self.pairs.extend(batch.pairs.iter().map(|pair| Pair {
+            key: moved.text(pair.key),
+            value: moved.value(pair.value),
+            ..*pair
+        }));
+        self.results
+            .extend(batch.results.iter().map(|result| StepResult { pairs: result.pairs.moved(base.pairs), ..*result }));
+        self.operations.extend(batch.operations.iter().map(|operation| Operation {
+            position: moved.position(operation.position),
+            request: moved.request(operation.request),
+            results: operation.results.moved(base.results),
+            error: moved.text(operation.error),
+            ..*operation
+        }));
+        self.events.extend(batch.events.iter().map(|event| moved.event(event)));
+        self.responses.extend(batch.responses.iter().map(|response| Response {
+            line: response.line.saturating_add(first_line),
+            error: moved.text(response.error),
+            events: response.events.moved(base.events),
+            ..*response
+        }));
+        self.watches.extend(batch.watches.iter().map(|watch| Watch {
+            position: moved.position(watch.position),
+            key: moved.text(watch.key),
+            responses: watch.responses.moved(base.responses),
+            ..*watch
+        }));
+        for row in &mut batch.log {
+            row.take_over(&moved);
+        }
+        for row in &mut batch.store {
+            row.take_over(&moved);
+        }
+        self.unique_revisions |= batch.unique_revisions;
+        moved
+    }
+}

@@ -1,0 +1,304 @@
+//! Batches to a recording: files put together by client and by member.
+
+use super::batch::{Batch, Rows};
+use super::member::{Flaw, Log, Member, Segment, Store};
+use super::operation::{Operation, Request};
+use super::recording::{Client, Recording};
+use super::watch::Watch;
+use crate::ingest::etcd::layout::{self, Owner, Place};
+use crate::ingest::{FileId, FileSummary, Format, InputFile, Position, Problem, Time};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Puts one recording together.
+pub(super) struct Builder {
+    rows: Rows,
+    /// Rows of members by file.
+    segments: Vec<Segment>,
+    stores: Vec<(FileId, Store)>,
+}
+
+impl Builder {
+    /// Nothing yet.
+    pub fn new() -> Builder {
+        Builder { rows: Rows::default(), segments: Vec::new(), stores: Vec::new() }
+    }
+
+    /// Takes a batch, of which the first line has a number.
+    pub fn merge(&mut self, first_line: u32, mut batch: Batch) {
+        self.rows.append(first_line, &mut batch.rows);
+        match batch.format {
+            Some(Format::EtcdLog) => {
+                let rows = std::mem::take(&mut batch.rows.log);
+                self.segments.push(Segment { file: batch.file, name: None, rows });
+            }
+            Some(Format::EtcdStore) => {
+                self.stores.push((batch.file, Store::of(std::mem::take(&mut batch.rows.store))));
+            }
+            _ => {}
+        }
+    }
+
+    /// The recording.
+    pub fn finish(
+        self,
+        name: String,
+        inputs: Vec<InputFile>,
+        files: Vec<FileSummary>,
+        problems: Vec<Problem>,
+    ) -> Recording {
+        let Builder { rows, segments, stores } = self;
+        let mut recording = Recording {
+            name,
+            inputs,
+            files,
+            problems,
+            texts: rows.texts,
+            values: rows.values,
+            operations: rows.operations,
+            requests: rows.requests,
+            results: rows.results,
+            pairs: rows.pairs,
+            watches: rows.watches,
+            responses: rows.responses,
+            events: rows.events,
+            unique_revisions: rows.unique_revisions,
+            ..Recording::default()
+        };
+        recording.put_clients_in_order();
+        recording.put_members_together(segments, stores);
+        recording.look_for_flaws();
+        recording
+    }
+}
+
+impl Recording {
+    fn place(&self, file: FileId) -> Place {
+        let format = self.files[file.0 as usize].format.and_then(Format::from_name);
+        layout::place(&self.files[file.0 as usize].path, format.unwrap_or(Format::EtcdOperations))
+    }
+
+    /// Name and directory of the member that a file is of.
+    fn member(&self, file: FileId) -> Option<(String, String)> {
+        match self.place(file) {
+            Place { owner: Owner::Member(name), root, .. } => Some((name, root)),
+            _ => None,
+        }
+    }
+
+    fn flaw(&mut self, file: Option<FileId>, line: u32, expected: &str, found: String) {
+        let path = file.map_or_else(|| self.name.clone(), |file| self.file_name(file).to_owned());
+        if let Some(summary) = file.and_then(|file| self.files.get_mut(file.0 as usize)) {
+            summary.problems += 1;
+        }
+        self.problems.push(Problem { file, path, line, expected: expected.to_owned(), found });
+    }
+
+    /// Gives each directory its rows, in the order of the directories' numbers.
+    fn put_clients_in_order(&mut self) {
+        let names: Vec<Option<String>> = (0..self.files.len() as u32)
+            .map(|file| match self.place(FileId(file)).owner {
+                Owner::Client(name) if self.files[file as usize].format.is_some() => Some(name),
+                _ => None,
+            })
+            .collect();
+        let mut order: Vec<&String> = names.iter().flatten().collect();
+        order.sort_by_key(|name| client_order(name));
+        order.dedup();
+        let clients: BTreeMap<&String, u32> = order.iter().zip(0..).map(|(name, at)| (*name, at)).collect();
+        let of = |position: Position| {
+            let name = names.get(position.file.0 as usize).and_then(Option::as_ref);
+            name.and_then(|name| clients.get(name)).copied().unwrap_or(u32::MAX)
+        };
+        for operation in &mut self.operations {
+            operation.client = of(operation.position);
+        }
+        for watch in &mut self.watches {
+            watch.client = of(watch.position);
+        }
+        self.operations.sort_by_key(|operation| (operation.client, operation.call, operation.position));
+        self.watches.sort_by_key(|watch| (watch.client, watch.position));
+        self.clients = order
+            .iter()
+            .zip(0..)
+            .map(|(name, at)| Client {
+                name: (*name).clone(),
+                operations: stretch(&self.operations, |operation: &Operation| operation.client, at),
+                watches: stretch(&self.watches, |watch: &Watch| watch.client, at),
+            })
+            .collect();
+    }
+
+    fn put_members_together(&mut self, segments: Vec<Segment>, stores: Vec<(FileId, Store)>) {
+        // By name and directory: data directories of several members may have one name.
+        let mut logs: BTreeMap<(String, String), Vec<Segment>> = BTreeMap::new();
+        let mut members: BTreeMap<(String, String), Member> = BTreeMap::new();
+        for mut segment in segments {
+            let Some(name) = self.member(segment.file) else { continue };
+            match segment_name(self.file_name(segment.file)) {
+                Some(place) => segment.name = place,
+                None => {
+                    self.set_aside(segment.file);
+                    continue;
+                }
+            }
+            members.entry(name.clone()).or_default();
+            logs.entry(name).or_default().push(segment);
+        }
+        for (file, store) in stores {
+            let Some(name) = self.member(file) else { continue };
+            // Stores that a leader sent, and those that a defragmentation was writing, stand beside the member's own.
+            let mut names = self.file_name(file).rsplit('/');
+            let (name_of_file, folder) = (names.next(), names.next());
+            if folder == Some("snap") && name_of_file != Some("db") {
+                self.set_aside(file);
+                continue;
+            }
+            members.entry(name).or_default().store = Some(store);
+        }
+        let mut flaws: Vec<Flaw> = Vec::new();
+        for (name, segments) in logs {
+            if let Some(member) = members.get_mut(&name) {
+                member.log = Log::of(segments, &mut flaws);
+            }
+        }
+        for flaw in flaws {
+            self.flaw(Some(flaw.file), 0, flaw.expected, flaw.found);
+        }
+        let one_name = |name: &str| members.keys().filter(|(other, _)| other == name).count() > 1;
+        let names: Vec<String> =
+            members.keys().map(|(name, folder)| if one_name(name) { folder.clone() } else { name.clone() }).collect();
+        self.members =
+            names.into_iter().zip(members.into_values()).map(|(name, member)| Member { name, ..member }).collect();
+    }
+
+    /// A file that etcd keeps and does not use.
+    fn set_aside(&mut self, file: FileId) {
+        let summary = &mut self.files[file.0 as usize];
+        summary.format = None;
+        summary.ignored = Some("a copy that etcd keeps beside".to_owned());
+    }
+
+    /// What no file shows by itself.
+    fn look_for_flaws(&mut self) {
+        self.look_for_copies();
+        self.look_for_empty_files();
+        let of_report = self.files.iter().any(|file| {
+            let format = file.format.and_then(Format::from_name);
+            format.is_some_and(|format| layout::place(&file.path, format).of_report)
+        });
+        if of_report && self.clients.is_empty() {
+            self.flaw(None, 0, "a report with the operations of its clients", "no client-*/operations.json".to_owned());
+        }
+        self.look_for_strangers();
+    }
+
+    /// Evidence that counts twice would contradict itself: a copy of a client's directory is left out.
+    fn look_for_copies(&mut self) {
+        let mut first: BTreeMap<(Time, i64), Vec<u32>> = BTreeMap::new();
+        let mut copies: Vec<(u32, u32)> = Vec::new();
+        for (at, client) in self.clients.iter().enumerate() {
+            let Some(one) = self.operations_of(client).first() else { continue };
+            let others = first.entry((one.call, one.stream)).or_default();
+            match others.iter().find(|other| self.is_copy(at as u32, **other)) {
+                Some(&original) => copies.push((at as u32, original)),
+                None => others.push(at as u32),
+            }
+        }
+        for &(copy, original) in &copies {
+            let file =
+                self.operations_of(&self.clients[copy as usize]).first().map(|operation| operation.position.file);
+            let found = format!("a copy of {}", self.clients[original as usize].name);
+            self.flaw(file, 0, "each client once", found);
+        }
+        let is_copy = |client: u32| copies.iter().any(|(copy, _)| *copy == client);
+        self.operations.retain(|operation| !is_copy(operation.client));
+        self.watches.retain(|watch| !is_copy(watch.client));
+        for (at, client) in self.clients.iter_mut().enumerate() {
+            client.operations = stretch(&self.operations, |operation: &Operation| operation.client, at as u32);
+            client.watches = stretch(&self.watches, |watch: &Watch| watch.client, at as u32);
+        }
+    }
+
+    /// Whether two clients did the same things at the same times. A recorder with a coarse clock may let two short reads look
+    /// alike; a write has a revision of its own.
+    fn is_copy(&self, a: u32, b: u32) -> bool {
+        let (a, b) = (self.operations_of(&self.clients[a as usize]), self.operations_of(&self.clients[b as usize]));
+        let mark = |o: &Operation| (o.call, o.returned, o.stream, o.revision, o.outcome, o.failure, o.results.len);
+        let both = a.len().min(b.len());
+        let telling = a[..both].iter().any(|o| !matches!(o.request, Request::Range(_)) && o.revision > 0);
+        (telling || both > 2)
+            && a.iter().zip(b).all(|(a, b)| mark(a) == mark(b) && self.requests.same(&a.request, &b.request))
+    }
+
+    /// The suite writes no empty files: what was in them is lost.
+    fn look_for_empty_files(&mut self) {
+        let empty: Vec<FileId> = (0..self.files.len() as u32)
+            .map(FileId)
+            .filter(|id| {
+                let file = &self.files[id.0 as usize];
+                let name = file.path.rsplit('/').next().unwrap_or_default();
+                let of_client = matches!(name, "operations.json" | "watch.json");
+                file.format.is_none()
+                    && file.problems == 0
+                    && of_client
+                    && layout::place(&file.path, Format::EtcdWatches).of_report
+            })
+            .collect();
+        for file in empty {
+            let found = self.files[file.0 as usize].ignored.clone().unwrap_or_default();
+            self.flaw(Some(file), 0, "what a client of etcd recorded", found);
+        }
+    }
+
+    /// Members of other clusters, or the same member twice.
+    fn look_for_strangers(&mut self) {
+        let logs: Vec<(u64, u64, FileId)> = self
+            .members
+            .iter()
+            .filter_map(|member| member.log.as_ref().filter(|log| log.cluster != 0))
+            .map(|log| (log.node, log.cluster, log.entries.first().map_or(FileId(0), |entry| entry.position.file)))
+            .collect();
+        let Some(&(_, cluster, _)) = logs.first() else { return };
+        for (at, &(node, other, file)) in logs.iter().enumerate() {
+            if other != cluster {
+                let found = format!("a member of cluster {other:x} beside one of cluster {cluster:x}");
+                self.flaw(Some(file), 0, "members of one cluster", found);
+            } else if logs[..at].iter().any(|(before, ..)| *before == node) {
+                self.flaw(Some(file), 0, "each member once", format!("member {node:x} again"));
+            }
+        }
+        let answered: Vec<u64> =
+            self.operations.iter().map(|operation| operation.member).filter(|id| *id != 0).collect();
+        if !answered.is_empty() && !answered.iter().any(|id| logs.iter().any(|(node, ..)| node == id)) {
+            let found = format!("logs of other members, such as {:x}", logs[0].0);
+            self.flaw(Some(logs[0].2), 0, "the logs of members that answered", found);
+        }
+    }
+}
+
+/// Numbers in order, other names behind them.
+fn client_order(name: &str) -> (u64, &str) {
+    let number = name.strip_prefix("client-").and_then(|number| number.parse().ok());
+    (number.unwrap_or(u64::MAX), name)
+}
+
+/// The rows with a mark, in rows that stand in the order of marks.
+fn stretch<T>(rows: &[T], mark: impl Fn(&T) -> u32, wanted: u32) -> Range<u32> {
+    let start = rows.partition_point(|row| mark(row) < wanted);
+    let end = rows.partition_point(|row| mark(row) <= wanted);
+    start as u32..end as u32
+}
+
+/// The number of a segment and the index that it begins with; `None`: etcd would not read the file as one. A file that was given
+/// another name is a segment without a place.
+fn segment_name(path: &str) -> Option<Option<(u64, u64)>> {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let Some(stem) = name.strip_suffix(".wal") else {
+        let set_aside = name.ends_with(".broken") || name.ends_with(".tmp");
+        return (!set_aside).then_some(None);
+    };
+    let (sequence, index) = stem.split_once('-').unwrap_or_default();
+    let number = |text: &str| (text.len() == 16).then(|| u64::from_str_radix(text, 16).ok()).flatten();
+    Some(number(sequence).zip(number(index)))
+}

@@ -1,0 +1,251 @@
+//! Records of clients to rows.
+
+use super::batch::Rows;
+use super::operation::{
+    Condition, Interval, Operation, Pair, Range, Relation, Request, Span, Step, StepResult, Target, Txn,
+};
+use super::outcome::Outcome;
+use super::value::ValueId;
+use super::watch::{Event, Previous, Response, Watch};
+use crate::history::Symbol;
+use crate::ingest::etcd::{operation as recorded, watch};
+use crate::ingest::{Position, Refused, Time};
+
+/// Which client rows belong to is known of their file as a whole.
+const NO_CLIENT: u32 = u32::MAX;
+
+fn refused<T>(expected: &str, found: impl Into<String>) -> Result<T, Refused> {
+    Err(Refused { expected: expected.to_owned(), found: found.into() })
+}
+
+impl Rows {
+    /// Takes an operation of a client.
+    pub fn operation(&mut self, position: Position, o: &recorded::Operation<'_>) -> Result<(), Refused> {
+        let outcome = Outcome::of(&o.answer);
+        if o.call < 0 {
+            return refused("a time since the suite began", format!("a request sent at {} ns", o.call));
+        }
+        let answered = outcome == Outcome::Answered;
+        if answered && o.returned < o.call {
+            return refused(
+                "an answer after its request",
+                format!("sent at {} ns, answered at {} ns", o.call, o.returned),
+            );
+        }
+        let (range, txn) = (o.answer.range.as_ref(), o.answer.txn.as_ref());
+        let kind = &*o.request.kind;
+        match kind {
+            "range" if answered && range.is_none() => {
+                return refused("a range's answer", "a range answered without one");
+            }
+            "txn" if answered && txn.is_none() => {
+                return refused("a transaction's answer", "a transaction answered without one");
+            }
+            "range" | "txn" | "leaseGrant" | "leaseRevoke" if answered && o.answer.revision < 1 => {
+                return refused(
+                    "a revision above 0 in an answer",
+                    format!("{kind} answered at revision {}", o.answer.revision),
+                );
+            }
+            _ => {}
+        }
+        let request = self.request(&o.request)?;
+        let results = match &request {
+            Request::Range(_) if answered => self.results(range.into_iter()),
+            Request::Txn(_) if answered => self.results(txn.and_then(|txn| txn.results.as_ref()).into_iter().flatten()),
+            _ => Span::default(),
+        };
+        let without_revision = matches!(request, Request::Compact { .. } | Request::Defragment);
+        let error = if o.answer.error.is_empty() { &o.answer.client_error } else { &o.answer.error };
+        let error = if error.is_empty() { Symbol::NONE } else { self.texts.intern(error) };
+        self.operations.push(Operation {
+            position,
+            client: NO_CLIENT,
+            stream: o.stream,
+            call: Time(o.call),
+            returned: match outcome {
+                Outcome::Unknown | Outcome::Refused => Time::UNKNOWN,
+                // Answers that are errors were invented returns in old reports only where the operation failed.
+                _ if o.returned < o.call => Time::UNKNOWN,
+                _ => Time(o.returned),
+            },
+            request,
+            outcome,
+            revision: if answered && !without_revision { o.answer.revision } else { 0 },
+            member: member(&o.answer),
+            failure: answered && txn.is_some_and(|txn| txn.failure),
+            results,
+            error,
+        });
+        Ok(())
+    }
+
+    fn request(&mut self, request: &recorded::Request<'_>) -> Result<Request, Refused> {
+        let missing = || Refused {
+            expected: "a request with its content".to_owned(),
+            found: format!("a request of type {} without it", &*request.kind),
+        };
+        Ok(match &*request.kind {
+            "range" => Request::Range(self.range(request.range.as_ref().ok_or_else(missing)?)),
+            "txn" => {
+                let txn = request.txn.as_ref().ok_or_else(missing)?;
+                let start = self.requests.conditions.len();
+                for condition in txn.conditions.iter().flatten() {
+                    let condition = self.condition(condition);
+                    self.requests.conditions.push(condition);
+                }
+                let conditions = Span::since(start, &self.requests.conditions);
+                let success = self.steps(txn.success.as_deref().unwrap_or_default())?;
+                let failure = self.steps(txn.failure.as_deref().unwrap_or_default())?;
+                Request::Txn(Txn { conditions, success, failure })
+            }
+            "leaseGrant" => Request::LeaseGrant { lease: request.lease_grant.ok_or_else(missing)?.id, ttl: 0 },
+            "leaseRevoke" => Request::LeaseRevoke { lease: request.lease_revoke.ok_or_else(missing)?.id },
+            "compact" => Request::Compact { revision: request.compact.ok_or_else(missing)?.revision },
+            "defragment" => Request::Defragment,
+            other => return refused("a request of a known type", format!("a request of type {other:?}")),
+        })
+    }
+
+    fn range(&mut self, range: &recorded::Range<'_>) -> Range {
+        let keys = self.interval(&range.start, &range.end);
+        Range { keys, limit: range.limit, revision: range.revision, keys_only: range.keys_only }
+    }
+
+    fn interval(&mut self, key: &str, end: &str) -> Interval {
+        let end = if end.is_empty() { Symbol::NONE } else { self.texts.intern(end) };
+        Interval { key: self.texts.intern(key), end }
+    }
+
+    fn condition(&mut self, condition: &recorded::Condition<'_>) -> Condition {
+        let (target, number) = match condition.version {
+            1.. => (Target::Version, condition.version),
+            _ => (Target::ModRevision, condition.revision),
+        };
+        let keys = self.interval(&condition.key, "");
+        Condition { keys, target, relation: Relation::Equal, number, value: ValueId::default() }
+    }
+
+    fn steps(&mut self, steps: &[recorded::Step<'_>]) -> Result<Span, Refused> {
+        let start = self.requests.steps.len();
+        for step in steps {
+            let step = match &*step.kind {
+                "range-operation" => Step::Range(self.range(&step.range)),
+                "put-operation" => Step::Put {
+                    key: self.texts.intern(&step.put.key),
+                    value: self.value(&step.put.value),
+                    lease: step.put.lease,
+                    keeps_value: false,
+                    keeps_lease: false,
+                },
+                "delete-operation" => Step::Delete(self.interval(&step.delete.key, "")),
+                other => return refused("a step of a known type", format!("a step of type {other:?}")),
+            };
+            self.requests.steps.push(step);
+        }
+        Ok(Span::since(start, &self.requests.steps))
+    }
+
+    fn value(&mut self, value: &recorded::Value<'_>) -> ValueId {
+        self.values.recorded(&value.text, value.hash)
+    }
+
+    fn results<'a>(&mut self, found: impl Iterator<Item = &'a recorded::Found<'a>>) -> Span {
+        let start = self.results.len();
+        for found in found {
+            let first = self.pairs.len();
+            for pair in found.pairs.iter().flatten() {
+                let (key, value) = (self.texts.intern(&pair.key), self.value(&pair.value));
+                self.pairs.push(Pair { key, value, revision: pair.revision, version: pair.version });
+            }
+            let pairs = Span::since(first, &self.pairs);
+            self.results.push(StepResult { pairs, count: found.count, deleted: found.deleted });
+        }
+        Span::since(start, &self.results)
+    }
+
+    /// Takes a part of a watch.
+    pub fn watch(&mut self, position: Position, part: &watch::Part<'_>) -> Result<(), Refused> {
+        match part {
+            watch::Part::Begin => {
+                self.begun = Some((position, self.responses.len()));
+                Ok(())
+            }
+            watch::Part::Request(request) => {
+                let Some((position, first)) = self.begun.take() else {
+                    return refused("one request a watch", "a second one");
+                };
+                self.watches.push(Watch {
+                    position,
+                    client: NO_CLIENT,
+                    key: self.texts.intern(&request.key),
+                    prefix: request.prefix,
+                    revision: request.revision,
+                    progress: request.progress,
+                    previous: request.previous,
+                    responses: Span::since(first, &self.responses),
+                });
+                Ok(())
+            }
+            watch::Part::Response(response) => self.response(position, response),
+        }
+    }
+
+    fn response(&mut self, position: Position, response: &watch::Response<'_>) -> Result<(), Refused> {
+        if response.time < 0 {
+            return refused("a time since the suite began", format!("a response received at {} ns", response.time));
+        }
+        let first = self.events.len();
+        for event in &response.events {
+            let delete = match &*event.kind {
+                "put-operation" => false,
+                "delete-operation" => true,
+                other => {
+                    self.events.truncate(first);
+                    return refused("an event of a known type", format!("an event of type {other:?}"));
+                }
+            };
+            if event.revision < 1 {
+                self.events.truncate(first);
+                return refused("an event with a revision above 0", format!("an event of revision {}", event.revision));
+            }
+            let previous = event.previous.as_ref().map(|previous| Previous {
+                value: self.value(&previous.value),
+                revision: previous.revision,
+                version: previous.version,
+            });
+            let event = Event {
+                line: event.place.0,
+                offset: event.place.1,
+                key: self.texts.intern(&event.key),
+                value: self.value(&event.value),
+                revision: event.revision,
+                delete,
+                create: event.create,
+                previous,
+            };
+            self.events.push(event);
+        }
+        let events = Span::since(first, &self.events);
+        let error = if response.error.is_empty() { Symbol::NONE } else { self.texts.intern(&response.error) };
+        self.responses.push(Response {
+            line: position.line,
+            offset: position.offset,
+            time: Time(response.time),
+            revision: response.revision,
+            progress: response.progress,
+            error,
+            events,
+        });
+        // Until the request is known, responses wait for it.
+        if let (None, Some(watch)) = (self.begun, self.watches.last_mut()) {
+            watch.responses.len += 1;
+        }
+        Ok(())
+    }
+}
+
+/// Hexadecimal digits, or the number that two months of reports have.
+fn member(answer: &recorded::Answer<'_>) -> u64 {
+    if answer.member.is_empty() { answer.member_number } else { u64::from_str_radix(&answer.member, 16).unwrap_or(0) }
+}

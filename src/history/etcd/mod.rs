@@ -1,0 +1,29 @@
+//! The recorded facts of one etcd cluster: what clients asked and were told, what its members logged and stored.
+//!
+//! A [`Recording`] is one report of etcd's robustness suite, or the data directories of a cluster. Keys, values and texts are
+//! interned; rows stand in the order of clients and of time. Nothing here is judged: rows that contradict each other stay as
+//! they are, and what cannot be a row is a problem of its file.
+
+mod batch;
+mod builder;
+mod load;
+mod log;
+mod lowering;
+mod member;
+mod operation;
+mod outcome;
+mod recording;
+#[cfg(test)]
+mod tests;
+mod value;
+mod watch;
+
+pub use load::load;
+pub use member::{Lease, Log, LogEntry, Member, Overwritten, Store, StoredRevision};
+pub use operation::{
+    Condition, Interval, Operation, Pair, Range, Relation, Request, Requests, Span, Step, StepResult, Target, Txn,
+};
+pub use outcome::Outcome;
+pub use recording::{Client, Recording};
+pub use value::{Value, ValueId, Values};
+pub use watch::{Event, Previous, Response, Watch};

@@ -1,0 +1,157 @@
+//! Values as etcd's robustness suite records them.
+
+use crate::history::Symbol;
+use crate::history::interner::{Interner, Table};
+use std::borrow::Cow;
+
+/// Values of this length and more are recorded as their hash.
+const HASHED: usize = 20;
+
+/// A value: short ones whole, long ones as their hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Value {
+    /// The value. A long one stands here where its bytes are no text, so that its hash is not known.
+    Text(Symbol),
+    /// FNV-1a of 32 bits of a long one.
+    Hash(u32),
+}
+
+/// Identifier of a value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ValueId(pub u32);
+
+/// Interned values; the first one is empty.
+#[derive(Clone, Debug)]
+pub struct Values {
+    texts: Interner,
+    table: Table<Value>,
+}
+
+impl Default for Values {
+    fn default() -> Self {
+        let mut values = Values { texts: Interner::default(), table: Table::default() };
+        values.text("");
+        values
+    }
+}
+
+impl Values {
+    /// The id of a value in a report: its text, or its hash where there is one.
+    ///
+    /// Clients recorded what they put in transactions without hashing it, whatever its length, while reads, watches and logs
+    /// have the hash (etcd `tests/robustness/model/history.go`, toEtcdOperation). Both must be one value.
+    pub fn recorded(&mut self, text: &str, hash: u32) -> ValueId {
+        match hash {
+            0 => self.text(text),
+            hash => ValueId(self.table.intern(Value::Hash(hash))),
+        }
+    }
+
+    /// The id of a value's bytes.
+    pub fn bytes(&mut self, bytes: &[u8]) -> ValueId {
+        if bytes.len() < HASHED {
+            return self.text(&text(bytes));
+        }
+        ValueId(self.table.intern(Value::Hash(hash(bytes))))
+    }
+
+    fn text(&mut self, text: &str) -> ValueId {
+        let value = if text.len() >= HASHED && !text.contains(char::REPLACEMENT_CHARACTER) {
+            Value::Hash(hash(text.as_bytes()))
+        } else {
+            Value::Text(self.texts.intern(text))
+        };
+        ValueId(self.table.intern(value))
+    }
+
+    /// Takes a value of another table over.
+    pub(super) fn adopt(&mut self, other: &Values, id: ValueId) -> ValueId {
+        match other.get(id) {
+            Value::Text(symbol) => self.text(other.texts.get(symbol)),
+            hash => ValueId(self.table.intern(hash)),
+        }
+    }
+
+    /// A value.
+    pub fn get(&self, id: ValueId) -> Value {
+        self.table.values()[id.0 as usize]
+    }
+
+    /// How many values there are.
+    pub fn len(&self) -> usize {
+        self.table.values().len()
+    }
+
+    /// Whether there is none. There always is: the empty one.
+    pub fn is_empty(&self) -> bool {
+        self.table.values().is_empty()
+    }
+
+    /// Whether two values are the same; `None`: one of them lost its bytes when it was recorded.
+    pub fn same(&self, a: ValueId, b: ValueId) -> Option<bool> {
+        match (self.get(a), self.get(b)) {
+            _ if a == b => Some(true),
+            (Value::Text(text), Value::Hash(_)) | (Value::Hash(_), Value::Text(text)) => {
+                (self.texts.get(text).len() < HASHED).then_some(false)
+            }
+            _ => Some(false),
+        }
+    }
+
+    /// A value as people read it.
+    pub fn shown(&self, id: ValueId) -> Cow<'_, str> {
+        match self.get(id) {
+            Value::Text(text) => Cow::Borrowed(self.texts.get(text)),
+            Value::Hash(hash) => Cow::Owned(format!("#{hash:08x}")),
+        }
+    }
+}
+
+/// FNV-1a of 32 bits.
+fn hash(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
+}
+
+/// Bytes as Go writes them into JSON: each byte that is no UTF-8 becomes U+FFFD.
+pub(super) fn text(bytes: &[u8]) -> Cow<'_, str> {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return Cow::Borrowed(text);
+    }
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));
+    }
+    Cow::Owned(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_value_is_its_hash_however_it_was_recorded() {
+        let mut values = Values::default();
+        let letters = "abcdefghijklmnopqrstuvwxyz";
+        let hash = values.recorded("", 2_965_113_986);
+        assert_eq!(values.recorded(letters, 0), hash);
+        assert_eq!(values.bytes(letters.as_bytes()), hash);
+        assert_eq!(values.get(hash), Value::Hash(2_965_113_986));
+        let short = values.recorded("nineteen bytes long", 0);
+        assert_eq!((values.bytes(b"nineteen bytes long"), &*values.shown(short)), (short, "nineteen bytes long"));
+        assert_eq!((values.recorded("", 0), values.bytes(b"")), (ValueId(0), ValueId(0)));
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_compare_as_far_as_they_were_recorded() {
+        let mut values = Values::default();
+        let (a, b) = (values.bytes(b"a\xff\xfe"), values.recorded("a\u{fffd}\u{fffd}", 0));
+        assert_eq!(a, b);
+        let long = values.recorded(&"\u{fffd}".repeat(20), 0);
+        let hash = values.bytes(&[0xff; 20]);
+        assert_eq!(
+            (values.same(long, hash), values.same(a, hash), values.same(hash, hash)),
+            (None, Some(false), Some(true))
+        );
+    }
+}

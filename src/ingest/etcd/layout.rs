@@ -1,0 +1,117 @@
+//! Which report a file belongs to, and whose it is, by its path.
+//!
+//! ```text
+//! ROOT/client-N/{operations,watch}.json         ROOT/server-NAME/member/wal/*.wal      a report
+//! ROOT/traffic.json                             ROOT/server-NAME/member/snap/db
+//! ROOT/member/{wal/*.wal,snap/db}                                                      a data directory
+//! ```
+
+use super::super::format::Format;
+
+/// Where a file stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The directory of the report, or of the data.
+    pub root: String,
+    /// Whose file it is.
+    pub owner: Owner,
+    /// Whether the path says that `root` is a report.
+    pub of_report: bool,
+}
+
+/// Whose file it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// A client's, with the name of its directory.
+    Client(String),
+    /// A member's.
+    Member(String),
+    /// The report's.
+    Report,
+}
+
+/// The place of a file.
+pub fn place(path: &str, format: Format) -> Place {
+    let (folder, _) = split(path);
+    match format {
+        Format::EtcdLog | Format::EtcdStore => member(folder),
+        Format::EtcdTraffic => Place { root: folder.to_owned(), owner: Owner::Report, of_report: true },
+        _ => {
+            let (parent, name) = split(folder);
+            let of_report = name.starts_with("client-");
+            let root = if of_report { parent } else { folder };
+            let name = if name.is_empty() { "client" } else { name };
+            Place { root: root.to_owned(), owner: Owner::Client(name.to_owned()), of_report }
+        }
+    }
+}
+
+fn member(folder: &str) -> Place {
+    let without = |folder, last| match split(folder) {
+        (parent, name) if name == last => Some(parent),
+        _ => None,
+    };
+    let inside = without(folder, "wal").or_else(|| without(folder, "snap")).unwrap_or(folder);
+    let data = without(inside, "member").unwrap_or(inside);
+    let (parent, name) = split(data);
+    match name.strip_prefix("server-") {
+        Some(member) => Place { root: parent.to_owned(), owner: Owner::Member(member.to_owned()), of_report: true },
+        None => {
+            let name = if name.is_empty() { "member" } else { name };
+            Place { root: data.to_owned(), owner: Owner::Member(name.to_owned()), of_report: false }
+        }
+    }
+}
+
+/// What stands in front of the last `/`, and behind it.
+fn split(path: &str) -> (&str, &str) {
+    let path = path.trim_end_matches('/');
+    match path.rsplit_once('/') {
+        Some(("", name)) => ("/", name),
+        Some((folder, name)) => (folder, name),
+        None if path == "." || path == ".." => ("", ""),
+        None => ("", path),
+    }
+}
+
+/// A path and the directories around it, the nearest first.
+pub fn around(path: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(path), |path| (!path.is_empty() && *path != "/").then(|| split(path).0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(path: &str, format: Format) -> (String, String, bool) {
+        let Place { root, owner, of_report } = place(path, format);
+        let owner = match owner {
+            Owner::Client(name) | Owner::Member(name) => name,
+            Owner::Report => String::new(),
+        };
+        (root, owner, of_report)
+    }
+
+    #[test]
+    fn paths_say_which_report_and_whose() {
+        for (path, format, root, owner, of_report) in [
+            ("a/T/17/client-3/operations.json", Format::EtcdOperations, "a/T/17", "client-3", true),
+            ("client-3/watch.json", Format::EtcdWatches, "", "client-3", true),
+            ("/client-3/watch.json", Format::EtcdWatches, "/", "client-3", true),
+            ("x/ops.json", Format::EtcdOperations, "x", "x", false),
+            ("ops.json", Format::EtcdOperations, "", "client", false),
+            ("r/traffic.json", Format::EtcdTraffic, "r", "", true),
+            ("r/server-etcd0:2379/member/wal/0-0.wal", Format::EtcdLog, "r", "etcd0:2379", true),
+            ("r/server-a/member/snap/db", Format::EtcdStore, "r", "a", true),
+            ("data/member/snap/db", Format::EtcdStore, "data", "data", false),
+            ("member/wal/0-0.wal", Format::EtcdLog, "", "member", false),
+            ("./member/wal/0-0.wal", Format::EtcdLog, ".", "member", false),
+            ("wal/0-0.wal", Format::EtcdLog, "", "member", false),
+            ("db", Format::EtcdStore, "", "member", false),
+        ] {
+            assert_eq!(shown(path, format), (root.to_owned(), owner.to_owned(), of_report), "{path}");
+        }
+        assert_eq!(around("a/b/c").collect::<Vec<_>>(), ["a/b/c", "a/b", "a", ""]);
+        assert_eq!(around("/a").collect::<Vec<_>>(), ["/a", "/"]);
+    }
+}

@@ -1,0 +1,28 @@
+//! Evidence of etcd itself: the reports of its robustness suite, and the files of its members.
+//!
+//! A report is a directory of `client-N/operations.json`, `client-N/watch.json` and `server-NAME/member/{wal,snap}`. Nothing in
+//! it is ever changed: etcd's own reader truncates a log that ends in the middle of a record, this one says so.
+
+pub mod backend;
+mod bbolt;
+#[cfg(test)]
+pub(crate) mod fixture;
+pub mod layout;
+pub mod operation;
+mod protobuf;
+pub mod request;
+pub mod traffic;
+pub mod wal;
+pub mod watch;
+
+pub use protobuf::WireError;
+
+pub(super) use bbolt::is_store;
+
+/// The byte of a text that an error is about.
+fn byte(text: &str, error: &serde_json::Error) -> usize {
+    let starts = std::iter::once(0).chain(memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1));
+    let start = starts.skip(error.line().saturating_sub(1)).next().unwrap_or(text.len());
+    let at = start.saturating_add(error.column()).saturating_sub(1).min(text.len());
+    if text.is_char_boundary(at) { at } else { 0 }
+}

@@ -1,0 +1,317 @@
+//! `client-N/operations.json` of a robustness report: what one client asked etcd, and what it was told.
+//!
+//! Objects one after the other, indented since May 2025 and one a line before. Embedded structs of the writer are flattened, its
+//! unions are objects of which one member is not `null`, and what newer versions added is absent in older files.
+//!
+//! Source: etcd `tests/robustness/model/{types,history}.go`, porcupine `model.go`.
+
+use super::super::text::Text;
+use memchr::memmem;
+use serde::Deserialize;
+use serde::de::{self, Deserializer, IgnoredAny, MapAccess, Visitor};
+use std::fmt;
+
+/// One operation.
+#[derive(Clone, Debug, Default)]
+pub struct Operation<'a> {
+    /// The lane of porcupine: a client gets a new one after each write with an unknown outcome.
+    pub stream: i64,
+    /// The request.
+    pub request: Request<'a>,
+    /// When it was sent: nanoseconds since the suite began.
+    pub call: i64,
+    /// The answer.
+    pub answer: Answer<'a>,
+    /// When the answer arrived. Of failed operations old versions invented it.
+    pub returned: i64,
+}
+
+/// Reads the operation that begins at the first byte, and says where the next one begins if something follows.
+///
+/// `Metadata`, a copy of `Output` that newer versions write at the end, is half of a file. Where the text is indented, so that
+/// its end is seen without reading it, it is not read.
+pub(in super::super) fn read(text: &str) -> Result<(Operation<'_>, Option<usize>), serde_json::Error> {
+    let mut found = Fields::default();
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let result = deserializer.deserialize_map(Reader { found: &mut found, text });
+    if found.stopped {
+        return Ok((found.operation, None));
+    }
+    result?;
+    Ok((found.operation, deserializer.end().err().map(|error| super::byte(text, &error))))
+}
+
+/// Whether an indented object ends with the text: from a place inside it, the first line that is a closing bracket is the last.
+fn ends_with_its_object(text: &str, inside: &str) -> bool {
+    let rest = inside.as_ptr().addr().checked_sub(text.as_ptr().addr()).and_then(|at| text.as_bytes().get(at..));
+    let end = rest.and_then(|rest| Some((rest.len(), memmem::find(rest, b"\n}")?)));
+    text.starts_with("{\n") && end.is_some_and(|(length, at)| at + 2 == length)
+}
+
+#[derive(Default)]
+struct Fields<'a> {
+    operation: Operation<'a>,
+    /// Which fields were met, a bit each.
+    met: u8,
+    /// Whether reading stopped in front of a copy.
+    stopped: bool,
+}
+
+struct Reader<'f, 'a> {
+    found: &'f mut Fields<'a>,
+    text: &'a str,
+}
+
+const FIELDS: [&str; 5] = ["ClientId", "Input", "Call", "Output", "Return"];
+
+impl<'a> Visitor<'a> for Reader<'_, 'a> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an operation")
+    }
+
+    fn visit_map<M: MapAccess<'a>>(self, mut map: M) -> Result<(), M::Error> {
+        let Fields { operation, met, stopped } = self.found;
+        while let Some(key) = map.next_key::<Text<'a>>()? {
+            let name = if &*key == "ClientID" { FIELDS[0] } else { &*key };
+            let bit = FIELDS.iter().position(|field| *field == name).map_or(0, |at| 1 << at);
+            if *met & bit != 0 {
+                return Err(de::Error::duplicate_field(FIELDS[bit.trailing_zeros() as usize]));
+            }
+            *met |= bit;
+            match name {
+                "ClientId" => operation.stream = map.next_value()?,
+                "Input" => operation.request = map.next_value()?,
+                "Call" => operation.call = map.next_value()?,
+                "Output" => operation.answer = map.next_value()?,
+                "Return" => operation.returned = map.next_value()?,
+                "Metadata" if *met == (1 << FIELDS.len()) - 1 && ends_with_its_object(self.text, name) => {
+                    *stopped = true;
+                    return Err(de::Error::custom("a copy"));
+                }
+                _ => map.next_value::<IgnoredAny>().map(|_| ())?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A request: `kind` says which member counts.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Request<'a> {
+    /// `range`, `txn`, `leaseGrant`, `leaseRevoke`, `defragment` or `compact`.
+    #[serde(rename = "Type", borrow)]
+    pub kind: Text<'a>,
+    /// A read.
+    #[serde(rename = "Range", borrow)]
+    pub range: Option<Range<'a>>,
+    /// A transaction; plain puts and deletes are transactions of one step.
+    #[serde(rename = "Txn", borrow)]
+    pub txn: Option<Txn<'a>>,
+    /// A lease asked for. Its number is that of the answer.
+    #[serde(rename = "LeaseGrant")]
+    pub lease_grant: Option<Lease>,
+    /// A lease ended.
+    #[serde(rename = "LeaseRevoke")]
+    pub lease_revoke: Option<Lease>,
+    /// A compaction.
+    #[serde(rename = "Compact")]
+    pub compact: Option<Compact>,
+}
+
+/// A read of a key or of a range.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Range<'a> {
+    /// First key.
+    #[serde(rename = "Start", borrow)]
+    pub start: Text<'a>,
+    /// One behind the last key; empty: only `start`.
+    #[serde(rename = "End", borrow)]
+    pub end: Text<'a>,
+    /// At most so many; 0: all.
+    #[serde(rename = "Limit")]
+    pub limit: i64,
+    /// Whether values were left out.
+    #[serde(rename = "KeysOnly")]
+    pub keys_only: bool,
+    /// The revision that is read; 0: the latest.
+    #[serde(rename = "Revision")]
+    pub revision: i64,
+}
+
+/// A transaction.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Txn<'a> {
+    /// Conditions.
+    #[serde(rename = "Conditions", borrow)]
+    pub conditions: Option<Vec<Condition<'a>>>,
+    /// What is done where all are true.
+    #[serde(rename = "OperationsOnSuccess", borrow)]
+    pub success: Option<Vec<Step<'a>>>,
+    /// What is done otherwise.
+    #[serde(rename = "OperationsOnFailure", borrow)]
+    pub failure: Option<Vec<Step<'a>>>,
+}
+
+/// A condition: the version where one is expected, else the mod revision.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Condition<'a> {
+    /// Key.
+    #[serde(rename = "Key", borrow)]
+    pub key: Text<'a>,
+    /// Expected mod revision; 0: absent.
+    #[serde(rename = "ExpectedRevision")]
+    pub revision: i64,
+    /// Expected version; 0: not compared.
+    #[serde(rename = "ExpectedVersion")]
+    pub version: i64,
+}
+
+/// A step of a transaction: `kind` says which member counts.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Step<'a> {
+    /// `range-operation`, `put-operation` or `delete-operation`.
+    #[serde(rename = "Type", borrow)]
+    pub kind: Text<'a>,
+    /// A read.
+    #[serde(rename = "Range", borrow)]
+    pub range: Range<'a>,
+    /// A put.
+    #[serde(rename = "Put", borrow)]
+    pub put: Put<'a>,
+    /// A delete.
+    #[serde(rename = "Delete", borrow)]
+    pub delete: Delete<'a>,
+}
+
+/// A put.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Put<'a> {
+    /// Key.
+    #[serde(rename = "Key", borrow)]
+    pub key: Text<'a>,
+    /// Value.
+    #[serde(rename = "Value", borrow)]
+    pub value: Value<'a>,
+    /// Lease, or 0.
+    #[serde(rename = "LeaseID")]
+    pub lease: i64,
+}
+
+/// A delete of one key.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Delete<'a> {
+    /// Key.
+    #[serde(rename = "Key", borrow)]
+    pub key: Text<'a>,
+}
+
+/// A value of fewer than 20 bytes, or the FNV-1a hash of a longer one.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Value<'a> {
+    /// The value.
+    #[serde(rename = "Value", borrow)]
+    pub text: Text<'a>,
+    /// Its hash.
+    #[serde(rename = "Hash")]
+    pub hash: u32,
+}
+
+/// A lease.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Lease {
+    /// Its number.
+    #[serde(rename = "LeaseID")]
+    pub id: i64,
+}
+
+/// A compaction.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Compact {
+    /// Through this revision.
+    #[serde(rename = "Revision")]
+    pub revision: i64,
+}
+
+/// An answer. Of a failed operation only `error` counts.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Answer<'a> {
+    /// What a transaction did.
+    #[serde(rename = "Txn", borrow)]
+    pub txn: Option<TxnAnswer<'a>>,
+    /// What was read.
+    #[serde(rename = "Range", borrow)]
+    pub range: Option<Found<'a>>,
+    /// An answer of the server that is an error: the revision is compacted, or in the future.
+    #[serde(rename = "ClientError", borrow)]
+    pub client_error: Text<'a>,
+    /// Revision of the store when it answered; -1 where the answer has none.
+    #[serde(rename = "Revision")]
+    pub revision: i64,
+    /// The member that answered, in hexadecimal digits.
+    #[serde(rename = "member-id", borrow)]
+    pub member: Text<'a>,
+    /// The same, as a number (for two months at the end of 2025).
+    #[serde(rename = "MemberID")]
+    pub member_number: u64,
+    /// Why it failed.
+    #[serde(rename = "Error", borrow)]
+    pub error: Text<'a>,
+}
+
+/// What a transaction did.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct TxnAnswer<'a> {
+    /// Whether a condition was false.
+    #[serde(rename = "Failure")]
+    pub failure: bool,
+    /// One result a step.
+    #[serde(rename = "Results", borrow)]
+    pub results: Option<Vec<Found<'a>>>,
+}
+
+/// What a read found, or how many keys a delete removed.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Found<'a> {
+    /// Keys with their values.
+    #[serde(rename = "KVs", borrow)]
+    pub pairs: Option<Vec<Pair<'a>>>,
+    /// How many keys there are, beyond the limit too.
+    #[serde(rename = "Count")]
+    pub count: i64,
+    /// How many keys were removed.
+    #[serde(rename = "Deleted")]
+    pub deleted: i64,
+}
+
+/// A key as it was found.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Pair<'a> {
+    /// Key.
+    #[serde(rename = "Key", borrow)]
+    pub key: Text<'a>,
+    /// Value.
+    #[serde(rename = "Value", borrow)]
+    pub value: Value<'a>,
+    /// Revision of its last change.
+    #[serde(rename = "ModRevision")]
+    pub revision: i64,
+    /// Number of changes in this life; 0: not recorded.
+    #[serde(rename = "Version")]
+    pub version: i64,
+}
