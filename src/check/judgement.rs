@@ -63,7 +63,9 @@ impl Options {
 pub fn judge(history: &History, order: &Order, options: &Options) -> Judgement {
     let evidence = Evidence { history, order, options };
     let log = !history.calls.is_empty();
-    let applies = |rule: &Rule| log == (rule.group == Group::Operations);
+    let cluster = history.cluster.is_some();
+    let applies =
+        |rule: &Rule| log == (rule.group == Group::Operations) || (cluster && rule.group == Group::Operations);
     let rulings: Vec<Option<Ruling<'_>>> = RULES
         .par_iter()
         .map(|rule| {
@@ -336,6 +338,9 @@ fn unchecked_evidence(history: &History, order: &Order) -> Vec<String> {
             history.clock_name(step.clock),
             step.by as f64 / 1e6
         ));
+    }
+    if history.cluster.is_some() {
+        return reasons;
     }
     if !history.calls.is_empty() {
         if history.calls.falls_back > 0 {

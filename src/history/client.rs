@@ -39,6 +39,8 @@ pub enum ToldBy {
     File,
     /// The number or name of a process in an operation log.
     Process,
+    /// The directory of a client in a report of etcd's robustness suite.
+    Directory,
 }
 
 impl ToldBy {
@@ -50,6 +52,7 @@ impl ToldBy {
             ToldBy::Address => "same user, source address and agent; a restart in between would not show",
             ToldBy::CommandLine => "a command-line tool: each request may be a process of its own",
             ToldBy::Process => "the operation log names the process",
+            ToldBy::Directory => "the report has a directory for each client",
             ToldBy::File => "a saved file: nobody knows which process read it",
         }
     }

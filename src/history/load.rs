@@ -1,9 +1,10 @@
-//! Inputs to histories: all evidence of a cluster is one, every operation log is one of its own.
+//! Inputs to histories: all evidence of a Kubernetes cluster is one, every operation log and every etcd report is one of its own.
 
 use super::batch::Batch;
 use super::builder::{Builder, Domains, short_name};
 use super::calls::{self, Pairing};
 use super::client::{Incarnation, ToldBy};
+use super::etcd;
 use super::ids::{ClientId, ClockId, KeyId, ResourceId};
 use super::interner::Interner;
 use super::resource::{Key, Resource};
@@ -24,8 +25,27 @@ pub fn load(inputs: Vec<InputFile>, options: &ReadOptions, domains: &Domains, pr
 }
 
 /// Reads inputs into histories, at least one: that of the cluster, where there is evidence of one (or of nothing at all), then
-/// one for each operation log, in the order of the inputs.
+/// one for each operation log, then one for each etcd report, in the order of the inputs.
 pub fn load_each(
+    inputs: Vec<InputFile>,
+    options: &ReadOptions,
+    domains: &Domains,
+    progress: &dyn Progress,
+) -> Vec<History> {
+    let ingest::Reports { reports, others } = ingest::etcd_reports(inputs);
+    if reports.is_empty() {
+        return load_others(others, options, domains, progress);
+    }
+    let mut histories = match others.is_empty() {
+        true => Vec::new(),
+        false => load_others(others, options, domains, progress),
+    };
+    histories.extend(etcd::load(reports, options, progress).into_iter().map(History::of_etcd));
+    histories
+}
+
+/// The histories of what is no etcd report.
+fn load_others(
     inputs: Vec<InputFile>,
     options: &ReadOptions,
     domains: &Domains,

@@ -2,6 +2,7 @@
 
 use super::calls::Calls;
 use super::client::Incarnation;
+use super::etcd::Cluster;
 use super::ids::*;
 use super::interner::Interner;
 use super::operation::*;
@@ -67,6 +68,8 @@ pub struct History {
     pub brackets: Vec<Bracket>,
     /// The calls of an operation log.
     pub calls: Calls,
+    /// What was recorded of an etcd cluster.
+    pub cluster: Option<Box<Cluster>>,
     /// Versions of API servers, where their own loopback client named one: (server, minor version of 1.x).
     pub server_versions: Vec<(ServerId, u32)>,
 }
@@ -279,7 +282,8 @@ impl History {
 
     /// Whether there is nothing to judge.
     pub fn is_empty(&self) -> bool {
-        self.operations.is_empty() && self.witness.is_empty() && self.calls.is_empty()
+        let nothing_recorded = self.cluster.as_ref().is_none_or(|cluster| cluster.recording.is_empty());
+        self.operations.is_empty() && self.witness.is_empty() && self.calls.is_empty() && nothing_recorded
     }
 
     /// The item of a list with a key.

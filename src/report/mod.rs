@@ -47,6 +47,13 @@ pub struct Part<'a> {
 impl<'a> Part<'a> {
     /// A history with its judgement, named by what it is.
     pub fn of(history: &'a History, judgement: &'a Judgement) -> Part<'a> {
+        if let Some(cluster) = &history.cluster {
+            let name = match cluster.recording.name.as_str() {
+                "" => "etcd",
+                name => name,
+            };
+            return Part { name, nature: Nature::Etcd, history, judgement };
+        }
         match history.calls.is_empty() {
             true => Part { name: "kubernetes", nature: Nature::Kubernetes, history, judgement },
             false => {

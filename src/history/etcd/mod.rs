@@ -6,6 +6,7 @@
 
 mod batch;
 mod builder;
+mod catalogue;
 mod load;
 mod log;
 mod lowering;
@@ -18,6 +19,7 @@ mod tests;
 mod value;
 mod watch;
 
+pub use catalogue::{CLOCK, Cluster};
 pub use load::load;
 pub use member::{Lease, Log, LogEntry, Member, Overwritten, Store, StoredRevision};
 pub use operation::{

@@ -1,0 +1,126 @@
+//! A recording as a history: clients, keys, members and the clock get the identifiers that findings name them by.
+
+use super::operation::{Request, Requests, Step};
+use super::recording::Recording;
+use crate::history::{
+    ClientId, ClockId, History, Incarnation, IncarnationId, Key, KeyId, Placement, Resource, ResourceId, ServerId,
+    Symbol, ToldBy,
+};
+use crate::ingest::Time;
+use rustc_hash::FxHashMap;
+
+/// A recording with the identifiers that its history has for its names.
+#[derive(Debug)]
+pub struct Cluster {
+    /// What was recorded.
+    pub recording: Recording,
+    keys: FxHashMap<Symbol, KeyId>,
+    servers: FxHashMap<u64, ServerId>,
+}
+
+impl Cluster {
+    /// The identifier of a key.
+    pub fn key(&self, text: Symbol) -> KeyId {
+        self.keys.get(&text).copied().unwrap_or(KeyId::NONE)
+    }
+
+    /// The identifier of a member by its number.
+    pub fn server(&self, member: u64) -> ServerId {
+        self.servers.get(&member).copied().unwrap_or(ServerId::NONE)
+    }
+
+    /// The process life of a client: the one that it has.
+    pub fn incarnation(&self, client: u32) -> IncarnationId {
+        IncarnationId(client)
+    }
+}
+
+/// The clock of a report: one process recorded everything.
+pub const CLOCK: ClockId = ClockId(0);
+
+impl History {
+    /// The history of a recording.
+    pub fn of_etcd(mut recording: Recording) -> History {
+        let mut history = History {
+            inputs: std::mem::take(&mut recording.inputs),
+            files: recording.files.clone(),
+            problems: std::mem::take(&mut recording.problems),
+            ..History::default()
+        };
+        let clock = history.names.intern("suite");
+        history.clocks.push(clock);
+        for client in &recording.clients {
+            let id = ClientId(history.clients.len() as u32);
+            history.clients.push(history.names.intern(&client.name));
+            let operations = recording.operations_of(client);
+            let first = operations.first().map_or(Time::UNKNOWN, |operation| operation.call);
+            let last = operations.iter().map(|operation| operation.returned).filter(|time| time.is_known()).max();
+            history.incarnations.push(Incarnation {
+                client: id,
+                label: client.name.clone(),
+                told_by: ToldBy::Directory,
+                place: None,
+                program: String::new(),
+                span: (first, last.unwrap_or(Time::UNKNOWN)),
+                clock: CLOCK,
+            });
+        }
+        let servers = servers(&mut history, &recording);
+        let keys = keys(&mut history, &recording);
+        history.cluster = Some(Box::new(Cluster { recording, keys, servers }));
+        history
+    }
+}
+
+fn servers(history: &mut History, recording: &Recording) -> FxHashMap<u64, ServerId> {
+    let mut servers = FxHashMap::default();
+    let named = recording.members.iter().filter_map(|member| Some((member.log.as_ref()?.node, member.name.clone())));
+    let numbered = recording.operations.iter().map(|operation| (operation.member, String::new()));
+    for (number, name) in named.chain(numbered).filter(|(number, _)| *number != 0) {
+        servers.entry(number).or_insert_with(|| {
+            let name = if name.is_empty() { format!("{number:x}") } else { name };
+            history.servers.push(history.names.intern(&name));
+            ServerId(history.servers.len() as u32 - 1)
+        });
+    }
+    servers
+}
+
+fn keys(history: &mut History, recording: &Recording) -> FxHashMap<Symbol, KeyId> {
+    let mut keys = FxHashMap::default();
+    let resource = Resource { group: history.names.intern(""), plural: history.names.intern("key") };
+    history.resources.push(resource);
+    let mut add = |key: Symbol| {
+        if !key.is_some() {
+            return;
+        }
+        keys.entry(key).or_insert_with(|| {
+            let name = history.names.intern(recording.texts.get(key));
+            history.keys.push(Key { resource: ResourceId(0), namespace: resource.group, name });
+            KeyId(history.keys.len() as u32 - 1)
+        });
+    };
+    let Requests { conditions, steps } = &recording.requests;
+    conditions.iter().for_each(|condition| add(condition.keys.key));
+    for step in steps {
+        match step {
+            Step::Range(range) => add(range.keys.key),
+            Step::Put { key, .. } => add(*key),
+            Step::Delete(keys) => add(keys.key),
+            Step::Txn(_) | Step::Nothing => {}
+        }
+    }
+    for operation in &recording.operations {
+        if let Request::Range(range) = operation.request {
+            add(range.keys.key);
+        }
+    }
+    recording.pairs.iter().for_each(|pair| add(pair.key));
+    recording.events.iter().for_each(|event| add(event.key));
+    recording.watches.iter().for_each(|watch| add(watch.key));
+    let stores = recording.members.iter().filter_map(|member| member.store.as_ref());
+    stores.flat_map(|store| &store.revisions).for_each(|revision| add(revision.key));
+    history.placements.push(Placement { domain: crate::history::DomainId(0), overridable: false });
+    history.domains.push("default".to_owned());
+    keys
+}
