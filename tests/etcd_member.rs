@@ -36,7 +36,8 @@ impl Etcd {
             .arg(format!("--listen-peer-urls=http://{peer}"))
             .arg(format!("--initial-advertise-peer-urls=http://{peer}"))
             .arg(format!("--initial-cluster=a=http://{peer}"))
-            .arg("--snapshot-count=20")
+            // On a busy machine a request may wait for a slow disk; etcd gives it five seconds and two election timeouts.
+            .args(["--snapshot-count=20", "--heartbeat-interval=500", "--election-timeout=5000"])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())

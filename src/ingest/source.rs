@@ -186,9 +186,7 @@ impl Walk<'_> {
 
     fn add(&mut self, path: &Path, shown: String) {
         let regular = fs::metadata(path).is_ok_and(|data| data.is_file());
-        if !regular {
-            self.push(path, shown, None);
-        } else if self.first_visit(path) && !self.archive(path, &shown) {
+        if !regular || (self.first_visit(path) && !self.archive(path, &shown)) {
             self.push(path, shown, None);
         }
     }

@@ -21,8 +21,8 @@ pub(super) use bbolt::is_store;
 
 /// The byte of a text that an error is about.
 fn byte(text: &str, error: &serde_json::Error) -> usize {
-    let starts = std::iter::once(0).chain(memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1));
-    let start = starts.skip(error.line().saturating_sub(1)).next().unwrap_or(text.len());
+    let mut starts = std::iter::once(0).chain(memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1));
+    let start = starts.nth(error.line().saturating_sub(1)).unwrap_or(text.len());
     let at = start.saturating_add(error.column()).saturating_sub(1).min(text.len());
     if text.is_char_boundary(at) { at } else { 0 }
 }
