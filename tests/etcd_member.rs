@@ -59,23 +59,31 @@ impl Etcd {
     }
 
     fn ask(&self, path: &str, request: &Value) -> Value {
-        self.try_ask(path, request).unwrap_or_else(|| panic!("no answer to {path}"))
+        match self.answer(path, request) {
+            Ok((head, body)) if head.contains(" 200 ") => serde_json::from_str(&body).expect("JSON"),
+            answer => panic!("no answer to {path}: {answer:?}"),
+        }
     }
 
     fn try_ask(&self, path: &str, request: &Value) -> Option<Value> {
+        let (head, body) = self.answer(path, request).ok()?;
+        head.contains(" 200 ").then(|| serde_json::from_str(&body).ok()).flatten()
+    }
+
+    /// Head and body of an answer.
+    fn answer(&self, path: &str, request: &Value) -> std::io::Result<(String, String)> {
         let body = request.to_string();
-        let mut stream = TcpStream::connect(self.address).ok()?;
-        stream.set_read_timeout(Some(Duration::from_secs(30))).ok()?;
+        let mut stream = TcpStream::connect(self.address)?;
+        stream.set_read_timeout(Some(Duration::from_secs(30)))?;
         let length = body.len();
         write!(
             stream,
             "POST {path} HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
-        )
-        .ok()?;
+        )?;
         let mut answer = String::new();
-        stream.read_to_string(&mut answer).ok()?;
-        let (head, body) = answer.split_once("\r\n\r\n")?;
-        head.contains(" 200 ").then(|| serde_json::from_str(body).ok()).flatten()
+        stream.read_to_string(&mut answer)?;
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+        Ok((head.to_owned(), body.to_owned()))
     }
 
     /// Stops it in order, so that its store is complete, or in the middle of whatever it does.
