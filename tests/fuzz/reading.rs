@@ -31,7 +31,7 @@ fn read_once(input: &InputFile, block_bytes: usize) -> (Vec<(Position, String)>,
 pub fn check_recording(bytes: &[u8], name: &str) {
     let recording = |block_bytes| {
         let files = vec![InputFile::in_memory(FileId(0), name, bytes)];
-        let options = ReadOptions { threads: 1, block_bytes, max_line_bytes: 1 << 16 };
+        let options = ReadOptions { threads: 1, block_bytes, max_line_bytes: 1 << 16, ..retrograde::read_options() };
         format!("{:?}", load(etcd_reports(files).reports, &options, &()))
     };
     assert_eq!(recording(1 << 13), recording(16));

@@ -65,7 +65,7 @@ fn the_parts_of_a_watch_have_places_of_their_own() {
         (compact.map(str::to_owned).to_vec(), Some("etcd-watches"), 1)
     );
     let text = indented(&client_watch());
-    let (records, reading) = read_all(&[input(&text)], &ReadOptions { block_bytes: 1 << 20, ..SMALL });
+    let (records, reading) = read_all(&[input(&text)], &ReadOptions { block_bytes: 1 << 20, ..small() });
     assert!(reading.problems.is_empty());
     let line_of = |needle: &str| {
         let object = text[..text.find(needle).unwrap()].rfind('{').unwrap();
@@ -132,7 +132,7 @@ fn no_bit_of_a_report_makes_it_panic_and_each_value_is_accounted_for() {
                 let mut bytes = text.clone().into_bytes();
                 bytes[at] ^= 1 << bit;
                 let file = InputFile { format: Some(format), ..input(bytes) };
-                let (_, reading) = read_all(&[file], &SMALL);
+                let (_, reading) = read_all(&[file], &small());
                 let summary = &reading.files[0];
                 assert_eq!(summary.records + summary.problems, summary.lines, "byte {at}, bit {bit}");
             }
@@ -165,7 +165,7 @@ fn binary_files_are_recognised_and_read_from_files_streams_and_memory() {
     #[cfg(feature = "compress")]
     compressed.push(folder.file("0.wal.zst", zstd::encode_all(&segment[..], 0).unwrap()));
     for file in compressed {
-        let (records, reading) = read_all(std::slice::from_ref(&file), &SMALL);
+        let (records, reading) = read_all(std::slice::from_ref(&file), &small());
         let summary = &reading.files[0];
         assert_eq!((summary.format, summary.records, summary.bytes), (Some("etcd-log"), 5, segment.len() as u64));
         assert!(reading.problems.is_empty(), "{:?}", reading.problems);
@@ -181,7 +181,7 @@ fn a_binary_file_that_would_fill_the_memory_is_a_problem() {
     let segment = Segment::after(0).entry(1, 2, &put("a", &vec![b'x'; 100_000])).bytes;
     let folder = Folder::new("etcd-large");
     let file = folder.file("0.wal.zst", zstd::encode_all(&segment[..], 0).unwrap());
-    let (_, reading) = read_all(&[file], &SMALL);
+    let (_, reading) = read_all(&[file], &small());
     assert_eq!(reading.problems.len(), 1, "{:?}", reading.problems);
     assert!(reading.problems[0].expected.contains("without compression"), "{:?}", reading.problems);
 }
