@@ -105,7 +105,7 @@ fn had(evidence: &Evidence<'_>, basis: &Basis<'_>, used: &Used, write: Operation
     }
     // The states between what was complete before the read and what was sent after it.
     let (time, clock) = used.premise.moment;
-    let head = order.heads.before(&order.clocks, resource, clock, time);
+    let head = order.heads.before(history, &order.clocks, resource, clock, time);
     if let (Some(head), Some(through)) = (head, seen.through)
         && let Some(life) = presence.at(key, head.revision)
         && life.through >= through

@@ -38,7 +38,7 @@ impl Lag {
     pub fn by(evidence: &Evidence<'_>, version: Version, clock: ClockId, time: Time) -> Option<Lag> {
         let resource = evidence.history.resource_of(version.key);
         let mut weaker: Option<Lag> = None;
-        for head in evidence.order.heads.reached(resource, version.revision) {
+        for head in evidence.order.heads.reached(evidence.history, resource, version.revision) {
             match evidence.order.clocks.relation((head.time, head.clock), (time, clock)) {
                 Relation::Before => return Some(Lag { version, head, offset: None }),
                 // All that speaks for it has to be explained away, so the largest offset counts.
@@ -86,8 +86,8 @@ pub fn bound(evidence: &Evidence<'_>, resource: ResourceId, clock: ClockId, time
         return None;
     }
     let (heads, clocks) = (&evidence.order.heads, &evidence.order.clocks);
-    let proved = heads.before(clocks, resource, clock, time).map(|h| h.revision);
-    let bare = heads.before_by_the_clock(resource, time).map(|h| h.revision);
+    let proved = heads.before(evidence.history, clocks, resource, clock, time).map(|h| h.revision);
+    let bare = heads.before_by_the_clock(evidence.history, resource, time).map(|h| h.revision);
     proved.max(bare)
 }
 

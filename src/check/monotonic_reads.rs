@@ -57,7 +57,10 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             continue;
         }
         let resource = evidence.history.scopes[o.scope.index()].resource;
-        let Some(frontier) = evidence.order.frontiers.of(evidence.order, o.incarnation, resource) else { continue };
+        let Some(frontier) = evidence.order.frontiers.of(evidence.history, evidence.order, o.incarnation, resource)
+        else {
+            continue;
+        };
         let reader = Reader { evidence, frontier, id, o: &o };
         match o.verb {
             Verb::List if o.is_answered() => {
@@ -85,7 +88,7 @@ fn id_fact(evidence: &Evidence<'_>, id: OperationId, revision: Revision) -> Fact
 
 struct Reader<'r> {
     evidence: &'r Evidence<'r>,
-    frontier: &'r Frontier,
+    frontier: Frontier<'r>,
     id: OperationId,
     o: &'r Operation,
 }
@@ -117,11 +120,12 @@ impl Reader<'_> {
         if highest.revision <= revision {
             return None;
         }
-        let mut scopes: Vec<&ScopeId> = self.frontier.scopes.keys().collect();
+        let mut scopes = self.frontier.scopes.ids();
         // The same scope first: the plainest proof.
-        scopes.sort_by_key(|&&s| (s != o.scope, s));
-        for &scope in scopes {
-            let Some(sight) = self.frontier.scopes[&scope].before(&order.clocks, o.clock, o.invoke) else { continue };
+        scopes.sort_by_key(|&s| (s != o.scope, s));
+        for scope in scopes {
+            let line = self.frontier.scopes.get(&scope);
+            let Some(sight) = line.and_then(|line| line.before(&order.clocks, o.clock, o.invoke)) else { continue };
             if sight.revision <= revision || !history.scopes_may_overlap(scope, o.scope) {
                 continue;
             }
@@ -172,7 +176,7 @@ impl Reader<'_> {
             // have entered or left the selection.
             let listed = history.items_of(o).iter().any(|item| item.key == sight.key);
             if selected == Some(true) || (selected.is_none() && listed) {
-                best = Some(*sight);
+                best = Some(sight);
             }
         }
         best.map(|sight| Conflict {
@@ -196,13 +200,12 @@ impl Reader<'_> {
         if order.timeline.between(key, revision, highest.revision).is_empty() {
             return;
         }
-        let mut scopes: Vec<&ScopeId> = self.frontier.scopes.keys().collect();
-        scopes.sort();
-        for &scope in scopes {
+        for scope in self.frontier.scopes.ids() {
             if !history.covers_key(scope, key) {
                 continue;
             }
-            let Some(sight) = self.frontier.scopes[&scope].before(&order.clocks, o.clock, o.invoke) else { continue };
+            let line = self.frontier.scopes.get(&scope);
+            let Some(sight) = line.and_then(|line| line.before(&order.clocks, o.clock, o.invoke)) else { continue };
             let between = order.timeline.between(key, revision, sight.revision);
             let version = between
                 .iter()

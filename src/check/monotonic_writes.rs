@@ -41,7 +41,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             continue;
         }
         let resource = history.resource_of(version.key);
-        let Some(frontier) = order.frontiers.of(order, o.incarnation, resource) else { continue };
+        let Some(frontier) = order.frontiers.of(evidence.history, order, o.incarnation, resource) else { continue };
         let Some(before) = frontier.commits.before(&order.clocks, o.clock, o.invoke) else { continue };
         ruling.checked(o.incarnation);
         let Showing::Answer(earlier) = before.showing else { continue };

@@ -191,7 +191,10 @@ fn bearer(evidence: &Evidence<'_>, o: &Operation) -> Option<Version> {
     let versions = order.timeline.versions(o.key);
     let last = versions.iter().rev().find(|v| v.uid == o.request_uid)?.revision;
     // What a head shows to be complete before the request arrived.
-    let head = order.heads.before(&order.clocks, evidence.history.resource_of(o.key), o.clock, o.invoke)?.revision;
+    let head = order
+        .heads
+        .before(evidence.history, &order.clocks, evidence.history.resource_of(o.key), o.clock, o.invoke)?
+        .revision;
     let later = |v: &Version| v.uid.is_some() && v.uid != o.request_uid && v.change.lives() == Some(true);
     order.timeline.between(o.key, last, head).iter().rev().find(later)
 }

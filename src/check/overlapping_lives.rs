@@ -99,8 +99,9 @@ fn went_back(evidence: &Evidence<'_>, version: &Version) -> bool {
     if !version.writer.is_some() {
         return false;
     }
-    let (order, o) = (evidence.order, evidence.history.operation(version.writer));
-    let head = order.heads.before(&order.clocks, evidence.history.resource_of(version.key), o.clock, o.invoke);
+    let (history, order) = (evidence.history, evidence.order);
+    let o = history.operation(version.writer);
+    let head = order.heads.before(history, &order.clocks, history.resource_of(version.key), o.clock, o.invoke);
     head.is_some_and(|head| head.revision > version.revision)
 }
 

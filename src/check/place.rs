@@ -33,8 +33,9 @@ impl Place {
 
     /// Where an operation stands in the counter of a resource.
     pub fn of_operation(evidence: &Evidence<'_>, id: OperationId, resource: ResourceId) -> Place {
-        let (order, o) = (evidence.order, evidence.history.operation(id));
-        let complete = order.heads.before(&order.clocks, resource, o.clock, o.invoke);
+        let (history, order) = (evidence.history, evidence.order);
+        let o = history.operation(id);
+        let complete = order.heads.before(history, &order.clocks, resource, o.clock, o.invoke);
         Place {
             from: complete.map_or(Revision::NONE, |head| head.revision),
             through: sent_later(evidence, resource, (o.ret, o.clock)),
@@ -47,7 +48,7 @@ fn sent_later(evidence: &Evidence<'_>, resource: ResourceId, (time, clock): (Tim
     if !time.is_known() || !clock.is_some() {
         return None;
     }
-    let (revision, _) = evidence.order.heads.after(&evidence.order.clocks, resource, clock, time)?;
+    let (revision, _) = evidence.order.heads.after(evidence.history, &evidence.order.clocks, resource, clock, time)?;
     Some(Revision::new(revision.value().saturating_sub(1)))
 }
 
@@ -59,7 +60,7 @@ pub fn was_before(evidence: &Evidence<'_>, version: &Version, id: OperationId) -
     let (history, order) = (evidence.history, evidence.order);
     let o = history.operation(id);
     let sent = (o.invoke, o.clock);
-    let head = order.heads.before(&order.clocks, history.resource_of(version.key), o.clock, o.invoke);
+    let head = order.heads.before(history, &order.clocks, history.resource_of(version.key), o.clock, o.invoke);
     let mut moments = vec![version.moment(history)];
     if version.writer.is_some() {
         let writer = history.operation(version.writer);

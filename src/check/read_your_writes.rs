@@ -50,7 +50,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             continue;
         }
         let resource = history.scopes[o.scope.index()].resource;
-        let Some(frontier) = order.frontiers.of(order, o.incarnation, resource) else { continue };
+        let Some(frontier) = order.frontiers.of(evidence.history, order, o.incarnation, resource) else { continue };
         let observer = Observer { evidence, frontier, id, o: &o };
         let deliberate = is_deliberate(history, &order.chains, id);
         match o.verb {
@@ -78,7 +78,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
 
 struct Observer<'r> {
     evidence: &'r Evidence<'r>,
-    frontier: &'r Frontier,
+    frontier: Frontier<'r>,
     id: OperationId,
     o: &'r Operation,
 }

@@ -84,7 +84,7 @@ fn taken_before(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, said: &FxHashS
     for (id, o) in evidence.operations() {
         let Some(revision) = commit::proven(evidence, id).filter(|r| !said.contains(r)) else { continue };
         let resource = history.resource_of(o.key);
-        let head = order.heads.before(&order.clocks, resource, o.clock, o.invoke);
+        let head = order.heads.before(evidence.history, &order.clocks, resource, o.clock, o.invoke);
         let Some(head) = head.filter(|h| h.revision == revision) else { continue };
         let (what, key) = (history.request_name(&o), history.key_name(o.key));
         let facts = vec![
@@ -102,7 +102,9 @@ fn taken_before(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, said: &FxHashS
 fn crowded_removals(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let (history, order) = (evidence.history, evidence.order);
     for (id, o) in evidence.operations().filter(|(_, o)| removes(o) && o.answer_uid.is_some()) {
-        let Some(head) = order.heads.before(&order.clocks, history.resource_of(o.key), o.clock, o.invoke) else {
+        let Some(head) =
+            order.heads.before(evidence.history, &order.clocks, history.resource_of(o.key), o.clock, o.invoke)
+        else {
             continue;
         };
         let versions = order.timeline.versions(o.key);

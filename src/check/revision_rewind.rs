@@ -63,13 +63,13 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let resource = evidence.history.resource_of(o.key);
         ruling.checked(o.incarnation);
         let order = evidence.order;
-        if let Some(head) = order.heads.before(&order.clocks, resource, o.clock, o.invoke)
+        if let Some(head) = order.heads.before(evidence.history, &order.clocks, resource, o.clock, o.invoke)
             && head.revision > revision
         {
             found(evidence, ruling, id, revision, head, None);
             continue;
         }
-        if let Some(head) = order.heads.before_by_the_clock(resource, o.invoke)
+        if let Some(head) = order.heads.before_by_the_clock(evidence.history, resource, o.invoke)
             && head.revision > revision
         {
             let gap = o.invoke.0 - head.time.0;

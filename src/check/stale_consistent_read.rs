@@ -153,11 +153,13 @@ fn still_there(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, o: &Operation, 
 fn absent(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, presence: &Presence<'_>, id: OperationId, o: &Operation) {
     let order = evidence.order;
     let resource = evidence.history.resource_of(o.key);
-    let Some(head) = order.heads.before(&order.clocks, resource, o.clock, o.invoke) else { return };
+    let Some(head) = order.heads.before(evidence.history, &order.clocks, resource, o.clock, o.invoke) else { return };
     let Some(life) = presence.at(o.key, head.revision) else { return };
     ruling.checked(o.incarnation);
     // The answer shows some state from the head on, and before the first write that was sent after it.
-    let Some((later, write)) = order.heads.after(&order.clocks, resource, o.clock, o.ret) else { return };
+    let Some((later, write)) = order.heads.after(evidence.history, &order.clocks, resource, o.clock, o.ret) else {
+        return;
+    };
     if life.through.value() + 1 < later.value() {
         return;
     }

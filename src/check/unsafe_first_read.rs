@@ -58,7 +58,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let mut facts = vec![evidence.request(id, Revision::NONE, format!("{client} {began} with {request}"))];
         let frontiers = &evidence.order.frontiers;
         let earlier = frontiers
-            .of(evidence.order, incarnation, of_scope)
+            .of(evidence.history, evidence.order, incarnation, of_scope)
             .and_then(|f| f.objects.before(&evidence.order.clocks, o.clock, o.invoke));
         if let Some(sight) = earlier {
             let says = format!("{client} had seen revision {} in an earlier life", sight.revision);

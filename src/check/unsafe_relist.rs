@@ -45,7 +45,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         if first.get(&(o.incarnation, o.scope)) == Some(&id) {
             continue;
         }
-        let Some(frontier) = order.frontiers.of(order, o.incarnation, resource) else { continue };
+        let Some(frontier) = order.frontiers.of(evidence.history, order, o.incarnation, resource) else { continue };
         // Sights of this scope, or of single objects inside it.
         let of_scope = frontier.scopes.get(&o.scope).and_then(|l| l.before(&order.clocks, o.clock, o.invoke));
         let of_objects = frontier.objects.before(&order.clocks, o.clock, o.invoke);

@@ -39,8 +39,8 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             continue;
         }
         let resource = history.resource_of(version.key);
-        let Some(frontier) = order.frontiers.of(order, o.incarnation, resource) else { continue };
-        let read = |line: &crate::order::Line| line.before(&order.clocks, o.clock, o.invoke);
+        let Some(frontier) = order.frontiers.of(evidence.history, order, o.incarnation, resource) else { continue };
+        let read = |line: &crate::order::Line<'_>| line.before(&order.clocks, o.clock, o.invoke);
         let sights = [read(&frontier.progress), read(&frontier.objects)];
         let Some(seen) = sights.into_iter().flatten().max_by_key(|s| (s.revision, s.showing)) else { continue };
         ruling.checked(o.incarnation);

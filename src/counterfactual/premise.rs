@@ -37,7 +37,7 @@ fn decided(evidence: &Evidence<'_>, finding: &Finding) -> Option<(OperationId, O
 /// A read of the object right before the write, and what it would have shown.
 fn live(evidence: &Evidence<'_>, o: &Operation, key: KeyId, change: Revision) -> Prevention {
     let (history, order) = (evidence.history, evidence.order);
-    let head = order.heads.before(&order.clocks, history.resource_of(key), o.clock, o.invoke);
+    let head = order.heads.before(history, &order.clocks, history.resource_of(key), o.clock, o.invoke);
     let shown = head.and_then(|head| order.timeline.at_or_before(key, head.revision));
     let answer = match shown {
         Some(version) if version.change == Change::Deleted => {

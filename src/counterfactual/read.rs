@@ -16,7 +16,7 @@ pub fn preventions(evidence: &Evidence<'_>, finding: &Finding, fault: OperationI
     let facts = &finding.certificate.facts;
     let frontier = facts[..facts.len() - 1].iter().map(|f| f.revision).max().unwrap_or(Revision::NONE);
     let answered = facts.last().map_or(Revision::NONE, |f| f.revision);
-    let head = order.heads.before(&order.clocks, resource, o.clock, o.invoke);
+    let head = order.heads.before(history, &order.clocks, resource, o.clock, o.invoke);
     let mut list = Vec::new();
     let mut say = |request: String, effect, smallest_revision, because: String| {
         list.push(Prevention { request, effect, smallest_revision, because });

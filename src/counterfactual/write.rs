@@ -53,7 +53,7 @@ pub fn preventions(evidence: &Evidence<'_>, finding: &Finding, fault: OperationI
             },
         });
     }
-    let head = order.heads.before(&order.clocks, history.resource_of(o.key), o.clock, o.invoke);
+    let head = order.heads.before(history, &order.clocks, history.resource_of(o.key), o.clock, o.invoke);
     if let Some(head) = head {
         let found = order.timeline.at_or_before(o.key, head.revision);
         let seen = match found {

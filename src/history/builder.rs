@@ -272,11 +272,7 @@ impl Builder {
             .collect();
         history.operations = std::mem::take(&mut self.operations);
         history.operations.arrange(order);
-        for index in 0..history.operations.len() {
-            history.operations.change(index, |operation| {
-                operation.incarnation = incarnations.get(&operation.incarnation.0).copied().unwrap_or_default();
-            });
-        }
+        history.operations.change_incarnations(|process| incarnations.get(&process.0).copied().unwrap_or_default());
         self.streams(&mut history, &place);
         history.items = self.items;
         history.witness = self.witness;
@@ -418,7 +414,7 @@ impl Builder {
     }
 }
 
-const EMPTY: Operation = Operation {
+pub(super) const EMPTY: Operation = Operation {
     position: ingest::Position { file: FileId(0), line: 0, offset: 0 },
     audit_id: AuditId::None,
     invoke: Time::UNKNOWN,

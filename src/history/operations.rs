@@ -1,12 +1,95 @@
-//! The operations of a history, as they are kept.
+//! The operations of a history, as they are kept: in rows of 88 bytes, since nothing else of a history is as many.
+//!
+//! A row has room for what nearly every request needs. An operation that needs more (a revision of more than 64 bits, a decision,
+//! hours between request and answer) is kept whole beside the rows.
 
-use super::ids::OperationId;
-use super::operation::Operation;
+use super::ids::*;
+use super::operation::{AuditId, Marks, Operation, Subresource};
+use super::request::{Asked, Verb};
+use super::revision::Revision;
+use crate::ingest::{FileId, Position, Time};
+use rustc_hash::FxHashMap;
 
 /// Operations by number. They are handed out by value, so that nothing outside knows how they are kept.
 #[derive(Clone, Debug, Default)]
 pub struct Operations {
-    rows: Vec<Operation>,
+    rows: Vec<Row>,
+    /// Where records come from: file, server, clock.
+    sources: Vec<Source>,
+    known: FxHashMap<Source, u32>,
+    /// Listed items, by row: the first, and how many.
+    items: FxHashMap<u32, (u32, u32)>,
+    /// Operations that need more than a row.
+    whole: FxHashMap<u32, Operation>,
+}
+
+type Source = (FileId, ServerId, ClockId);
+
+/// An operation without what few of them have.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    audit_id: [u64; 2],
+    invoke: Time,
+    asked_revision: u64,
+    answered: u64,
+    /// Offset and marks.
+    place: u64,
+    line: u32,
+    /// Source and status.
+    source: u32,
+    took: Took,
+    incarnation: IncarnationId,
+    scope: ScopeId,
+    key: KeyId,
+    request_uid: Symbol,
+    answer_uid: Symbol,
+    attributes: AttributesId,
+    verb: Verb,
+    asked: Asked,
+    subresource: Subresource,
+    form: u8,
+}
+
+const _: () = assert!(size_of::<Row>() == 88);
+
+/// Bits of the marks in [`Row::place`], the offset above them.
+const MARKS: u32 = 28;
+/// Bits of the status in [`Row::source`], the index of the source above them.
+const STATUS: u32 = 10;
+/// Forms of a row: which kind of audit id, whether items or the whole operation stand beside.
+const UUID: u8 = 1;
+const TEXT: u8 = 2;
+const ITEMS: u8 = 4;
+const WHOLE: u8 = 8;
+
+/// How long an operation took: nanoseconds below a second or so, above them microseconds; the highest value: no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Took(u32);
+
+impl Took {
+    const OPEN: Took = Took(u32::MAX);
+    const NANOSECONDS: u32 = 1 << 30;
+
+    /// `None` where it does not fit.
+    fn between(invoke: Time, ret: Time) -> Option<Took> {
+        if !ret.is_known() {
+            return Some(Took::OPEN);
+        }
+        let took = u64::try_from(ret.0.checked_sub(invoke.0)?).ok()?;
+        if took < u64::from(Took::NANOSECONDS) {
+            return Some(Took(took as u32));
+        }
+        let long = took / 1_000 + u64::from(Took::NANOSECONDS);
+        (took % 1_000 == 0 && long < u64::from(u32::MAX)).then_some(Took(long as u32))
+    }
+
+    fn after(self, invoke: Time) -> Time {
+        match self {
+            Took::OPEN => Time::UNKNOWN,
+            Took(short) if short < Took::NANOSECONDS => Time(invoke.0 + i64::from(short)),
+            Took(long) => Time(invoke.0 + i64::from(long - Took::NANOSECONDS) * 1_000),
+        }
+    }
 }
 
 impl Operations {
@@ -21,8 +104,52 @@ impl Operations {
     }
 
     /// The operation with a number below [`Operations::len`].
+    #[inline(always)]
     pub fn get(&self, index: usize) -> Operation {
-        self.rows[index]
+        let row = &self.rows[index];
+        if row.form & WHOLE != 0 {
+            return self.whole(index);
+        }
+        let (file, server, clock) = self.sources[(row.source >> STATUS) as usize];
+        let (items_start, items_len) = if row.form & ITEMS != 0 { self.items_of(index) } else { (0, 0) };
+        Operation {
+            position: Position { file, line: row.line, offset: row.place >> MARKS },
+            audit_id: match row.form & (UUID | TEXT) {
+                UUID => AuditId::Uuid(row.audit_id[0], row.audit_id[1]),
+                TEXT => AuditId::Text(Symbol(row.audit_id[0] as u32)),
+                _ => AuditId::None,
+            },
+            invoke: row.invoke,
+            ret: row.took.after(row.invoke),
+            asked_revision: Revision::from(row.asked_revision),
+            answered: Revision::from(row.answered),
+            clock,
+            server,
+            incarnation: row.incarnation,
+            scope: row.scope,
+            key: row.key,
+            request_uid: row.request_uid,
+            answer_uid: row.answer_uid,
+            attributes: row.attributes,
+            items_start,
+            items_len,
+            decision: Symbol::NONE,
+            marks: Marks(row.place as u32 & ((1 << MARKS) - 1)),
+            status: (row.source & ((1 << STATUS) - 1)) as u16,
+            verb: row.verb,
+            asked: row.asked,
+            subresource: row.subresource,
+        }
+    }
+
+    #[cold]
+    fn whole(&self, index: usize) -> Operation {
+        self.whole[&(index as u32)]
+    }
+
+    #[cold]
+    fn items_of(&self, index: usize) -> (u32, u32) {
+        self.items[&(index as u32)]
     }
 
     /// All of them, in order of their numbers.
@@ -35,14 +162,30 @@ impl Operations {
         (0..self.len()).map(|index| (OperationId(index as u32), self.get(index)))
     }
 
+    /// When one was sent.
+    #[inline]
+    pub fn invoke(&self, index: usize) -> Time {
+        self.rows[index].invoke
+    }
+
+    /// When one was answered.
+    #[inline]
+    pub fn ret(&self, index: usize) -> Time {
+        let row = &self.rows[index];
+        if row.form & WHOLE == 0 { row.took.after(row.invoke) } else { self.whole(index).ret }
+    }
+
     /// Appends one.
     pub(super) fn push(&mut self, operation: Operation) {
-        self.rows.push(operation);
+        let row = self.row(self.rows.len(), &operation);
+        self.rows.push(row);
     }
 
     /// Replaces one.
     pub(super) fn set(&mut self, index: usize, operation: Operation) {
-        self.rows[index] = operation;
+        self.items.remove(&(index as u32));
+        self.whole.remove(&(index as u32));
+        self.rows[index] = self.row(index, &operation);
     }
 
     /// Changes one.
@@ -52,10 +195,90 @@ impl Operations {
         self.set(index, operation);
     }
 
+    /// Changes the processes of all of them.
+    pub(super) fn change_incarnations(&mut self, change: impl Fn(IncarnationId) -> IncarnationId) {
+        for row in &mut self.rows {
+            row.incarnation = change(row.incarnation);
+        }
+        for operation in self.whole.values_mut() {
+            operation.incarnation = change(operation.incarnation);
+        }
+    }
+
+    fn row(&mut self, index: usize, o: &Operation) -> Row {
+        let fit = (|| {
+            let source = self.source((o.position.file, o.server, o.clock));
+            let words = [o.asked_revision, o.answered].map(|revision| u64::try_from(revision.value()).ok());
+            let ([Some(asked_revision), Some(answered)], Some(took)) = (words, Took::between(o.invoke, o.ret)) else {
+                return None;
+            };
+            let fits = o.marks.0 >> MARKS == 0
+                && (o.position.offset << MARKS) >> MARKS == o.position.offset
+                && o.status >> STATUS == 0
+                && (source << STATUS) >> STATUS == source
+                && !o.decision.is_some();
+            fits.then_some((source, asked_revision, answered, took))
+        })();
+        let (source, asked_revision, answered, took) = fit.unwrap_or((0, 0, 0, Took::OPEN));
+        let (audit_id, mut form) = match o.audit_id {
+            AuditId::None => ([0, 0], 0),
+            AuditId::Uuid(high, low) => ([high, low], UUID),
+            AuditId::Text(text) => ([u64::from(text.0), 0], TEXT),
+        };
+        if fit.is_none() {
+            form |= WHOLE;
+            self.whole.insert(index as u32, *o);
+        } else if o.items_len > 0 {
+            form |= ITEMS;
+            self.items.insert(index as u32, (o.items_start, o.items_len));
+        }
+        Row {
+            audit_id,
+            invoke: o.invoke,
+            asked_revision,
+            answered,
+            place: o.position.offset << MARKS | u64::from(o.marks.0),
+            line: o.position.line,
+            source: source << STATUS | u32::from(o.status),
+            took,
+            incarnation: o.incarnation,
+            scope: o.scope,
+            key: o.key,
+            request_uid: o.request_uid,
+            answer_uid: o.answer_uid,
+            attributes: o.attributes,
+            verb: o.verb,
+            asked: o.asked,
+            subresource: o.subresource,
+            form,
+        }
+    }
+
+    fn source(&mut self, source: Source) -> u32 {
+        // Records come file by file.
+        if self.sources.last() == Some(&source) {
+            return self.sources.len() as u32 - 1;
+        }
+        *self.known.entry(source).or_insert_with(|| {
+            self.sources.push(source);
+            self.sources.len() as u32 - 1
+        })
+    }
+
     /// Puts the operations that `order` names into that order and drops the others, in place: two copies of all of them would be
     /// most of the memory that a history ever takes.
     pub(super) fn arrange(&mut self, mut order: Vec<u32>) {
         const DONE: u32 = u32::MAX;
+        let (items, whole) = (std::mem::take(&mut self.items), std::mem::take(&mut self.whole));
+        for (new, old) in order.iter().enumerate() {
+            let form = self.rows[*old as usize].form;
+            if form & ITEMS != 0 {
+                self.items.insert(new as u32, items[old]);
+            }
+            if form & WHOLE != 0 {
+                self.whole.insert(new as u32, whole[old]);
+            }
+        }
         let rows = &mut self.rows;
         let stay = order.len();
         let mut stays = vec![false; rows.len()];
@@ -79,5 +302,117 @@ impl Operations {
         }
         rows.truncate(stay);
         rows.shrink_to_fit();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::builder::EMPTY;
+    use super::*;
+
+    /// An operation of which no two fields are alike.
+    fn operation(n: u32) -> Operation {
+        let n64 = u64::from(n);
+        Operation {
+            position: Position { file: FileId(n % 3), line: n + 1, offset: n64 * 1_000 },
+            audit_id: AuditId::Uuid(n64 + 2, n64 + 3),
+            invoke: Time(1_700_000_000_000_000_000 + i64::from(n)),
+            ret: Time(1_700_000_000_000_004_000 + i64::from(n)),
+            asked_revision: Revision::from(n64 + 4),
+            answered: Revision::from(n64 + 5),
+            clock: ClockId(n % 2),
+            server: ServerId(n % 5),
+            incarnation: IncarnationId(n + 6),
+            scope: ScopeId(n + 7),
+            key: KeyId(n + 8),
+            request_uid: Symbol(n + 9),
+            answer_uid: Symbol(n + 10),
+            attributes: AttributesId(n + 11),
+            items_start: n * 2,
+            items_len: 3,
+            decision: Symbol::NONE,
+            marks: Marks(n % (1 << 21)),
+            status: 409,
+            verb: Verb::Patch,
+            asked: Asked::From,
+            subresource: Subresource::Status,
+        }
+    }
+
+    fn same(a: &Operation, b: &Operation) {
+        assert_eq!(format!("{a:?}"), format!("{b:?}"));
+    }
+
+    #[test]
+    fn every_operation_comes_back_as_it_was_put_in() {
+        let plain = operation(1);
+        let late = |after: i64| Operation { ret: Time(plain.invoke.0 + after), ..plain };
+        let odd = [
+            plain,
+            EMPTY,
+            Operation { audit_id: AuditId::None, ..plain },
+            Operation { audit_id: AuditId::Text(Symbol(7)), ..plain },
+            Operation { asked_revision: Revision::new(1 << 64), ..plain },
+            Operation { answered: Revision::new(u128::MAX), ..plain },
+            Operation { answered: Revision::from(u64::MAX), ..plain },
+            Operation { decision: Symbol(4), ..plain },
+            Operation { ret: Time::UNKNOWN, ..plain },
+            Operation { invoke: Time::UNKNOWN, ..plain },
+            Operation { invoke: Time(i64::MIN), ..plain },
+            Operation { invoke: Time(-5), ret: Time(i64::MAX - 1), ..plain },
+            Operation { status: u16::MAX, ..plain },
+            Operation { marks: Marks(u32::MAX), ..plain },
+            Operation { position: Position { offset: u64::MAX, ..plain.position }, ..plain },
+            Operation { position: Position { offset: 1 << 36, ..plain.position }, ..plain },
+            Operation { items_start: u32::MAX, items_len: u32::MAX, ..plain },
+            late(0),
+            late(-1),
+            late((1 << 30) - 1),
+            late(1 << 30),
+            late(1_073_742_000),
+            late(3_600_000_000_000),
+            late(3_600_000_000_001),
+            late(36_000_000_000_000),
+        ];
+        let mut operations = Operations::default();
+        odd.iter().for_each(|o| operations.push(*o));
+        odd.iter().zip(operations.iter()).for_each(|(put, got)| same(put, &got));
+        // Each in the place of each.
+        for put in &odd {
+            for index in 0..operations.len() {
+                operations.set(index, *put);
+                same(put, &operations.get(index));
+            }
+        }
+    }
+
+    #[test]
+    fn more_sources_than_a_row_counts_are_kept_too() {
+        let sources = vec![(FileId(0), ServerId(0), ClockId(0)); 1 << 22];
+        let mut operations = Operations { sources, ..Operations::default() };
+        let o = operation(5);
+        operations.push(o);
+        same(&o, &operations.get(0));
+    }
+
+    #[test]
+    fn arranged_operations_keep_what_stands_beside_their_rows() {
+        let mut operations = Operations::default();
+        let all: Vec<Operation> = (0..100)
+            .map(|n| match n % 3 {
+                0 => Operation { decision: Symbol(n), ..operation(n) },
+                1 => Operation { items_start: 0, items_len: 0, ..operation(n) },
+                _ => operation(n),
+            })
+            .collect();
+        all.iter().for_each(|o| operations.push(*o));
+        let order: Vec<u32> = (0..100).rev().filter(|n| n % 7 != 0).collect();
+        operations.arrange(order.clone());
+        operations.change_incarnations(|id| IncarnationId(id.0 + 1_000));
+        assert_eq!(operations.len(), order.len());
+        for (got, &old) in operations.iter().zip(&order) {
+            let put = all[old as usize];
+            same(&got, &Operation { incarnation: IncarnationId(put.incarnation.0 + 1_000), ..put });
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::claim::{Claim, Claims, claim_of, side};
 use super::timeline::*;
-use super::versions::{Origin, Table};
+use super::versions::{Origin, Table, Until};
 use crate::history::{
     Asked, AttributesId, DeliveryKind, History, KeyId, Marks, Operation, OperationId, Revision, StreamId, Verb,
 };
@@ -316,21 +316,19 @@ impl Timeline {
 
     /// How long each version was the present one at least: a list at L that shows it proves it through L.
     fn bound_presence(&mut self, history: &History) {
-        for o in history
-            .operations
-            .iter()
-            .filter(|o| o.is_answered() && o.marks.has(Marks::LIST_ANSWER) && o.answered.is_some())
-        {
-            for item in history.items_of(&o) {
-                if item.revision > o.answered {
-                    continue;
-                }
-                if let Some(id) = self.id_at(item.key, item.revision) {
-                    let until = self.until.entry(id).or_insert(o.answered);
-                    *until = (*until).max(o.answered);
-                }
+        let mut shown: Vec<(VersionId, OperationId)> = Vec::new();
+        for (list, o) in history.operations.by_id() {
+            if !o.is_answered() || !o.marks.has(Marks::LIST_ANSWER) || !o.answered.is_some() {
+                continue;
             }
+            let items = history.items_of(&o).iter().filter(|item| item.revision <= o.answered);
+            shown.extend(items.filter_map(|item| Some((self.id_at(item.key, item.revision)?, list))));
         }
+        shown.sort_unstable();
+        let answered = |&(_, list): &(VersionId, OperationId)| history.operation(list).answered;
+        let latest =
+            |lists: &[(VersionId, OperationId)]| (lists[0].0, lists.iter().map(answered).max().unwrap_or_default());
+        self.until = Until::new(shown.chunk_by(|a, b| a.0 == b.0).map(latest));
     }
 
     fn resolve_removals(&mut self, history: &History) {
@@ -425,10 +423,10 @@ impl Timeline {
         for removal in &mut self.removals {
             let o = history.operation(removal.operation);
             let resource = history.resource_of(removal.key);
-            if let Some(head) = heads.before(clocks, resource, o.clock, o.invoke) {
+            if let Some(head) = heads.before(history, clocks, resource, o.clock, o.invoke) {
                 removal.after = removal.after.max(head.revision);
             }
-            if let Some((revision, _)) = heads.after(clocks, resource, o.clock, o.ret) {
+            if let Some((revision, _)) = heads.after(history, clocks, resource, o.clock, o.ret) {
                 removal.before = Some(removal.before.map_or(revision, |b| b.min(revision)));
             }
         }

@@ -5,9 +5,10 @@
 //! difference constraints, closed by Floyd and Warshall. Offsets are taken as constant; where the constraints contradict each
 //! other, a clock stepped, and nothing is proved by its times any more.
 
-use super::head::{Counter, Sent, Showing, Shown};
-use crate::history::{AuditId, ClockId, History, Marks, OperationId, Revision, Verb};
-use crate::ingest::{FileId, Time};
+use super::head::{Counter, Heads, Showing};
+use super::sight::Sight;
+use crate::history::{AuditId, ClockId, History, Marks, OperationId, Verb};
+use crate::ingest::{FileId, Position, Time};
 use rustc_hash::FxHashMap;
 
 /// No bound.
@@ -60,7 +61,7 @@ pub enum Relation {
 
 impl Clocks {
     /// Bounds from the evidence; `skew` bounds every pair, where the user declares it.
-    pub fn bound(history: &History, counter: &mut Counter, skew: Option<i64>) -> Clocks {
+    pub fn bound(history: &History, counter: &mut Counter, heads: &Heads, skew: Option<i64>) -> Clocks {
         let count = history.clocks.len();
         let declared = skew.unwrap_or(OPEN);
         let cells = if count <= RELATED { count * count } else { 0 };
@@ -77,7 +78,7 @@ impl Clocks {
                 }
             }
         }
-        clocks.bound_by_reads(history, counter);
+        clocks.bound_by_reads(history, counter, heads);
         clocks.bound_by_sides(history);
         clocks.close();
         clocks
@@ -95,27 +96,25 @@ impl Clocks {
     ///
     /// An answer on clock b at t that shows revision R: every write at or below R was sent before, so for a write sent at s on
     /// clock a, the offsets differ by at most t - s.
-    fn bound_by_reads(&mut self, history: &History, counter: &mut Counter) {
+    fn bound_by_reads(&mut self, history: &History, counter: &mut Counter, heads: &Heads) {
         let falls = falls(history);
+        if self.count == 1 && falls[0] == 0 {
+            return;
+        }
         for group in 0..counter.groups() {
             // A write below what its own clock had seen before comes from a store that went back: it bounds no clock.
-            let seen = highest_by_time(counter.by_time(group), self.count);
-            let (writes, answers) = counter.by_revision(group);
-            let went_back = |w: &Sent| {
-                let line = &seen[w.1.index()];
-                let at = line.partition_point(|s| s.0 < w.2);
-                at.checked_sub(1).is_some_and(|at| line[at].1 > w.0)
-            };
+            let went_back =
+                |revision, clock, sent| heads.seen(history, group, clock, sent).is_some_and(|seen| seen > revision);
+            // Of each clock, the write sent last among those at or below the answer's revision.
             let mut latest: Vec<Option<(Time, OperationId)>> = vec![None; self.count];
-            let mut next = 0;
-            for &(returned, clock, revision, showing) in answers {
-                while next < writes.len() && writes[next].0 <= revision {
-                    let (_, of, sent, id) = writes[next];
-                    let counts = falls[of.index()] > 0 || !went_back(&writes[next]);
+            let (writes, answers) = counter.by_revision(history, group);
+            let mut writes = writes.peekable();
+            for Sight { time: returned, clock, revision, showing, .. } in answers {
+                while let Some((written, of, sent, id)) = writes.next_if(|write| write.0 <= revision) {
+                    let counts = falls[of.index()] > 0 || !went_back(written, of, sent);
                     if counts && latest[of.index()].is_none_or(|(time, _)| sent > time) {
                         latest[of.index()] = Some((sent, id));
                     }
-                    next += 1;
                 }
                 for (of, sent) in latest.iter().enumerate() {
                     let Some((sent, id)) = *sent else { continue };
@@ -261,36 +260,37 @@ fn recorded_before(history: &History, showing: Showing, write: OperationId) -> b
 
 /// How far the times of each clock fall back at most from one line of a file to a later one.
 fn falls(history: &History) -> Vec<i64> {
-    let answers = history.operations.iter().map(|o| {
-        let answered = o.verb != Verb::Watch && o.ret.is_known();
-        (o.position, if answered { o.ret } else { o.invoke }, o.clock)
-    });
-    let deliveries = history.streams.iter().flat_map(|stream| {
-        let clock = history.operation(stream.operation).clock;
-        history.deliveries_of(stream).iter().map(move |d| (d.position, d.at, clock))
-    });
-    let mut lines: Vec<_> = answers.chain(deliveries).filter(|l| l.1.is_known() && l.2.is_some()).collect();
-    lines.sort_unstable();
+    let requests = history.operations.len() as u32;
+    let line = |row: u32| -> (Position, Time, ClockId) {
+        match row.checked_sub(requests) {
+            Some(delivery) => {
+                let d = &history.deliveries[delivery as usize];
+                (d.position, d.at, history.operation(history.watch_of(delivery as usize)).clock)
+            }
+            None => {
+                let o = history.operation(OperationId(row));
+                let answered = o.verb != Verb::Watch && o.ret.is_known();
+                (o.position, if answered { o.ret } else { o.invoke }, o.clock)
+            }
+        }
+    };
+    let rows = 0..requests + history.deliveries.len() as u32;
+    let mut rows: Vec<(FileId, u32, u32)> = rows
+        .filter_map(|row| {
+            let (position, time, clock) = line(row);
+            (time.is_known() && clock.is_some()).then_some((position.file, position.line, row))
+        })
+        .collect();
+    rows.sort_unstable_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)).then_with(|| line(a.2).cmp(&line(b.2))));
     let mut falls = vec![0; history.clocks.len()];
     let mut last: FxHashMap<(FileId, ClockId), Time> = FxHashMap::default();
-    for (position, time, clock) in lines {
-        let latest = last.entry((position.file, clock)).or_insert(time);
+    for (file, _, row) in rows {
+        let (_, time, clock) = line(row);
+        let latest = last.entry((file, clock)).or_insert(time);
         falls[clock.index()] = latest.0.saturating_sub(time.0).max(falls[clock.index()]);
         *latest = time.max(*latest);
     }
     falls
-}
-
-/// Per clock, the highest revision shown up to each time, both ascending. `shown` is in order of time.
-fn highest_by_time(shown: &[Shown], clocks: usize) -> Vec<Vec<(Time, Revision)>> {
-    let mut lines: Vec<Vec<(Time, Revision)>> = vec![Vec::new(); clocks];
-    for &(time, clock, revision, _) in shown {
-        let line = &mut lines[clock.index()];
-        if line.last().is_none_or(|l| revision > l.1) {
-            line.push((time, revision));
-        }
-    }
-    lines
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@
 //! all answers of one clock is that clock's view of the head.
 
 use super::clock::{Clocks, RELATED};
-use super::timeline::Timeline;
+use super::sight::{Facts, Moments, Reading, Records, Sight, Sights, sort_by_word};
+use super::timeline::{Change, Timeline};
 use crate::history::{ClockId, DeliveryKind, History, Marks, OperationId, ResourceId, Revision, Verb};
 use crate::ingest::Time;
 use rustc_hash::FxHashMap;
@@ -18,39 +19,34 @@ pub enum Showing {
     Delivery(u32, OperationId),
 }
 
-/// A revision that was shown: when, on which clock, which, by what.
-pub type Shown = (Time, ClockId, Revision, Showing);
-
 /// A write that was sent: its revision, clock, invoke time, and itself.
 pub type Sent = (Revision, ClockId, Time, OperationId);
 
-/// Which revisions come from one counter for certain, and what each answer shows of it.
+/// Which revisions come from one counter for certain, what each answer shows of it, and which writes were sent.
 #[derive(Debug, Default)]
 pub struct Counter {
     /// Group of each resource: one group a domain for resources that cannot have an etcd of their own, else one each.
     group_of: Vec<u32>,
-    groups: u32,
-    /// Per group.
-    shown: Vec<Vec<Shown>>,
-    /// Per group.
-    sent: Vec<Vec<Sent>>,
+    facts: Facts,
+    /// Per group: facts that show how far it had come.
+    shown: Vec<Vec<u32>>,
+    /// Per group: the answers of writes.
+    sent: Vec<Vec<u32>>,
 }
 
 impl Counter {
     /// Collects what every answer shows.
     pub fn collect_all(history: &History, timeline: &Timeline) -> Counter {
         let mut of: FxHashMap<(u32, Option<u32>), u32> = FxHashMap::default();
-        let mut counter = Counter::default();
+        let mut counter = Counter { facts: Facts::of(history), ..Counter::default() };
         for (index, placement) in history.placements.iter().enumerate() {
             let own = placement.overridable.then_some(index as u32);
             let next = of.len() as u32;
             counter.group_of.push(*of.entry((placement.domain.0, own)).or_insert(next));
         }
-        counter.groups = of.len() as u32;
         counter.shown = vec![Vec::new(); of.len()];
         counter.sent = vec![Vec::new(); of.len()];
-        for (index, o) in history.operations.iter().enumerate() {
-            let id = OperationId(index as u32);
+        for (id, o) in history.operations.by_id() {
             let group = counter.group_of[history.scopes[o.scope.index()].resource.index()] as usize;
             let shows = o.is_answered()
                 && o.answered.is_some()
@@ -58,24 +54,27 @@ impl Counter {
                 && o.clock.is_some()
                 && !o.marks.has(Marks::DRY_RUN);
             if shows && o.verb != Verb::Watch {
-                counter.shown[group].push((o.ret, o.clock, o.answered, Showing::Answer(id)));
+                counter.shown[group].push(counter.facts.answer(id));
             }
             let writes = o.verb.is_write() && o.invoke.is_known() && o.clock.is_some() && o.key.is_some();
             if writes && o.answered.is_some() && timeline.writer(o.key, o.answered) == Some(id) {
-                counter.sent[group].push((o.answered, o.clock, o.invoke, id));
+                counter.sent[group].push(counter.facts.answer(id));
             }
         }
         // A deletion's revision is known from elsewhere; its writer from the timeline.
-        for version in
-            timeline.all().iter().filter(|v| v.change == super::timeline::Change::Deleted && v.writer.is_some())
-        {
+        for version in timeline.all().iter().filter(|v| v.change == Change::Deleted && v.writer.is_some()) {
             let o = history.operation(version.writer);
             let group = counter.group_of[history.resource_of(version.key).index()] as usize;
-            if o.invoke.is_known() && o.clock.is_some() {
-                counter.sent[group].push((version.revision, o.clock, o.invoke, version.writer));
+            if !o.clock.is_some() {
+                continue;
             }
-            if o.ret.is_known() && o.clock.is_some() && o.is_answered() {
-                counter.shown[group].push((o.ret, o.clock, version.revision, Showing::Answer(version.writer)));
+            let (revision, key, showing) = (version.revision, version.key, Showing::Answer(version.writer));
+            let fact = counter.facts.other(Sight { time: o.ret, clock: o.clock, revision, key, showing });
+            if o.invoke.is_known() {
+                counter.sent[group].push(fact);
+            }
+            if o.ret.is_known() && o.is_answered() {
+                counter.shown[group].push(fact);
             }
         }
         for stream in &history.streams {
@@ -91,12 +90,7 @@ impl Counter {
                     && d.kind != DeliveryKind::Error
                     && !timeline.is_misdated(index)
                 {
-                    counter.shown[group].push((
-                        d.at,
-                        o.clock,
-                        d.revision,
-                        Showing::Delivery(index as u32, stream.operation),
-                    ));
+                    counter.shown[group].push(counter.facts.delivery(index));
                 }
             }
         }
@@ -105,7 +99,7 @@ impl Counter {
 
     /// How many groups there are.
     pub fn groups(&self) -> usize {
-        self.groups as usize
+        self.shown.len()
     }
 
     /// The group of a resource.
@@ -113,29 +107,37 @@ impl Counter {
         self.group_of[resource.index()] as usize
     }
 
-    /// What was shown of one group, by time.
-    pub fn by_time(&mut self, group: usize) -> &[Shown] {
-        self.shown[group].sort_unstable();
-        &self.shown[group]
-    }
-
     /// Writes and answers of one group by revision, for the clocks.
-    pub fn by_revision(&mut self, group: usize) -> (&[Sent], &[Shown]) {
-        self.sent[group].sort_unstable();
-        self.shown[group].sort_unstable_by_key(|&(time, clock, revision, showing)| (revision, clock, time, showing));
-        (&self.sent[group], &self.shown[group])
+    pub fn by_revision<'c>(
+        &'c mut self,
+        history: &'c History,
+        group: usize,
+    ) -> (impl Iterator<Item = Sent> + use<'c>, impl Iterator<Item = Sight> + use<'c>) {
+        let reading = Reading { history, facts: &self.facts };
+        let revision = |fact| u64::try_from(reading.revision(fact).value()).unwrap_or(u64::MAX);
+        sort_by_word(&mut self.sent[group], revision, |fact| sent(reading, fact));
+        reading.sort_by_revision(&mut self.shown[group]);
+        let sent = self.sent[group].iter().map(move |&fact| sent(reading, fact));
+        (sent, self.shown[group].iter().map(move |&fact| reading.sight(fact)))
     }
+}
+
+/// The write of an answer.
+fn sent(reading: Reading<'_>, fact: u32) -> Sent {
+    let id = reading.operation(fact);
+    (reading.revision(fact), reading.clock(fact), reading.history.operations.invoke(id.index()), id)
 }
 
 /// The heads of every counter group on every clock.
 #[derive(Debug, Default)]
 pub struct Heads {
     clocks: usize,
-    /// Per group and clock: (time, revision, what shows it), both ascending.
-    lines: Vec<Vec<(Time, Revision, Showing)>>,
-    /// Per group and clock: writes by invoke time with the lowest revision from there on: (invoke, revision, write).
-    future: Vec<Vec<(Time, Revision, OperationId)>>,
     group_of: Vec<u32>,
+    facts: Facts,
+    /// Per group: what raised the head of its clock.
+    raised: Vec<Moments>,
+    /// Per group and clock: writes in order of being sent, each with a lower revision than all that were sent after it.
+    future: FxHashMap<(u32, ClockId), Vec<u32>>,
 }
 
 /// How far a counter had come, and what proves it.
@@ -151,86 +153,94 @@ pub struct Head {
     pub showing: Showing,
 }
 
+impl From<Sight> for Head {
+    fn from(Sight { time, clock, revision, showing, .. }: Sight) -> Head {
+        Head { revision, time, clock, showing }
+    }
+}
+
 impl Heads {
     /// Builds the running maxima.
-    pub fn build(history: &History, counter: Counter) -> Heads {
-        let clocks = history.clocks.len();
-        let mut heads = Heads { clocks, group_of: counter.group_of.clone(), ..Heads::default() };
-        heads.lines = vec![Vec::new(); counter.groups() * clocks];
-        heads.future = vec![Vec::new(); counter.groups() * clocks];
-        for (group, mut shown) in counter.shown.into_iter().enumerate() {
-            shown.sort_unstable();
-            for (time, clock, revision, showing) in shown {
-                let line = &mut heads.lines[group * clocks + clock.index()];
-                if line.last().is_none_or(|l| revision > l.1) {
-                    line.push((time, revision, showing));
+    pub fn build(history: &History, counter: &Counter) -> Heads {
+        let facts = counter.facts.clone();
+        let reading = Reading { history, facts: &facts };
+        let raised = |shown: &Vec<u32>| Sights::raised(reading, &reading.in_order(shown.iter().copied()));
+        let raised = counter.shown.iter().map(raised).collect();
+        let mut future: FxHashMap<(u32, ClockId), Vec<u32>> = FxHashMap::default();
+        for (group, sent_of) in counter.sent.iter().enumerate() {
+            let mut order = sent_of.clone();
+            sort_by_word(&mut order, |fact| sent(reading, fact).2, |fact| sent(reading, fact));
+            let mut lowest: FxHashMap<ClockId, Revision> = FxHashMap::default();
+            for fact in order.into_iter().rev() {
+                let (revision, clock, ..) = sent(reading, fact);
+                let lowest = lowest.entry(clock).or_insert(revision);
+                let line = future.entry((group as u32, clock)).or_default();
+                if line.is_empty() || revision < *lowest {
+                    *lowest = revision;
+                    line.push(fact);
                 }
             }
         }
-        for (group, mut sent) in counter.sent.into_iter().enumerate() {
-            sent.sort_unstable_by_key(|s| std::cmp::Reverse(s.2));
-            for (revision, clock, invoke, id) in sent {
-                let line = &mut heads.future[group * clocks + clock.index()];
-                if line.last().is_none_or(|l: &(Time, Revision, OperationId)| revision < l.1) {
-                    line.push((invoke, revision, id));
-                }
-            }
+        for line in future.values_mut() {
+            line.reverse();
+            line.shrink_to_fit();
         }
-        heads
+        Heads { clocks: history.clocks.len(), group_of: counter.group_of.clone(), facts, raised, future }
+    }
+
+    fn reading<'l>(&'l self, history: &'l History) -> Reading<'l> {
+        Reading { history, facts: &self.facts }
+    }
+
+    fn records<'l>(&'l self, history: &'l History, resource: ResourceId) -> Records<'l> {
+        self.raised[self.group_of[resource.index()] as usize].records(self.reading(history))
+    }
+
+    /// The highest revision that a clock shows of a group before a time of it.
+    pub(super) fn seen(&self, history: &History, group: usize, clock: ClockId, time: Time) -> Option<Revision> {
+        let records = self.raised[group].records(self.reading(history));
+        Some(records.of_clock(clock).last(time)?.revision)
     }
 
     /// The highest revision that was certainly committed before a moment.
-    pub fn before(&self, clocks: &Clocks, resource: ResourceId, clock: ClockId, time: Time) -> Option<Head> {
+    pub fn before(
+        &self,
+        history: &History,
+        clocks: &Clocks,
+        resource: ResourceId,
+        clock: ClockId,
+        time: Time,
+    ) -> Option<Head> {
         if !clock.is_some() {
             return None;
         }
-        let group = self.group_of[resource.index()] as usize;
-        let mut best: Option<Head> = None;
-        for of in clocks.comparable(clock) {
-            let line = &self.lines[group * self.clocks + of.index()];
-            if line.is_empty() {
-                continue;
-            }
-            let Some(horizon) = clocks.horizon(of, clock, time) else { continue };
-            let at = line.partition_point(|l| l.0 < horizon);
-            if let Some((time, revision, showing)) = at.checked_sub(1).map(|at| line[at])
-                && best.is_none_or(|b| revision > b.revision)
-            {
-                best = Some(Head { revision, time, clock: of, showing });
-            }
-        }
-        best
+        // The first of equals.
+        let each = self.records(history, resource).each_before(clocks, clock, time);
+        each.reduce(|head, other| if other.revision > head.revision { other } else { head }).map(Head::from)
     }
 
     /// As [`Heads::before`], by the bare times of all clocks: what would follow if all clocks agreed.
-    pub fn before_by_the_clock(&self, resource: ResourceId, time: Time) -> Option<Head> {
+    pub fn before_by_the_clock(&self, history: &History, resource: ResourceId, time: Time) -> Option<Head> {
         if !time.is_known() || self.clocks > RELATED {
             return None;
         }
-        let group = self.group_of[resource.index()] as usize;
-        (0..self.clocks)
-            .filter_map(|of| {
-                let line = &self.lines[group * self.clocks + of];
-                let at = line.partition_point(|l| l.0 < time).checked_sub(1)?;
-                let (time, revision, showing) = line[at];
-                Some(Head { revision, time, clock: ClockId(of as u32), showing })
-            })
-            .max_by_key(|h| h.revision)
+        self.records(history, resource).before_by_the_clock(time).map(Head::from)
     }
 
     /// On each clock, the first that shows at least this revision.
-    pub fn reached(&self, resource: ResourceId, revision: Revision) -> impl Iterator<Item = Head> + '_ {
-        let group = self.group_of[resource.index()] as usize;
-        (0..self.clocks).filter_map(move |of| {
-            let line = &self.lines[group * self.clocks + of];
-            let &(time, revision, showing) = line.get(line.partition_point(|l| l.1 < revision))?;
-            Some(Head { revision, time, clock: ClockId(of as u32), showing })
-        })
+    pub fn reached<'l>(
+        &'l self,
+        history: &'l History,
+        resource: ResourceId,
+        revision: Revision,
+    ) -> impl Iterator<Item = Head> + use<'l> {
+        self.records(history, resource).reached(revision).map(Head::from)
     }
 
     /// The lowest revision of a write that was certainly sent after a moment: whatever was complete by then lies below it.
     pub fn after(
         &self,
+        history: &History,
         clocks: &Clocks,
         resource: ResourceId,
         clock: ClockId,
@@ -239,18 +249,15 @@ impl Heads {
         if !clock.is_some() || !time.is_known() {
             return None;
         }
-        let group = self.group_of[resource.index()] as usize;
-        let mut best: Option<(Revision, OperationId)> = None;
-        for of in clocks.comparable(clock) {
-            // Sorted by invoke, falling; the revisions fall along with it.
-            let line = &self.future[group * self.clocks + of.index()];
-            let sure = line.partition_point(|l| clocks.before((time, clock), (l.0, of)));
-            if let Some((_, revision, id)) = sure.checked_sub(1).map(|at| line[at])
-                && best.is_none_or(|b| revision < b.0)
-            {
-                best = Some((revision, id));
-            }
-        }
-        best
+        let group = self.group_of[resource.index()];
+        let first_after = |of: ClockId| {
+            let line = self.future.get(&(group, of))?;
+            let sent = |fact: &u32| sent(self.reading(history), *fact);
+            let after = line.partition_point(|fact| !clocks.before((time, clock), (sent(fact).2, of)));
+            let (revision, _, _, id) = sent(line.get(after)?);
+            Some((revision, id))
+        };
+        // The first of equals.
+        clocks.comparable(clock).filter_map(first_after).min_by_key(|(revision, _)| *revision)
     }
 }

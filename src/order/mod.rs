@@ -21,13 +21,13 @@ pub mod versions;
 pub use chain::{Chain, Chains, Start, Step};
 pub use claims::{removes, stream_base};
 pub use clock::{ClockStep, Clocks, Relation};
-pub use frontier::{Frontier, Frontiers, is_deliberate, remembers};
+pub use frontier::{Frontier, Frontiers, Scopes, is_deliberate, remembers};
 pub use head::{Counter, Head, Heads, Showing};
 pub use lifetime::{Death, Lifetime, Lifetimes};
 pub use premise::{Decisions, Ground, Pass, Premise, Source};
 pub use presence::{After, Life, Presence};
 pub use session::{Session, Sessions};
-pub use sight::{Keyed, Line, Records, Scoped, Sight};
+pub use sight::{Keyed, Line, Records, Sight};
 pub use timeline::{Change, Contradiction, Provenance, Removal, Span, Timeline, Version, VersionId};
 pub use truth::{Reading, Seen, Truth, Truths};
 pub use versions::{Origin, Versions};
@@ -79,8 +79,9 @@ impl Order {
     pub fn derive(history: &History, options: &OrderOptions) -> Order {
         let mut timeline = Timeline::rebuild(history);
         let mut counter = Counter::collect_all(history, &timeline);
-        let clocks = Clocks::bound(history, &mut counter, options.clock_skew);
-        let heads = Heads::build(history, counter);
+        let heads = Heads::build(history, &counter);
+        let clocks = Clocks::bound(history, &mut counter, &heads, options.clock_skew);
+        drop(counter);
         timeline.bound_removals(history, &clocks, &heads);
         let chains = Chains::build(history, &timeline, &clocks);
         let sessions = Sessions::build(history, &clocks, &options.same_process);

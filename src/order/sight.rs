@@ -1,14 +1,14 @@
 //! Sights: what was seen at a time, and the highest of those that came before a moment.
 //!
-//! A session's sights of a resource stand once, in order of time; by key and by scope there are only indices of those that
-//! raised a maximum, because no question is answered by another one.
+//! There are as many sights as there is evidence, so each is kept as one number: which fact it is. Its time and revision are read
+//! where the fact stands. Of a list of sights in order of time every fourth time stands beside them: a search by time then
+//! looks at few facts.
 
 use super::clock::{Clocks, RELATED};
 use super::head::Showing;
-use crate::history::{ClockId, KeyId, Revision, ScopeId};
+use crate::history::{ClockId, History, KeyId, OperationId, Revision, Verb};
 use crate::ingest::Time;
-use rustc_hash::FxHashMap;
-use std::sync::Arc;
+use std::ops::Range;
 
 /// One sight: at a time, a revision was seen (or committed) by a session.
 #[derive(Clone, Copy, Debug)]
@@ -26,26 +26,243 @@ pub struct Sight {
 }
 
 impl Sight {
-    fn place(&self) -> (ClockId, Time, Revision, Showing) {
+    /// Its place among others.
+    pub(super) fn place(&self) -> (ClockId, Time, Revision, Showing) {
         (self.clock, self.time, self.revision, self.showing)
+    }
+}
+
+/// Which fact each number names: answers by operation, then what requests asked for by operation, then deliveries, then the few
+/// sights of which no single fact says everything.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Facts {
+    operations: u32,
+    deliveries: u32,
+    others: Vec<Sight>,
+}
+
+enum Fact<'f> {
+    Answer(OperationId),
+    Asked(OperationId),
+    Delivery(usize),
+    Other(&'f Sight),
+}
+
+impl Facts {
+    pub(super) fn of(history: &History) -> Facts {
+        let (operations, deliveries) = (history.operations.len() as u32, history.deliveries.len() as u32);
+        Facts { operations, deliveries, others: Vec::new() }
+    }
+
+    /// An answer: its revision, when it came.
+    pub(super) fn answer(&self, id: OperationId) -> u32 {
+        id.0
+    }
+
+    /// A request: the revision that it asked for or was based on, when it was sent.
+    pub(super) fn asked(&self, id: OperationId) -> u32 {
+        self.operations + id.0
+    }
+
+    /// A delivery.
+    pub(super) fn delivery(&self, index: usize) -> u32 {
+        2 * self.operations + index as u32
+    }
+
+    /// Anything else.
+    pub(super) fn other(&mut self, sight: Sight) -> u32 {
+        self.others.push(sight);
+        2 * self.operations + self.deliveries + self.others.len() as u32 - 1
+    }
+
+    fn fact(&self, number: u32) -> Fact<'_> {
+        let requests = 2 * self.operations;
+        match number {
+            id if id < self.operations => Fact::Answer(OperationId(id)),
+            id if id < requests => Fact::Asked(OperationId(id - self.operations)),
+            index if index < requests + self.deliveries => Fact::Delivery((index - requests) as usize),
+            other => Fact::Other(&self.others[(other - requests - self.deliveries) as usize]),
+        }
+    }
+
+    /// When it was complete.
+    pub(super) fn time(&self, history: &History, number: u32) -> Time {
+        match self.fact(number) {
+            Fact::Answer(id) => history.operations.ret(id.index()),
+            Fact::Asked(id) => history.operations.invoke(id.index()),
+            Fact::Delivery(index) => history.deliveries[index].at,
+            Fact::Other(sight) => sight.time,
+        }
+    }
+
+    /// The revision.
+    fn revision(&self, history: &History, number: u32) -> Revision {
+        match self.fact(number) {
+            Fact::Answer(id) => history.operation(id).answered,
+            Fact::Asked(id) => history.operation(id).asked_revision,
+            Fact::Delivery(index) => history.deliveries[index].revision,
+            Fact::Other(sight) => sight.revision,
+        }
+    }
+
+    /// The key.
+    fn key(&self, history: &History, number: u32) -> KeyId {
+        match self.fact(number) {
+            Fact::Answer(id) | Fact::Asked(id) => {
+                let o = history.operation(id);
+                if o.verb == Verb::Watch { KeyId::NONE } else { o.key }
+            }
+            Fact::Delivery(index) => history.deliveries[index].key,
+            Fact::Other(sight) => sight.key,
+        }
+    }
+
+    /// The clock of its time.
+    fn clock(&self, history: &History, number: u32) -> ClockId {
+        match self.fact(number) {
+            Fact::Answer(id) | Fact::Asked(id) => history.operation(id).clock,
+            Fact::Delivery(index) => history.operation(history.watch_of(index)).clock,
+            Fact::Other(sight) => sight.clock,
+        }
+    }
+
+    /// What shows it.
+    fn showing(&self, history: &History, number: u32) -> Showing {
+        match self.fact(number) {
+            Fact::Answer(id) | Fact::Asked(id) => Showing::Answer(id),
+            Fact::Delivery(index) => Showing::Delivery(index as u32, history.watch_of(index)),
+            Fact::Other(sight) => sight.showing,
+        }
+    }
+}
+
+/// Facts and the history in which they are read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reading<'l> {
+    pub(super) history: &'l History,
+    pub(super) facts: &'l Facts,
+}
+
+impl Reading<'_> {
+    pub(super) fn sight(&self, number: u32) -> Sight {
+        Sight {
+            time: self.time(number),
+            clock: self.clock(number),
+            revision: self.revision(number),
+            key: self.facts.key(self.history, number),
+            showing: self.facts.showing(self.history, number),
+        }
+    }
+
+    fn time(&self, number: u32) -> Time {
+        self.facts.time(self.history, number)
+    }
+
+    pub(super) fn revision(&self, number: u32) -> Revision {
+        self.facts.revision(self.history, number)
+    }
+
+    pub(super) fn clock(&self, number: u32) -> ClockId {
+        if self.has_one_clock() { ClockId(0) } else { self.facts.clock(self.history, number) }
+    }
+
+    /// Nearly all evidence has one clock: then nothing needs to be looked up for it.
+    fn has_one_clock(&self) -> bool {
+        self.history.clocks.len() == 1
+    }
+
+    /// The operation whose answer or stream shows it.
+    pub(super) fn operation(&self, number: u32) -> OperationId {
+        let (Showing::Answer(id) | Showing::Delivery(_, id)) = self.facts.showing(self.history, number);
+        id
+    }
+
+    /// Sorts facts by revision, then clock, time and what shows them.
+    pub(super) fn sort_by_revision(&self, facts: &mut [u32]) {
+        let rest = |fact| {
+            let sight = self.sight(fact);
+            (sight.revision, sight.clock, sight.time, sight.showing)
+        };
+        // Those of more than 64 bits come last, and are told apart by the rest.
+        sort_by_word(facts, |fact| u64::try_from(self.revision(fact).value()).unwrap_or(u64::MAX), rest);
+    }
+
+    /// Puts facts in order of clock, then time. Their times stand beside them meanwhile.
+    pub(super) fn in_order(&self, facts: impl Iterator<Item = u32>) -> Vec<(ClockId, Time, u32)> {
+        let mut order: Vec<(ClockId, Time, u32)> =
+            facts.map(|fact| (self.clock(fact), self.time(fact), fact)).collect();
+        order.sort_unstable_by(|a, b| {
+            let rest = |fact| (self.revision(fact), self.facts.showing(self.history, fact));
+            (a.0, a.1).cmp(&(b.0, b.1)).then_with(|| rest(a.2).cmp(&rest(b.2)))
+        });
+        order
+    }
+}
+
+/// Sorts facts by a word, which stands beside them meanwhile: looking it up for every comparison would take longer. Those of one
+/// word are compared by the rest.
+pub(super) fn sort_by_word<W: Ord + Copy, R: Ord>(facts: &mut [u32], word: impl Fn(u32) -> W, rest: impl Fn(u32) -> R) {
+    let mut keyed: Vec<(W, u32)> = facts.iter().map(|&fact| (word(fact), fact)).collect();
+    keyed.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| rest(a.1).cmp(&rest(b.1))));
+    facts.iter_mut().zip(keyed).for_each(|(fact, (_, sorted))| *fact = sorted);
+}
+
+/// Facts in order of time (within a clock, a key, or whatever else comes first), with some of their times.
+#[derive(Debug, Default)]
+pub(super) struct Moments {
+    facts: Vec<u32>,
+    times: Vec<Time>,
+}
+
+impl Moments {
+    /// From one fact whose time is kept to the next.
+    const STRIDE: usize = 4;
+
+    pub(super) fn new(reading: Reading<'_>, mut facts: Vec<u32>) -> Moments {
+        facts.shrink_to_fit();
+        let times = facts.iter().step_by(Moments::STRIDE).map(|&fact| reading.time(fact)).collect();
+        Moments { facts, times }
+    }
+
+    /// Where the facts of a range, whose times ascend, are no longer before a time.
+    fn before(&self, reading: Reading<'_>, range: Range<usize>, time: Time) -> usize {
+        let first = range.start.div_ceil(Moments::STRIDE);
+        let last = range.end.div_ceil(Moments::STRIDE).max(first);
+        let known = first + self.times[first..last].partition_point(|at| *at < time);
+        let from = if known > first { (known - 1) * Moments::STRIDE + 1 } else { range.start };
+        let to = (known * Moments::STRIDE).clamp(from, range.end);
+        from + self.facts[from..to].partition_point(|&fact| reading.time(fact) < time)
+    }
+
+    pub(super) fn records<'l>(&'l self, reading: Reading<'l>) -> Records<'l> {
+        Records { reading, moments: self, start: 0, end: self.facts.len() }
     }
 }
 
 /// Of some sights those that raised the maximum of their clock, in order of clock, then time.
 #[derive(Clone, Copy, Debug)]
 pub struct Records<'l> {
-    sights: &'l [Sight],
-    /// Indices of sights.
-    raised: &'l [u32],
+    reading: Reading<'l>,
+    moments: &'l Moments,
+    start: usize,
+    end: usize,
 }
 
 impl<'l> Records<'l> {
     /// The highest sight that was certainly complete before a moment.
     pub fn before(&self, clocks: &Clocks, clock: ClockId, time: Time) -> Option<Sight> {
-        let of = |at: &u32| self.sights[*at as usize].clock;
-        let raised = if clocks.relate() { self.raised } else { run_of(self.raised, of, clock).0 };
-        let runs = Records { raised, ..*self }.runs();
-        highest(runs.filter_map(|run| run.last(clocks.horizon(run.clock(), clock, time)?)))
+        highest(self.each_before(clocks, clock, time))
+    }
+
+    /// The same of each clock.
+    pub(super) fn each_before(
+        self,
+        clocks: &Clocks,
+        clock: ClockId,
+        time: Time,
+    ) -> impl Iterator<Item = Sight> + use<'l, '_> {
+        let runs = if clocks.relate() { self } else { self.of_clock(clock) }.runs();
+        runs.filter_map(move |run| run.last(clocks.horizon(run.clock(), clock, time)?))
     }
 
     /// As [`Records::before`], by the bare times of other clocks: what would follow if all clocks agreed.
@@ -56,27 +273,61 @@ impl<'l> Records<'l> {
         highest(self.runs().filter_map(|run| run.last(time)))
     }
 
+    /// On each clock, the first that reaches a revision.
+    pub(super) fn reached(self, revision: Revision) -> impl Iterator<Item = Sight> + use<'l> {
+        self.runs().filter_map(move |run| {
+            let at = run.below(revision);
+            (at < run.end).then(|| run.sight(at))
+        })
+    }
+
+    fn sight(&self, at: usize) -> Sight {
+        self.reading.sight(self.moments.facts[at])
+    }
+
     /// The records of each clock.
     fn runs(self) -> impl Iterator<Item = Records<'l>> {
-        let mut rest = self.raised;
+        let mut rest = self;
         std::iter::from_fn(move || {
-            let sights = self.sights;
-            let of = |at: &u32| sights[*at as usize].clock;
-            let (run, others) = run_of(rest, of, of(rest.first()?));
-            rest = others;
-            Some(Records { sights, raised: run })
+            if rest.start == rest.end {
+                return None;
+            }
+            let run = rest.of_clock(rest.clock());
+            rest.start = run.end;
+            Some(run)
         })
+    }
+
+    /// The records of one clock.
+    pub(super) fn of_clock(self, clock: ClockId) -> Records<'l> {
+        if self.reading.has_one_clock() {
+            return if clock == ClockId(0) { self } else { Records { end: self.start, ..self } };
+        }
+        let facts = &self.moments.facts[self.start..self.end];
+        let of = |fact: &u32| self.reading.clock(*fact);
+        if facts.first().zip(facts.last()).is_some_and(|(a, b)| (of(a), of(b)) == (clock, clock)) {
+            return self;
+        }
+        let start = self.start + facts.partition_point(|fact| of(fact) < clock);
+        let end = self.start + facts.partition_point(|fact| of(fact) <= clock);
+        Records { start, end, ..self }
     }
 
     /// The clock of a run.
     fn clock(&self) -> ClockId {
-        self.sights[self.raised[0] as usize].clock
+        if self.reading.has_one_clock() { ClockId(0) } else { self.reading.clock(self.moments.facts[self.start]) }
     }
 
     /// The highest sight of a run before a time of its clock.
-    fn last(&self, horizon: Time) -> Option<Sight> {
-        let at = self.raised.partition_point(|&at| self.sights[at as usize].time < horizon).checked_sub(1)?;
-        Some(self.sights[self.raised[at] as usize])
+    pub(super) fn last(&self, horizon: Time) -> Option<Sight> {
+        let at = self.moments.before(self.reading, self.start..self.end, horizon);
+        (at > self.start).then(|| self.sight(at - 1))
+    }
+
+    /// Where those of a run are no longer below a revision.
+    fn below(&self, revision: Revision) -> usize {
+        let facts = &self.moments.facts[self.start..self.end];
+        self.start + facts.partition_point(|&fact| self.reading.revision(fact) < revision)
     }
 }
 
@@ -84,165 +335,239 @@ fn highest(sights: impl Iterator<Item = Sight>) -> Option<Sight> {
     sights.max_by_key(|sight| sight.revision)
 }
 
-/// Of something in order of clocks, the part of one clock, and what comes after it.
-fn run_of<T>(all: &[T], of: impl Fn(&T) -> ClockId, clock: ClockId) -> (&[T], &[T]) {
-    // Nearly all evidence has one clock.
-    if let (Some(first), Some(last)) = (all.first(), all.last())
-        && (of(first), of(last)) == (clock, clock)
-    {
-        return (all, &[]);
+/// Sights of one kind in order of clock, then time, as they are kept: those that raised the maximum of their clock, and the rest.
+#[derive(Debug, Default)]
+pub(super) struct Sights {
+    raised: Moments,
+    rest: Vec<u32>,
+}
+
+impl Sights {
+    /// Of facts in order, those that raised the maximum of their clock.
+    pub(super) fn raised(reading: Reading<'_>, facts: &[(ClockId, Time, u32)]) -> Moments {
+        Sights::new(reading, facts).raised
     }
-    let rest = &all[all.partition_point(|one| of(one) < clock)..];
-    rest.split_at(rest.partition_point(|one| of(one) == clock))
+
+    /// Of facts in order.
+    pub(super) fn new(reading: Reading<'_>, facts: &[(ClockId, Time, u32)]) -> Sights {
+        let (mut raised, mut rest) = (Vec::new(), Vec::new());
+        let mut best: Option<(ClockId, Revision)> = None;
+        for &(clock, _, fact) in facts {
+            let revision = reading.revision(fact);
+            if best.is_none_or(|best| best.0 != clock || revision > best.1) {
+                best = Some((clock, revision));
+                raised.push(fact);
+            } else {
+                rest.push(fact);
+            }
+        }
+        rest.shrink_to_fit();
+        Sights { raised: Moments::new(reading, raised), rest }
+    }
+
+    pub(super) fn line<'l>(&'l self, reading: Reading<'l>) -> Line<'l> {
+        Line { records: self.raised.records(reading), rest: &self.rest }
+    }
 }
 
 /// Sights of one kind in order of clock, then time.
-#[derive(Debug, Default)]
-pub struct Line {
-    sights: Arc<Vec<Sight>>,
-    raised: Vec<u32>,
+#[derive(Clone, Copy, Debug)]
+pub struct Line<'l> {
+    records: Records<'l>,
+    /// Those that are not above all before them.
+    rest: &'l [u32],
 }
 
-impl Line {
-    pub(super) fn new(mut sights: Vec<Sight>) -> Line {
-        sights.sort_unstable_by_key(Sight::place);
-        sights.shrink_to_fit();
-        let mut raised: Vec<u32> = (0..sights.len() as u32).collect();
-        retain_records(&mut raised, &sights, |_| ());
-        Line { sights: Arc::new(sights), raised }
-    }
-
-    /// The same sights by key.
-    pub(super) fn by_key(&self) -> Keyed {
-        let mut raised: Vec<u32> = (0..self.sights.len() as u32).collect();
-        raised.sort_unstable_by_key(|&at| (self.sights[at as usize].key, at));
-        retain_records(&mut raised, &self.sights, |sight| sight.key);
-        let mut starts: Vec<(KeyId, u32)> = Vec::new();
-        for (index, &at) in raised.iter().enumerate() {
-            let key = self.sights[at as usize].key;
-            if starts.last().is_none_or(|(last, _)| *last != key) {
-                starts.push((key, index as u32));
-            }
-        }
-        starts.shrink_to_fit();
-        Keyed { sights: self.sights.clone(), starts, raised }
-    }
-
-    /// The same sights by scope; `sights` are those of this line.
-    pub(super) fn by_scope(sights: Vec<(ScopeId, Sight)>) -> (Line, FxHashMap<ScopeId, Scoped>) {
-        let mut sights = sights;
-        sights.sort_unstable_by_key(|(scope, sight)| (sight.place(), *scope));
-        let mut scopes: FxHashMap<ScopeId, Vec<u32>> = FxHashMap::default();
-        for (at, (scope, _)) in sights.iter().enumerate() {
-            scopes.entry(*scope).or_default().push(at as u32);
-        }
-        let line = Line::new(sights.into_iter().map(|(_, sight)| sight).collect());
-        let scoped = |(scope, mut raised): (ScopeId, Vec<u32>)| {
-            retain_records(&mut raised, &line.sights, |_| ());
-            (scope, Scoped { sights: line.sights.clone(), raised })
-        };
-        let scopes = scopes.into_iter().map(scoped).collect();
-        (line, scopes)
-    }
-
-    fn records(&self) -> Records<'_> {
-        Records { sights: &self.sights, raised: &self.raised }
-    }
-
+impl<'l> Line<'l> {
     /// See [`Records::before`].
     pub fn before(&self, clocks: &Clocks, clock: ClockId, time: Time) -> Option<Sight> {
-        self.records().before(clocks, clock, time)
+        self.records.before(clocks, clock, time)
     }
 
     /// See [`Records::before_by_the_clock`].
     pub fn before_by_the_clock(&self, time: Time) -> Option<Sight> {
-        self.records().before_by_the_clock(time)
+        self.records.before_by_the_clock(time)
     }
 
     /// Sights above a revision that were certainly complete before a moment, of each clock the latest first.
-    pub fn above<'l>(
-        &'l self,
+    pub fn above(
+        &self,
         clocks: &'l Clocks,
         clock: ClockId,
         time: Time,
         revision: Revision,
-    ) -> impl Iterator<Item = &'l Sight> + 'l {
-        let sights = self.sights.as_slice();
-        let of = |sight: &Sight| sight.clock;
-        let mut rest = if clocks.relate() { sights } else { run_of(sights, of, clock).0 };
-        let runs = std::iter::from_fn(move || {
-            let (run, others) = run_of(rest, of, of(rest.first()?));
-            rest = others;
-            Some(run)
-        });
-        runs.flat_map(move |run| {
-            let of = run[0].clock;
+    ) -> impl Iterator<Item = Sight> + use<'l> {
+        let (rest, reading) = (self.rest, self.records.reading);
+        let records = if clocks.relate() { self.records } else { self.records.of_clock(clock) };
+        records.runs().flat_map(move |run| {
+            let of = run.clock();
             let horizon = clocks.horizon(of, clock, time);
-            let run = &run[..horizon.map_or(0, |horizon| run.partition_point(|s| s.time < horizon))];
-            // Nothing before the first record above can be above.
-            let sight = |at: &u32| &sights[*at as usize];
-            let first = self.raised.partition_point(|at| (sight(at).clock, sight(at).revision) <= (of, revision));
-            let first = self.raised.get(first).map(sight).filter(|sight| sight.clock == of);
-            let from = first.map_or(run.len(), |first| run.partition_point(|s| s.place() < first.place()));
-            run[from..].iter().rev().filter(move |s| s.revision > revision)
+            let end = horizon.map_or(run.start, |h| run.moments.before(reading, run.start..run.end, h));
+            // Nothing is above where the last record is not, and nothing before the first record that is.
+            let any = end > run.start && run.sight(end - 1).revision > revision;
+            let from = if any { run.below(Revision::new(revision.value() + 1)) } else { end };
+            let others = match horizon {
+                Some(horizon) if any => {
+                    let first = run.sight(from).place();
+                    let from = rest.partition_point(|&fact| reading.sight(fact).place() < first);
+                    let in_time = |sight: Sight| (sight.clock, sight.time) < (of, horizon);
+                    &rest[from..rest.partition_point(|&fact| in_time(reading.sight(fact))).max(from)]
+                }
+                _ => &[],
+            };
+            latest_first(reading, &run.moments.facts[from..end], others).filter(move |s| s.revision > revision)
         })
     }
 }
 
-/// Sights by key.
+/// Two lists in one order, from their ends.
+fn latest_first<'l>(
+    reading: Reading<'l>,
+    mut records: &'l [u32],
+    mut others: &'l [u32],
+) -> impl Iterator<Item = Sight> + use<'l> {
+    std::iter::from_fn(move || {
+        let ends = [records, others].map(|facts| facts.last().map(|&fact| reading.sight(fact)));
+        let later = ends[1].is_some_and(|other| ends[0].is_none_or(|record| record.place() < other.place()));
+        let side = if later { &mut others } else { &mut records };
+        *side = side.split_last()?.1;
+        ends[usize::from(later)]
+    })
+}
+
+/// Sights by key, as they are kept.
 #[derive(Debug, Default)]
-pub struct Keyed {
-    sights: Arc<Vec<Sight>>,
+pub(super) struct ByKey {
     /// Every key, and where its part of `raised` begins.
     starts: Vec<(KeyId, u32)>,
-    /// In order of key, then place.
-    raised: Vec<u32>,
+    /// Those that raised the maximum of their key and clock, in order of key, then place.
+    raised: Moments,
 }
 
-impl Keyed {
-    /// The sights of a key.
-    pub fn get(&self, key: &KeyId) -> Option<Records<'_>> {
-        let at = self.starts.binary_search_by_key(key, |(key, _)| *key).ok()?;
-        let end = self.starts.get(at + 1).map_or(self.raised.len(), |(_, start)| *start as usize);
-        Some(Records { sights: &self.sights, raised: &self.raised[self.starts[at].1 as usize..end] })
-    }
-}
-
-/// Sights of one scope.
-#[derive(Debug, Default)]
-pub struct Scoped {
-    sights: Arc<Vec<Sight>>,
-    raised: Vec<u32>,
-}
-
-impl Scoped {
-    fn records(&self) -> Records<'_> {
-        Records { sights: &self.sights, raised: &self.raised }
-    }
-
-    /// See [`Records::before`].
-    pub fn before(&self, clocks: &Clocks, clock: ClockId, time: Time) -> Option<Sight> {
-        self.records().before(clocks, clock, time)
-    }
-
-    /// See [`Records::before_by_the_clock`].
-    pub fn before_by_the_clock(&self, time: Time) -> Option<Sight> {
-        self.records().before_by_the_clock(time)
-    }
-}
-
-/// Keeps the sights that are higher than all before them of their group and clock.
-fn retain_records<G: PartialEq>(indices: &mut Vec<u32>, sights: &[Sight], group: impl Fn(&Sight) -> G) {
-    let mut best: Option<&Sight> = None;
-    indices.retain(|&at| {
-        let sight = &sights[at as usize];
-        let raises = best.is_none_or(|best| {
-            best.clock != sight.clock || group(best) != group(sight) || sight.revision > best.revision
-        });
-        if raises {
-            best = Some(sight);
+impl ByKey {
+    /// Of facts in order of clock, then time.
+    pub(super) fn new(reading: Reading<'_>, facts: &[(ClockId, Time, u32)]) -> ByKey {
+        let mut order: Vec<(KeyId, u32)> = facts
+            .iter()
+            .enumerate()
+            .map(|(at, fact)| (reading.facts.key(reading.history, fact.2), at as u32))
+            .collect();
+        order.sort_unstable();
+        let (mut starts, mut raised) = (Vec::new(), Vec::new());
+        let mut best: Option<(KeyId, ClockId, Revision)> = None;
+        for (key, at) in order {
+            let (clock, _, fact) = facts[at as usize];
+            let revision = reading.revision(fact);
+            if best.is_none_or(|best| best.0 != key) {
+                starts.push((key, raised.len() as u32));
+            }
+            if best.is_none_or(|best| (best.0, best.1) != (key, clock) || revision > best.2) {
+                best = Some((key, clock, revision));
+                raised.push(fact);
+            }
         }
-        raises
-    });
-    indices.shrink_to_fit();
+        starts.shrink_to_fit();
+        ByKey { starts, raised: Moments::new(reading, raised) }
+    }
+
+    pub(super) fn keyed<'l>(&'l self, reading: Reading<'l>) -> Keyed<'l> {
+        Keyed { kept: self, reading }
+    }
+}
+
+/// Sights by key.
+#[derive(Clone, Copy, Debug)]
+pub struct Keyed<'l> {
+    kept: &'l ByKey,
+    reading: Reading<'l>,
+}
+
+impl<'l> Keyed<'l> {
+    /// The sights of a key.
+    pub fn get(&self, key: &KeyId) -> Option<Records<'l>> {
+        let starts = &self.kept.starts;
+        let at = starts.binary_search_by_key(key, |(key, _)| *key).ok()?;
+        let all = self.kept.raised.records(self.reading);
+        let end = starts.get(at + 1).map_or(all.end, |(_, start)| *start as usize);
+        Some(Records { start: starts[at].1 as usize, end, ..all })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::order::{Order, OrderOptions};
+
+    /// Sights in no order: 3 clocks, 5 keys, few times and revisions so that many are alike, some of more than 64 bits.
+    fn some(count: u32) -> Vec<Sight> {
+        let mut state = u64::from(count) + 1;
+        let mut roll = move |sides: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % sides
+        };
+        let sight = |n| {
+            let (low, high) = (u128::from(roll(60)), u128::from(roll(8) / 7));
+            Sight {
+                time: Time(roll(90) as i64),
+                clock: ClockId(roll(3) as u32),
+                revision: Revision::new(high << 70 | low),
+                key: KeyId(roll(5) as u32),
+                showing: Showing::Answer(OperationId(n)),
+            }
+        };
+        (0..count).map(sight).collect()
+    }
+
+    /// The highest of these before a moment, by its revision.
+    fn highest_before(sights: &[Sight], clocks: &Clocks, clock: ClockId, time: Time) -> Option<Revision> {
+        let before = |s: &&Sight| clocks.horizon(s.clock, clock, time).is_some_and(|horizon| s.time < horizon);
+        sights.iter().filter(before).map(|s| s.revision).max()
+    }
+
+    #[test]
+    fn sights_are_found_as_by_looking_at_all_of_them() {
+        let history = History { clocks: vec![crate::history::Symbol::NONE; 3], ..History::default() };
+        for skew in [None, Some(7)] {
+            let options = OrderOptions { clock_skew: skew, ..OrderOptions::default() };
+            let clocks = Order::derive(&history, &options).clocks;
+            for count in [0, 1, 15, 16, 17, 40, 300] {
+                let mut sights = some(count);
+                let mut facts = Facts::default();
+                let numbers: Vec<u32> = sights.iter().map(|sight| facts.other(*sight)).collect();
+                let reading = Reading { history: &history, facts: &facts };
+                let order = reading.in_order(numbers.into_iter());
+                let (line, keyed) = (Sights::new(reading, &order), ByKey::new(reading, &order));
+                sights.sort_by_key(Sight::place);
+                for (clock, time) in (0..3).flat_map(|clock| (-2..95).map(move |time| (ClockId(clock), Time(time)))) {
+                    let found = line.line(reading).before(&clocks, clock, time).map(|s| s.revision);
+                    assert_eq!(found, highest_before(&sights, &clocks, clock, time));
+                    for key in (0..5).map(KeyId) {
+                        let own: Vec<Sight> = sights.iter().filter(|s| s.key == key).copied().collect();
+                        let found = keyed.keyed(reading).get(&key).and_then(|line| line.before(&clocks, clock, time));
+                        assert_eq!(found.map(|s| s.revision), highest_before(&own, &clocks, clock, time));
+                    }
+                    for revision in [0, 5, 30, 59, 60, 1 << 70, u128::MAX].map(Revision::new) {
+                        let above = line.line(reading).above(&clocks, clock, time, revision).map(|s| s.place());
+                        let inside = |s: &&Sight| {
+                            s.revision > revision
+                                && clocks.horizon(s.clock, clock, time).is_some_and(|horizon| s.time < horizon)
+                        };
+                        let mut all: Vec<_> = sights.iter().filter(inside).map(Sight::place).collect();
+                        all.reverse();
+                        all.sort_by_key(|place| place.0);
+                        assert_eq!(above.collect::<Vec<_>>(), all);
+                    }
+                }
+                for revision in (0..70).map(Revision::from) {
+                    let reached = line.raised.records(reading).reached(revision).map(|s| (s.clock, s.time));
+                    let first = |clock| {
+                        let mut of = sights.iter().filter(|s| s.clock == clock);
+                        of.find(|s| s.revision >= revision).map(|s| (clock, s.time))
+                    };
+                    let all: Vec<_> = (0..3).filter_map(|clock| first(ClockId(clock))).collect();
+                    assert_eq!(reached.collect::<Vec<_>>(), all);
+                }
+            }
+        }
+    }
 }

@@ -3,10 +3,10 @@
 //! Trust, highest first: etcd's own witness, watch events, write answers, listed and read objects, the base that a write
 //! names. Every version keeps where it is known from; facts that cannot be true together are kept as [`Contradiction`]s.
 
-use super::versions::{Origin, Table, Versions};
+use super::versions::{Origin, Table, Until, Versions};
 use crate::history::{AttributesId, ClockId, History, KeyId, OperationId, ResourceId, Revision, ScopeId, Symbol};
 use crate::ingest::{Position, Time};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
 /// What happened to the key at a revision, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -176,7 +176,7 @@ pub struct Timeline {
     pub(super) contradictions: Vec<Contradiction>,
     pub(super) spans: Vec<Span>,
     /// Latest revision through which a version is known to have been the present one.
-    pub(super) until: FxHashMap<VersionId, Revision>,
+    pub(super) until: Until,
 }
 
 impl Timeline {
@@ -278,7 +278,7 @@ impl Timeline {
 
     /// Through which revision a version is known to have been the present one (at least its own).
     pub fn present_through(&self, version: &Version) -> Revision {
-        let shown = self.id_at(version.key, version.revision).and_then(|id| self.until.get(&id).copied());
+        let shown = self.id_at(version.key, version.revision).and_then(|id| self.until.get(id));
         shown.unwrap_or(version.revision).max(version.revision)
     }
 

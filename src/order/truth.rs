@@ -160,9 +160,11 @@ impl<'h> Truths<'h> {
     pub fn seen(&self, key: KeyId, clock: ClockId, sent: Option<Time>, answered: Time) -> Seen {
         let resource = self.history.resource_of(key);
         let (clocks, heads): (_, &Heads) = (&self.order.clocks, &self.order.heads);
-        let from =
-            sent.and_then(|sent| heads.before(clocks, resource, clock, sent)).map_or(Revision::NONE, |h| h.revision);
-        let through = heads.after(clocks, resource, clock, answered).map(|(revision, _)| before(revision));
+        let from = sent
+            .and_then(|sent| heads.before(self.history, clocks, resource, clock, sent))
+            .map_or(Revision::NONE, |h| h.revision);
+        let through =
+            heads.after(self.history, clocks, resource, clock, answered).map(|(revision, _)| before(revision));
         Seen { from, through }
     }
 }

@@ -1,7 +1,7 @@
 //! The revision table as it is kept: a column for each field, since T has as many versions as the evidence has writes, and most
 //! questions look at revisions only.
 
-use super::timeline::{Change, Provenance, Version};
+use super::timeline::{Change, Provenance, Version, VersionId};
 use crate::history::{AttributesId, ClockId, History, KeyId, OperationId, Revision, Symbol};
 use crate::ingest::{Position, Time};
 use rustc_hash::FxHashMap;
@@ -101,6 +101,31 @@ fn insert<T: Copy>(column: &mut Vec<T>, new: &[(usize, Version)], field: impl Fn
         column.copy_within(*at..end, at + before + 1);
         column[at + before] = field(version);
         end = *at;
+    }
+}
+
+/// A revision for each of some versions.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Until {
+    versions: Vec<VersionId>,
+    revisions: Revisions,
+}
+
+impl Until {
+    /// Of versions in order, each with its revision.
+    pub(super) fn new(known: impl Iterator<Item = (VersionId, Revision)>) -> Until {
+        let mut until = Until::default();
+        for (version, revision) in known {
+            until.versions.push(version);
+            until.revisions.push(revision);
+        }
+        until.versions.shrink_to_fit();
+        until.revisions.words.shrink_to_fit();
+        until
+    }
+
+    pub(super) fn get(&self, version: VersionId) -> Option<Revision> {
+        self.versions.binary_search(&version).ok().map(|at| self.revisions.get(at))
     }
 }
 
@@ -270,5 +295,63 @@ impl<'t> Versions<'t> {
     pub(super) fn between(&self, after: Revision, through: Revision) -> Versions<'t> {
         let (from, to) = (self.through(after), self.through(through));
         Versions { table: self.table, start: self.start + from, end: self.start + to.max(from) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn version(key: u32, revision: u128) -> Version {
+        Version {
+            revision: Revision::new(revision),
+            key: KeyId(key),
+            uid: Symbol(revision as u32 ^ key),
+            change: Change::Put,
+            attributes: AttributesId(key + 1),
+            writer: OperationId(key + 2),
+            provenance: Provenance::Event,
+            row: revision as u32,
+        }
+    }
+
+    fn all(table: &Table) -> Vec<String> {
+        table.part(0..table.len()).iter().map(|version| format!("{version:?}")).collect()
+    }
+
+    #[test]
+    fn versions_put_between_others_leave_all_as_they_are() {
+        let wide = 1 << 64;
+        let known = [(1, 5), (1, wide), (1, wide + 5), (2, 1), (4, u128::from(u64::MAX)), (4, wide)];
+        let new = [(0, wide + 9), (1, 4), (1, wide + 1), (1, wide + 2), (3, 7), (4, wide + 1), (9, 1)];
+        for mask in 0..1 << new.len() {
+            let mut table = Table::with_capacity(known.len());
+            known.iter().for_each(|&(key, revision)| table.push(version(key, revision)));
+            let chosen = new.iter().enumerate().filter(|(bit, _)| mask >> bit & 1 == 1);
+            let chosen: Vec<Version> = chosen.map(|(_, &(key, revision))| version(key, revision)).collect();
+            let place = |v: &Version| table.find(v.key, v.revision).expect_err("it is new");
+            let placed: Vec<(usize, Version)> = chosen.iter().map(|v| (place(v), *v)).collect();
+            table.insert(&placed);
+            let mut expected: Vec<Version> = known.iter().map(|&(key, revision)| version(key, revision)).collect();
+            expected.extend(&chosen);
+            expected.sort_by_key(|v| (v.key, v.revision));
+            assert_eq!(all(&table), expected.iter().map(|version| format!("{version:?}")).collect::<Vec<_>>());
+            for (at, v) in expected.iter().enumerate() {
+                assert_eq!(table.find(v.key, v.revision), Ok(at));
+            }
+        }
+    }
+
+    #[test]
+    fn versions_of_a_key_are_counted_through_a_revision() {
+        let mut table = Table::default();
+        for (key, revision) in [(1, 5), (1, 8), (1, 1 << 64), (2, 3)] {
+            table.push(version(key, revision));
+        }
+        let of_key = table.part(0..3);
+        let through = |revision| of_key.through(Revision::new(revision));
+        assert_eq!([4, 5, 7, 8, u128::MAX].map(through), [0, 1, 1, 2, 3]);
+        let between = |after, to| of_key.between(Revision::new(after), Revision::new(to)).len();
+        assert_eq!((between(5, 8), between(0, u128::MAX), between(8, 5)), (1, 3, 0));
     }
 }
