@@ -42,6 +42,10 @@ pub mod report;
 
 pub mod verify;
 
+pub mod assertion;
+
+pub use assertion::Recorder;
+
 #[cfg(feature = "cli")]
 pub mod cli;
 
@@ -67,7 +71,12 @@ pub fn judge(history: &history::History, options: &Options) -> check::Judgement 
     judgement
 }
 
-/// The page about operation logs: its example is a test.
+/// The pages with examples in Rust: the examples are tests.
 #[cfg(doctest)]
-#[doc = include_str!("../docs/linearizability.md")]
-struct Page;
+mod pages {
+    #[doc = include_str!("../docs/linearizability.md")]
+    struct Linearizability;
+
+    #[doc = include_str!("../docs/guide-ci.md")]
+    struct GuideCi;
+}

@@ -22,6 +22,8 @@ pub(super) fn model(history: &History) -> String {
     match Model::of(Log { calls: &history.calls, names: &history.names }) {
         Ok(model) if said => model.name().to_owned(),
         Ok(model) => format!("{} (by its functions)", model.name()),
+        // A type of the program that asserts, or a name that no provided model has.
+        Err(_) if said => history.calls.model.clone().unwrap_or_default(),
         Err(why) => format!("not known: {why}"),
     }
 }

@@ -148,8 +148,10 @@ pub(super) fn basis(page: &mut Page<'_>, part: &Part<'_>) -> io::Result<()> {
         0 => {}
         problems => read += &format!("; {} could not be used", count(problems, "line")),
     }
-    page.labelled(0, LABEL, (Tone::Title, "Read"), &read)?;
-
+    // What a test recorded in memory comes from no file.
+    if !files.is_empty() || part.nature != Nature::Operations {
+        page.labelled(0, LABEL, (Tone::Title, "Read"), &read)?;
+    }
     if part.nature == Nature::Operations {
         page.labelled(0, LABEL, (Tone::Title, "Calls"), &calls::extent(part.history))?;
         page.labelled(0, LABEL, (Tone::Title, "Model"), &calls::model(part.history))?;

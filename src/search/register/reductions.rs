@@ -19,7 +19,7 @@ pub struct Reductions {
     /// lead to, uses are not counted. Sound: a use serves at least one operation, and no two the same.
     pub supply: bool,
     /// **Dominance.** A configuration that can do whatever another one can stands for both; see
-    /// [`Configuration::dominates`](super::configuration::Configuration::dominates).
+    /// `Configuration::dominates`.
     pub dominance: bool,
     /// **Nobody asks.** A state in which nothing is left that could happen in it and not in others is no state of its own.
     pub forgotten_states: bool,

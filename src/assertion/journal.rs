@@ -1,0 +1,282 @@
+//! The file beside a recording: JSON lines of `docs/formats.md`, written before a call is sent and after it was answered, so that a
+//! file of a process that was killed still says which calls were open.
+
+use super::recorder::Recorder;
+use crate::search::{Call, History, HistoryError, Outcome};
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+/// Writes lines. One line is one write, so a line is there whole or, at the very end, cut.
+pub(super) struct Journal<O, A> {
+    file: Mutex<Written>,
+    operation: fn(&O) -> serde_json::Result<Value>,
+    answer: fn(&A) -> serde_json::Result<Value>,
+}
+
+struct Written {
+    file: File,
+    error: Option<String>,
+}
+
+impl<O, A> std::fmt::Debug for Journal<O, A> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Journal")
+    }
+}
+
+impl<O: Serialize, A: Serialize> Recorder<O, A> {
+    /// A recording that is also written to a file as it goes, each line before the call goes on. What the file holds survives the
+    /// process; [`replay`] reads it, and so does `retrograde check` where the operations are those of a provided model.
+    ///
+    /// An operation that serialises as `"read"` is written as `op`, one as `{"write": 7}` with 7 as its `value`, and one as
+    /// `{"put": {"key": k, "value": v}}` with both: what serde makes of an enum.
+    ///
+    /// # Errors
+    /// Where the file cannot be created. It must not exist: a recording is never overwritten.
+    pub fn in_file(path: impl AsRef<Path>) -> io::Result<Self> {
+        let mut file = OpenOptions::new().append(true).create_new(true).open(path)?;
+        file.write_all(b"{\"kind\":\"operations\",\"version\":1,\"clock\":\"recorder\"}\n")?;
+        Ok(Recorder::with(Some(Journal {
+            file: Mutex::new(Written { file, error: None }),
+            operation: |operation| serde_json::to_value(operation),
+            answer: |answer| serde_json::to_value(answer),
+        })))
+    }
+}
+
+impl<O, A> Journal<O, A> {
+    pub(super) fn error(&self) -> Option<String> {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner).error.clone()
+    }
+
+    pub(super) fn invoke(&self, process: u32, client: &str, operation: &O, now: impl Fn() -> i64) -> i64 {
+        self.write(process, client, "invoke", operation, None, now)
+    }
+
+    pub(super) fn ok(&self, process: u32, client: &str, operation: &O, answer: &A, now: impl Fn() -> i64) -> i64 {
+        self.write(process, client, "ok", operation, Some(answer), now)
+    }
+
+    pub(super) fn failed(&self, process: u32, client: &str, operation: &O, now: impl Fn() -> i64) -> i64 {
+        self.write(process, client, "fail", operation, None, now)
+    }
+
+    /// Writes a line; the time in it. Times are taken under the lock: lines stand in their order.
+    fn write(
+        &self,
+        process: u32,
+        client: &str,
+        kind: &str,
+        operation: &O,
+        answer: Option<&A>,
+        now: impl Fn() -> i64,
+    ) -> i64 {
+        let line = (self.operation)(operation).and_then(|operation| {
+            let mut line = Map::new();
+            line.insert("process".to_owned(), json!(format!("{client}/{process}")));
+            line.insert("type".to_owned(), json!(kind));
+            split(operation, &mut line);
+            if let Some(answer) = answer {
+                line.insert("result".to_owned(), (self.answer)(answer)?);
+            }
+            Ok(line)
+        });
+        let mut written = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = now();
+        let done = line.map_err(io::Error::from).and_then(|mut line| {
+            line.insert("at".to_owned(), json!(at));
+            let mut text = serde_json::to_string(&line)?;
+            text.push('\n');
+            written.file.write_all(text.as_bytes())
+        });
+        if let (Err(error), None) = (done, &written.error) {
+            written.error = Some(error.to_string());
+        }
+        at
+    }
+}
+
+/// The fields of a line for an operation as serde writes it. [`join`] is the way back.
+fn split(operation: Value, line: &mut Map<String, Value>) {
+    let mut put = |name: &str, value: Value| line.insert(name.to_owned(), value);
+    match operation {
+        Value::String(op) => {
+            put("op", Value::String(op));
+        }
+        Value::Object(mut variant) if variant.len() == 1 => {
+            let op = variant.keys().next().cloned().unwrap_or_default();
+            let held = variant.remove(&op).unwrap_or_default();
+            put("op", Value::String(op));
+            match held {
+                Value::Object(mut fields)
+                    if fields.contains_key("key") && fields.keys().all(|name| name == "key" || name == "value") =>
+                {
+                    put("key", fields.remove("key").unwrap_or_default());
+                    if let Some(value) = fields.remove("value") {
+                        put("value", value);
+                    }
+                }
+                value => {
+                    put("value", value);
+                }
+            }
+        }
+        other => {
+            put("op", json!("call"));
+            put("value", other);
+            put("plain", json!(true));
+        }
+    }
+}
+
+/// The operation of a line, as serde wrote it.
+fn join(line: &Map<String, Value>) -> Value {
+    let get = |name: &str| line.get(name).cloned();
+    if get("plain") == Some(Value::Bool(true)) {
+        return get("value").unwrap_or_default();
+    }
+    let op = line.get("op").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let held = match (get("key"), get("value")) {
+        (None, None) => return Value::String(op),
+        (None, Some(value)) => value,
+        (Some(key), None) => json!({ "key": key }),
+        (Some(key), Some(value)) => json!({ "key": key, "value": value }),
+    };
+    Value::Object(Map::from_iter([(op, held)]))
+}
+
+/// Why a file is no recording.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// It cannot be read.
+    #[error("cannot read the recording: {0}")]
+    Read(#[from] io::Error),
+    /// A line is not what a recorder writes.
+    #[error("line {line}: {why}")]
+    Line {
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong.
+        why: String,
+    },
+    /// The calls are no history.
+    #[error("{0}")]
+    History(#[from] HistoryError),
+}
+
+/// Reads a recording that [`Recorder::in_file`] wrote, whole or cut off anywhere: a last line that was cut counts as not written,
+/// which leaves its call open.
+///
+/// # Errors
+/// Where the file cannot be read, or holds what no recorder wrote.
+pub fn replay<O: DeserializeOwned, A: DeserializeOwned>(path: impl AsRef<Path>) -> Result<History<O, A>, JournalError> {
+    let mut file = BufReader::new(File::open(path)?);
+    let mut calls: Vec<Call<O, A>> = Vec::new();
+    let mut open: FxHashMap<u32, usize> = FxHashMap::default();
+    let mut text = Vec::new();
+    for number in 1.. {
+        text.clear();
+        // A line without its end was being written when the process died.
+        if file.read_until(b'\n', &mut text)? == 0 || text.last() != Some(&b'\n') {
+            break;
+        }
+        let wrong = |why: String| JournalError::Line { line: number, why };
+        let line: Map<String, Value> = serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
+        if line.contains_key("kind") {
+            continue;
+        }
+        let process = line.get("process").and_then(Value::as_str).and_then(|name| name.rsplit_once('/'));
+        let process: u32 = process
+            .and_then(|(_, number)| number.parse().ok())
+            .ok_or_else(|| wrong("expected a process as CLIENT/NUMBER".to_owned()))?;
+        let at = line.get("at").and_then(Value::as_i64).ok_or_else(|| wrong("expected a time in `at`".to_owned()))?;
+        let kind = line.get("type").and_then(Value::as_str).unwrap_or_default();
+        if kind == "invoke" {
+            let operation = serde_json::from_value(join(&line)).map_err(|error| wrong(error.to_string()))?;
+            open.insert(process, calls.len());
+            calls.push(Call { process, operation, invoke: at, outcome: Outcome::Unknown });
+            continue;
+        }
+        let call = open.remove(&process).ok_or_else(|| wrong(format!("process {process} has no open call")))?;
+        calls[call].outcome = match kind {
+            "ok" => {
+                let answer = line.get("result").cloned().unwrap_or_default();
+                let answer = serde_json::from_value(answer).map_err(|error| wrong(error.to_string()))?;
+                Outcome::Completed { returned: at, answer }
+            }
+            "fail" => Outcome::Failed,
+            other => return Err(wrong(format!("expected a type of ok or fail, found {other:?}"))),
+        };
+    }
+    Ok(History::new(calls)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Deserialize;
+    use std::path::PathBuf;
+
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    enum Operation {
+        Read,
+        Write(u64),
+        Put { key: String, value: String },
+        Get { key: String },
+        Range { from: u64, to: u64 },
+        Nothing(Option<u64>),
+    }
+
+    fn place(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("retrograde-{name}-{}.jsonl", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        path
+    }
+
+    #[test]
+    fn a_recording_cut_off_anywhere_is_a_history_in_which_less_is_known() {
+        let path = place("cut");
+        let recorder: Recorder<Operation, Option<u64>> = Recorder::in_file(&path).unwrap();
+        let (a, b) = (recorder.client("a"), recorder.client("b/c"));
+        a.invoke(Operation::Write(7)).ok(None);
+        let open = b.invoke(Operation::Put { key: "x".to_owned(), value: "1".to_owned() });
+        a.invoke(Operation::Read).ok(Some(7));
+        a.invoke(Operation::Get { key: "x".to_owned() }).failed();
+        a.invoke(Operation::Range { from: 1, to: 2 }).ok(None);
+        a.invoke(Operation::Nothing(None)).ok(None);
+        drop(open);
+        assert_eq!(recorder.journal_error(), None);
+        let whole = std::fs::read(&path).unwrap();
+        let read = replay::<Operation, Option<u64>>(&path).unwrap();
+        let recorded = recorder.history().unwrap();
+        let plain = |history: &History<Operation, Option<u64>>| {
+            let mut calls: Vec<_> = history.calls().iter().map(|c| format!("{c:?}")).collect();
+            calls.sort();
+            calls
+        };
+        assert_eq!(plain(&read), plain(&recorded));
+        for length in 0..whole.len() {
+            std::fs::write(&path, &whole[..length]).unwrap();
+            let cut = replay::<Operation, Option<u64>>(&path).unwrap();
+            assert!(cut.calls().len() <= recorded.calls().len());
+        }
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn an_existing_recording_is_never_overwritten_and_a_foreign_line_is_named() {
+        let path = place("exists");
+        std::fs::write(&path, "{\"process\":\"a/0\",\"type\":\"ok\",\"op\":\"read\",\"at\":1}\n").unwrap();
+        assert!(Recorder::<Operation, u64>::in_file(&path).is_err());
+        let error = replay::<Operation, u64>(&path).unwrap_err().to_string();
+        assert_eq!(error, "line 1: process 0 has no open call");
+        std::fs::remove_file(&path).unwrap();
+    }
+}

@@ -1,0 +1,69 @@
+//! The face for test suites: record what clients did, then assert that it is consistent.
+//!
+//! ```
+//! use retrograde::model::{Register, register};
+//! use retrograde::{Recorder, assert_linearizable};
+//!
+//! let recorder = Recorder::new();
+//! let call = recorder.client("a").invoke(register::Operation::Write(7));
+//! call.ok(register::Answer::Done);
+//! let call = recorder.client("b").invoke(register::Operation::Read);
+//! call.ok(register::Answer::Value(Some(7)));
+//! assert_linearizable!(Register::default(), recorder);
+//! ```
+//!
+//! Input: a recording, a history of calls, or a history of evidence. Output: nothing, or a panic whose text is the human report.
+//! Invariant: decides nothing that `check` and `search` have not decided. `docs/guide-ci.md` has the whole way.
+
+mod capture;
+mod claim;
+mod journal;
+mod outline;
+mod recorder;
+
+pub use capture::{Capture, Exchange, Subject};
+pub use claim::{Claim, Undecided};
+pub use journal::{JournalError, replay};
+pub use recorder::{Client, Pending, Recorder, Recording};
+
+/// Panics with the human report where a history of evidence is not consistent.
+///
+/// The second argument, a [`Claim`], says what is allowed; by default every violation fails, and so does what is unknown.
+///
+/// ```
+/// use retrograde::{assert_consistent, assertion::Claim, history::sketch::sketch};
+///
+/// let history = sketch("
+/// etcd     +a:u1@10  ~a@12  -a@15
+/// ctrl@A   |-LIST => 15 {}-|
+/// ctrl@B                      |-GET a => !404-|
+/// ").expect("a sketch");
+/// assert_consistent!(history, Claim::default().only(["monotonic-reads"]));
+/// ```
+#[macro_export]
+macro_rules! assert_consistent {
+    ($history:expr $(,)?) => {
+        $crate::assert_consistent!($history, $crate::assertion::Claim::default())
+    };
+    ($history:expr, $claim:expr $(,)?) => {
+        if let Err(report) = $claim.consistent(&$history) {
+            panic!("{report}");
+        }
+    };
+}
+
+/// Panics with the human report where no order of the calls explains their answers.
+///
+/// Takes a [`crate::model::Spec`] and a [`Recorder`] or [`crate::search::History`]; a third argument, a [`Claim`], says how long may be
+/// searched and what an undecided history means.
+#[macro_export]
+macro_rules! assert_linearizable {
+    ($spec:expr, $history:expr $(,)?) => {
+        $crate::assert_linearizable!($spec, $history, $crate::assertion::Claim::default())
+    };
+    ($spec:expr, $history:expr, $claim:expr $(,)?) => {
+        if let Err(report) = $claim.linearizable(&$spec, &$history) {
+            panic!("{report}");
+        }
+    };
+}

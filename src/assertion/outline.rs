@@ -1,0 +1,197 @@
+//! A decided history of calls in the form that reports are made of.
+
+use crate::check::{BrokenBy, Certificate, ClientReport, Fact, Finding, Judgement, Kind, RULES, RuleReport, Verdict};
+use crate::history::calls::{Call as Recorded, Moment};
+use crate::history::{
+    ClientId, ClockId, History, Incarnation, IncarnationId, KeyId, OperationId, Revision, ServerId, Symbol, ToldBy,
+    ValueId,
+};
+use crate::ingest::call::Ending;
+use crate::ingest::{Position, Time};
+use crate::model::Spec;
+use crate::search::{self, Call, Core, Limit, Outcome, SpecHistory};
+
+/// The rule that is decided.
+const SLUG: &str = "linearizability";
+/// Calls of a core that a report shows.
+const SHOWN: usize = 64;
+/// Times below are no times of day: a recorder that counts events.
+const TIMES: i64 = 100_000_000_000_000_000;
+
+/// The history and its judgement.
+pub(super) fn outline<S: Spec>(
+    calls: &SpecHistory<S>,
+    verdict: &search::Verdict,
+    name: &dyn Fn(u32) -> String,
+) -> (History, Judgement) {
+    let history = history::<S>(calls, name);
+    let (verdict, findings) = match verdict {
+        search::Verdict::Linearizable(_) => (Verdict::Holds, Vec::new()),
+        search::Verdict::Violated(core) => (Verdict::Violated, vec![finding::<S>(calls, core, &history)]),
+        search::Verdict::Unknown(open) => {
+            let limit = match open.limit {
+                Limit::Time => "the time limit",
+                Limit::Memory => "the memory limit",
+                Limit::Cancelled => "somebody",
+            };
+            let (seconds, count) = (open.spent.as_secs_f64(), open.calls.len());
+            let all = calls.calls().len();
+            let why = format!("{limit} ended the search after {seconds:.1} s: {count} of {all} calls are not decided");
+            (Verdict::Unknown(why), Vec::new())
+        }
+    };
+    let rules = RULES.iter().map(|rule| match rule.slug == SLUG {
+        true => RuleReport { rule: SLUG, verdict: verdict.clone(), checked: calls.calls().len() as u64 },
+        false => RuleReport {
+            rule: rule.slug,
+            verdict: Verdict::NotChecked(crate::check::judgement::OTHER_NATURE.to_owned()),
+            checked: 0,
+        },
+    });
+    let clients = (0..history.clients.len()).map(|at| {
+        let client = ClientId(at as u32);
+        let lives = (0..history.incarnations.len()).map(|at| IncarnationId(at as u32));
+        let incarnations = lives.filter(|life| history.incarnations[life.index()].client == client).collect();
+        let blamed = findings.iter().any(|finding| finding.client == client);
+        let verdict = match &verdict {
+            Verdict::Violated if !blamed => Verdict::Holds,
+            verdict => verdict.clone(),
+        };
+        ClientReport { client, incarnations, verdict: verdict.clone(), guarantees: vec![(SLUG, verdict)] }
+    });
+    let judgement = Judgement {
+        clients: clients.collect(),
+        rules: rules.collect(),
+        verdict,
+        findings,
+        coverage: Vec::new(),
+        unchecked: Vec::new(),
+        problems: Vec::new(),
+    };
+    (history, judgement)
+}
+
+/// The calls as a report counts and draws them.
+fn history<S: Spec>(calls: &SpecHistory<S>, name: &dyn Fn(u32) -> String) -> History {
+    let mut history = History::default();
+    let clock = history.names.intern("recorder");
+    history.clocks = vec![clock];
+    history.calls.model = Some(std::any::type_name::<S>().to_owned());
+    let processes = calls.calls().iter().map(|call| call.process).max().map_or(0, |last| last + 1);
+    for process in 0..processes {
+        let symbol = history.names.intern(&name(process));
+        let client = history.clients.iter().position(|&known| known == symbol).unwrap_or_else(|| {
+            history.clients.push(symbol);
+            history.clients.len() - 1
+        });
+        history.incarnations.push(Incarnation {
+            client: ClientId(client as u32),
+            label: process.to_string(),
+            told_by: ToldBy::Process,
+            place: None,
+            program: String::new(),
+            span: (Time::UNKNOWN, Time::UNKNOWN),
+            clock: ClockId(0),
+        });
+    }
+    for call in calls.calls() {
+        let (ending, ret) = match &call.outcome {
+            Outcome::Completed { returned, .. } => (Ending::Ok, Some(*returned)),
+            Outcome::Failed => (Ending::Fail, None),
+            Outcome::Unknown => (Ending::Unknown, None),
+        };
+        let function = history.names.intern(&words(call));
+        let moment = |at: Option<i64>| Moment {
+            rank: at.unwrap_or(i64::MAX),
+            time: at.map_or(Time::UNKNOWN, time),
+            position: Position::default(),
+        };
+        history.calls.calls.push(Recorded {
+            process: IncarnationId(call.process),
+            function,
+            key: ValueId::NONE,
+            argument: ValueId::NONE,
+            answer: ValueId::NONE,
+            ending,
+            invoke: moment(Some(call.invoke)),
+            ret: moment(ret),
+        });
+    }
+    history
+}
+
+fn finding<S: Spec>(calls: &SpecHistory<S>, core: &Core, history: &History) -> Finding {
+    let of = |at: &u32| &calls.calls()[*at as usize];
+    let facts: Vec<Fact> = core.calls.iter().take(SHOWN).map(|at| fact(of(at), history)).collect();
+    let count = core.calls.len();
+    let last = core.calls.iter().map(of).max_by_key(|call| match call.outcome {
+        Outcome::Completed { returned, .. } => returned,
+        Outcome::Failed | Outcome::Unknown => i64::MIN,
+    });
+    let incarnation = last.map_or(IncarnationId::NONE, |call| IncarnationId(call.process));
+    let client = last.map_or(ClientId::NONE, |call| history.incarnations[call.process as usize].client);
+    let more = if count > SHOWN { format!(" The first {SHOWN} of them are shown.") } else { String::new() };
+    let minimal = if core.minimal { "; without any one of them there is one" } else { "" };
+    let certificate = Certificate {
+        facts,
+        reason: format!(
+            "No order of these {count} calls that keeps what was answered before what was invoked later gives these answers{minimal}.{more}"
+        ),
+    };
+    Finding {
+        id: format!("{SLUG}-{}", core.calls.iter().map(u32::to_string).take(8).collect::<Vec<_>>().join("-")),
+        rule: SLUG,
+        kind: Kind::Violation,
+        broken_by: BrokenBy::Server,
+        client,
+        incarnation,
+        key: KeyId::NONE,
+        revisions: Vec::new(),
+        summary: format!("no order explains {count} of {} calls", calls.calls().len()),
+        occurrences: vec![certificate.clone()],
+        certificate,
+        consequence_of: None,
+        prevention: Vec::new(),
+        refuted_by: "calls that were not recorded, or a specification that says too little".to_owned(),
+        consequence: String::new(),
+    }
+}
+
+fn fact<O: std::fmt::Debug, A: std::fmt::Debug>(call: &Call<O, A>, history: &History) -> Fact {
+    let span = match call.outcome {
+        Outcome::Completed { returned, .. } => format!("{} to {}", call.invoke, returned),
+        Outcome::Failed | Outcome::Unknown => format!("{} on", call.invoke),
+    };
+    let lasted = match call.outcome {
+        Outcome::Completed { returned, .. } if call.invoke >= TIMES => {
+            format!(", within {}", crate::explain::words::duration(returned - call.invoke))
+        }
+        _ if call.invoke >= TIMES => String::new(),
+        _ => format!(", from {span}"),
+    };
+    Fact {
+        position: Position::default(),
+        says: words(call) + &lasted,
+        revision: Revision::NONE,
+        key: KeyId::NONE,
+        uid: Symbol::default(),
+        time: time(call.invoke),
+        clock: if history.clocks.is_empty() { ClockId::NONE } else { ClockId(0) },
+        incarnation: IncarnationId(call.process),
+        server: ServerId::NONE,
+        audit_id: crate::history::AuditId::default(),
+        operation: OperationId::NONE,
+    }
+}
+
+fn time(at: i64) -> Time {
+    if at >= TIMES { Time(at) } else { Time::UNKNOWN }
+}
+
+fn words<O: std::fmt::Debug, A: std::fmt::Debug>(call: &Call<O, A>) -> String {
+    match &call.outcome {
+        Outcome::Completed { answer, .. } => format!("`{:?}` answered `{answer:?}`", call.operation),
+        Outcome::Failed => format!("`{:?}` failed", call.operation),
+        Outcome::Unknown => format!("`{:?}` was never answered", call.operation),
+    }
+}

@@ -1,0 +1,306 @@
+//! Recording of calls as they happen, by any number of threads or tasks.
+
+use super::journal::Journal;
+use crate::search::{Call, History, HistoryError, Outcome};
+use rustc_hash::FxHashMap;
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// Records calls. Clones record into the same history.
+///
+/// Times are of one monotonic clock, so that what the recorder says was earlier was earlier, in whatever thread.
+#[derive(Debug)]
+pub struct Recorder<O, A> {
+    inner: Arc<Inner<O, A>>,
+}
+
+#[derive(Debug)]
+struct Inner<O, A> {
+    begin: Instant,
+    /// Nanoseconds since 1970 of `begin`.
+    epoch: i64,
+    clients: Mutex<FxHashMap<String, Arc<Log<O, A>>>>,
+    /// Names of the processes, by number.
+    processes: Mutex<Vec<String>>,
+    journal: Option<Journal<O, A>>,
+}
+
+/// What one client did.
+#[derive(Debug)]
+struct Log<O, A> {
+    name: String,
+    calls: Mutex<Calls<O, A>>,
+}
+
+#[derive(Debug)]
+struct Calls<O, A> {
+    calls: Vec<Call<O, A>>,
+    /// Processes of this client that do nothing at the moment: a client that does several things at once is several processes, which
+    /// says neither more nor less than the times do.
+    idle: Vec<u32>,
+}
+
+/// A panicking test still wants its recording.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<O, A> Clone for Recorder<O, A> {
+    fn clone(&self) -> Self {
+        Recorder { inner: Arc::clone(&self.inner) }
+    }
+}
+
+impl<O, A> Default for Recorder<O, A> {
+    fn default() -> Self {
+        Recorder::new()
+    }
+}
+
+impl<O, A> Recorder<O, A> {
+    /// An empty recording, in memory.
+    pub fn new() -> Self {
+        Recorder::with(None)
+    }
+
+    pub(super) fn with(journal: Option<Journal<O, A>>) -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let inner = Inner {
+            begin: Instant::now(),
+            epoch: i64::try_from(now.as_nanos()).unwrap_or(0),
+            clients: Mutex::default(),
+            processes: Mutex::default(),
+            journal,
+        };
+        Recorder { inner: Arc::new(inner) }
+    }
+
+    /// The client of a name: keep it, looking it up takes longer than recording a call.
+    pub fn client(&self, name: &str) -> Client<O, A> {
+        let mut clients = lock(&self.inner.clients);
+        let log = match clients.get(name) {
+            Some(log) => Arc::clone(log),
+            None => {
+                let calls = Mutex::new(Calls { calls: Vec::new(), idle: Vec::new() });
+                let log = Arc::new(Log { name: name.to_owned(), calls });
+                clients.insert(name.to_owned(), Arc::clone(&log));
+                log
+            }
+        };
+        Client { inner: Arc::clone(&self.inner), log }
+    }
+
+    /// The name of the client behind a process number of the history.
+    pub fn client_name(&self, process: u32) -> String {
+        lock(&self.inner.processes).get(process as usize).cloned().unwrap_or_default()
+    }
+
+    /// How many calls were begun.
+    pub fn len(&self) -> usize {
+        lock(&self.inner.clients).values().map(|log| lock(&log.calls).calls.len()).sum()
+    }
+
+    /// Whether none was.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Why lines could not be written to the file, if any could not.
+    pub fn journal_error(&self) -> Option<String> {
+        self.inner.journal.as_ref().and_then(Journal::error)
+    }
+}
+
+impl<O: Clone, A: Clone> Recorder<O, A> {
+    /// What was recorded so far, by invocation. Calls that are still open are of unknown outcome.
+    ///
+    /// # Errors
+    /// None that the recorder itself can cause; more calls than [`History`] takes.
+    pub fn history(&self) -> Result<History<O, A>, HistoryError> {
+        let mut calls: Vec<Call<O, A>> =
+            lock(&self.inner.clients).values().flat_map(|log| lock(&log.calls).calls.clone()).collect();
+        calls.sort_by_key(|call| (call.invoke, call.process));
+        History::new(calls)
+    }
+}
+
+impl<O, A> Inner<O, A> {
+    fn now(&self) -> i64 {
+        self.epoch.saturating_add(i64::try_from(self.begin.elapsed().as_nanos()).unwrap_or(i64::MAX))
+    }
+}
+
+/// Somebody who calls.
+#[derive(Debug)]
+pub struct Client<O, A> {
+    inner: Arc<Inner<O, A>>,
+    log: Arc<Log<O, A>>,
+}
+
+impl<O, A> Clone for Client<O, A> {
+    fn clone(&self) -> Self {
+        Client { inner: Arc::clone(&self.inner), log: Arc::clone(&self.log) }
+    }
+}
+
+impl<O, A> Client<O, A> {
+    /// Notes that a call begins: before anything of it is sent.
+    pub fn invoke(&self, operation: O) -> Pending<O, A> {
+        let mut log = lock(&self.log.calls);
+        let process = log.idle.pop().unwrap_or_else(|| {
+            let mut processes = lock(&self.inner.processes);
+            processes.push(self.log.name.clone());
+            processes.len() as u32 - 1
+        });
+        // The call counts from here on, whatever becomes of the thread: it may have an effect.
+        let invoke = match &self.inner.journal {
+            Some(journal) => journal.invoke(process, &self.log.name, &operation, || self.inner.now()),
+            None => self.inner.now(),
+        };
+        let at = log.calls.len();
+        log.calls.push(Call { process, operation, invoke, outcome: Outcome::Unknown });
+        drop(log);
+        Pending { inner: Arc::clone(&self.inner), log: Arc::clone(&self.log), at, process, ended: false }
+    }
+}
+
+/// A call that has begun. Dropped without a word, its outcome is unknown.
+#[derive(Debug)]
+#[must_use = "a call that is dropped has an unknown outcome"]
+pub struct Pending<O, A> {
+    inner: Arc<Inner<O, A>>,
+    log: Arc<Log<O, A>>,
+    at: usize,
+    process: u32,
+    ended: bool,
+}
+
+impl<O, A> Pending<O, A> {
+    /// Notes the answer: after it has arrived.
+    pub fn ok(mut self, answer: A) {
+        let mut log = lock(&self.log.calls);
+        let returned = match &self.inner.journal {
+            Some(journal) => {
+                let operation = &log.calls[self.at].operation;
+                journal.ok(self.process, &self.log.name, operation, &answer, || self.inner.now())
+            }
+            None => self.inner.now(),
+        };
+        log.calls[self.at].outcome = Outcome::Completed { returned, answer };
+        log.idle.push(self.process);
+        drop(log);
+        self.ended = true;
+    }
+
+    /// Notes that it certainly did not happen and never will. A timeout is no such thing.
+    pub fn failed(mut self) {
+        let mut log = lock(&self.log.calls);
+        if let Some(journal) = &self.inner.journal {
+            journal.failed(self.process, &self.log.name, &log.calls[self.at].operation, || self.inner.now());
+        }
+        log.calls[self.at].outcome = Outcome::Failed;
+        log.idle.push(self.process);
+        drop(log);
+        self.ended = true;
+    }
+
+    /// Notes that nobody knows whether it happened: the same as dropping it.
+    pub fn unknown(self) {}
+}
+
+impl<O, A> Drop for Pending<O, A> {
+    fn drop(&mut self) {
+        if !self.ended {
+            // The outcome is unknown already. Its process may go on: the call stays open for ever.
+            lock(&self.log.calls).idle.push(self.process);
+        }
+    }
+}
+
+/// Something that calls were recorded in.
+pub trait Recording<O: Clone, A: Clone> {
+    /// The calls.
+    ///
+    /// # Errors
+    /// Where they are no history.
+    fn calls(&self) -> Result<Cow<'_, History<O, A>>, HistoryError>;
+
+    /// The name of a process, for the report.
+    fn name(&self, process: u32) -> String {
+        format!("process {process}")
+    }
+}
+
+impl<O: Clone, A: Clone> Recording<O, A> for History<O, A> {
+    fn calls(&self) -> Result<Cow<'_, History<O, A>>, HistoryError> {
+        Ok(Cow::Borrowed(self))
+    }
+}
+
+impl<O: Clone, A: Clone> Recording<O, A> for Recorder<O, A> {
+    fn calls(&self) -> Result<Cow<'_, History<O, A>>, HistoryError> {
+        self.history().map(Cow::Owned)
+    }
+
+    fn name(&self, process: u32) -> String {
+        self.client_name(process)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_recorded_from_its_invocation_on_and_open_until_somebody_says_more() {
+        let recorder: Recorder<&str, u32> = Recorder::new();
+        let client = recorder.client("a");
+        let open = client.invoke("open");
+        client.invoke("answered").ok(7);
+        client.invoke("failed").failed();
+        drop(client.invoke("dropped"));
+        let history = recorder.history().expect("one client at several things at once is several processes");
+        let of = |operation| history.calls().iter().find(|call| call.operation == operation).expect("a call");
+        assert_eq!(of("open").outcome, Outcome::Unknown);
+        assert!(
+            matches!(of("answered").outcome, Outcome::Completed { answer: 7, returned } if returned >= of("answered").invoke)
+        );
+        assert_eq!(of("failed").outcome, Outcome::Failed);
+        assert_eq!(of("dropped").outcome, Outcome::Unknown);
+        assert_ne!(of("open").process, of("answered").process);
+        assert_eq!(recorder.client_name(of("open").process), "a");
+        open.ok(1);
+        assert_eq!(recorder.len(), 4);
+    }
+
+    #[test]
+    fn a_panic_while_a_call_is_open_leaves_it_unknown() {
+        let recorder: Recorder<u32, u32> = Recorder::new();
+        let other = recorder.clone();
+        std::thread::spawn(move || {
+            let _call = other.client("a").invoke(1);
+            panic!("the client dies");
+        })
+        .join()
+        .unwrap_err();
+        assert_eq!(recorder.history().unwrap().calls()[0].outcome, Outcome::Unknown);
+    }
+
+    #[test]
+    fn threads_record_into_one_history() {
+        let recorder: Recorder<u32, u32> = Recorder::new();
+        std::thread::scope(|scope| {
+            for client in 0..8 {
+                let recorder = recorder.clone();
+                scope.spawn(move || {
+                    let client = recorder.client(&format!("client {client}"));
+                    (0..1_000).for_each(|n| client.invoke(n).ok(n));
+                });
+            }
+        });
+        let history = recorder.history().unwrap();
+        assert_eq!(history.calls().len(), 8_000);
+        assert!(history.calls().is_sorted_by_key(|call| call.invoke));
+    }
+}

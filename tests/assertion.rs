@@ -1,0 +1,212 @@
+//! The face for test suites: what passes, what fails, and what a failure says.
+
+use retrograde::assertion::{Claim, Undecided, replay};
+use retrograde::check::Kind;
+use retrograde::history::{self, Domains, History};
+use retrograde::ingest::{self, ReadOptions};
+use retrograde::model::Spec;
+use retrograde::search::{self, Call, Outcome};
+use retrograde::{Recorder, assert_consistent, assert_linearizable};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// Seats that are sold once.
+struct Cinema;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+enum Request {
+    Buy(u8),
+    Sold,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+enum Answer {
+    Ticket,
+    Taken,
+    Seats(Vec<u8>),
+}
+
+impl Spec for Cinema {
+    type State = Vec<u8>;
+    type Operation = Request;
+    type Answer = Answer;
+
+    fn initial(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn step(&self, sold: &Vec<u8>, request: &Request, answer: Option<&Answer>) -> Option<Vec<u8>> {
+        let mut next = sold.clone();
+        let right = match request {
+            Request::Buy(seat) => match sold.binary_search(seat) {
+                Ok(_) => Answer::Taken,
+                Err(at) => {
+                    next.insert(at, *seat);
+                    Answer::Ticket
+                }
+            },
+            Request::Sold => Answer::Seats(sold.clone()),
+        };
+        answer.is_none_or(|answer| *answer == right).then_some(next)
+    }
+}
+
+fn sold_twice() -> search::History<Request, Answer> {
+    let call = |process, operation, invoke, returned, answer| Call {
+        process,
+        operation,
+        invoke,
+        outcome: Outcome::Completed { returned, answer },
+    };
+    search::History::new(vec![
+        call(0, Request::Buy(7), 10, 30, Answer::Ticket),
+        call(1, Request::Buy(7), 20, 40, Answer::Ticket),
+        call(2, Request::Sold, 50, 60, Answer::Seats(vec![7])),
+    ])
+    .unwrap()
+}
+
+fn evidence(incident: &str) -> History {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("histories/incidents").join(incident);
+    let inputs = ingest::inputs(&[path], &[], &[]).unwrap();
+    history::load(inputs, &ReadOptions::default(), &Domains::default(), &())
+}
+
+fn panic_text(assertion: impl FnOnce() + std::panic::UnwindSafe) -> String {
+    let panic = std::panic::catch_unwind(assertion).expect_err("it should fail");
+    *panic.downcast::<String>().expect("a text")
+}
+
+#[test]
+fn a_right_cinema_passes_and_calls_without_answer_do_not_disturb() {
+    let recorder: Recorder<Request, Answer> = Recorder::new();
+    let seats = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for customer in ["ann", "bob", "cleo", "dan"] {
+            let (recorder, seats) = (recorder.clone(), &seats);
+            scope.spawn(move || {
+                let client = recorder.client(customer);
+                for seat in 0..50 {
+                    let call = client.invoke(Request::Buy(seat));
+                    let mut sold: std::sync::MutexGuard<'_, Vec<u8>> = seats.lock().unwrap();
+                    let answer = match sold.binary_search(&seat) {
+                        Ok(_) => Answer::Taken,
+                        Err(at) => {
+                            sold.insert(at, seat);
+                            Answer::Ticket
+                        }
+                    };
+                    drop(sold);
+                    // Every tenth answer gets lost.
+                    if seat % 10 == 0 { call.unknown() } else { call.ok(answer) }
+                }
+            });
+        }
+    });
+    assert_eq!(recorder.len(), 200);
+    assert_linearizable!(Cinema, recorder);
+}
+
+#[test]
+fn a_seat_that_is_sold_twice_fails_with_the_two_calls() {
+    let text = panic_text(|| assert_linearizable!(Cinema, sold_twice()));
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn an_incident_fails_with_the_human_report_and_its_fix_passes() {
+    let text = panic_text(|| assert_consistent!(evidence("kubelet-restart/buggy")));
+    assert!(text.starts_with("VIOLATED") && text.contains("Why impossible"), "{text}");
+    assert_consistent!(evidence("kubelet-restart/quorum-lists"));
+    // Hazards fail only where they are asked to.
+    let lucky = evidence("kubelet-restart/lucky");
+    assert_consistent!(lucky);
+    assert!(Claim::default().fail_on(Kind::Hazard).consistent(&lucky).is_err());
+}
+
+#[test]
+fn what_is_allowed_never_fails_and_a_rule_that_does_not_exist_does() {
+    let incident = evidence("kubelet-restart/buggy");
+    let judgement = retrograde::judge(&incident, &retrograde::Options::default());
+    let violated = judgement.findings.iter().filter(|f| f.kind == Kind::Violation).map(|f| f.rule);
+    let claim = violated.fold(Claim::default(), |claim, rule| claim.allow(rule));
+    assert_eq!(claim.undecided(Undecided::Passes).consistent(&incident), Ok(()));
+    let error = Claim::default().allow("monotone-reads").consistent(&incident).unwrap_err();
+    assert!(error.contains("monotone-reads"), "{error}");
+}
+
+#[test]
+fn what_is_not_decided_fails_unless_it_is_said_to_pass() {
+    let empty = History::default();
+    let error = Claim::default().consistent(&empty).unwrap_err();
+    assert!(error.starts_with("UNKNOWN"), "{error}");
+    assert_eq!(Claim::default().undecided(Undecided::Passes).consistent(&empty), Ok(()));
+}
+
+#[test]
+fn a_failure_writes_a_page_and_a_document_where_it_is_asked_to() {
+    let folder = std::env::temp_dir().join(format!("retrograde-reports-{}", std::process::id()));
+    let claim = Claim::default().report_into(&folder).name("cinema: seat 7");
+    let text = claim.linearizable(&Cinema, &sold_twice()).unwrap_err();
+    let paths: Vec<&Path> = text.lines().filter_map(|line| line.strip_prefix("report: ")).map(Path::new).collect();
+    assert_eq!(paths.len(), 2, "{text}");
+    assert!(std::fs::read_to_string(paths[0]).unwrap().starts_with("<!doctype html>"));
+    let document: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(paths[1]).unwrap()).unwrap();
+    assert_eq!(document["histories"][0]["findings"][0]["rule"], "linearizability");
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// Names the file of a recording for the child process of the next test.
+const CHILD: &str = "RETROGRADE_TEST_RECORDING";
+
+#[test]
+fn a_recording_survives_the_process_that_is_killed() {
+    if let Some(path) = std::env::var_os(CHILD) {
+        let recorder: Recorder<Request, Answer> = Recorder::in_file(path).unwrap();
+        let client = recorder.client("ann");
+        client.invoke(Request::Buy(1)).ok(Answer::Ticket);
+        let _open = client.invoke(Request::Buy(2));
+        println!("recorded");
+        std::thread::sleep(Duration::from_secs(600));
+    }
+    let path = std::env::temp_dir().join(format!("retrograde-killed-{}.jsonl", std::process::id()));
+    let _ = std::fs::remove_file(&path);
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "a_recording_survives_the_process_that_is_killed", "--nocapture"])
+        .env(CHILD, &path)
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
+    assert!(said.any(|line| line.unwrap().contains("recorded")));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let history = replay::<Request, Answer>(&path).unwrap();
+    let outcomes: Vec<_> = history.calls().iter().map(|call| call.outcome == Outcome::Unknown).collect();
+    assert_eq!(outcomes, [false, true]);
+    assert_linearizable!(Cinema, history);
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn a_recording_of_a_provided_model_is_read_by_the_command_line_too() {
+    #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    enum Operation {
+        Read,
+        Write(u64),
+    }
+    let path = std::env::temp_dir().join(format!("retrograde-register-{}.jsonl", std::process::id()));
+    let _ = std::fs::remove_file(&path);
+    let recorder: Recorder<Operation, Option<u64>> = Recorder::in_file(&path).unwrap();
+    let client = recorder.client("a");
+    client.invoke(Operation::Write(1)).ok(None);
+    client.invoke(Operation::Read).ok(Some(2));
+    let inputs = ingest::inputs(std::slice::from_ref(&path), &[], &[]).unwrap();
+    let history = history::load(inputs, &ReadOptions::default(), &Domains::default(), &());
+    let report = Claim::default().consistent(&history).unwrap_err();
+    assert!(report.contains("linearizability") && report.contains("`read` answered 2"), "{report}");
+    std::fs::remove_file(path).unwrap();
+}
