@@ -50,23 +50,46 @@ pub fn proves(evidence: &Evidence<'_>, version: &Version) -> bool {
     }
 }
 
-/// Removals of which both the request and the revision are known: request to the deletion in T.
+/// Removals of which both the request and the revision are known: request to the deletion in T, with the uid that it ended.
 ///
 /// An event dates a deletion only where the version before it is known too (servers before 1.10 put that version into the
-/// event); an etcd witness always does.
+/// event); an etcd witness always does, though a tombstone without the value before it names no uid: the request's answer does.
 pub fn removals(evidence: &Evidence<'_>) -> FxHashMap<OperationId, Version> {
     let (history, timeline) = (evidence.history, &evidence.order.timeline);
-    let dated = |version: &Version| {
+    let dated = |version: Version| {
         let o = history.operation(version.writer);
         let before = if o.answered.is_some() { o.answered } else { o.asked_revision };
         let witnessed = version.provenance == crate::order::Provenance::Witness;
-        o.answer_uid.is_some() && o.answer_uid == version.uid && (witnessed || before.is_some())
+        let uid = if witnessed && !version.uid.is_some() { o.answer_uid } else { version.uid };
+        let known = uid.is_some() && uid == o.answer_uid && (witnessed || before.is_some());
+        known.then_some((version.writer, Version { uid, ..version }))
     };
-    timeline
-        .all()
-        .iter()
-        .filter(|v| v.change == Change::Deleted && v.writer.is_some() && v.uid.is_some())
-        .filter(dated)
-        .map(|v| (v.writer, v))
-        .collect()
+    let all = timeline.all();
+    all.iter().filter(|v| v.change == Change::Deleted && v.writer.is_some()).filter_map(dated).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::sketch::sketch;
+    use crate::order::{Order, OrderOptions};
+
+    /// Revision and uid of every dated removal.
+    fn dated(text: &str) -> Vec<(String, String)> {
+        let history = sketch(text).unwrap_or_else(|error| panic!("{error}"));
+        let order = Order::derive(&history, &OrderOptions::default());
+        let options = crate::check::Options::default();
+        let evidence = Evidence { history: &history, order: &order, options: &options };
+        let found = removals(&evidence).into_values();
+        found.map(|version| (version.revision.to_string(), history.name(version.uid).to_owned())).collect()
+    }
+
+    #[test]
+    fn a_tombstone_without_uid_is_that_of_the_deletion_whose_answer_names_it() {
+        let story = "recorded audit\nc@A CREATE a => a:u1@21\nc@A DELETE a => ok:u1\n";
+        let known = [("25".to_owned(), "u1".to_owned())];
+        assert_eq!(dated(&format!("{story}etcd +a:u1@21 -a:-@25 +b:u2@30\n")), known);
+        // Which of two tombstones the request left is not known where another life may lie between.
+        assert_eq!(dated(&format!("{story}etcd -a:-@25 +b:u2@30\n")), []);
+    }
 }

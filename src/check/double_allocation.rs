@@ -33,7 +33,15 @@ pub const RULE: Rule = Rule {
     group: Group::Invariants,
     promise: BrokenBy::Client,
     needs: "versions of objects with the fields that say what they hold",
-    causes: &["revision-rewind", "revision-reuse", "torn-snapshot", "watch-gap", "name-reuse"],
+    causes: &[
+        "revision-rewind",
+        "revision-reuse",
+        "torn-snapshot",
+        "watch-gap",
+        "name-reuse",
+        "intermediate-state",
+        "unfenced-leader",
+    ],
     source: include_str!("double_allocation.rs"),
     check,
 };

@@ -624,7 +624,13 @@ impl<'d> Search<'_, '_, 'd> {
         if let Some(o) = write {
             let age = between(half.seen_late.moment, (o.invoke, o.clock));
             let late = history.key_name(half.seen_late.key);
-            text += &format!(" The window of this decision: from its last read of {late} to its write{age}.");
+            let read = half.seen_late.seen(history, &self.basis.truths).from;
+            let revisions = match (read.is_some(), o.answered.is_some()) {
+                (true, true) => format!(", revisions {read} to {}", o.answered),
+                _ => String::new(),
+            };
+            text +=
+                &format!(" The window of this decision: from its last read of {late} to its write{revisions}{age}.");
         }
         text
     }
