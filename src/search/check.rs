@@ -1,6 +1,7 @@
 //! From a history to its verdict.
 
 use super::budget::Watch;
+use super::core;
 use super::depth::Depth;
 use super::history::History;
 use super::mask::Mask;
@@ -16,6 +17,8 @@ use super::weave::weave;
 use crate::model::Spec;
 
 /// Decides whether some order of the calls, in which each happens between its invocation and its return, explains every answer.
+///
+/// The core of a violation is not minimal: [`super::minimal`] makes it so, for people.
 ///
 /// The verdict and its certificate are the same for any number of threads (of the [`rayon`] pool in which this is called), except
 /// where a limit ends the search.
@@ -145,11 +148,8 @@ impl<'t, S: Spec> Trial<'t, S> {
             longest = Some(order);
         }
         let longest = longest.unwrap_or_default();
-        Core {
-            calls: part.answered_before(high),
-            minimal: false,
-            longest_prefix: longest.iter().map(|&operation| part.calls[operation as usize]).collect(),
-        }
+        let longest = longest.iter().map(|&operation| part.calls[operation as usize]).collect();
+        core::coarse(self.history, &part.answered_before(high), longest)
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod budget;
 mod check;
+mod core;
 mod depth;
 mod history;
 mod mask;
@@ -23,7 +24,7 @@ mod tests;
 pub use check::check;
 #[doc(hidden)]
 pub use check::check_with;
-
+pub use core::{Alternative, Claim, Reason, minimal, reason, suspects};
 pub use history::{Call, History, HistoryError, Outcome, SpecHistory};
 #[doc(hidden)]
 pub use register::{Reductions, Width};

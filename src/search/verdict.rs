@@ -32,12 +32,12 @@ pub struct Linearization {
     pub order: Vec<u32>,
 }
 
-/// Calls that no order explains, whatever else happened.
+/// Calls that no order explains, even if the outcome of every other call were unknown (see [`super::minimal`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Core {
-    /// The calls, by invocation. No one of them can be left out.
+    /// The calls, by invocation: completed ones, and ones that failed.
     pub calls: Vec<u32>,
-    /// Whether minimality was proved; `false` where the budget ended first.
+    /// Whether it was proved that no one of them can be left out.
     pub minimal: bool,
     /// A longest order found that begins the history and explains every answer in it.
     pub longest_prefix: Vec<u32>,

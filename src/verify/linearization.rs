@@ -1,7 +1,8 @@
 //! An order of calls, replayed.
 
 use crate::model::Spec;
-use crate::search::{History, Outcome, SpecHistory};
+use crate::search::{Call, History, Outcome, SpecHistory};
+use std::collections::HashSet;
 
 /// Why an order of calls is no linearization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -72,8 +73,8 @@ pub fn linearization<S: Spec>(spec: &S, history: &SpecHistory<S>, order: &[u32])
     }
 }
 
-/// Whether an order explains how a history begins: as [`linearization`], but it may end early. No call may be missing that
-/// had returned before one in the order was invoked.
+/// Whether an order explains how a history begins: as [`linearization`], but it may end early, and leave out calls that have
+/// nothing to do with those in it. No other may be missing that had returned before one in the order was invoked.
 ///
 /// # Errors
 /// The first flaw.
@@ -81,8 +82,15 @@ pub fn prefix<S: Spec>(spec: &S, history: &SpecHistory<S>, order: &[u32]) -> Res
     let placed = replay(spec, history, order)?;
     let calls = history.calls();
     let Some(&last) = order.iter().max_by_key(|&&call| calls[call as usize].invoke) else { return Ok(()) };
+    let keys = |call: &Call<S::Operation, S::Answer>| spec.keys(&call.operation);
+    let touched: Option<Vec<Vec<u64>>> = order.iter().map(|&call| keys(&calls[call as usize])).collect();
+    let touched: Option<HashSet<u64>> = touched.map(|keys| keys.into_iter().flatten().collect());
+    let is_apart = |call| match (&touched, keys(call)) {
+        (Some(touched), Some(keys)) => keys.iter().all(|key| !touched.contains(key)),
+        _ => false,
+    };
     let missing = calls.iter().zip(&placed).position(|(call, placed)| {
-        !placed && returned(&call.outcome).is_some_and(|at| at < calls[last as usize].invoke)
+        !placed && returned(&call.outcome).is_some_and(|at| at < calls[last as usize].invoke) && !is_apart(call)
     });
     match missing {
         Some(call) => Err(OrderFlaw::Missing { call: call as u32, before: Some(last) }),

@@ -4,6 +4,12 @@ use crate::model::Spec;
 use crate::search::{Outcome, SpecHistory};
 use std::collections::HashSet;
 
+/// Bytes that the states of one question may hold.
+const STATES: usize = 256 << 20;
+
+/// So many optional operations are few.
+const FEW: usize = 24;
+
 /// Calls of which the outcome counts, and the others, which may have happened or not.
 pub(super) struct Question<'a, S: Spec> {
     spec: &'a S,
@@ -69,13 +75,19 @@ impl<'a, S: Spec> Question<'a, S> {
 
     /// Tries all orders, at most `steps` steps of the specification.
     ///
-    /// First as if every optional operation could happen any number of times from its first invocation on: what is
-    /// impossible even so is impossible, and there are far fewer places to go through.
+    /// Where that takes long or there are many optional operations, as if each optional operation could happen any number of times from its first invocation on:
+    /// what is impossible even so is impossible, and there are far fewer places to go through.
     pub(super) fn decide(&self, steps: u64) -> Decision {
-        let mut left = steps;
-        match self.search(true, &mut left) {
-            Decision::Explained(order) if !self.is_possible(&order) => self.search(false, &mut left),
-            decision => decision,
+        if self.optional.len() <= FEW {
+            match self.search(false, steps / 8) {
+                Decision::TooLarge => {}
+                decision => return decision,
+            }
+        }
+        match self.search(true, steps / 4) {
+            Decision::Impossible => Decision::Impossible,
+            Decision::Explained(order) if self.is_possible(&order) => Decision::Explained(order),
+            _ => self.search(false, steps),
         }
     }
 
@@ -86,8 +98,10 @@ impl<'a, S: Spec> Question<'a, S> {
 
     /// Depth first. Of one group the earlier invoked goes first: where a later one does in some order, they can be exchanged.
     /// An optional call that changes nothing is left out: the order without it is one as well.
-    fn search(&self, any_number: bool, left: &mut u64) -> Decision {
+    fn search(&self, any_number: bool, steps: u64) -> Decision {
         let calls = self.history.calls();
+        let mut left = steps;
+        let mut held = 0;
         let start = Place {
             done: vec![0; self.required.len().div_ceil(64)],
             used: vec![0; if any_number { 0 } else { self.optional.len() }],
@@ -125,7 +139,7 @@ impl<'a, S: Spec> Question<'a, S> {
                 continue;
             };
             let Some(fewer) = left.checked_sub(1) else { return Decision::TooLarge };
-            *left = fewer;
+            left = fewer;
             let (call, is_required) = (&calls[next.0 as usize], at < self.required.len());
             let answer = match &call.outcome {
                 Outcome::Completed { answer, .. } if is_required => Some(answer),
@@ -137,6 +151,10 @@ impl<'a, S: Spec> Question<'a, S> {
             }
             next.1.state = state;
             if seen.insert(next.1.clone()) {
+                held += 2 * self.spec.heap_bytes(&next.1.state);
+                if held > STATES {
+                    return Decision::TooLarge;
+                }
                 path.push(next.0);
                 stack.push((self.bound(&next.1.done), next.1, 0));
             }

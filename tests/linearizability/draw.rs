@@ -3,8 +3,9 @@
 
 use crate::chance::Chance;
 use crate::subject::Subject;
+use crate::subject::{State, Word};
 use retrograde::model::Spec;
-use retrograde::search::{Call, Outcome, SpecHistory};
+use retrograde::search::{Call, History, Outcome};
 
 /// Time between the moments at which two calls take effect.
 const STRIDE: i64 = 4;
@@ -30,6 +31,8 @@ enum Wrong {
     Answers(u64),
     /// All are drawn.
     All,
+    /// So many were to another question.
+    Questions(u64),
     /// Some that happened are said to have failed.
     Failures,
     /// Some are said to have been shorter.
@@ -43,15 +46,18 @@ impl Shape {
             1..=3 => 4 + chance.below(4),
             _ => 7 + chance.below(6),
         };
+        let unknown = *chance.one(&[0.0, 0.0, 0.1, 0.2, 0.35, 0.5]);
         Shape {
-            calls: (calls as usize).min(most_calls),
-            length: *chance.one(&[0, 1, 1, 2, 2, 3, 4, 6, 12]),
+            // Every unknown outcome doubles the orders that there are to try.
+            calls: (calls as usize).min(if unknown > 0.3 { most_calls - 2 } else { most_calls }),
+            length: *chance.one(&[0, 1, 1, 1, 2, 2, 3, 4, 8]),
             grain: *chance.one(&[1, 1, 1, 2, 4, 8]),
-            unknown: *chance.one(&[0.0, 0.0, 0.1, 0.2, 0.35, 0.5]),
+            unknown,
             failed: *chance.one(&[0.0, 0.0, 0.05, 0.2]),
             wrong: match chance.below(10) {
                 0..=1 => Wrong::Nothing,
-                2..=6 => Wrong::Answers(1 + chance.below(3)),
+                2..=5 => Wrong::Answers(1 + chance.below(3)),
+                6 => Wrong::Questions(1 + chance.below(2)),
                 7 => Wrong::All,
                 8 => Wrong::Failures,
                 _ => Wrong::Times,
@@ -61,44 +67,46 @@ impl Shape {
 }
 
 /// A history of at most so many calls.
-pub fn history<S: Subject>(subject: &S, chance: &mut Chance, most_calls: usize) -> SpecHistory<S::Spec> {
+pub fn history(subject: &Subject, chance: &mut Chance, most_calls: usize) -> History<Word, Word> {
     let shape = Shape::draw(chance, most_calls);
-    let spec = subject.spec();
-    let (operations, answers) = (subject.operations(), subject.answers());
-    let mut state = spec.initial();
+    let operations = &subject.operations;
+    let mut state = subject.initial();
     let mut visited = vec![state.clone()];
     let mut calls = Vec::with_capacity(shape.calls);
     for at in 0..shape.calls {
         let effect = (at as i64 + 1) * STRIDE;
         let mut far = |length: u64| chance.below(length * STRIDE as u64 * 2 + 1) as i64;
         let (invoke, returned) = (effect - far(shape.length), effect + far(shape.length));
-        let operation = chance.one(&operations).clone();
+        let mut operation = *chance.one(operations);
         let fate = chance.fraction();
         let outcome = if fate < shape.failed {
             Outcome::Failed
         } else if fate < shape.failed + shape.unknown {
             if chance.happens(0.5) {
-                state = spec.step(&state, &operation, None).unwrap_or(state);
+                state = subject.step(&state, &operation, None).unwrap_or(state);
             }
             Outcome::Unknown
         } else {
-            let legal: Vec<_> = answers
-                .iter()
-                .filter_map(|answer| Some((answer, spec.step(&state, &operation, Some(answer))?)))
-                .collect();
-            // What blocks in this state (taking from an empty queue, say) is still open when the recording ends.
+            let mut legal = legal_answers(subject, &state, &operation);
+            for _ in 0..4 {
+                if legal.is_empty() {
+                    operation = *chance.one(operations);
+                    legal = legal_answers(subject, &state, &operation);
+                }
+            }
+            // What blocks in this state (a lock that is held, say) is still open when the recording ends.
             if legal.is_empty() {
                 Outcome::Unknown
             } else {
                 let (answer, next) = chance.one(&legal).clone();
                 state = next;
-                Outcome::Completed { returned, answer: answer.clone() }
+                Outcome::Completed { returned, answer }
             }
         };
         visited.push(state.clone());
         calls.push(Call { process: 0, operation, invoke, outcome });
     }
-    falsify(spec, &answers, &visited, shape.wrong, chance, &mut calls);
+    falsify(subject, &visited, shape.wrong, chance, &mut calls);
     for call in &mut calls {
         call.invoke = call.invoke.div_euclid(shape.grain) * shape.grain;
         if let Outcome::Completed { returned, .. } = &mut call.outcome {
@@ -110,36 +118,29 @@ pub fn history<S: Subject>(subject: &S, chance: &mut Chance, most_calls: usize) 
         calls.swap(at, chance.below(at as u64 + 1) as usize);
     }
     assign_processes(chance, &mut calls);
-    SpecHistory::<S::Spec>::new(calls).expect("no process overlaps itself")
+    History::new(calls).expect("no process overlaps itself")
+}
+
+fn legal_answers(subject: &Subject, state: &State, operation: &Word) -> Vec<(Word, State)> {
+    let answers = subject.answers.iter();
+    answers.filter_map(|answer| Some((*answer, subject.step(state, operation, Some(answer))?))).collect()
 }
 
 /// Another answer that the operation can have in some state of the history, if there is one.
-fn other_answer<S: Spec>(
-    spec: &S,
-    answers: &[S::Answer],
-    visited: &[S::State],
-    call: &Call<S::Operation, S::Answer>,
-    chance: &mut Chance,
-) -> Option<S::Answer> {
+fn other_answer(subject: &Subject, visited: &[State], call: &Call<Word, Word>, chance: &mut Chance) -> Option<Word> {
     let Outcome::Completed { answer: present, .. } = &call.outcome else { return None };
-    let possible: Vec<&S::Answer> = answers
+    let possible: Vec<&Word> = subject
+        .answers
         .iter()
         .filter(|answer| *answer != present)
-        .filter(|answer| visited.iter().any(|state| spec.step(state, &call.operation, Some(answer)).is_some()))
+        .filter(|answer| visited.iter().any(|state| subject.step(state, &call.operation, Some(answer)).is_some()))
         .collect();
-    (!possible.is_empty()).then(|| (*chance.one(&possible)).clone())
+    (!possible.is_empty()).then(|| **chance.one(&possible))
 }
 
-fn falsify<S: Spec>(
-    spec: &S,
-    answers: &[S::Answer],
-    visited: &[S::State],
-    wrong: Wrong,
-    chance: &mut Chance,
-    calls: &mut [Call<S::Operation, S::Answer>],
-) {
-    let replace = |call: &mut Call<S::Operation, S::Answer>, chance: &mut Chance| {
-        let other = other_answer(spec, answers, visited, call, chance);
+fn falsify(subject: &Subject, visited: &[State], wrong: Wrong, chance: &mut Chance, calls: &mut [Call<Word, Word>]) {
+    let replace = |call: &mut Call<Word, Word>, chance: &mut Chance| {
+        let other = other_answer(subject, visited, call, chance);
         if let (Outcome::Completed { answer, .. }, Some(other)) = (&mut call.outcome, other) {
             *answer = other;
         }
@@ -157,6 +158,13 @@ fn falsify<S: Spec>(
                         break;
                     }
                 }
+            }
+        }
+        Wrong::Questions(number) => {
+            for _ in 0..number {
+                let at = chance.below(calls.len() as u64) as usize;
+                calls[at].operation = *chance.one(&subject.operations);
+                replace(&mut calls[at], chance);
             }
         }
         Wrong::All => calls.iter_mut().for_each(|call| replace(call, chance)),

@@ -4,17 +4,22 @@
 
 #[path = "../../benches/generator/chance.rs"]
 mod chance;
+mod cores;
 mod draw;
 mod oracle;
 mod own;
+mod provided;
 mod subject;
+mod ways;
 
 use chance::Chance;
-use rayon::prelude::*;
-use retrograde::search::{Outcome, SpecHistory};
+use rayon::ThreadPoolBuilder;
+use retrograde::model::Spec;
+use retrograde::search::{self, Budget, Call, Core, History, Outcome, Verdict};
 use retrograde::verify;
 use std::ops::Add;
-use subject::Subject;
+use std::sync::atomic::{AtomicU64, Ordering};
+use subject::{Subject, Word};
 
 /// Steps of the specification after which trying every order is given up.
 const STEPS: u64 = 300_000;
@@ -46,53 +51,87 @@ impl Count {
     /// Both verdicts are met often enough to mean something, and hardly any history is left out.
     fn assert_telling(&self, name: &str) {
         let all = self.explained + self.impossible + self.skipped;
-        assert!(self.explained * 20 > all && self.impossible * 20 > all, "{name}: {self:?}");
+        assert!(self.explained * 40 > all && self.impossible * 40 > all, "{name}: {self:?}");
         assert!(self.skipped * 100 < all, "{name}: {self:?}");
     }
 }
 
-/// Draws histories of a subject, each from its own number, and decides each by definition.
-fn over_histories<S: Subject>(
-    subject: &S,
+fn subjects() -> Vec<Subject> {
+    own::all().into_iter().chain(provided::all()).collect()
+}
+
+/// Histories that are decided one after the other on as many threads.
+const BLOCK: u64 = 256;
+
+/// Draws histories of a subject, each from its own number, and decides each by definition. One block is checked on one thread,
+/// the next on two.
+fn over_histories(
+    subject: &Subject,
     seed: u64,
     number: u64,
-    check: impl Fn(&str, &SpecHistory<S::Spec>, bool) + Sync,
+    check: impl Fn(u64, &Shown<'_>, &History<Word, Word>, bool) + Sync,
 ) -> Count {
-    (0..number)
-        .into_par_iter()
-        .map(|at| {
-            let mut chance = Chance::new(seed ^ at.wrapping_mul(0xD129_0D3E_6F4D_A9E5));
-            let history = draw::history(subject, &mut chance, CALLS);
-            let Some(expected) = oracle::is_linearizable(subject.spec(), &history, STEPS) else {
-                return Count { skipped: 1, ..Count::default() };
-            };
-            check(&format!("seed {seed}, history {at}: {:#?}", history.calls()), &history, expected);
-            Count { explained: u64::from(expected), impossible: u64::from(!expected), skipped: 0 }
-        })
-        .reduce(Count::default, Count::add)
+    let one = |at: u64| {
+        let mut chance = Chance::new(seed ^ at.wrapping_mul(0xD129_0D3E_6F4D_A9E5));
+        let history = draw::history(subject, &mut chance, CALLS);
+        let Some(expected) = oracle::is_linearizable(subject, &history, STEPS) else {
+            return Count { skipped: 1, ..Count::default() };
+        };
+        let shown = || format!("seed {seed}, history {at}: {:#?}", history.calls());
+        check(at, &Shown(&shown), &history, expected);
+        Count { explained: u64::from(expected), impossible: u64::from(!expected), skipped: 0 }
+    };
+    let next = AtomicU64::new(0);
+    let work = || {
+        let pools = [1, 2].map(|threads| ThreadPoolBuilder::new().num_threads(threads).build().expect("threads"));
+        let mut count = Count::default();
+        loop {
+            let block = next.fetch_add(1, Ordering::Relaxed);
+            let histories = block * BLOCK..number.min((block + 1) * BLOCK);
+            if histories.is_empty() {
+                return count;
+            }
+            let of_block = || histories.map(one).fold(Count::default(), Count::add);
+            count = count + pools[(block % 2) as usize].install(of_block);
+        }
+    };
+    std::thread::scope(|scope| {
+        let workers = std::thread::available_parallelism().map_or(1, usize::from);
+        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().map(|worker| worker.join().expect("no assertion failed")).fold(Count::default(), Count::add)
+    })
+}
+
+/// A history for a message, told only if it is.
+struct Shown<'a>(&'a dyn Fn() -> String);
+
+impl std::fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&(self.0)())
+    }
 }
 
 /// The verifier, asked about all calls at once, decides as the oracle does, and its orders are linearizations.
-fn verifier_agrees<S: Subject>(name: &str, subject: &S, number: u64) {
-    let count = over_histories(subject, 1, number, |shown, history, expected| {
+fn verifier_agrees(subject: &Subject, number: u64) {
+    let count = over_histories(subject, 1, number, |_, shown, history, expected| {
         let calls = history.calls();
         let known = |at: &u32| calls[*at as usize].outcome != Outcome::Unknown;
         let known: Vec<u32> = (0..calls.len() as u32).filter(known).collect();
-        match verify::core(subject.spec(), history, &known, false, STEPS) {
+        match verify::core(subject, history, &known, false, STEPS) {
             Ok(check) => assert!(check.refuted == verify::Finality::TooLarge || !expected, "{shown}"),
             Err(verify::CoreFlaw::Explained { order }) => {
                 assert!(expected, "{order:?} {shown}");
-                assert_eq!(verify::linearization(subject.spec(), history, &order), Ok(()), "{order:?} {shown}");
+                assert_eq!(verify::linearization(subject, history, &order), Ok(()), "{order:?} {shown}");
                 refuses_what_is_none(subject, history, &order, shown);
             }
             Err(flaw) => panic!("{flaw} {shown}"),
         }
     });
-    count.assert_telling(name);
+    count.assert_telling(subject.name);
 }
 
 /// Neighbours of a linearization: most are none, for one reason or another.
-fn refuses_what_is_none<S: Subject>(subject: &S, history: &SpecHistory<S::Spec>, order: &[u32], shown: &str) {
+fn refuses_what_is_none(subject: &Subject, history: &History<Word, Word>, order: &[u32], shown: &Shown<'_>) {
     let mut others = Vec::new();
     for at in 0..order.len() {
         let mut other = order.to_vec();
@@ -108,14 +147,110 @@ fn refuses_what_is_none<S: Subject>(subject: &S, history: &SpecHistory<S::Spec>,
         others.extend([0, order.len() / 2, order.len()].map(|at| [&order[..at], &[call], &order[at..]].concat()));
     }
     for other in others {
-        let verified = verify::linearization(subject.spec(), history, &other).is_ok();
-        assert_eq!(verified, oracle::explains(subject.spec(), history, &other), "{other:?} {shown}");
+        let verified = verify::linearization(subject, history, &other).is_ok();
+        assert_eq!(verified, oracle::explains(subject, history, &other), "{other:?} {shown}");
     }
 }
 
 #[test]
 fn the_verifier_decides_as_every_order_does() {
-    verifier_agrees("bank", &own::Bank, 10_000);
-    verifier_agrees("register", &own::PlainRegister, 10_000);
-    verifier_agrees("slot", &own::Slot, 10_000);
+    for subject in subjects() {
+        verifier_agrees(&subject, 2_000);
+    }
+}
+
+/// How many of the ways to a verdict are tried with one history, beside the usual one.
+const WAYS: u64 = 3;
+
+/// The core of one history of so many is made minimal, which takes longer than all the rest.
+const MINIMAL: u64 = 16;
+
+/// The search decides as the oracle does whichever way it goes, and its certificates are right and the same on every way.
+fn search_agrees(subject: &Subject, seed: u64, number: u64) -> Count {
+    let ways = ways::all();
+    let count = over_histories(subject, seed, number, |at, shown, history, expected| {
+        let others = (0..WAYS).map(|other| &ways[((at * WAYS + other) % ways.len() as u64) as usize]);
+        let mut usual = None;
+        for way in std::iter::once(&ways[0]).chain(others) {
+            let verdict = search::check_with(subject, history, &Budget::default(), way);
+            match &verdict {
+                Verdict::Linearizable(found) => {
+                    assert!(expected, "{way:?} {:?} {shown}", found.order);
+                    let verified = verify::linearization(subject, history, &found.order);
+                    assert_eq!(verified, Ok(()), "{way:?} {:?} {shown}", found.order);
+                }
+                Verdict::Violated(found) => {
+                    assert!(!expected, "{way:?} {found:?} {shown}");
+                    let verified = verify::prefix(subject, history, &found.longest_prefix);
+                    assert_eq!(verified, Ok(()), "{way:?} {found:?} {shown}");
+                    match &usual {
+                        None => core_is_right(subject, history, found, at.is_multiple_of(MINIMAL), shown),
+                        Some(usual) => assert_eq!(&found.calls, usual, "{way:?} {shown}"),
+                    }
+                    usual.get_or_insert_with(|| found.calls.clone());
+                }
+                Verdict::Unknown(undecided) => panic!("{way:?} {undecided:?} {shown}"),
+            }
+        }
+    });
+    count.assert_telling(subject.name);
+    count
+}
+
+/// No order explains a core; and, if that is asked for, no call can be left out of the minimal one.
+fn core_is_right(subject: &Subject, history: &History<Word, Word>, found: &Core, minimal: bool, shown: &Shown<'_>) {
+    let checked = verify::core(subject, history, &found.calls, false, STEPS);
+    assert!(checked.is_ok(), "{checked:?} {found:?} {shown}");
+    if minimal {
+        let core = search::minimal(subject, history, found, &Budget::default());
+        let checked = verify::core(subject, history, &core.calls, core.minimal, STEPS);
+        assert!(checked.is_ok() && core.minimal, "{checked:?} {core:?} {shown}");
+    }
+}
+
+/// Histories of every subject; three times as many where the search knows what operations do without trying them.
+fn search_agrees_on_all(seed: u64, number: u64) {
+    let subjects = subjects();
+    let weight = |subject: &Subject| if subject.form(&subject.operations[0], None).is_some() { 3 } else { 1 };
+    let all: u64 = subjects.iter().map(weight).sum();
+    for subject in &subjects {
+        let count = search_agrees(subject, seed, (number * weight(subject)).div_ceil(all));
+        println!("{}: {count:?}", subject.name);
+    }
+}
+
+#[test]
+fn the_search_decides_as_every_order_does() {
+    search_agrees_on_all(2, 200_000);
+}
+
+/// `cargo test --release --test linearizability -- --ignored --nocapture`; takes its numbers from the environment.
+#[test]
+#[ignore = "takes an hour"]
+fn the_search_decides_twenty_million_histories_as_every_order_does() {
+    let number = |name: &str, default| std::env::var(name).ok().and_then(|n| n.parse().ok()).unwrap_or(default);
+    search_agrees_on_all(number("LINEARIZABILITY_SEED", 3), number("LINEARIZABILITY_HISTORIES", 20_000_000));
+}
+
+#[test]
+fn an_unseen_allocation_is_one_of_any_item_that_was_free() {
+    let pools = provided::UnseenAllocations::new();
+    let count = over_histories(&pools.drawn, 4, 2_000, |_, shown, history, expected| {
+        let mut meant: Vec<Vec<Call<Word, Word>>> = vec![Vec::new()];
+        for (at, call) in history.calls().iter().enumerate() {
+            let meanings = pools.meanings(call.operation, at).into_iter();
+            let calls: Vec<_> = meanings.map(|operation| Call { operation, ..call.clone() }).collect();
+            meant = meant
+                .iter()
+                .flat_map(|before| calls.iter().map(|call| [&before[..], std::slice::from_ref(call)].concat()))
+                .collect();
+        }
+        let explains =
+            |calls| oracle::is_linearizable(&pools.meant, &History::new(calls).expect("times are as before"), STEPS);
+        let decided: Vec<Option<bool>> = meant.into_iter().map(explains).collect();
+        if decided.contains(&Some(true)) || !decided.contains(&None) {
+            assert_eq!(decided.contains(&Some(true)), expected, "{shown}");
+        }
+    });
+    count.assert_telling("pool");
 }

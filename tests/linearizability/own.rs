@@ -3,18 +3,27 @@
 use crate::subject::Subject;
 use retrograde::model::Spec;
 
+/// All of them.
+pub fn all() -> Vec<Subject> {
+    vec![
+        Subject::new("bank", Bank, Bank::operations(), Bank::answers()),
+        Subject::new("plain register", PlainRegister, PlainRegister::operations(), PlainRegister::answers()),
+        Subject::new("slot", Slot, Slot::operations(), Slot::answers()),
+    ]
+}
+
 /// Accounts between which money moves, none below zero. Transfers connect two accounts, an audit all of them.
-pub struct Bank;
+struct Bank;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Move {
+enum Move {
     Transfer { from: usize, to: usize },
     Balance(usize),
     Audit,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Told {
+enum Told {
     Moved,
     Refused,
     Holds(u8),
@@ -54,21 +63,15 @@ impl Spec for Bank {
     }
 }
 
-impl Subject for Bank {
-    type Spec = Bank;
-
-    fn spec(&self) -> &Bank {
-        self
-    }
-
-    fn operations(&self) -> Vec<Move> {
+impl Bank {
+    fn operations() -> Vec<Move> {
         let accounts = [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0)];
         let mut operations: Vec<Move> = accounts.iter().map(|&(from, to)| Move::Transfer { from, to }).collect();
         operations.extend([Move::Balance(0), Move::Balance(1), Move::Balance(2), Move::Audit]);
         operations
     }
 
-    fn answers(&self) -> Vec<Told> {
+    fn answers() -> Vec<Told> {
         let mut answers = vec![Told::Moved, Told::Refused, Told::Holds(0), Told::Holds(1), Told::Holds(2)];
         for a in 0..=2 {
             answers.extend((0..=2 - a).map(|b| Told::All([a, b, 2 - a - b])));
@@ -78,10 +81,10 @@ impl Subject for Bank {
 }
 
 /// A register of which nothing is known but what it does.
-pub struct PlainRegister;
+struct PlainRegister;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Access {
+enum Access {
     Read,
     Write(u8),
     Swap(u8),
@@ -110,14 +113,8 @@ impl Spec for PlainRegister {
     }
 }
 
-impl Subject for PlainRegister {
-    type Spec = PlainRegister;
-
-    fn spec(&self) -> &PlainRegister {
-        self
-    }
-
-    fn operations(&self) -> Vec<Access> {
+impl PlainRegister {
+    fn operations() -> Vec<Access> {
         use Access::{Cas, Read, Swap, Write};
         vec![
             Read,
@@ -135,16 +132,16 @@ impl Subject for PlainRegister {
         ]
     }
 
-    fn answers(&self) -> Vec<u8> {
+    fn answers() -> Vec<u8> {
         vec![0, 1, 2]
     }
 }
 
 /// A buffer of one place: a put waits until it is empty, a take until it is full. What waits may never happen.
-pub struct Slot;
+struct Slot;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Hand {
+enum Hand {
     Put(u8),
     Take,
 }
@@ -169,18 +166,12 @@ impl Spec for Slot {
     }
 }
 
-impl Subject for Slot {
-    type Spec = Slot;
-
-    fn spec(&self) -> &Slot {
-        self
-    }
-
-    fn operations(&self) -> Vec<Hand> {
+impl Slot {
+    fn operations() -> Vec<Hand> {
         vec![Hand::Put(1), Hand::Put(2), Hand::Put(3), Hand::Take, Hand::Take, Hand::Take]
     }
 
-    fn answers(&self) -> Vec<u8> {
+    fn answers() -> Vec<u8> {
         vec![0, 1, 2, 3]
     }
 }

@@ -1,0 +1,295 @@
+//! Why no order explains the calls of a core, in pieces that people can follow.
+
+use super::relaxed::{Budget, Decision, Place, Relaxed, Required};
+use super::world::{Times, World};
+use super::{STEPS, STEPS_EACH, Search, Task, in_world};
+use crate::model::Spec;
+use crate::search::budget::Watch;
+use crate::search::check::check;
+use crate::search::history::{Call, History, Outcome, SpecHistory};
+use crate::search::verdict::{Core, Verdict};
+use rustc_hash::FxHashSet;
+use std::collections::BTreeSet;
+
+/// Why no order explains the calls of a core.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reason {
+    /// What of each call counts; by invocation.
+    pub claims: Vec<Claim>,
+    /// Calls of the core of which the first had returned before the second was invoked: the pairs that count and do not follow
+    /// from others.
+    pub before: Vec<(u32, u32)>,
+    /// Every order of the calls of the core that explains as many of them as can be, and where it ends.
+    pub alternatives: Vec<Alternative>,
+    /// Whether these are all.
+    pub complete: bool,
+}
+
+/// What of a call of a core counts: no order explains the core even if the rest were otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// The call.
+    pub call: u32,
+    /// Its answer; of a failed call, that it failed. Otherwise only that it happened counts.
+    pub answer: bool,
+    /// That it did not happen before its invocation.
+    pub invoked: bool,
+    /// That it had happened by its return.
+    pub returned: bool,
+}
+
+/// One way in which the calls of a core could have happened, up to where it fails.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Alternative {
+    /// Calls of the core, first to last. Others may have happened in between.
+    pub order: Vec<u32>,
+    /// Of these calls of the core one had to come next: the others were invoked after one of them had returned. None of them
+    /// can have been answered as it was, whatever else happened in between.
+    pub next: Vec<u32>,
+}
+
+/// At most so many alternatives are listed.
+const ALTERNATIVES: usize = 16;
+
+/// At most so many orders are looked at for them.
+const ORDERS: usize = 2_000;
+
+/// At most so many states may be possible at one place.
+const STATES: usize = 5_000;
+
+/// Why no order explains the calls of a core. Takes about as long as [`super::minimal`].
+pub fn reason<S: Spec>(spec: &S, history: &SpecHistory<S>, core: &Core, budget: &crate::search::Budget<'_>) -> Reason {
+    let watch = Watch::begin(budget);
+    let budget = Budget { steps: STEPS, each: STEPS_EACH, watch: &watch };
+    let completed = |call: &&u32| matches!(history.calls()[**call as usize].outcome, Outcome::Completed { .. });
+    let Some(&call) = core.calls.iter().find(completed) else { return Reason::default() };
+    in_world(spec, history, call, Explain { core, budget }).unwrap_or_default()
+}
+
+/// The calls of a core of which each alone, were its outcome unknown, would leave a history that some order explains: if one
+/// answer is wrong, it is one of these.
+pub fn suspects<S: Spec>(
+    spec: &S,
+    history: &SpecHistory<S>,
+    core: &Core,
+    budget: &crate::search::Budget<'_>,
+) -> Vec<u32> {
+    let is_suspect = |suspect: &u32| {
+        let mut calls: Vec<Call<S::Operation, S::Answer>> = history.calls().to_vec();
+        calls[*suspect as usize].outcome = Outcome::Unknown;
+        let repaired = History::new(calls).map(|history| check(spec, &history, budget));
+        matches!(repaired, Ok(Verdict::Linearizable(_)))
+    };
+    core.calls.iter().copied().filter(is_suspect).collect()
+}
+
+/// Explains a core in the world that it belongs to.
+struct Explain<'a, 'w, 'b> {
+    core: &'a Core,
+    budget: Budget<'w, 'b>,
+}
+
+impl<O, A> Task<O, A> for Explain<'_, '_, '_> {
+    type Output = Reason;
+
+    fn run<W: World>(mut self, mut search: Search<'_, O, A, W>) -> Option<Reason> {
+        let mut known = vec![false; search.history.calls().len()];
+        self.core.calls.iter().for_each(|&call| known[call as usize] = true);
+        let mut what = Claims {
+            times: search.times.clone(),
+            claims: self
+                .core
+                .calls
+                .iter()
+                .map(|&call| Claim { call, answer: true, invoked: true, returned: true })
+                .collect(),
+        };
+        let failed = |call: u32| matches!(search.history.calls()[call as usize].outcome, Outcome::Failed);
+        for claim in what.claims.iter_mut().filter(|claim| failed(claim.call)) {
+            (claim.invoked, claim.returned) = (false, false);
+        }
+        let is_failed: Vec<bool> = what.claims.iter().map(|claim| failed(claim.call)).collect();
+        for at in (0..what.claims.len()).filter(|&at| !is_failed[at]) {
+            // The first that is given up is missed the least: most writes have nothing to say, and the past says less.
+            for part in [Part::Answer, Part::Returned, Part::Invoked] {
+                let kept = what.give_up(at, part);
+                let required = what.required(&is_failed);
+                let decided = Relaxed::new(&mut search.world, &what.times, &known, required).decide(&mut self.budget);
+                if decided != Decision::Impossible {
+                    what.take_back(at, part, kept);
+                }
+            }
+        }
+        let required = what.required(&is_failed);
+        let relaxed = Relaxed::new(&mut search.world, &what.times, &known, required);
+        let (alternatives, complete) = Orders::of(relaxed, &mut self.budget);
+        Some(Reason { before: what.before(search.times), claims: what.claims, alternatives, complete })
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Part {
+    Answer,
+    Invoked,
+    Returned,
+}
+
+/// What is still claimed of the calls of a core, and the times that remain of that.
+struct Claims {
+    times: Times,
+    claims: Vec<Claim>,
+}
+
+impl Claims {
+    fn give_up(&mut self, at: usize, part: Part) -> i64 {
+        let claim = &mut self.claims[at];
+        let call = claim.call as usize;
+        match part {
+            Part::Answer => {
+                claim.answer = false;
+                0
+            }
+            Part::Invoked => {
+                claim.invoked = false;
+                std::mem::replace(&mut self.times.invoke[call], i64::MIN)
+            }
+            Part::Returned => {
+                claim.returned = false;
+                std::mem::replace(&mut self.times.returned[call], i64::MAX)
+            }
+        }
+    }
+
+    fn take_back(&mut self, at: usize, part: Part, kept: i64) {
+        let claim = &mut self.claims[at];
+        let call = claim.call as usize;
+        match part {
+            Part::Answer => claim.answer = true,
+            Part::Invoked => (claim.invoked, self.times.invoke[call]) = (true, kept),
+            Part::Returned => (claim.returned, self.times.returned[call]) = (true, kept),
+        }
+    }
+
+    fn required(&self, is_failed: &[bool]) -> Vec<Required> {
+        let happened = self.claims.iter().zip(is_failed).filter(|(_, failed)| !**failed);
+        let mut required: Vec<Required> =
+            happened.map(|(claim, _)| Required { call: claim.call, answered: claim.answer }).collect();
+        required.sort_by_key(|required| (self.times.invoke[required.call as usize], required.call));
+        required
+    }
+
+    /// The pairs that real time orders, without those that follow from two others.
+    fn before(&self, times: &Times) -> Vec<(u32, u32)> {
+        let before = |first: &Claim, second: &Claim| {
+            let ends = times.returned[first.call as usize] < times.invoke[second.call as usize];
+            first.returned && second.invoked && ends
+        };
+        let mut pairs = Vec::new();
+        for first in &self.claims {
+            for second in self.claims.iter().filter(|second| before(first, second)) {
+                if !self.claims.iter().any(|between| before(first, between) && before(between, second)) {
+                    pairs.push((first.call, second.call));
+                }
+            }
+        }
+        pairs
+    }
+}
+
+/// A state that is possible at some place, and what was used to come there.
+type Possible = (u32, Box<[u8]>);
+
+/// The search for orders that end somewhere.
+struct Orders<'a, 'o, W> {
+    relaxed: &'o mut Relaxed<'a, W>,
+    counting: bool,
+    seen: FxHashSet<(u32, u128, Vec<Possible>)>,
+    order: Vec<u32>,
+    found: Vec<Alternative>,
+    complete: bool,
+}
+
+impl<W: World> Orders<'_, '_, W> {
+    fn of(mut relaxed: Relaxed<'_, W>, budget: &mut Budget<'_, '_>) -> (Vec<Alternative>, bool) {
+        // Whether some uses have to be counted, or nothing explains the core even if none is.
+        let counting = relaxed.is_impossible_without_counting(budget) != Some(true);
+        let none = vec![0; if counting { relaxed.optional.len() } else { 0 }].into_boxed_slice();
+        let mut orders = Orders {
+            relaxed: &mut relaxed,
+            counting,
+            seen: FxHashSet::default(),
+            order: Vec::new(),
+            found: Vec::new(),
+            complete: true,
+        };
+        orders.extend(Place::default(), &BTreeSet::from([(0, none)]), budget);
+        (orders.found, orders.complete)
+    }
+
+    /// Goes on from a place, at which some states are possible. No deeper than there are calls in the core.
+    fn extend(&mut self, place: Place, possible: &BTreeSet<Possible>, budget: &mut Budget<'_, '_>) {
+        if self.found.len() >= ALTERNATIVES || self.seen.len() >= ORDERS || self.order.len() > 200 {
+            self.complete = false;
+            return;
+        }
+        let bound = self.relaxed.bound(&place);
+        let Some(reached) = self.reach(possible, bound, budget) else {
+            self.complete = false;
+            return;
+        };
+        let next: Vec<usize> = self.relaxed.next(place, bound).collect();
+        let mut stuck = true;
+        for &at in &next {
+            let required = self.relaxed.required[at];
+            let take = |(state, used): &Possible| {
+                Some((self.relaxed.take(*state, Some(required), required.call)?, used.clone()))
+            };
+            let after: BTreeSet<Possible> = reached.iter().filter_map(take).collect();
+            if after.is_empty() {
+                continue;
+            }
+            stuck = false;
+            let then = place.with(at);
+            if self.seen.insert((then.first, then.after, after.iter().cloned().collect())) {
+                self.order.push(required.call);
+                self.extend(then, &after, budget);
+                self.order.pop();
+            }
+        }
+        if stuck {
+            let next = next.into_iter().map(|at| self.relaxed.required[at].call).collect();
+            self.found.push(Alternative { order: self.order.clone(), next });
+        }
+    }
+
+    /// The states that are possible after any of the other calls. `None`: too many.
+    fn reach(
+        &mut self,
+        possible: &BTreeSet<Possible>,
+        bound: i64,
+        budget: &mut Budget<'_, '_>,
+    ) -> Option<BTreeSet<Possible>> {
+        let mut reached = possible.clone();
+        let mut open: Vec<Possible> = possible.iter().cloned().collect();
+        while let Some((state, used)) = open.pop() {
+            for group in 0..self.relaxed.optional.len() {
+                let number = if self.counting { usize::from(used[group]) } else { 0 };
+                let Some(call) = self.relaxed.available(group, number, bound) else { continue };
+                if !budget.spend() || reached.len() > STATES {
+                    return None;
+                }
+                let Some(after) = self.relaxed.take(state, None, call).filter(|after| *after != state) else {
+                    continue;
+                };
+                let mut more = used.clone();
+                if self.counting {
+                    more[group] = more[group].checked_add(1)?;
+                }
+                if reached.insert((after, more.clone())) {
+                    open.push((after, more));
+                }
+            }
+        }
+        Some(reached)
+    }
+}
