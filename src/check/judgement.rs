@@ -11,6 +11,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How the reason of a rule begins that met nothing to check.
 pub const NO_EVIDENCE: &str = "no such evidence";
@@ -33,6 +34,8 @@ pub struct Options {
     pub deadline: Option<std::time::Instant>,
     /// Bytes that a rule which has to search may hold at a time.
     pub memory: Option<usize>,
+    /// Set by somebody else to end it: no rule begins and no search goes on after that, and what is left is unknown.
+    pub cancel: Option<&'static AtomicBool>,
 }
 
 impl Default for Options {
@@ -44,6 +47,7 @@ impl Default for Options {
             grace: None,
             deadline: None,
             memory: None,
+            cancel: None,
         }
     }
 }
@@ -55,7 +59,11 @@ impl Options {
     }
 
     fn is_late(&self) -> bool {
-        self.deadline.is_some_and(|deadline| std::time::Instant::now() >= deadline)
+        self.deadline.is_some_and(|deadline| std::time::Instant::now() >= deadline) || self.is_cancelled()
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed))
     }
 }
 
@@ -71,7 +79,7 @@ pub fn judge(history: &History, order: &Order, options: &Options) -> Judgement {
         .map(|rule| {
             (options.runs(rule) && applies(rule) && !options.is_late()).then(|| {
                 let mut ruling = Ruling::new(rule, &evidence);
-                ruling.limits = Limits { deadline: options.deadline, memory: options.memory };
+                ruling.limits = Limits { deadline: options.deadline, memory: options.memory, cancel: options.cancel };
                 (rule.check)(&evidence, &mut ruling);
                 ruling
             })
@@ -90,6 +98,9 @@ pub fn judge(history: &History, order: &Order, options: &Options) -> Judgement {
                 verdict: match (options.runs(rule), applies(rule)) {
                     (false, _) => Verdict::NotChecked("not asked for".to_owned()),
                     (true, false) => Verdict::NotChecked(OTHER_NATURE.to_owned()),
+                    (true, true) if options.is_cancelled() => {
+                        Verdict::Unknown("interrupted before this rule began".to_owned())
+                    }
                     (true, true) => Verdict::Unknown("the time budget was spent before this rule began".to_owned()),
                 },
                 checked: 0,
@@ -117,7 +128,7 @@ pub fn judge(history: &History, order: &Order, options: &Options) -> Judgement {
     explain_consequences(&mut findings);
     order_findings(&mut findings);
     let clients = client_reports(history, &findings, &per_client, lost.as_deref());
-    let verdict = overall(history, &rules, lost.as_deref());
+    let verdict = overall(history, &rules);
     Judgement { verdict, clients, rules, findings, coverage: coverage(history, order), unchecked, problems }
 }
 
@@ -147,12 +158,13 @@ fn lost_input(history: &History) -> Option<String> {
     Some(format!("{} of {} lines of {} could not be used", file.problems, file.lines.max(1), file.path))
 }
 
-fn overall(history: &History, rules: &[RuleReport], lost: Option<&str>) -> Verdict {
+/// The verdict over what the rules came to.
+pub(super) fn overall(history: &History, rules: &[RuleReport]) -> Verdict {
     if rules.iter().any(|r| r.verdict == Verdict::Violated) {
         return Verdict::Violated;
     }
-    if let Some(lost) = lost {
-        return Verdict::Unknown(lost.to_owned());
+    if let Some(lost) = lost_input(history) {
+        return Verdict::Unknown(lost);
     }
     if history.is_empty() {
         return Verdict::Unknown("nothing could be read".to_owned());

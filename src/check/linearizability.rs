@@ -155,7 +155,7 @@ fn decide<S: Spec>(
     let budget = Budget {
         time: limits.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())),
         memory: limits.memory,
-        cancel: None,
+        cancel: limits.cancel,
     };
     let verdict = match search::History::new(given) {
         Ok(history) => search::check(&log.spec, &history, &budget),

@@ -114,7 +114,7 @@ fn a_spent_budget_is_unknown_and_says_what_is_open() {
     let history = history(&stale(7, 3));
     let late = crate::check::Options { deadline: Some(Instant::now()), ..Default::default() };
     assert!(matches!(judge(&history, &late).verdict, Ruled::Unknown(_)));
-    let mut ruling_limits = Limits { deadline: None, memory: Some(0) };
+    let mut ruling_limits = Limits { memory: Some(0), ..Limits::default() };
     let log = Log { calls: &history.calls, names: &history.names };
     let order = crate::order::Order::derive(&history, &Default::default());
     let options = crate::check::Options::default();
@@ -143,4 +143,15 @@ fn drained_elements_left_at_some_time_of_the_drain() {
         self::history(&(put("1") + &put("2") + &call(1, "drain", "nil", "[2]") + &call(2, "dequeue", "nil", "nil")));
     short.calls.model = Some("unordered-queue".to_owned());
     assert_eq!(judge(&short, &Default::default()).verdict, Ruled::Violated);
+}
+
+#[test]
+fn what_was_interrupted_is_unknown_and_says_so() {
+    static CANCELLED: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(true);
+    let history = crate::history::sketch::sketch("etcd  +a:u1@10\nctrl@A  |-GET a => a:u1@10-|\n").unwrap();
+    let order = crate::order::Order::derive(&history, &Default::default());
+    let options = crate::check::Options { cancel: Some(&CANCELLED), ..Default::default() };
+    let judgement = crate::check::judge(&history, &order, &options);
+    assert_eq!(judgement.verdict.word(), "unknown");
+    assert!(judgement.verdict.reason().contains("interrupted"), "{}", judgement.verdict.reason());
 }

@@ -4,6 +4,7 @@
 
 pub mod evidence;
 pub mod finding;
+pub mod focus;
 pub mod judgement;
 pub mod rule;
 pub mod rules;
@@ -34,7 +35,7 @@ mod identity_break;
 mod ignored_gone;
 mod inconsistent_continue;
 mod intermediate_state;
-mod lag;
+pub mod lag;
 mod legacy_exact_limit;
 mod linearizability;
 mod memory;
@@ -78,6 +79,7 @@ mod wrong_snapshot;
 
 pub use evidence::Evidence;
 pub use finding::*;
+pub use focus::Focus;
 pub use judgement::{NO_EVIDENCE, OTHER_NATURE, Options, judge};
 pub use rule::{Group, Rule};
 pub use rules::RULES;

@@ -5,6 +5,7 @@ use super::{BrokenBy, Certificate, Evidence, Fact, Finding, Kind};
 use crate::history::{ClientId, IncarnationId, KeyId, Revision};
 use crate::ingest::Problem;
 use rustc_hash::FxHashMap;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 /// One finding as a rule states it, before it is folded with its repeats.
@@ -67,6 +68,8 @@ pub struct Limits {
     pub deadline: Option<Instant>,
     /// Bytes that it may hold at a time.
     pub memory: Option<usize>,
+    /// Set by somebody else to end it.
+    pub cancel: Option<&'static AtomicBool>,
 }
 
 impl<'e> Ruling<'e> {

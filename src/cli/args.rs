@@ -2,7 +2,7 @@
 
 use super::value;
 use crate::check::RULES;
-use crate::ingest::{Format, SourceRule};
+use crate::ingest::{Format, SourceRule, Time};
 use crate::model::Model;
 use crate::report;
 use clap::builder::PossibleValuesParser;
@@ -32,6 +32,15 @@ pub enum Command {
     Rules(Rules),
     /// What was understood of the evidence: inputs, domains, clients, coverage.
     Show(Show),
+    /// One request in full: was this read stale, and whose fault was it?
+    Explain(Explain),
+    /// Completions for a shell, on standard output.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// The manual page, on standard output.
+    Man,
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 holds, 1 violated, 3 unknown, 2 no report could be made.";
@@ -122,6 +131,27 @@ pub struct Check {
     /// not the evidence shows that they saw it.
     #[arg(long, value_name = "DURATION", value_parser = value::duration)]
     pub grace: Option<Duration>,
+    /// Findings of this report (JSON) are known: only others fail. Those of one rule, client and object are one.
+    #[arg(long, value_name = "REPORT.json")]
+    pub baseline: Option<PathBuf>,
+    /// Only findings of clients whose user name contains this. All evidence counts for the order of writes.
+    #[arg(long, value_name = "CLIENT")]
+    pub client: Option<String>,
+    /// Only findings about objects of this namespace.
+    #[arg(long, value_name = "NAMESPACE")]
+    pub namespace: Option<String>,
+    /// Only findings that end at this time or later (RFC 3339).
+    #[arg(long, value_name = "TIME", value_parser = value::time)]
+    pub since: Option<Time>,
+    /// Only findings that begin at this time or earlier.
+    #[arg(long, value_name = "TIME", value_parser = value::time)]
+    pub until: Option<Time>,
+    /// No human report: the exit code says the verdict.
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// Say on standard error how long reading, judging and writing took.
+    #[arg(long)]
+    pub timings: bool,
     /// Stop searching, and beginning rules, after this time, such as 60s; what was not decided is unknown.
     #[arg(long, value_name = "DURATION", value_parser = value::duration)]
     pub time_budget: Option<Duration>,
@@ -147,6 +177,23 @@ pub struct Show {
     /// The records nearest to a revision.
     #[arg(long, value_name = "REVISION", value_parser = revision)]
     pub around: Option<crate::history::Revision>,
+}
+
+/// `retrograde explain`.
+#[derive(Debug, Args)]
+pub struct Explain {
+    /// The evidence.
+    #[command(flatten)]
+    pub evidence: Evidence,
+    /// The request of an audit id.
+    #[arg(long, value_name = "ID")]
+    pub audit_id: Option<String>,
+    /// Requests by clients whose user name or process life contains this.
+    #[arg(long, value_name = "CLIENT", required_unless_present = "audit_id")]
+    pub client: Option<String>,
+    /// Requests about a key or with it in the answer, such as 'pods default/web-0' or web-0.
+    #[arg(long, value_name = "KEY", required_unless_present = "audit_id")]
+    pub key: Option<String>,
 }
 
 /// The slugs of all rules: clap refuses others and suggests the nearest.

@@ -1,5 +1,6 @@
 //! The one table of exit codes.
 
+use super::baseline::Baseline;
 use crate::check::{Kind, Verdict};
 use crate::report::Report;
 use std::process::ExitCode;
@@ -28,9 +29,26 @@ impl Exit {
         }
     }
 
-    /// The end of a check: `fail_on` is the least grave kind of finding that counts as a failure.
-    pub fn of(report: &Report<'_>, fail_on: Kind) -> Exit {
-        Exit::table(&report.verdict(), report.gravest(), fail_on)
+    /// The end of a check: `fail_on` is the least grave kind of finding that counts as a failure, and what the baseline has does
+    /// not count.
+    pub fn of(report: &Report<'_>, fail_on: Kind, baseline: Option<&Baseline>) -> Exit {
+        let Some(baseline) = baseline else { return Exit::table(&report.verdict(), report.gravest(), fail_on) };
+        let all =
+            report.histories.iter().flat_map(|part| part.judgement.findings.iter().map(move |f| (part.history, f)));
+        let new =
+            all.filter(|(history, finding)| !baseline.has(history, finding)).map(|(_, finding)| finding.kind).min();
+        let verdict = match (report.verdict(), new) {
+            (_, Some(Kind::Violation)) => Verdict::Violated,
+            (Verdict::Holds, _) => Verdict::Holds,
+            // What is open for another reason than a known suspect stays open.
+            (open, new) => match undecided(report) {
+                Some(reason) => Verdict::Unknown(reason),
+                None if new == Some(Kind::Suspect) => Verdict::Unknown(String::new()),
+                None if matches!(open, Verdict::Violated) || has_suspects(report) => Verdict::Holds,
+                None => open,
+            },
+        };
+        Exit::table(&verdict, new, fail_on)
     }
 
     fn table(verdict: &Verdict, gravest: Option<Kind>, fail_on: Kind) -> Exit {
@@ -42,6 +60,19 @@ impl Exit {
             Verdict::Unknown(_) | Verdict::NotChecked(_) => Exit::Unknown,
         }
     }
+}
+
+/// Why something is open that no suspect accounts for.
+fn undecided(report: &Report<'_>) -> Option<String> {
+    report.histories.iter().find_map(|part| {
+        let suspect = |slug: &str| part.judgement.findings.iter().any(|f| f.rule == slug && f.kind == Kind::Suspect);
+        let open = part.judgement.rules.iter().filter(|rule| matches!(rule.verdict, Verdict::Unknown(_)));
+        open.filter(|rule| !suspect(rule.rule)).map(|rule| rule.verdict.reason().to_owned()).next()
+    })
+}
+
+fn has_suspects(report: &Report<'_>) -> bool {
+    report.histories.iter().flat_map(|part| &part.judgement.findings).any(|finding| finding.kind == Kind::Suspect)
 }
 
 impl From<Exit> for ExitCode {

@@ -1,14 +1,16 @@
 //! The command line: arguments as typed, the plan they come to, and running it. Decides nothing about histories.
 
 pub mod args;
+pub mod baseline;
 pub mod exit;
+pub mod interrupt;
 pub mod plan;
 pub mod progress;
 pub mod run;
 pub mod value;
 
 use args::{Arguments, Command};
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use exit::Exit;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
@@ -33,6 +35,17 @@ fn command(arguments: Arguments) -> anyhow::Result<Exit> {
     match arguments.command {
         Command::Check(check) => run::check(plan::Plan::of(check, look)?),
         Command::Rules(rules) => run::rules(rules.rule.as_deref(), look, &mut io::stdout().lock()),
+        Command::Explain(explain) => run::explain(plan::Explaining::of(explain, look)?, &mut io::stdout().lock()),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Arguments::command(), "retrograde", &mut script);
+            Ok(io::stdout().write_all(&script).map(|()| Exit::Holds)?)
+        }
+        Command::Man => {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(Arguments::command()).render(&mut page)?;
+            Ok(io::stdout().write_all(&page).map(|()| Exit::Holds)?)
+        }
         Command::Show(show) => run::show(plan::Showing::of(show, look)?, &mut io::stdout().lock()),
     }
 }

@@ -1,12 +1,14 @@
 //! Arguments made ready to run: inputs found, outputs opened, contradictions refused before hours of work are spent.
 
-use super::args::{Check, Color, Evidence, FailOn, Show};
-use crate::check::{self, Kind};
+use super::args::{Check, Color, Evidence, Explain, FailOn, Show};
+use super::baseline::Baseline;
+use crate::check::{self, Focus, Kind};
 use crate::history::Domains;
 use crate::ingest::{self, InputFile, ReadOptions};
 use crate::order::OrderOptions;
 use crate::report::evidence::Question;
 use crate::report::page::Look;
+use crate::report::reading::Wanted;
 use crate::report::{Format, Report};
 use anyhow::{Context, bail};
 use std::fs::File;
@@ -45,6 +47,12 @@ pub struct Plan {
     pub time_budget: Option<Duration>,
     /// The least grave kind of finding that fails.
     pub fail_on: Kind,
+    /// Findings that are known.
+    pub baseline: Option<Baseline>,
+    /// Which findings are asked for.
+    pub focus: Focus,
+    /// Whether to say how long each step took.
+    pub timings: bool,
     /// Where reports go.
     pub outputs: Vec<Output>,
 }
@@ -119,7 +127,7 @@ impl Plan {
         if let Some(path) = typed.json {
             wanted.push((Format::Json, path));
         }
-        if !wanted.iter().any(|(_, path)| is_stdout(path)) {
+        if !typed.quiet && !wanted.iter().any(|(_, path)| is_stdout(path)) {
             wanted.insert(0, (Format::Human, PathBuf::from("-")));
         }
         if wanted.iter().filter(|(_, path)| is_stdout(path)).count() > 1 {
@@ -130,6 +138,7 @@ impl Plan {
                 bail!("two reports would go to {}", path.display());
             }
         }
+        let baseline = typed.baseline.as_deref().map(Baseline::read).transpose()?;
         let memory = typed.evidence.memory.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
         let input = Input::of(typed.evidence)?;
         let outputs =
@@ -144,6 +153,9 @@ impl Plan {
                 ..check::Options::default()
             },
             time_budget: typed.time_budget,
+            baseline,
+            focus: Focus { client: typed.client, namespace: typed.namespace, since: typed.since, until: typed.until },
+            timings: typed.timings,
             fail_on: match typed.fail_on {
                 FailOn::Violation => Kind::Violation,
                 FailOn::Suspect => Kind::Suspect,
@@ -151,6 +163,26 @@ impl Plan {
             },
             outputs,
         })
+    }
+}
+
+/// An `explain` that is ready to run.
+#[derive(Debug)]
+pub struct Explaining {
+    /// What is read.
+    pub input: Input,
+    /// Which requests are meant.
+    pub wanted: Wanted,
+    /// How the answer looks.
+    pub look: Look,
+}
+
+impl Explaining {
+    /// Makes the plan.
+    pub fn of(typed: Explain, look: Look) -> anyhow::Result<Explaining> {
+        let look = Look { verbose: typed.evidence.verbose, ..look };
+        let wanted = Wanted { audit_id: typed.audit_id, client: typed.client, key: typed.key };
+        Ok(Explaining { input: Input::of(typed.evidence)?, wanted, look })
     }
 }
 

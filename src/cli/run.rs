@@ -1,31 +1,43 @@
 //! Runs what was planned.
 
 use super::exit::Exit;
+use super::interrupt;
 use super::is_broken_pipe;
-use super::plan::{Input, Plan, Showing};
+use super::plan::{Explaining, Input, Plan, Showing};
 use super::progress::Progress;
 use crate::check::{self, Group, Judgement, RULES};
 use crate::explain::words::broken_by;
 use crate::history::{self, History};
 use crate::order::Order;
 use crate::report::page::{Column, Look, Page, Row, Tone};
-use crate::report::{Part, Report, calls, evidence, overview};
+use crate::report::{Part, Report, calls, evidence, overview, reading};
 use anyhow::Context;
 use rayon::prelude::*;
 use std::io::Write;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Histories that share a memory limit: more than this do not run at the same time.
 const AT_A_TIME: usize = 64;
 
 /// `retrograde check`.
 pub fn check(mut plan: Plan) -> anyhow::Result<Exit> {
+    let begin = Instant::now();
+    let interrupt = interrupt::watch();
+    plan.rules.cancel = Some(interrupt);
     plan.rules.deadline = plan.time_budget.and_then(|budget| Instant::now().checked_add(budget));
     let (histories, progress) = read(&mut plan.input)?;
+    let read = begin.elapsed();
+    interrupt::reading_is_done();
     let share = histories.len().clamp(1, AT_A_TIME);
     plan.rules.memory = plan.rules.memory.map(|memory| memory / share);
     let options = crate::Options { order: plan.input.order, check: plan.rules };
-    let judgements: Vec<Judgement> = histories.par_iter().map(|history| crate::judge(history, &options)).collect();
+    let judge = |history: &History| {
+        let mut judgement = crate::judge(history, &options);
+        judgement.narrow(history, &plan.focus);
+        judgement
+    };
+    let judgements: Vec<Judgement> = histories.par_iter().map(judge).collect();
+    let judged = begin.elapsed();
     progress.end();
     let parts = histories.iter().zip(&judgements).map(|(history, judgement)| Part::of(history, judgement));
     let report = Report { histories: parts.collect() };
@@ -36,7 +48,17 @@ pub fn check(mut plan: Plan) -> anyhow::Result<Exit> {
             done => done?,
         }
     }
-    let exit = Exit::of(&report, plan.fail_on);
+    if let Some(baseline) = &plan.baseline {
+        let (known, new) = baseline.count(&report);
+        eprintln!("baseline: {known} findings are known, {new} are not");
+    }
+    if plan.timings {
+        let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
+        eprintln!("reading  {:>10.1} ms", milliseconds(read));
+        eprintln!("judging  {:>10.1} ms", milliseconds(judged - read));
+        eprintln!("writing  {:>10.1} ms", milliseconds(begin.elapsed() - judged));
+    }
+    let exit = Exit::of(&report, plan.fail_on, plan.baseline.as_ref());
     // The process ends here: giving millions of rows back one by one would only take time.
     std::mem::forget(judgements);
     std::mem::forget(histories);
@@ -76,6 +98,24 @@ pub fn show(mut showing: Showing, out: &mut dyn Write) -> anyhow::Result<Exit> {
     }
     out.flush()?;
     Ok(Exit::Holds)
+}
+
+/// `retrograde explain`. Exit code 3 where no request is meant: nothing was explained.
+pub fn explain(mut plan: Explaining, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    let (histories, progress) = read(&mut plan.input)?;
+    progress.end();
+    let mut out = std::io::BufWriter::new(out);
+    let page = &mut Page::new(&mut out, plan.look);
+    let options = check::Options::default();
+    let mut met = false;
+    for history in histories.iter().filter(|history| history.calls.is_empty()) {
+        let order = Order::derive(history, &plan.input.order);
+        let judgement = check::judge(history, &order, &options);
+        let evidence = check::Evidence { history, order: &order, options: &options };
+        met |= reading::write(page, &evidence, &judgement, &plan.wanted)?;
+    }
+    out.flush()?;
+    Ok(if met { Exit::Holds } else { Exit::Unknown })
 }
 
 fn show_cluster(

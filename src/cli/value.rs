@@ -1,6 +1,6 @@
 //! Values as people type them: lengths of time, sizes, and pairs.
 
-use crate::ingest::Format;
+use crate::ingest::{Format, Time};
 use crate::report;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -34,6 +34,11 @@ pub fn memory(text: &str) -> Result<u64, String> {
         Some(size) if (1.0..1e18).contains(&size) => Ok(size as u64),
         _ => Err("a size with its unit is expected, such as 500MB or 4GiB".to_owned()),
     }
+}
+
+/// A moment, RFC 3339.
+pub fn time(text: &str) -> Result<Time, String> {
+    crate::ingest::timestamp::parse(text).ok_or_else(|| "a time is expected, such as 2026-03-02T09:00:05Z".to_owned())
 }
 
 fn number_and_unit(text: &str) -> (Option<f64>, &str) {

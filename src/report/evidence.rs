@@ -151,7 +151,7 @@ fn cells(history: &History, row: &Record) -> Row {
 }
 
 /// Whether a key is the wanted one: by its whole name, or by its end at a boundary of names.
-fn matches(key: &str, wanted: &str) -> bool {
+pub(super) fn matches(key: &str, wanted: &str) -> bool {
     key.strip_suffix(wanted).is_some_and(|front| front.is_empty() || front.ends_with([' ', '/']))
 }
 

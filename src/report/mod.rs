@@ -16,6 +16,7 @@ pub mod neighbourhood;
 pub mod overview;
 pub mod page;
 pub mod perfetto;
+pub mod reading;
 #[cfg(test)]
 pub(crate) mod sample;
 pub mod sarif;

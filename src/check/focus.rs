@@ -1,0 +1,125 @@
+//! What of a judgement somebody asked to see: the evidence counts whole, the findings that are elsewhere are left out and counted.
+
+use super::{Certificate, Finding, Judgement, Kind, Verdict};
+use crate::history::History;
+use crate::ingest::Time;
+
+/// What is asked for. What is empty asks for everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Focus {
+    /// Findings of clients whose user name contains this.
+    pub client: Option<String>,
+    /// Findings about objects of this namespace. One that names no namespace is kept.
+    pub namespace: Option<String>,
+    /// Findings that end at this time or later.
+    pub since: Option<Time>,
+    /// Findings that begin at this time or earlier.
+    pub until: Option<Time>,
+}
+
+impl Focus {
+    /// Whether it asks for everything.
+    pub fn is_everything(&self) -> bool {
+        *self == Focus::default()
+    }
+
+    fn words(&self) -> String {
+        let text = |name: &str, value: &Option<String>| value.as_ref().map(|value| format!("--{name} {value}"));
+        let time = |name: &str, value: Option<Time>| value.map(|time| format!("--{name} {time}"));
+        let parts = [
+            text("client", &self.client),
+            text("namespace", &self.namespace),
+            time("since", self.since),
+            time("until", self.until),
+        ];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
+    }
+
+    fn has(&self, history: &History, finding: &Finding) -> bool {
+        let client = self.client.as_ref().is_none_or(|wanted| {
+            finding.client.is_some() && history.name(history.clients[finding.client.index()]).contains(wanted.as_str())
+        });
+        client && finding.occurrences.iter().any(|occurrence| self.covers(history, occurrence))
+    }
+
+    fn covers(&self, history: &History, occurrence: &Certificate) -> bool {
+        let namespace = self.namespace.as_ref().is_none_or(|wanted| {
+            let keys = occurrence.facts.iter().filter(|fact| fact.key.is_some()).map(|fact| fact.key);
+            let scopes = occurrence.facts.iter().filter(|fact| fact.operation.is_some());
+            let scopes = scopes.map(|fact| history.operation(fact.operation).scope).filter(|scope| scope.is_some());
+            let namespaces: Vec<&str> = keys
+                .map(|key| history.name(history.keys[key.index()].namespace))
+                .chain(scopes.map(|scope| history.name(history.scopes[scope.index()].namespace)))
+                .collect();
+            namespaces.iter().any(|name| name == wanted) || namespaces.iter().all(|name| name.is_empty())
+        });
+        let mut times = occurrence.facts.iter().map(|fact| fact.time).filter(|time| time.is_known());
+        let first = times.clone().min();
+        let last = times.by_ref().max();
+        let since = self.since.is_none_or(|since| last.is_none_or(|last| last >= since));
+        let until = self.until.is_none_or(|until| first.is_none_or(|first| first <= until));
+        namespace && since && until
+    }
+}
+
+impl Judgement {
+    /// Leaves out the findings that are not asked for, and draws the verdicts anew. What a rule could not decide stays undecided:
+    /// nobody knows where that lies.
+    pub fn narrow(&mut self, history: &History, focus: &Focus) {
+        if focus.is_everything() {
+            return;
+        }
+        let all = std::mem::take(&mut self.findings);
+        let (kept, left): (Vec<Finding>, Vec<Finding>) = all.into_iter().partition(|f| focus.has(history, f));
+        self.findings = kept;
+        for report in &mut self.rules {
+            let of =
+                |findings: &[Finding], kind: Kind| findings.iter().any(|f| f.rule == report.rule && f.kind == kind);
+            let suspects = left.iter().filter(|f| f.rule == report.rule && f.kind == Kind::Suspect);
+            let by_suspect = |reason: &str| suspects.clone().any(|suspect| suspect.certificate.reason == reason);
+            match &report.verdict {
+                Verdict::Violated if !of(&self.findings, Kind::Violation) => {
+                    report.verdict =
+                        match self.findings.iter().find(|f| f.rule == report.rule && f.kind == Kind::Suspect) {
+                            Some(suspect) => Verdict::Unknown(suspect.certificate.reason.clone()),
+                            None => Verdict::Holds,
+                        };
+                }
+                Verdict::Unknown(reason) if by_suspect(reason) => {
+                    report.verdict =
+                        match self.findings.iter().find(|f| f.rule == report.rule && f.kind == Kind::Suspect) {
+                            Some(suspect) => Verdict::Unknown(suspect.certificate.reason.clone()),
+                            None => Verdict::Holds,
+                        };
+                }
+                _ => {}
+            }
+        }
+        let name = |client: crate::history::ClientId| history.name(history.clients[client.index()]);
+        if let Some(wanted) = &focus.client {
+            self.clients.retain(|report| name(report.client).contains(wanted.as_str()));
+        }
+        for report in &mut self.clients {
+            let has = |slug: &str| {
+                self.findings.iter().any(|f| f.client == report.client && f.rule == slug && f.kind != Kind::Hazard)
+            };
+            for (slug, verdict) in &mut report.guarantees {
+                if *verdict == Verdict::Violated && !has(slug) {
+                    *verdict = Verdict::Holds;
+                }
+            }
+            if report.verdict == Verdict::Violated && report.guarantees.iter().all(|(_, v)| *v != Verdict::Violated) {
+                report.verdict = Verdict::Holds;
+            }
+        }
+        self.verdict = super::judgement::overall(history, &self.rules);
+        let words = focus.words();
+        self.unchecked.insert(
+            0,
+            format!(
+                "only {words}: {} findings elsewhere are left out; the order of writes rests on all evidence",
+                left.len()
+            ),
+        );
+    }
+}

@@ -1,0 +1,71 @@
+//! Findings that are known already: only others fail a build.
+
+use crate::check::Finding;
+use crate::history::History;
+use crate::report::Report;
+use anyhow::{Context, bail};
+use serde::Deserialize;
+use std::collections::HashSet;
+use std::path::Path;
+
+/// The findings of an earlier report. Revisions, times and lines differ in every recording, so what identifies a finding is its rule,
+/// its client and its object.
+#[derive(Clone, Debug, Default)]
+pub struct Baseline {
+    known: HashSet<Known>,
+}
+
+type Known = (String, String, String);
+
+#[derive(Deserialize)]
+struct Document {
+    schema: String,
+    histories: Vec<Part>,
+}
+
+#[derive(Deserialize)]
+struct Part {
+    findings: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    rule: String,
+    client: Option<String>,
+    key: Option<String>,
+}
+
+impl Baseline {
+    /// Reads a report of `--json`.
+    pub fn read(path: &Path) -> anyhow::Result<Baseline> {
+        let text = std::fs::read(path).with_context(|| format!("reading the baseline {}", path.display()))?;
+        let document: Document = serde_json::from_slice(&text)
+            .with_context(|| format!("the baseline {} is no report of retrograde", path.display()))?;
+        if document.schema != crate::report::document::SCHEMA {
+            bail!(
+                "the baseline {} has the schema {}, expected {}",
+                path.display(),
+                document.schema,
+                crate::report::document::SCHEMA
+            );
+        }
+        let entries = document.histories.into_iter().flat_map(|part| part.findings);
+        let known = entries.map(|e| (e.rule, e.client.unwrap_or_default(), e.key.unwrap_or_default()));
+        Ok(Baseline { known: known.collect() })
+    }
+
+    /// Whether a finding is in it.
+    pub fn has(&self, history: &History, finding: &Finding) -> bool {
+        let client = if finding.client.is_some() { history.name(history.clients[finding.client.index()]) } else { "" };
+        let key = if finding.key.is_some() { history.key_name(finding.key) } else { String::new() };
+        self.known.contains(&(finding.rule.to_owned(), client.to_owned(), key))
+    }
+
+    /// How many findings of a report are known, and how many are not.
+    pub fn count(&self, report: &Report<'_>) -> (usize, usize) {
+        let all =
+            report.histories.iter().flat_map(|part| part.judgement.findings.iter().map(move |f| (part.history, f)));
+        let (known, new): (Vec<_>, Vec<_>) = all.partition(|(history, finding)| self.has(history, finding));
+        (known.len(), new.len())
+    }
+}

@@ -1,0 +1,133 @@
+//! The command line as people use it: exit codes, what goes where, and what is asked of one request.
+#![cfg(feature = "cli")]
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+const INCIDENT: &str = "histories/incidents/kubelet-restart/buggy";
+
+fn retrograde(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_retrograde"))
+        .args(arguments)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("the program runs")
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn place(name: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("retrograde-command-{name}-{}", std::process::id()))
+}
+
+#[test]
+fn what_the_baseline_has_does_not_fail_again_and_what_is_new_does() {
+    let (all, none) = (place("all.json"), place("none.json"));
+    let first = retrograde(&["check", "--quiet", &format!("--json={}", all.display()), INCIDENT]);
+    assert_eq!((first.status.code(), first.stdout.len()), (Some(1), 0));
+    let known = retrograde(&["check", "--quiet", "--baseline", all.to_str().unwrap(), INCIDENT]);
+    let said = String::from_utf8_lossy(&known.stderr).into_owned();
+    assert_eq!(known.status.code(), Some(0), "{said}");
+    assert!(said.contains("findings are known, 0 are not"), "{said}");
+    let fixed = "histories/incidents/kubelet-restart/quorum-lists";
+    retrograde(&["check", "--quiet", &format!("--json={}", none.display()), fixed]);
+    let new = retrograde(&["check", "--quiet", "--baseline", none.to_str().unwrap(), INCIDENT]);
+    assert_eq!(new.status.code(), Some(1));
+    let wrong = retrograde(&["check", "--baseline", "Cargo.toml", INCIDENT]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("no report of retrograde"));
+    for file in [all, none] {
+        std::fs::remove_file(file).unwrap();
+    }
+}
+
+#[test]
+fn a_focus_leaves_out_what_is_elsewhere_and_says_so() {
+    let mine = retrograde(&["check", "--client", "system:node:node-1", "--json", INCIDENT]);
+    assert_eq!(mine.status.code(), Some(1));
+    let other = retrograde(&["check", "--client", "statefulset-controller", "--verbose", INCIDENT]);
+    assert!(text(&other).contains("findings elsewhere are left out"), "{}", text(&other));
+    assert!(!text(&other).contains("VIOLATION"));
+    for (arguments, found) in [
+        (["--namespace", "default"], true),
+        (["--namespace", "kube-system"], false),
+        (["--since", "2026-03-02T09:00:00Z"], true),
+        (["--since", "2026-03-02T10:00:00Z"], false),
+        (["--until", "2026-03-02T10:00:00Z"], true),
+        (["--until", "2026-03-02T08:00:00Z"], false),
+    ] {
+        let output = retrograde(&["check", "--verbose", arguments[0], arguments[1], INCIDENT]);
+        assert_eq!(text(&output).contains("VIOLATION"), found, "{arguments:?}: {}", text(&output));
+        assert_eq!(output.status.code() == Some(1), found, "{arguments:?}");
+    }
+}
+
+#[test]
+fn one_request_is_explained_with_its_promise_its_age_and_its_findings() {
+    let list = retrograde(&["explain", "--client", "kubelet-1#2", "--key", "pod-0", INCIDENT]);
+    assert_eq!(list.status.code(), Some(0));
+    insta::assert_snapshot!(text(&list));
+    let none = retrograde(&["explain", "--audit-id", "no-such-id", INCIDENT]);
+    assert_eq!(none.status.code(), Some(3));
+    assert!(text(&none).contains("No request with audit id no-such-id"));
+    assert_eq!(retrograde(&["explain", INCIDENT]).status.code(), Some(2), "something must be asked for");
+}
+
+#[test]
+fn timings_go_to_standard_error_and_quiet_leaves_nothing_on_standard_output() {
+    let output = retrograde(&["check", "--quiet", "--timings", INCIDENT]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.stdout.is_empty());
+    assert!(["reading", "judging", "writing"].iter().all(|step| said.contains(step)), "{said}");
+}
+
+#[test]
+fn completions_and_the_manual_name_every_command() {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let script = retrograde(&["completions", shell]);
+        assert_eq!(script.status.code(), Some(0), "{shell}");
+        assert!(text(&script).contains("explain") && text(&script).contains("baseline"), "{shell}");
+    }
+    assert!(text(&retrograde(&["man"])).contains(".TH retrograde"));
+}
+
+#[test]
+fn a_mistyped_flag_or_rule_is_answered_with_the_nearest() {
+    let flag = retrograde(&["check", "--fail-onn", "hazard", INCIDENT]);
+    assert!(String::from_utf8_lossy(&flag.stderr).contains("--fail-on"));
+    let rule = retrograde(&["check", "--only", "monotonic-read", INCIDENT]);
+    assert!(String::from_utf8_lossy(&rule.stderr).contains("monotonic-reads"));
+    assert_eq!((flag.status.code(), rule.status.code()), (Some(2), Some(2)));
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_while_reading_ends_with_no_report() {
+    use std::io::Write;
+    let mut child = Command::new(env!("CARGO_BIN_EXE_retrograde"))
+        .args(["check", "-"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(b"{\"kind\":\"capture\",\"version\":1}\n").unwrap();
+    input.flush().unwrap();
+    // The handler is there once the program waits for more input; until then the signal ends the process by itself.
+    let id = child.id().to_string();
+    let mut status = None;
+    for _ in 0..100 {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        Command::new("kill").args(["-INT", &id]).status().unwrap();
+        status = child.try_wait().unwrap();
+        if status.is_some() {
+            break;
+        }
+    }
+    let status = status.expect("it ends");
+    assert_ne!(status.code(), Some(0));
+    drop(input);
+}
