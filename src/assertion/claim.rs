@@ -17,6 +17,9 @@ use std::time::{Duration, Instant};
 /// The variable that names the folder for reports of failed claims.
 const REPORT_DIR: &str = "RETROGRADE_REPORT_DIR";
 
+/// How long is spent on leaving calls out of a violation that are not needed for it.
+const MINIMISING: Duration = Duration::from_secs(2);
+
 /// What an undecided history means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Undecided {
@@ -135,7 +138,13 @@ impl Claim {
     ) -> Result<(), String> {
         let calls = recording.calls().map_err(|error| format!("what was recorded is no history: {error}"))?;
         let budget = Budget { time: self.time, memory: self.options.check.memory, cancel: None };
-        let verdict = search::check(spec, &calls, &budget);
+        let verdict = match search::check(spec, &calls, &budget) {
+            search::Verdict::Violated(core) => {
+                let time = self.time.map_or(MINIMISING, |time| time.min(MINIMISING));
+                search::Verdict::Violated(search::minimal(spec, &calls, &core, &Budget { time: Some(time), ..budget }))
+            }
+            decided => decided,
+        };
         if let search::Verdict::Linearizable(found) = &verdict {
             return match verify::linearization(spec, &calls, &found.order) {
                 Ok(()) => Ok(()),

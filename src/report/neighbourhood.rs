@@ -16,7 +16,7 @@ impl Neighbourhood {
     /// Everything, where operations and deliveries together are at most `limit`; else what is near the facts of the first
     /// `findings` findings.
     pub fn of(part: &Part<'_>, limit: usize, findings: usize) -> Neighbourhood {
-        if part.history.operations.len() + part.history.deliveries.len() <= limit {
+        if part.history.operations.len() + part.history.deliveries.len() + part.history.calls.calls.len() <= limit {
             return Neighbourhood { near: None };
         }
         let (first, last) = span(part);
@@ -53,8 +53,10 @@ pub fn span(part: &Part<'_>) -> (i64, i64) {
     let history = part.history;
     let operations = history.operations.iter().flat_map(|o| [o.invoke, o.ret]);
     let deliveries = history.deliveries.iter().map(|d| d.at);
+    let calls = history.calls.calls.iter().flat_map(|call| [call.invoke.time, call.ret.time]);
     let facts = part.judgement.findings.iter().flat_map(|f| &f.certificate.facts).map(|f| f.time);
-    let mut known = operations.chain(deliveries).chain(facts).filter(|time| time.is_known()).map(|time| time.0);
+    let mut known =
+        operations.chain(deliveries).chain(calls).chain(facts).filter(|time| time.is_known()).map(|time| time.0);
     let Some(first) = known.next() else { return (0, 0) };
     known.fold((first, first), |(low, high), time| (low.min(time), high.max(time)))
 }

@@ -185,3 +185,16 @@ test("the page asks nobody for anything, and prints", async () => {
   assert.ok(pdf.length > 10_000);
   assert.deepEqual(page.errors, []);
 });
+
+test("the calls of an operation log are lanes, found by their words, and no empty picture of revisions stands above them", async () => {
+  const page = await open("histories/rules/linearizability/violation.edn");
+  assert.equal(await page.textContent("#verdict"), "violated");
+  assert.equal(await page.getAttribute("body", "data-revisions"), "none");
+  const box = await page.locator("#chart-box").boundingBox();
+  assert.ok(box.height < 80, `${box.height}`);
+  assert.ok(await page.locator("#detail li.fact").count() >= 2);
+  await page.fill("#query", "read");
+  await page.waitForTimeout(300);
+  assert.ok(Number(await page.getAttribute("body", "data-matches")) > 0);
+  assert.deepEqual(page.errors, []);
+});

@@ -10,6 +10,7 @@ use crate::history::{
     Asked, DeliveryKind, DomainId, History, IncarnationId, KeyId, Marks, Operation, OperationId, Revision, ScopeId,
     Verb,
 };
+use crate::ingest::call::Ending;
 use crate::ingest::{Position, Time};
 use crate::report::neighbourhood::{Neighbourhood, span};
 use crate::report::{Part, Report};
@@ -86,6 +87,7 @@ impl<'a> Drawing<'a> {
         drawing.domains();
         drawing.findings(part);
         drawing.operations();
+        drawing.calls();
         drawing.events();
         drawing.lines();
         drawing.picture.marks = drawing.marks();
@@ -204,7 +206,7 @@ impl<'a> Drawing<'a> {
                 _ => -1,
             };
             let key = self.key(operation.key);
-            let Operations { t: ts, u: us, r: rs, v, k, s, f, l } = &mut self.picture.lanes[lane].operations;
+            let Operations { t: ts, u: us, r: rs, v, k, s, f, l, w: _ } = &mut self.picture.lanes[lane].operations;
             ts.push(t);
             us.push(u);
             rs.push(r);
@@ -213,6 +215,46 @@ impl<'a> Drawing<'a> {
             s.push(operation.status);
             f.push(operation.position.file.0);
             l.push(operation.position.line);
+        }
+    }
+
+    /// The calls of an operation log, in words.
+    fn calls(&mut self) {
+        let log = &self.history.calls;
+        let mut words: FxHashMap<String, usize> = FxHashMap::default();
+        let mut left = EMBEDDED;
+        for call in &log.calls {
+            let Some(&lane) = self.lane_of.get(&call.process) else { continue };
+            let (t, u) = (self.time(call.invoke.time), self.time(call.ret.time));
+            if t < 0 {
+                continue;
+            }
+            if left == 0 || !self.near.covers(call.invoke.time, call.ret.time) {
+                self.picture.omitted[0] += 1;
+                continue;
+            }
+            left -= 1;
+            let key = log.keys.get(&call.key).map_or(-1, |key| self.key(*key));
+            let says = shown(&log.words(call, self.history.name(call.function)));
+            let known = &mut self.picture.words;
+            let word = *words.entry(says).or_insert_with_key(|says| {
+                known.push(says.clone());
+                known.len() - 1
+            });
+            let operations = &mut self.picture.lanes[lane].operations;
+            operations.t.push(t);
+            operations.u.push(if call.ending == Ending::Unknown { -1 } else { u });
+            operations.r.push(-1);
+            operations.v.push(Verb::Other as u8);
+            operations.k.push(key);
+            operations.s.push(match call.ending {
+                Ending::Ok => 200,
+                Ending::Refused | Ending::Fail => 400,
+                Ending::Unknown => 0,
+            });
+            operations.f.push(call.invoke.position.file.0);
+            operations.l.push(call.invoke.position.line);
+            operations.w.push(word);
         }
     }
 

@@ -187,9 +187,10 @@ function describe(hit) {
   }
   if (hit.operation !== undefined) {
     const i = hit.operation;
+    const from = lane.u[i] < 0 ? "from " + history.time(lane.t[i]) : history.time(lane.t[i]) + ", " + history.length(lane.u[i] - lane.t[i]);
+    if (lane.w.length) return [history.raw.words[lane.w[i]] + key(lane.k[i]), from, lane.label, place(lane.f[i], lane.l[i])].join("\n");
     const status = lane.s[i] ? "answered " + lane.s[i] : "no answer known";
-    const time = lane.u[i] < 0 ? "from " + history.time(lane.t[i]) : history.time(lane.t[i]) + ", " + history.length(lane.u[i] - lane.t[i]);
-    return [VERBS[lane.v[i]] + key(lane.k[i]), status + (lane.r[i] >= 0 ? ", " + revision(lane.r[i]) : ""), time, lane.label, place(lane.f[i], lane.l[i])].join("\n");
+    return [VERBS[lane.v[i]] + key(lane.k[i]), status + (lane.r[i] >= 0 ? ", " + revision(lane.r[i]) : ""), from, lane.label, place(lane.f[i], lane.l[i])].join("\n");
   }
   return lane.client + (lane.life ? "\n" + lane.life : "");
 }

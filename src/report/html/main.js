@@ -15,6 +15,7 @@ function openHistory(index) {
   box.hidden = raw.domains.length < 2;
   box.replaceChildren(...raw.domains.map((domain, at) => { const o = element("option", "", "revisions of " + domain.name); o.value = at; return o; }));
   box.value = view.domain;
+  document.body.dataset.revisions = raw.domains.some(domain => domain.head.length) || raw.lines.length ? "some" : "none";
   $("verdict").textContent = raw.verdict;
   $("verdict").className = "verdict " + raw.verdict;
   const day = view.history.day(0);
@@ -72,12 +73,15 @@ function search(text) {
   if (query) {
     const keys = new Set();
     history.raw.keys.forEach((key, at) => { if (key.toLowerCase().includes(query)) keys.add(at); });
+    const words = new Set();
+    history.raw.words.forEach((text, at) => { if (text.toLowerCase().includes(query)) words.add(at); });
     const offset = revisionOffset(query);
     const found = { lanes: new Set(), of: new Map(), list: [] };
     for (const lane of history.lanes) {
       const named = lane.label.toLowerCase().includes(query);
       const mine = new Set();
-      for (let i = 0; i < lane.t.length; i++) if (named || keys.has(lane.k[i]) || offset >= 0 && lane.r[i] === offset) {
+      const said = i => words.size > 0 && lane.w.length > 0 && words.has(lane.w[i]);
+      for (let i = 0; i < lane.t.length; i++) if (named || said(i) || keys.has(lane.k[i]) || offset >= 0 && lane.r[i] === offset) {
         mine.add(i);
         if (found.list.length < MATCHES) found.list.push(lane.t[i]);
       }

@@ -53,7 +53,7 @@ function prepareLane(raw, index, short) {
     index, client: raw.client, name: raw.short, life,
     label: life ? raw.short + " · " + life : raw.short,
     t: Float64Array.from(o.t), u: Float64Array.from(o.u), r: Float64Array.from(o.r),
-    v: Uint8Array.from(o.v), k: Int32Array.from(o.k), s: Uint16Array.from(o.s), f: o.f, l: o.l,
+    v: Uint8Array.from(o.v), k: Int32Array.from(o.k), s: Uint16Array.from(o.s), f: o.f, l: o.l, w: o.w,
     et: Float64Array.from(e.t), er: Float64Array.from(e.r), ek: Int32Array.from(e.k), ey: e.y, ef: e.f, el: e.l,
   };
   lane.last = lane.et.length ? lane.et[lane.et.length - 1] : 0;

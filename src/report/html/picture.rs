@@ -37,6 +37,8 @@ pub(super) struct Picture {
     pub domains: Vec<Domain>,
     /// Keys, as `pods default/web-0`.
     pub keys: Vec<String>,
+    /// What the calls of an operation log were and were told.
+    pub words: Vec<String>,
     /// Paths of the evidence.
     pub files: Vec<String>,
     /// One lane a process life.
@@ -100,6 +102,8 @@ pub(super) struct Operations {
     pub f: Vec<u32>,
     /// Line.
     pub l: Vec<u32>,
+    /// Of calls: index into the words; for requests there is none.
+    pub w: Vec<usize>,
 }
 
 /// Watch events as columns.
