@@ -33,7 +33,7 @@ use crate::history::{ClockId, History, KeyId};
 use crate::ingest::call::Ending;
 use crate::ingest::problem::{KEPT_PROBLEMS_PER_FILE, Problem};
 use crate::model::{Log, Model, Spec, TypedLog, Visitor};
-use crate::search::{self, Budget, Call, Core, Limit, Outcome, Undecided, Verdict};
+use crate::search::{self, Alternative, Budget, Call, Core, Limit, Outcome, Reason, Undecided, Verdict};
 use std::time::{Duration, Instant};
 
 /// The rule.
@@ -56,6 +56,9 @@ const SHOWN: usize = 16;
 
 /// Pairs of calls that a reason names.
 const PAIRS: usize = 6;
+
+/// Ways in which the calls could have happened that a reason names.
+const ALTERNATIVES: usize = 4;
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let history = evidence.history;
@@ -101,29 +104,32 @@ impl Visitor for Decision<'_, '_> {
             let below = known.as_ref().map_or(i64::MAX, |known| known.below);
             let (verdict, recorded) = decide(&log, calls, below, &wanted, &self.ruling.limits);
             match verdict {
-                Verdict::Violated(core) => {
-                    let key = self.found(&core, &recorded, None);
+                Ok((core, reason)) => {
+                    let key = self.found(&core, &reason, &recorded, None);
                     // Other objects of the log may be at fault as well.
                     if !key.is_some() || objects.len() + 1 >= OBJECTS {
                         return;
                     }
                     objects.push(key);
                 }
-                Verdict::Unknown(undecided) => return self.open(&undecided, &recorded),
-                Verdict::Linearizable(_) => break,
+                Err(Some(undecided)) => return self.open(&undecided, &recorded),
+                Err(None) => break,
             }
         }
         let Some(known) = known.filter(|_| objects.is_empty()) else { return };
         // What is certain holds. The rest may still show something.
         if known.below < i64::MAX {
             let (verdict, recorded) = decide(&log, calls, i64::MAX, &|_| true, &self.ruling.limits);
-            if let Verdict::Violated(core) = verdict {
-                self.found(&core, &recorded, Some(&known));
+            if let Ok((core, reason)) = verdict {
+                self.found(&core, &reason, &recorded, Some(&known));
             }
         }
         self.ruling.open = Some(format!("the log is not whole: {}", known.because));
     }
 }
+
+/// A minimal core and why nothing explains it; else what is not decided, if anything.
+type Decided = Result<(Core, Reason), Option<Undecided>>;
 
 /// Checks the calls below a rank; with the recorded call of each.
 fn decide<S: Spec>(
@@ -132,7 +138,7 @@ fn decide<S: Spec>(
     below: i64,
     wanted: &dyn Fn(&Recorded) -> bool,
     limits: &Limits,
-) -> (Verdict, Vec<u32>) {
+) -> (Decided, Vec<u32>) {
     let mut recorded = Vec::with_capacity(log.operations.len());
     let mut given = Vec::with_capacity(log.operations.len());
     for typed in &log.operations {
@@ -152,17 +158,30 @@ fn decide<S: Spec>(
         given.push(Call { process, operation: typed.operation.clone(), invoke: call.invoke.rank, outcome });
         recorded.push(typed.call);
     }
-    let budget = Budget {
+    let budget = || Budget {
         time: limits.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())),
         memory: limits.memory,
         cancel: limits.cancel,
     };
-    let verdict = match search::History::new(given) {
-        Ok(history) => search::check(&log.spec, &history, &budget),
+    let decided = match search::History::new(given) {
+        Ok(history) => match search::check(&log.spec, &history, &budget()) {
+            Verdict::Linearizable(_) => Err(None),
+            Verdict::Unknown(undecided) => Err(Some(undecided)),
+            Verdict::Violated(core) => {
+                let core = search::minimal(&log.spec, &history, &core, &budget());
+                // Of calls that are too many to be reduced there are too many orders to tell.
+                let reason = if core.minimal {
+                    search::reason(&log.spec, &history, &core, &budget())
+                } else {
+                    Reason::default()
+                };
+                Ok((core, reason))
+            }
+        },
         // More calls than there are indices; intervals and processes are in order by construction.
-        Err(_) => Verdict::Unknown(Undecided { limit: Limit::Memory, spent: Duration::ZERO, calls: Vec::new() }),
+        Err(_) => Err(Some(Undecided { limit: Limit::Memory, spent: Duration::ZERO, calls: Vec::new() })),
     };
-    (verdict, recorded)
+    (decided, recorded)
 }
 
 impl Decision<'_, '_> {
@@ -238,11 +257,15 @@ impl Decision<'_, '_> {
     }
 
     /// States a finding; the key of its object.
-    fn found(&mut self, core: &Core, recorded: &[u32], lost: Option<&Known>) -> crate::history::ValueId {
+    fn found(&mut self, core: &Core, why: &Reason, recorded: &[u32], lost: Option<&Known>) -> crate::history::ValueId {
         let mut calls: Vec<Recorded> = core.calls.iter().map(|&at| *self.recorded(recorded, at)).collect();
         // One recorded call may be several operations.
         calls.dedup();
-        let Some(&last) = calls.iter().filter(|call| call.ending != Ending::Fail).max_by_key(|call| {
+        // Whose answer counts was told what cannot be; a write says nothing.
+        let told = why.claims.iter().filter(|claim| claim.answer).map(|claim| *self.recorded(recorded, claim.call));
+        let told: Vec<Recorded> = told.filter(|call| call.ending != Ending::Fail).collect();
+        let told = if told.is_empty() { &calls } else { &told };
+        let Some(&last) = told.iter().filter(|call| call.ending != Ending::Fail).max_by_key(|call| {
             if call.ret.time.is_known() || call.ret.rank < i64::MAX { call.ret.rank } else { i64::MIN }
         }) else {
             return crate::history::ValueId::NONE;
@@ -256,7 +279,7 @@ impl Decision<'_, '_> {
             1 => format!("{who} was told what cannot be: its {}{of}", self.words(&last)),
             _ => format!("{who} was told what no order of the calls explains: its {}{of}", self.words(&last)),
         };
-        let mut reason = self.reason(shown, count, core.minimal);
+        let mut reason = self.reason(shown, core, why, recorded);
         if let Some(known) = lost {
             reason = format!(
                 "The log is not whole ({}), so a call may be missing that would explain it. {reason}",
@@ -304,31 +327,35 @@ impl Decision<'_, '_> {
         }
     }
 
-    /// Why no order explains these calls.
-    fn reason(&self, calls: &[Recorded], count: usize, minimal: bool) -> String {
-        let name = |call: &Recorded| format!("{}'s `{}`", self.history.client_name(call.process), self.asked(call));
-        let mut reason = match calls {
+    /// Why no order explains these calls: the last ones of the core.
+    fn reason(&self, calls: &[Recorded], core: &Core, why: &Reason, recorded: &[u32]) -> String {
+        let count = core.calls.len();
+        let name = |at: u32| self.named(at, core, recorded);
+        let mut reason = match core.calls[..] {
             [only] => format!("Whatever the other calls did, {} cannot have been answered like this. ", name(only)),
             _ => format!(
                 "No order of these {count} calls, each at one moment between its invocation and its answer, gives these answers, \
                  whatever the other calls did. "
             ),
         };
-        let before: Vec<String> = calls
-            .iter()
-            .enumerate()
-            .filter_map(|(at, call)| {
-                // Of the calls that it must come behind, the one that was answered last says most.
-                let earlier = calls[..at].iter().filter(|other| other.ret.rank < call.invoke.rank);
-                let latest = earlier.max_by_key(|other| other.ret.rank)?;
-                Some(format!("{} was answered before {} was invoked", name(latest), name(call)))
-            })
-            .take(PAIRS)
-            .collect();
+        let before = if core.minimal {
+            let pairs = why.before.iter().map(|&(first, second)| (name(first), name(second)));
+            pairs.take(PAIRS).collect()
+        } else {
+            self.latest_before(calls)
+        };
         if !before.is_empty() {
-            reason += &format!("The order is not free: {}. ", before.join("; "));
+            reason += &format!("The order is not free: {}. ", in_time(&before));
         }
-        if minimal {
+        if count > 1 {
+            let ways = why.alternatives.iter().take(ALTERNATIVES);
+            reason.extend(ways.map(|way| self.alternative(way, recorded)));
+            if why.alternatives.len() > ALTERNATIVES || !why.complete && !why.alternatives.is_empty() {
+                reason += "Other orders end alike. ";
+            }
+        }
+        reason += &self.longest_prefix(core, recorded);
+        if core.minimal {
             reason += "Without any one of them the others can be explained.";
         } else if count > calls.len() {
             reason += &format!(
@@ -341,6 +368,53 @@ impl Decision<'_, '_> {
         reason
     }
 
+    /// Of the calls that each must come behind, the one that was answered last, which says most.
+    fn latest_before(&self, calls: &[Recorded]) -> Vec<(String, String)> {
+        let latest = |(at, call): (usize, &Recorded)| {
+            let earlier = calls[..at].iter().filter(|other| other.ret.rank < call.invoke.rank);
+            let latest = earlier.max_by_key(|other| other.ret.rank)?;
+            Some((self.asked_by(latest), self.asked_by(call)))
+        };
+        calls.iter().enumerate().filter_map(latest).take(PAIRS).collect()
+    }
+
+    /// One way in which the calls could have happened, and which of them contradicts it.
+    fn alternative(&self, way: &Alternative, recorded: &[u32]) -> String {
+        let told = |calls: &[u32], between: &str| {
+            let told = |&at: &u32| {
+                let call = self.recorded(recorded, at);
+                format!("{}'s {}", self.history.client_name(call.process), self.words(call))
+            };
+            calls.iter().map(told).collect::<Vec<_>>().join(between)
+        };
+        let next = told(&way.next, " or ");
+        match way.order[..] {
+            [] => format!("First must come {next}: impossible. "),
+            _ => format!("After {}, next must come {next}: impossible. ", told(&way.order, ", then ")),
+        }
+    }
+
+    /// How far an order gets.
+    fn longest_prefix(&self, core: &Core, recorded: &[u32]) -> String {
+        let Some(&last) = core.longest_prefix.last() else { return String::new() };
+        let (count, last) = (core.longest_prefix.len(), self.asked_by(self.recorded(recorded, last)));
+        let calls = if count == 1 { "1 call," } else { &format!("{count} calls, the last of them") };
+        format!("The longest order found that begins the log has {calls} {last}. ")
+    }
+
+    /// Who asked what; with its line, where another call of the core is named alike.
+    fn named(&self, at: u32, core: &Core, recorded: &[u32]) -> String {
+        let call = self.recorded(recorded, at);
+        let name = self.asked_by(call);
+        let alike = |other: &u32| *other != at && self.asked_by(self.recorded(recorded, *other)) == name;
+        if core.calls.iter().any(alike) { format!("{name} (line {})", place(call).line) } else { name }
+    }
+
+    /// Who asked what.
+    fn asked_by(&self, call: &Recorded) -> String {
+        format!("{}'s `{}`", self.history.client_name(call.process), self.asked(call))
+    }
+
     /// The request alone: `cas [1 2]`.
     fn asked(&self, call: &Recorded) -> String {
         let function = self.history.name(call.function);
@@ -351,6 +425,24 @@ impl Decision<'_, '_> {
             function.to_owned()
         }
     }
+}
+
+/// Who was answered before whom was invoked: one clause for all that lie before one call.
+fn in_time(pairs: &[(String, String)]) -> String {
+    let mut clauses: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (first, second) in pairs {
+        match clauses.iter_mut().find(|(of, _)| of == second) {
+            Some((_, firsts)) => firsts.push(first),
+            None => clauses.push((second, vec![first])),
+        }
+    }
+    let clause = |(second, firsts): (&str, Vec<&str>)| match firsts[..] {
+        [ref others @ .., last] if !others.is_empty() => {
+            format!("{} and {last} were answered before {second} was invoked", others.join(", "))
+        }
+        _ => format!("{} was answered before {second} was invoked", firsts.concat()),
+    };
+    clauses.into_iter().map(clause).collect::<Vec<_>>().join("; ")
 }
 
 /// The line that shows most: that of the answer, where there is one.

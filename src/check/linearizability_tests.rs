@@ -155,3 +155,29 @@ fn what_was_interrupted_is_unknown_and_says_so() {
     assert_eq!(judgement.verdict.word(), "unknown");
     assert!(judgement.verdict.reason().contains("interrupted"), "{}", judgement.verdict.reason());
 }
+
+#[test]
+fn the_reason_names_what_lies_before_what_and_every_way_to_go_on() {
+    let (history, judgement) = judged(include_str!("../../histories/rules/linearizability/violation-two-orders.edn"));
+    let [finding] = judgement.findings.as_slice() else { panic!("{:?}", judgement.findings) };
+    // The two writes are not needed: whoever wrote the values, they were read in both orders.
+    let facts: Vec<&str> = finding.certificate.facts.iter().map(|fact| fact.says.as_str()).collect();
+    let told = [
+        "`read` answered 1 (lines 5 to 7)",
+        "`read` answered 2 (lines 6 to 8)",
+        "`read` answered 2 (lines 9 to 11)",
+        "`read` answered 1 (lines 10 to 12)",
+    ];
+    assert_eq!(facts, told);
+    assert_eq!(history.client_name(finding.incarnation), "process 3");
+    let reason = "No order of these 4 calls, each at one moment between its invocation and its answer, gives these answers, \
+                  whatever the other calls did. The order is not free: process 2's `read` (line 7) and process 3's `read` \
+                  (line 8) were answered before process 2's `read` (line 11) was invoked; process 2's `read` (line 7) and \
+                  process 3's `read` (line 8) were answered before process 3's `read` (line 12) was invoked. After process 2's \
+                  `read` answered 1, then process 3's `read` answered 2, then process 2's `read` answered 2, next must come \
+                  process 3's `read` answered 1: impossible. After process 3's `read` answered 2, then process 2's `read` \
+                  answered 1, then process 3's `read` answered 1, next must come process 2's `read` answered 2: impossible. \
+                  The longest order found that begins the log has 5 calls, the last of them process 2's `read`. Without any \
+                  one of them the others can be explained.";
+    assert_eq!(finding.certificate.reason, reason);
+}
