@@ -3,6 +3,7 @@
 //! - `histories/rules/SLUG/*.sketch`: `violation*` must find SLUG, `fixed*` and `trap*` must find neither a violation nor a
 //!   suspect. Folders of rules that do not exist yet are skipped.
 //! - The same for operation logs (`*.edn`, `*.jsonl`, `*.log`), of which `unknown*` must be unknown.
+//! - The same for reports of etcd's robustness suite: folders `violation*.report`, `fixed*.report`, `trap*.report`.
 //! - `histories/models/MODEL/`: operation logs of each provided model. The model is the folder's; where nobody says it, it must
 //!   be found, or be said to be open.
 //! - `histories/corpus/ISSUE/*.sketch`: bugs that were published; the first line names the issue, `violation*` must find what it
@@ -42,6 +43,10 @@ fn main() {
         for file in logs(&folder) {
             let title = format!("rules/{}/{}", name(&folder), name(&file));
             trials.push(Trial::test(title, move || operation_log(&file, None)));
+        }
+        for report in folders(&folder) {
+            let (slug, title) = (slug.clone(), format!("rules/{}/{}.report", name(&folder), name(&report)));
+            trials.push(Trial::test(title, move || etcd_report(&slug, &report)));
         }
     }
     for folder in folders(&root.join("models")) {
@@ -155,6 +160,23 @@ fn operation_log(file: &Path, model: Option<&str>) -> Result<(), Failed> {
         ("violation", 0) => Err("violated without a finding".into()),
         ("violation", _) | (_, 0) => Ok(()),
         (_, n) => Err(format!("{n} violations").into()),
+    }
+}
+
+/// Judges an etcd report: its rule is violated, and alone with its causes, or everything holds.
+fn etcd_report(slug: &str, folder: &Path) -> Result<(), Failed> {
+    let inputs = ingest::inputs(&[folder.to_path_buf()], &[], &[]).map_err(|e| Failed::from(e.to_string()))?;
+    let histories = load_each(inputs, &retrograde::read_options(), &Domains::default(), &());
+    let [history] = histories.as_slice() else { return Err("one report is one history".into()) };
+    let judgement = judged(history);
+    let found: Vec<_> = judgement.findings.iter().map(|f| (f.kind_word(), f.rule, f.summary.as_str())).collect();
+    if name(folder).starts_with("violation") {
+        let named = found.iter().any(|(kind, rule, _)| *kind == "violation" && *rule == slug);
+        return if named { Ok(()) } else { Err(format!("{slug} found nothing; {found:?}").into()) };
+    }
+    match (judgement.verdict.word(), found.is_empty()) {
+        ("holds", true) => Ok(()),
+        _ => Err(format!("{:?}; {found:?}", judgement.verdict).into()),
     }
 }
 

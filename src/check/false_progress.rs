@@ -23,6 +23,7 @@
 //! ## Sources
 //! KEP-956; etcd's watch guarantee "bookmarkable"; etcd#15220; kine#568; etcd `tests/robustness/validate/watch.go`.
 use super::course::Course;
+use super::etcd::{self, Recorded};
 use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
 use crate::history::{DeliveryKind, KeyId, Revision};
 
@@ -39,6 +40,9 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    if let Some(recorded) = Recorded::of(evidence) {
+        return etcd::watches::progress(&recorded, ruling);
+    }
     for course in Course::all(evidence) {
         // The highest change and the highest bookmark so far. A marker is the first bookmark.
         let mut change: Option<(usize, Revision)> = None;

@@ -26,6 +26,7 @@
 //! **Sources.** Herlihy and Wing, "Linearizability: a correctness condition for concurrent objects", TOPLAS 12(3), 1990.
 //! Lowe, "Testing for linearizability", CCPE 29(4), 2017. What each model does: `docs/linearizability.md`.
 
+use super::etcd::{self, Recorded as Cluster};
 use super::ruling::Limits;
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
 use crate::history::calls::{Call as Recorded, Calls};
@@ -62,9 +63,8 @@ const ALTERNATIVES: usize = 4;
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let history = evidence.history;
-    if history.cluster.is_some() {
-        ruling.open = Some("what was recorded of an etcd cluster is read, and not decided yet".to_owned());
-        return;
+    if let Some(recorded) = Cluster::of(evidence) {
+        return etcd::order::check(history, &recorded, ruling);
     }
     let log = Log { calls: &history.calls, names: &history.names };
     if log.calls.is_empty() {

@@ -34,6 +34,7 @@
 //! ## Sources
 //! apiserver `pkg/storage/etcd3/store.go` (OptimisticPut); etcd#13766; kubernetes#107457 and #118501 (restored backups).
 
+use super::etcd::{self, Recorded};
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling, commit};
 use crate::history::{AuditId, IncarnationId, OperationId, Revision};
 use crate::order::{Contradiction, Provenance, Version, removes};
@@ -55,6 +56,9 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    if let Some(recorded) = Recorded::of(evidence) {
+        return etcd::writes::reuse(&recorded, ruling);
+    }
     let timeline = &evidence.order.timeline;
     for version in timeline.all().iter() {
         ruling.checked(shower(evidence, &version));

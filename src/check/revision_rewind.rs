@@ -33,6 +33,7 @@
 //! ## Sources
 //! kubernetes#107457, #118501; etcd#16028 (`--bump-revision --mark-compacted`), #13766, #17780.
 
+use super::etcd::{self, Recorded};
 use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling, commit};
 use crate::history::{OperationId, Revision};
 use crate::order::{Head, Relation};
@@ -53,6 +54,9 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    if let Some(recorded) = Recorded::of(evidence) {
+        return etcd::writes::rewind(&recorded, ruling);
+    }
     let removals = commit::removals(evidence);
     for (id, o) in evidence.operations() {
         let removed = removals.get(&id).map(|v| v.revision);

@@ -32,6 +32,7 @@
 //!
 //! ## Sources
 //! API concepts, resourceVersion semantics for get and list ("Most Recent"); KEP-2340; etcd#20418; etcd#15220.
+use super::etcd::{self, Recorded};
 use super::lag::{self, Lag};
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
 use crate::history::{KeyId, Marks, Operation, OperationId, Subresource, Symbol, Verb};
@@ -51,6 +52,9 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    if let Some(recorded) = Recorded::of(evidence) {
+        return etcd::reads::stale(&recorded, ruling);
+    }
     let mut presence = None;
     for (id, o) in evidence.operations() {
         let reads = matches!(o.verb, Verb::Get | Verb::List);

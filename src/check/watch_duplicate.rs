@@ -21,6 +21,7 @@
 //! ## Sources
 //! etcd's watch guarantee "unique" (`api_guarantees.md`); etcd#17247; etcd `tests/robustness/validate/watch.go`.
 use super::course::Course;
+use super::etcd::{self, Recorded};
 use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
 use crate::history::Revision;
 
@@ -37,6 +38,9 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    if let Some(recorded) = Recorded::of(evidence) {
+        return etcd::watches::duplicate(&recorded, ruling);
+    }
     for course in Course::all(evidence) {
         let mut reached = Revision::NONE;
         // Only an event that is not above all others can repeat one; then it pays to look all of them up.

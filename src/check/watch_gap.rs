@@ -35,6 +35,7 @@
 //! kubernetes#123935; etcd `tests/robustness/validate/watch.go`.
 use super::changes::Changes;
 use super::course::Course;
+use super::etcd::{self, Recorded};
 use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
 use crate::history::{Asked, DeliveryKind, KeyId, Revision};
 use crate::order::{Change, Presence, Version, stream_base};
@@ -53,6 +54,9 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    if let Some(recorded) = Recorded::of(evidence) {
+        return etcd::watches::gap(&recorded, ruling);
+    }
     let mut changes = Changes::new(evidence);
     let mut presence = None;
     for course in Course::all(evidence) {

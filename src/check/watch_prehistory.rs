@@ -22,6 +22,7 @@
 //! ## Sources
 //! API concepts, "Semantics for watch" (Start at Exact); kubernetes#24004; etcd#20221; etcd `tests/robustness/validate/watch.go`.
 use super::course::Course;
+use super::etcd::{self, Recorded};
 use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
 
 /// The rule.
@@ -37,6 +38,9 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    if let Some(recorded) = Recorded::of(evidence) {
+        return etcd::watches::prehistory(&recorded, ruling);
+    }
     for course in Course::all(evidence) {
         let Some(start) = course.start else { continue };
         for (index, d) in course.changes(course.live.clone()) {

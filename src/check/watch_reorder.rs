@@ -24,6 +24,7 @@
 //! etcd's watch guarantee "ordered" (`api_guarantees.md`); kubernetes#73845; apiserver `pkg/storage/cacher/cache_watcher.go`;
 //! client-go `tools/cache/reflector.go`.
 use super::course::Course;
+use super::etcd::{self, Recorded};
 use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
 use crate::history::Revision;
 
@@ -43,6 +44,9 @@ pub const RULE: Rule = Rule {
 const ETCD: Revision = Revision::new(1_000_000_000_000_000);
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    if let Some(recorded) = Recorded::of(evidence) {
+        return etcd::watches::reorder(&recorded, ruling);
+    }
     for course in Course::all(evidence) {
         let mut last: Option<(usize, Revision)> = None;
         let mut first = None;

@@ -23,6 +23,7 @@
 //! ## Sources
 //! API concepts, "Efficient detection of changes"; apiserver `pkg/storage/cacher/cache_watcher.go`, `convertToWatchEvent`.
 use super::course::Course;
+use super::etcd::{self, Recorded};
 use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling, commit};
 use crate::history::{DeliveryKind, KeyId, Marks, Revision, Symbol};
 use crate::order::{Change, Provenance};
@@ -49,6 +50,9 @@ struct Said {
 }
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    if let Some(recorded) = Recorded::of(evidence) {
+        return etcd::watches::kind(&recorded, ruling);
+    }
     let history = evidence.history;
     for course in Course::all(evidence) {
         let mut said: FxHashMap<KeyId, Said> = FxHashMap::default();

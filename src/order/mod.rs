@@ -5,6 +5,7 @@ pub mod chain;
 mod claim;
 mod claims;
 pub mod clock;
+pub mod etcd;
 pub mod frontier;
 pub mod head;
 pub mod lifetime;
@@ -71,6 +72,8 @@ pub struct Order {
     pub sessions: Sessions,
     /// What every session had seen and done.
     pub frontiers: Frontiers,
+    /// What is known of an etcd cluster.
+    pub etcd: Option<Box<etcd::Analysis>>,
     lifetimes: OnceLock<Lifetimes>,
 }
 
@@ -92,6 +95,7 @@ impl Order {
             chains,
             sessions,
             frontiers: Frontiers::default(),
+            etcd: history.cluster.as_ref().map(|cluster| Box::new(etcd::Analysis::derive(&cluster.recording))),
             lifetimes: OnceLock::new(),
         };
         order.frontiers = Frontiers::collect(history, &order);

@@ -1,0 +1,256 @@
+//! What rules find in the history of an etcd cluster: contradictions of [`crate::order::etcd`], named and cited.
+
+pub mod order;
+pub mod reads;
+pub mod watches;
+pub mod writes;
+
+use super::{BrokenBy, Draft, Evidence, Fact, Kind};
+use crate::history::etcd::{CLOCK, Cluster, Operation, Recording, Request, Step, ValueId};
+use crate::history::{AuditId, IncarnationId, KeyId, OperationId, Revision, ServerId, Symbol};
+use crate::ingest::{Position, Time};
+use crate::order::etcd::{Analysis, Change, Logged, Version, Witness};
+
+/// The recording of an etcd cluster with what follows from it.
+#[derive(Clone, Copy)]
+pub struct Recorded<'e> {
+    /// The recording under its names.
+    pub cluster: &'e Cluster,
+    /// The recording.
+    pub recording: &'e Recording,
+    /// What follows.
+    pub analysis: &'e Analysis,
+}
+
+/// A revision as reports have it.
+pub fn revision(number: i64) -> Revision {
+    Revision::new(u128::try_from(number).unwrap_or(0))
+}
+
+impl<'e> Recorded<'e> {
+    /// Of a history, where it is one.
+    pub fn of(evidence: &Evidence<'e>) -> Option<Recorded<'e>> {
+        let cluster = evidence.history.cluster.as_deref()?;
+        let analysis = evidence.order.etcd.as_deref()?;
+        Some(Recorded { cluster, recording: &cluster.recording, analysis })
+    }
+
+    fn operation(&self, at: u32) -> &'e Operation {
+        &self.recording.operations[at as usize]
+    }
+
+    /// The process life of an operation's client.
+    pub fn client_of(&self, at: u32) -> IncarnationId {
+        self.cluster.incarnation(self.operation(at).client)
+    }
+
+    /// The process life of a watch's client.
+    pub fn watcher(&self, watch: u32) -> IncarnationId {
+        self.cluster.incarnation(self.recording.watches[watch as usize].client)
+    }
+
+    fn fact(&self, position: Position, number: i64, key: Symbol, time: Time, says: String) -> Fact {
+        Fact {
+            position,
+            says,
+            revision: revision(number),
+            key: self.cluster.key(key),
+            uid: Symbol::NONE,
+            time,
+            clock: CLOCK,
+            incarnation: IncarnationId::NONE,
+            server: ServerId::NONE,
+            audit_id: AuditId::None,
+            operation: OperationId::NONE,
+        }
+    }
+
+    /// Cites an operation by its answer.
+    pub fn answered(&self, at: u32, says: impl Into<String>) -> Fact {
+        let operation = self.operation(at);
+        let time = if operation.returned.is_known() { operation.returned } else { operation.call };
+        Fact {
+            incarnation: self.client_of(at),
+            server: self.cluster.server(operation.member),
+            ..self.fact(operation.position, operation.revision, Symbol::NONE, time, says.into())
+        }
+    }
+
+    /// Cites an operation by its request.
+    pub fn sent(&self, at: u32, says: impl Into<String>) -> Fact {
+        Fact { time: self.operation(at).call, ..self.answered(at, says) }
+    }
+
+    /// Cites an event.
+    pub fn event(&self, watch: u32, e: u32, says: impl Into<String>) -> Fact {
+        let event = &self.recording.events[e as usize];
+        let w = &self.recording.watches[watch as usize];
+        let responses = &self.recording.responses[w.responses.start as usize..][..w.responses.len as usize];
+        let holds = |r: &&crate::history::etcd::Response| (r.events.start..r.events.start + r.events.len).contains(&e);
+        let time = responses.iter().find(holds).map_or(Time::UNKNOWN, |response| response.time);
+        let position = Position { line: event.line, offset: event.offset, ..w.position };
+        Fact { incarnation: self.watcher(watch), ..self.fact(position, event.revision, event.key, time, says.into()) }
+    }
+
+    /// Cites a response of a watch.
+    pub fn response(&self, watch: u32, n: u32, says: impl Into<String>) -> Fact {
+        let response = &self.recording.responses[n as usize];
+        let position = Position {
+            line: response.line,
+            offset: response.offset,
+            ..self.recording.watches[watch as usize].position
+        };
+        let fact = self.fact(position, response.revision, Symbol::NONE, response.time, says.into());
+        Fact { incarnation: self.watcher(watch), ..fact }
+    }
+
+    /// Cites the request of a watch.
+    pub fn watch(&self, watch: u32) -> Fact {
+        let w = &self.recording.watches[watch as usize];
+        let what = match (w.prefix, self.text(w.key)) {
+            (true, "") => "every key".to_owned(),
+            (true, key) => format!("keys that begin with {key}"),
+            (false, key) => key.to_owned(),
+        };
+        let from = if w.revision == 0 { "now".to_owned() } else { format!("revision {}", w.revision) };
+        let says = format!("watched {what} from {from} on");
+        let number = w.revision.max(0);
+        Fact { incarnation: self.watcher(watch), ..self.fact(w.position, number, Symbol::NONE, Time::UNKNOWN, says) }
+    }
+
+    /// Cites an entry of a log.
+    pub fn entry(&self, logged: Logged, says: impl Into<String>) -> Fact {
+        let member = &self.recording.members[logged.member as usize];
+        let position = member
+            .log
+            .as_ref()
+            .and_then(|log| log.entries.get(logged.entry as usize))
+            .map_or_else(Position::default, |entry| entry.position);
+        self.fact(position, 0, Symbol::NONE, Time::UNKNOWN, says.into())
+    }
+
+    /// Cites who shows something about a key.
+    pub fn witness(&self, witness: Witness, key: Symbol, says: impl Into<String>) -> Fact {
+        let fact = match witness {
+            Witness::Write(at) => self.answered(at, says),
+            Witness::Log(logged) => self.entry(logged, says),
+            Witness::Event(watch, _, e) => self.event(watch, e, says),
+            Witness::Pair(at, _) => self.answered(at, says),
+            Witness::Store(member, n) => {
+                let store = self.recording.members[member as usize].store.as_ref();
+                let position = store.and_then(|store| store.revisions.get(n as usize)).map(|row| row.position);
+                self.fact(position.unwrap_or_default(), 0, key, Time::UNKNOWN, says.into())
+            }
+        };
+        Fact { key: self.cluster.key(key), ..fact }
+    }
+
+    /// Cites a version of T by whom it is known from.
+    pub fn version(&self, at: u32) -> Fact {
+        let version = &self.analysis.timeline.versions[at as usize];
+        let done = self.change(version.change);
+        let says = match version.shown_by {
+            Witness::Write(_) => format!("{done}; acknowledged at revision {}", version.revision),
+            Witness::Event(..) => format!("was delivered that revision {} {done}", version.revision),
+            Witness::Pair(..) => format!("found that revision {} {done}", version.revision),
+            Witness::Log(_) => format!("the members' log has at revision {}: {done}", version.revision),
+            Witness::Store(..) => format!("a member's store has at revision {}: {done}", version.revision),
+        };
+        let fact = self.witness(version.shown_by, version.change.key, says);
+        Fact { revision: revision(version.revision), ..fact }
+    }
+
+    /// A version by its index.
+    pub fn version_at(&self, at: u32) -> &'e Version {
+        &self.analysis.timeline.versions[at as usize]
+    }
+
+    /// A key or a text.
+    pub fn text(&self, symbol: Symbol) -> &'e str {
+        self.recording.texts.get(symbol)
+    }
+
+    /// A value as people read it.
+    pub fn value(&self, value: ValueId) -> String {
+        let shown = self.recording.values.shown(value);
+        match shown.char_indices().nth(24) {
+            Some((at, _)) => format!("{}...", &shown[..at]),
+            None => shown.into_owned(),
+        }
+    }
+
+    /// A change as a clause: `put k=7`, `deleted k`.
+    pub fn change(&self, change: Change) -> String {
+        match change.value {
+            Some(value) => format!("put {}={}", self.text(change.key), self.value(value)),
+            None => format!("deleted {}", self.text(change.key)),
+        }
+    }
+
+    /// A request as a clause.
+    pub fn asked(&self, at: u32) -> String {
+        match self.operation(at).request {
+            Request::Range(range) => {
+                let end =
+                    if range.keys.end.is_some() { format!(" to {}", self.text(range.keys.end)) } else { String::new() };
+                let old = if range.revision > 0 { format!(" at revision {}", range.revision) } else { String::new() };
+                format!("read {}{end}{old}", self.text(range.keys.key))
+            }
+            Request::Txn(txn) => {
+                let conditions: Vec<String> = txn
+                    .conditions
+                    .of(&self.recording.requests.conditions)
+                    .iter()
+                    .map(|condition| format!("{} is at {}", self.text(condition.keys.key), condition.number))
+                    .collect();
+                let steps = self.steps(txn.success.of(&self.recording.requests.steps));
+                match conditions.is_empty() {
+                    true => steps,
+                    false => format!("if {}: {steps}", conditions.join(" and ")),
+                }
+            }
+            Request::LeaseGrant { lease, .. } => format!("granted lease {lease}"),
+            Request::LeaseRevoke { lease } => format!("revoked lease {lease}"),
+            Request::Compact { revision } => format!("compacted through {revision}"),
+            Request::Defragment => "defragmented".to_owned(),
+            Request::Other => "asked for something else".to_owned(),
+        }
+    }
+
+    fn steps(&self, steps: &[Step]) -> String {
+        let step = |step: &Step| match step {
+            Step::Put { key, value, .. } => format!("put {}={}", self.text(*key), self.value(*value)),
+            Step::Delete(keys) => format!("delete {}", self.text(keys.key)),
+            Step::Range(range) => format!("read {}", self.text(range.keys.key)),
+            Step::Txn(_) => "another transaction".to_owned(),
+            Step::Nothing => "nothing".to_owned(),
+        };
+        steps.iter().take(4).map(step).collect::<Vec<_>>().join(", ")
+    }
+
+    /// A finding about the server.
+    #[allow(clippy::too_many_arguments)]
+    pub fn draft(
+        &self,
+        kind: Kind,
+        incarnation: IncarnationId,
+        key: Symbol,
+        cause: String,
+        summary: String,
+        facts: Vec<Fact>,
+        reason: impl Into<String>,
+    ) -> Draft {
+        Draft {
+            kind,
+            broken_by: BrokenBy::Server,
+            incarnation,
+            key: if key.is_some() { self.cluster.key(key) } else { KeyId::NONE },
+            cause,
+            summary,
+            facts,
+            reason: reason.into(),
+            refuted_by: "a record of this report that is not what was sent or answered".to_owned(),
+            consequence: String::new(),
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! `linearizability` of what was recorded of etcd: every answer fits one order, and every revision has a maker.
+
+use super::Recorded;
+use super::writes::Sightings;
+use crate::check::{Fact, Kind, Ruling};
+use crate::history::{History, Symbol};
+use crate::order::etcd::{Contradiction, Mismatch, Unfilled, Unfit, Witness};
+
+/// Facts of candidates that a finding shows.
+const CANDIDATES: usize = 2;
+
+/// Decides a recording.
+pub fn check(history: &History, r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
+    for at in 0..r.recording.operations.len() as u32 {
+        ruling.checked(r.client_of(at));
+    }
+    let analysis = r.analysis;
+    let mut open: Option<String> = None;
+    let mut leave_open = |reason: String| {
+        open.get_or_insert(reason);
+    };
+    let seen = match analysis.answers.mismatches.is_empty() {
+        true => None,
+        false => Some(Sightings::of(r.recording)),
+    };
+    for mismatch in &analysis.answers.mismatches {
+        if seen.as_ref().is_some_and(|seen| r.lost(mismatch, seen).is_some()) {
+            continue;
+        }
+        let (operation, key, facts, summary) = told(r, mismatch);
+        let guessed = facts.iter().any(|fact| fact.1.is_some_and(|by| matches!(by, Witness::Log(_))));
+        let facts: Vec<Fact> = facts.into_iter().map(|(fact, _)| fact).collect();
+        if guessed {
+            leave_open(format!("what only the members' log shows does not fit an answer: {summary}"));
+            continue;
+        }
+        let reason =
+            "Answers carry the revision of the state that they are of; this state is known, and has something else.";
+        let incarnation = r.client_of(operation);
+        ruling.found(r.draft(Kind::Violation, incarnation, key, String::new(), summary, facts, reason));
+    }
+    for &(at, key) in &analysis.filling.unrevoked {
+        let version =
+            analysis.timeline.at(key, r.operation(at).revision).map(|version| analysis.timeline.index(version));
+        let mut facts: Vec<Fact> = version.map(|version| r.version(version)).into_iter().collect();
+        facts.push(r.answered(at, format!("{}; answered at revision {}", r.asked(at), r.operation(at).revision)));
+        let summary = format!("A lease was revoked, and {}, which was attached to it, stayed.", r.text(key));
+        let reason = "Revoking a lease removes the keys that are attached to it, in the same revision.";
+        let incarnation = r.client_of(at);
+        ruling.found(r.draft(Kind::Violation, incarnation, key, String::new(), summary, facts, reason));
+    }
+    let whole = history.problems.is_empty() && analysis.filling.unfilled.iter().all(|gap| repeated(gap).is_some());
+    for gap in &analysis.filling.unfilled {
+        unfilled(r, gap, whole, ruling);
+    }
+    let contradicted = analysis.timeline.contradictions.iter();
+    let among_clients = |c: &&Contradiction| !matches!(c, Contradiction::LogDiffers { .. });
+    if contradicted.filter(among_clients).count() > 0 || !analysis.backward.is_empty() {
+        leave_open("answers contradict each other: the findings of other rules say which".to_owned());
+    }
+    if let Some(number) = analysis.filling.open {
+        leave_open(format!("nothing shows all that revision {number} changed, nor who made it"));
+    }
+    if analysis.answers.open > 0 {
+        leave_open(format!("{} answers are of states that are not known completely", analysis.answers.open));
+    }
+    if let Some(at) = analysis.filling.undecided.first() {
+        leave_open(format!("the answer to `{}` does not say what it changed", r.asked(*at)));
+    }
+    if let Some(at) = analysis.effects.misshapen.first() {
+        leave_open(format!("the answer to `{}` has another shape than the request", r.asked(*at)));
+    }
+    ruling.open = open;
+}
+
+/// A fact, and the evidence behind a version that it cites.
+type Cited = (Fact, Option<Witness>);
+
+fn told(r: &Recorded<'_>, mismatch: &Mismatch) -> (u32, Symbol, Vec<Cited>, String) {
+    let version = |at: u32| (r.version(at), Some(r.version_at(at).shown_by));
+    let answer = |at: u32, says: String| (r.answered(at, format!("{}; {says}", r.asked(at))), None);
+    let found = |operation: u32, pair: u32| {
+        let pair = &r.recording.pairs[pair as usize];
+        let says = format!(
+            "answered at revision {} with {}={} of revision {}",
+            r.operation(operation).revision,
+            r.text(pair.key),
+            r.value(pair.value),
+            pair.revision
+        );
+        (pair.key, answer(operation, says))
+    };
+    match *mismatch {
+        Mismatch::Outdated { operation, pair, version: at, at: number } => {
+            let (key, fact) = found(operation, pair);
+            let summary = format!(
+                "An answer of revision {number} shows {} as it was before revision {}.",
+                r.text(key),
+                r.version_at(at).revision
+            );
+            (operation, key, vec![version(at), fact], summary)
+        }
+        Mismatch::Missing { operation, version: at, at: number } => {
+            let key = r.version_at(at).change.key;
+            let summary = format!("An answer of revision {number} lacks {}, which was there.", r.text(key));
+            let says = format!("answered at revision {} without {}", r.operation(operation).revision, r.text(key));
+            (operation, key, vec![version(at), answer(operation, says)], summary)
+        }
+        Mismatch::Unborn { operation, pair, at: number } => {
+            let (key, fact) = found(operation, pair);
+            let summary = format!("An answer of revision {number} shows {} as it never was by then.", r.text(key));
+            let mut facts = vec![fact];
+            facts.extend(r.analysis.timeline.at(key, number).map(|known| version(r.analysis.timeline.index(known))));
+            (operation, key, facts, summary)
+        }
+        Mismatch::Miscounted { operation, pair, version: at } => {
+            let (key, fact) = found(operation, pair);
+            let summary = format!(
+                "An answer says that {} had changed {} times in its life; it had {} times.",
+                r.text(key),
+                r.recording.pairs[pair as usize].version,
+                r.version_at(at).version
+            );
+            (operation, key, vec![version(at), fact], summary)
+        }
+        Mismatch::NotAsked { operation, pair } => {
+            let (key, fact) = found(operation, pair);
+            (
+                operation,
+                key,
+                vec![fact],
+                format!("An answer has {}, which was not asked for, or has it twice.", r.text(key)),
+            )
+        }
+        Mismatch::WrongCount { operation, count, expected, at } => {
+            let summary = format!("An answer of revision {at} counts {count} keys; there were {expected}.");
+            (operation, Symbol::NONE, vec![answer(operation, format!("was told that there are {count}"))], summary)
+        }
+        Mismatch::WrongBranch { operation, condition, version: at, at: number } => {
+            let condition = &r.recording.requests.conditions[condition as usize];
+            let key = condition.keys.key;
+            let taken = if r.operation(operation).failure { "false" } else { "true" };
+            let summary = format!(
+                "A condition on {} was decided as {taken}, against the state at revision {number}.",
+                r.text(key)
+            );
+            let mut facts: Vec<Cited> = at.map(version).into_iter().collect();
+            let says = format!("was told at revision {} that this is {taken}", r.operation(operation).revision);
+            facts.push(answer(operation, says));
+            (operation, key, facts, summary)
+        }
+        Mismatch::WrongDelete { operation, key, version: at, at: number } => {
+            let summary = format!("A delete of {} was answered against the state at revision {number}.", r.text(key));
+            let mut facts: Vec<Cited> = at.map(version).into_iter().collect();
+            facts.push(answer(operation, format!("answered at revision {}", r.operation(operation).revision)));
+            (operation, key, facts, summary)
+        }
+        Mismatch::Baseless { operation } => {
+            let summary = "A transaction without conditions took the way of a false one.".to_owned();
+            (
+                operation,
+                Symbol::NONE,
+                vec![answer(operation, "was told that a condition was false".to_owned())],
+                summary,
+            )
+        }
+        Mismatch::Unreached { operation } => {
+            let summary = "A store answered a revision that it had not reached.".to_owned();
+            let says = format!("answered at revision {}", r.operation(operation).revision);
+            (operation, Symbol::NONE, vec![answer(operation, says)], summary)
+        }
+    }
+}
+
+/// The request that was certainly applied twice, where one was.
+fn repeated(gap: &Unfilled) -> Option<u32> {
+    let used = gap.candidates.iter().find(|(_, unfit)| matches!(unfit, Unfit::Used(_))).map(|(at, _)| *at);
+    gap.repeats.or(used)
+}
+
+/// A revision that nobody made.
+fn unfilled(r: &Recorded<'_>, gap: &Unfilled, whole: bool, ruling: &mut Ruling<'_>) {
+    let timeline = &r.analysis.timeline;
+    let Some(revision) = timeline.revision(gap.revision) else { return };
+    let version = revision.start;
+    let key = r.version_at(version).change.key;
+    let puts = r.version_at(version).change.value.is_some();
+    let mut facts = vec![r.version(version)];
+    let (kind, summary, reason) = if let Some(at) = gap.refused {
+        facts.push(r.answered(at, format!("{}; was told that it was refused", r.asked(at))));
+        (
+            Kind::Violation,
+            format!("Revision {} has the effect of a request that was refused.", gap.revision),
+            "Only this request has this effect, and a refused request has none.".to_owned(),
+        )
+    } else if let Some(at) = repeated(gap).filter(|_| puts && whole && gap.entry.is_none()) {
+        facts.push(r.answered(at, format!("{}; it made another revision", r.asked(at))));
+        (
+            Kind::Violation,
+            format!("Revision {} repeats a request that had made another one.", gap.revision),
+            "A request is applied once; nobody else wrote this, and every other revision has a request that made it."
+                .to_owned(),
+        )
+    } else {
+        for (at, unfit) in gap.candidates.iter().take(CANDIDATES) {
+            let why = match unfit {
+                Unfit::Late(_) => "sent after this revision had been seen".to_owned(),
+                Unfit::OtherEffect => "it would have had another effect there".to_owned(),
+                Unfit::Used(other) => format!("it made revision {other}"),
+            };
+            facts.push(r.sent(*at, format!("{}; not answered; {why}", r.asked(*at))));
+        }
+        if let Some(entry) = gap.entry {
+            facts.push(r.entry(entry, "the members' log has the request"));
+        }
+        let by = if gap.entry.is_some() {
+            "a client whose record is missing"
+        } else {
+            "the server, or a client whose record is missing"
+        };
+        (
+            Kind::Suspect,
+            format!("No recorded request explains revision {}.", gap.revision),
+            format!("revision {} was made by {by}: no recorded request has its effect at its place", gap.revision),
+        )
+    };
+    let cause = match kind {
+        Kind::Suspect => "unexplained".to_owned(),
+        _ => gap.revision.to_string(),
+    };
+    let incarnation = facts[0].incarnation;
+    ruling.found(r.draft(kind, incarnation, key, cause, summary, facts, reason));
+}

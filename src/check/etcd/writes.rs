@@ -1,0 +1,161 @@
+//! Rules about the course of writes.
+
+use super::Recorded;
+use crate::check::{Kind, Ruling};
+use crate::history::Symbol;
+use crate::history::etcd::Recording;
+use crate::order::etcd::{Class, Contradiction, Mismatch, Witness};
+use rustc_hash::FxHashSet;
+
+impl Recorded<'_> {
+    /// Counts acknowledged writes.
+    pub(super) fn look_at_writes(&self, ruling: &mut Ruling<'_>) {
+        for at in 0..self.recording.operations.len() as u32 {
+            if self.analysis.effects.class(at) == Class::Write {
+                ruling.checked(self.client_of(at));
+            }
+        }
+    }
+
+    pub(super) fn write(&self, at: u32) -> crate::check::Fact {
+        self.answered(at, format!("{}; acknowledged at revision {}", self.asked(at), self.operation(at).revision))
+    }
+}
+
+/// `revision-reuse`.
+pub fn reuse(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
+    r.look_at_writes(ruling);
+    for contradiction in &r.analysis.timeline.contradictions {
+        let (number, facts, key) = match *contradiction {
+            Contradiction::TwoWrites(lost, kept) => {
+                (r.operation(kept).revision, vec![r.write(lost), r.write(kept)], Symbol::NONE)
+            }
+            Contradiction::OtherKey { revision, key, shown_by } => {
+                let Some(writer) = r.analysis.timeline.revision(revision).and_then(|revision| revision.writer) else {
+                    continue;
+                };
+                let says = format!("was shown that revision {revision} changed {}", r.text(key));
+                (revision, vec![r.write(writer), r.witness(shown_by, key, says)], key)
+            }
+            _ => continue,
+        };
+        let summary = format!("Revision {number} answers for two writes.");
+        let reason = "A revision is one transaction: etcd gives each its own number.";
+        let incarnation = facts[0].incarnation;
+        let mut draft = r.draft(Kind::Violation, incarnation, key, String::new(), summary, facts, reason);
+        draft.consequence = "one of the acknowledged writes is lost, or clients see different histories".to_owned();
+        ruling.found(draft);
+    }
+}
+
+/// `revision-rewind`.
+pub fn rewind(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
+    r.look_at_writes(ruling);
+    for backward in &r.analysis.backward {
+        if r.analysis.effects.class(backward.later) != Class::Write {
+            continue;
+        }
+        let (earlier, later) = (r.operation(backward.earlier), r.operation(backward.later));
+        let facts = vec![
+            r.answered(
+                backward.earlier,
+                format!("{}; answered at revision {}", r.asked(backward.earlier), earlier.revision),
+            ),
+            r.sent(backward.later, format!("{}; acknowledged at revision {}", r.asked(backward.later), later.revision)),
+        ];
+        let summary = format!(
+            "A write that was sent after revision {} had been seen was given revision {}.",
+            earlier.revision, later.revision
+        );
+        let reason = "Revisions only rise.";
+        let incarnation = r.client_of(backward.later);
+        ruling.found(r.draft(Kind::Violation, incarnation, Symbol::NONE, String::new(), summary, facts, reason));
+    }
+}
+
+/// `split-timeline`.
+pub fn split(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
+    for (at, watch) in (0..).zip(&r.recording.watches) {
+        let responses = &r.recording.responses[watch.responses.start as usize..][..watch.responses.len as usize];
+        ruling.checked_many(r.watcher(at), responses.iter().map(|response| u64::from(response.events.len)).sum());
+    }
+    for contradiction in &r.analysis.timeline.contradictions {
+        let (number, key, facts) = match *contradiction {
+            Contradiction::TwoContents { known, value, shown_by } => {
+                let version = r.version_at(known);
+                let key = version.change.key;
+                let other = r.change(crate::order::etcd::Change { key, value });
+                let says = format!("was shown at revision {}: {other}", version.revision);
+                (version.revision, key, vec![r.version(known), r.witness(shown_by, key, says)])
+            }
+            Contradiction::OtherKey { revision, key, shown_by } => {
+                let Some(of) = r.analysis.timeline.revision(revision).filter(|revision| revision.writer.is_none())
+                else {
+                    continue;
+                };
+                let says = format!("was shown that revision {revision} changed {}", r.text(key));
+                (revision, key, vec![r.version(of.start), r.witness(shown_by, key, says)])
+            }
+            _ => continue,
+        };
+        let summary = format!("Revision {number} has two contents.");
+        let reason =
+            "Every member applies the same transactions: what a revision changed is the same wherever it is read.";
+        let incarnation = facts[1].incarnation;
+        ruling.found(r.draft(Kind::Violation, incarnation, key, String::new(), summary, facts, reason));
+    }
+}
+
+/// Keys with revisions that somebody saw who had not written them.
+pub struct Sightings(FxHashSet<(Symbol, i64)>);
+
+impl Sightings {
+    /// Of a recording.
+    pub fn of(recording: &Recording) -> Sightings {
+        let events = recording.events.iter().map(|event| (event.key, event.revision));
+        Sightings(events.chain(recording.pairs.iter().map(|pair| (pair.key, pair.revision))).collect())
+    }
+}
+
+impl Recorded<'_> {
+    /// The acknowledged write that an answer lacks and that nobody else saw either.
+    pub(super) fn lost(&self, mismatch: &Mismatch, seen: &Sightings) -> Option<(u32, u32)> {
+        let (operation, version) = match *mismatch {
+            Mismatch::Outdated { operation, version, .. } | Mismatch::Missing { operation, version, .. } => {
+                (operation, version)
+            }
+            _ => return None,
+        };
+        let known = self.version_at(version);
+        let unseen = !seen.0.contains(&(known.change.key, known.revision));
+        (matches!(known.shown_by, Witness::Write(_)) && unseen).then_some((operation, version))
+    }
+}
+
+/// `lost-write`.
+pub fn lost(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
+    r.look_at_writes(ruling);
+    let mismatches = &r.analysis.answers.mismatches;
+    if mismatches.is_empty() {
+        return;
+    }
+    let seen = Sightings::of(r.recording);
+    for (operation, version) in mismatches.iter().filter_map(|mismatch| r.lost(mismatch, &seen)) {
+        let known = r.version_at(version);
+        let told = r.operation(operation);
+        let facts = vec![
+            r.version(version),
+            r.answered(operation, format!("{}; answered at revision {} without it", r.asked(operation), told.revision)),
+        ];
+        let summary = format!(
+            "The write of {} that was acknowledged at revision {} is missing at revision {}.",
+            r.text(known.change.key),
+            known.revision,
+            told.revision
+        );
+        let reason = "An acknowledged write is in every later state, until another write replaces it; none did.";
+        let incarnation = facts[0].incarnation;
+        let cause = known.revision.to_string();
+        ruling.found(r.draft(Kind::Violation, incarnation, known.change.key, cause, summary, facts, reason));
+    }
+}

@@ -1,0 +1,46 @@
+//! ## What it proves
+//! A read or a watch was told that its revision is compacted, and no compaction that anybody asked for by then, nor one in the
+//! members' logs, reaches it; or a read below an acknowledged compaction was answered.
+//!
+//! ## Why it matters
+//! The first makes clients list again for nothing, and hides lost events behind an error that looks legal. The second reads what
+//! may already be half removed.
+//!
+//! ## Example
+//! ```text
+//! client-3   compact through 40, acknowledged
+//! client-2                                      watch from 55 on: "required revision has been compacted"
+//! ```
+//!
+//! ## Evidence
+//! Reports of etcd's robustness suite: all requests for compaction, and the answers to reads and watches of past revisions.
+//!
+//! ## What it cannot see
+//! Compactions of a cluster that compacts by itself, where no log is in the report.
+//!
+//! ## Traps
+//! The revision of a compaction itself stays readable. Negative revisions are answered as compacted on any store.
+//!
+//! ## Sources
+//! etcd `server/storage/mvcc/kvstore_txn.go` (`ErrCompacted` below the compacted revision), `watchable_store.go`.
+
+use super::etcd::{Recorded, watches};
+use super::{BrokenBy, Evidence, Group, Rule, Ruling};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    slug: "false-compaction",
+    title: "a revision is compacted from its compaction on, and not before",
+    group: Group::Reads,
+    promise: BrokenBy::Server,
+    needs: "reads or watches of past revisions",
+    causes: &[],
+    source: include_str!("false_compaction.rs"),
+    check,
+};
+
+fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    if let Some(recorded) = Recorded::of(evidence) {
+        watches::compaction(&recorded, ruling);
+    }
+}

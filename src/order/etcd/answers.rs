@@ -1,0 +1,398 @@
+//! What clients were told, held against T.
+
+use super::census::Census;
+use super::effects::{Change, Class, Effects};
+use super::store::{covers, taken};
+use super::timeline::{State, Timeline};
+use crate::history::Symbol;
+use crate::history::etcd::{Condition, Operation, Range, Recording, Request, Span, Step, Target, Txn};
+
+/// An answer that T excludes. Operations, pairs and results are indices of the recording's tables, versions those of T.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mismatch {
+    /// A key was found as it was before a version that the answer had to show: another value, or its removal.
+    Outdated {
+        /// The operation.
+        operation: u32,
+        /// What it found.
+        pair: u32,
+        /// What T has.
+        version: u32,
+        /// The revision that the answer is of.
+        at: i64,
+    },
+    /// A key was not found that had to be there.
+    Missing {
+        /// The operation.
+        operation: u32,
+        /// What T has.
+        version: u32,
+        /// The revision that the answer is of.
+        at: i64,
+    },
+    /// A key was found that was not there, or at a revision above that of the answer.
+    Unborn {
+        /// The operation.
+        operation: u32,
+        /// What it found.
+        pair: u32,
+        /// The revision that the answer is of.
+        at: i64,
+    },
+    /// A key was found with another count of changes than it had.
+    Miscounted {
+        /// The operation.
+        operation: u32,
+        /// What it found.
+        pair: u32,
+        /// What T has.
+        version: u32,
+    },
+    /// A key was found twice, or outside of what was asked for.
+    NotAsked {
+        /// The operation.
+        operation: u32,
+        /// What it found.
+        pair: u32,
+    },
+    /// The number of keys is wrong although each key that was found is right.
+    WrongCount {
+        /// The operation.
+        operation: u32,
+        /// What it said.
+        count: i64,
+        /// How many there were.
+        expected: i64,
+        /// The revision that the answer is of.
+        at: i64,
+    },
+    /// The conditions of a transaction were decided against the store.
+    WrongBranch {
+        /// The operation.
+        operation: u32,
+        /// The condition that decides it.
+        condition: u32,
+        /// What the key was, where it was there.
+        version: Option<u32>,
+        /// The revision before the transaction.
+        at: i64,
+    },
+    /// A delete removed a key that was not there, or left one that was.
+    WrongDelete {
+        /// The operation.
+        operation: u32,
+        /// The key.
+        key: Symbol,
+        /// What it was, where it was there.
+        version: Option<u32>,
+        /// The revision before the transaction.
+        at: i64,
+    },
+    /// A transaction without conditions went the way of a false one.
+    Baseless {
+        /// The operation.
+        operation: u32,
+    },
+    /// A read of a revision was answered by a store that had not reached it.
+    Unreached {
+        /// The operation.
+        operation: u32,
+    },
+}
+
+/// What comparing came to.
+#[derive(Debug, Default)]
+pub struct Answers {
+    /// What does not fit.
+    pub mismatches: Vec<Mismatch>,
+    /// How many answers with content were compared.
+    pub compared: u64,
+    /// How many comparisons T leaves open.
+    pub open: u64,
+}
+
+/// One thing to look at: a state of T, and who was told something about it.
+#[derive(Clone, Copy)]
+struct Look {
+    at: i64,
+    operation: u32,
+    range: Range,
+    /// Index of the result.
+    result: u32,
+    /// Keys that the transaction itself had changed by then are not compared.
+    own: bool,
+}
+
+impl Answers {
+    /// Compares all answers.
+    pub fn compare(recording: &Recording, effects: &Effects, timeline: &Timeline) -> Answers {
+        let mut answers = Answers::default();
+        let mut looks = Vec::new();
+        for (at, operation) in (0..).zip(&recording.operations) {
+            if operation.revision == 0 || timeline.may_be_lost(operation.revision, operation.returned) {
+                continue;
+            }
+            match operation.request {
+                Request::Range(range) => {
+                    let asked = if range.revision > 0 { range.revision } else { operation.revision };
+                    if asked > operation.revision {
+                        answers.mismatches.push(Mismatch::Unreached { operation: at });
+                        continue;
+                    }
+                    looks.push(Look { at: asked, operation: at, range, result: operation.results.start, own: false });
+                }
+                Request::Txn(txn) => answers.txn(recording, effects, timeline, at, operation, txn, &mut looks),
+                _ => {}
+            }
+        }
+        looks.sort_by_key(|look| (look.at, look.operation, look.result));
+        let mut census = Census::new(recording, timeline);
+        for look in looks {
+            answers.look(recording, effects, timeline, &mut census, look);
+        }
+        answers
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn txn(
+        &mut self,
+        recording: &Recording,
+        effects: &Effects,
+        timeline: &Timeline,
+        at: u32,
+        operation: &Operation,
+        txn: Txn,
+        looks: &mut Vec<Look>,
+    ) {
+        let class = effects.class(at);
+        let before = match class {
+            Class::Write => operation.revision - 1,
+            Class::Same => operation.revision,
+            _ => return,
+        };
+        self.branch(recording, timeline, at, operation, txn, before);
+        let steps = taken(txn, !operation.failure).of(&recording.requests.steps);
+        for (n, step) in (0..operation.results.len).zip(steps) {
+            let result = operation.results.start + n;
+            match step {
+                Step::Range(range) if range.revision <= 0 => {
+                    looks.push(Look { at: before, operation: at, range: *range, result, own: class == Class::Write });
+                }
+                Step::Delete(keys) if !keys.end.is_some() => {
+                    let touched = steps[..n as usize].iter().any(|other| touches(recording, other, keys.key));
+                    if !touched {
+                        let deleted = recording.results[result as usize].deleted;
+                        self.delete(timeline, at, keys.key, deleted, before);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn branch(
+        &mut self,
+        recording: &Recording,
+        timeline: &Timeline,
+        at: u32,
+        operation: &Operation,
+        txn: Txn,
+        before: i64,
+    ) {
+        if txn.conditions.len == 0 {
+            if operation.failure {
+                self.mismatches.push(Mismatch::Baseless { operation: at });
+            }
+            return;
+        }
+        self.compared += 1;
+        let mut decided = Some(true);
+        let mut shown = None;
+        for n in txn.conditions.start..txn.conditions.start + txn.conditions.len {
+            let condition = &recording.requests.conditions[n as usize];
+            let (holds, version) = holds(timeline, condition, before);
+            match holds {
+                Some(false) => {
+                    decided = Some(false);
+                    shown = Some((n, version));
+                    break;
+                }
+                Some(true) => shown = shown.or(Some((n, version))),
+                None => decided = None,
+            }
+        }
+        match (decided, shown) {
+            (Some(success), Some((condition, version))) if success == operation.failure => {
+                self.mismatches.push(Mismatch::WrongBranch { operation: at, condition, version, at: before });
+            }
+            (None, _) => self.open += 1,
+            _ => {}
+        }
+    }
+
+    fn delete(&mut self, timeline: &Timeline, operation: u32, key: Symbol, deleted: i64, at: i64) {
+        self.compared += 1;
+        match timeline.state(key, at) {
+            State::There(version) if deleted == 0 => {
+                let version = Some(timeline.index(version));
+                self.mismatches.push(Mismatch::WrongDelete { operation, key, version, at });
+            }
+            State::Absent(version) if deleted > 0 => {
+                let version = version.map(|version| timeline.index(version));
+                self.mismatches.push(Mismatch::WrongDelete { operation, key, version, at });
+            }
+            State::Open(_) => self.open += 1,
+            _ => {}
+        }
+    }
+
+    fn look(
+        &mut self,
+        recording: &Recording,
+        effects: &Effects,
+        timeline: &Timeline,
+        census: &mut Census<'_>,
+        look: Look,
+    ) {
+        let Some(result) = recording.results.get(look.result as usize) else { return };
+        let Look { at, operation, range, .. } = look;
+        self.compared += 1;
+        let before = self.mismatches.len();
+        let own: &[Change] = if look.own { effects.changes(operation) } else { &[] };
+        let mut last = None;
+        for p in result.pairs.start..result.pairs.start + result.pairs.len {
+            let pair = &recording.pairs[p as usize];
+            let place = census.place(pair.key);
+            if !covers(recording, range.keys, pair.key) || last.is_some_and(|last| place <= last) {
+                // A list in another order than that of keys was sorted on demand, which is not recorded.
+                let twice = (result.pairs.start..p).any(|other| recording.pairs[other as usize].key == pair.key);
+                if twice || !covers(recording, range.keys, pair.key) {
+                    self.mismatches.push(Mismatch::NotAsked { operation, pair: p });
+                    continue;
+                }
+            }
+            last = last.max(Some(place));
+            if own.iter().any(|change| change.key == pair.key) {
+                continue;
+            }
+            self.pair(recording, timeline, operation, p, at);
+        }
+        if !own.is_empty() {
+            return;
+        }
+        let limit = if range.limit > 0 { u32::try_from(range.limit).unwrap_or(u32::MAX) } else { u32::MAX };
+        let single = !range.keys.end.is_some();
+        // Transactions lose the limits of their reads: what is beyond what they found may have been cut off.
+        let cut = result.pairs.len >= limit
+            || (!look.own && matches!(recording.operations[operation as usize].request, Request::Txn(_)) && !single);
+        let through = if cut { last } else { Some(usize::MAX) };
+        if single {
+            if result.pairs.len == 0 {
+                self.absent(timeline, operation, range.keys.key, at);
+            }
+        } else if self.mismatches.len() == before {
+            self.members(recording, timeline, census, look, result.pairs, through);
+        }
+        let whole = matches!(recording.operations[operation as usize].request, Request::Range(_));
+        if whole && self.mismatches.len() == before && timeline.known_between(1, at) {
+            let expected = census.count(range.keys, at, usize::MAX);
+            if expected != result.count {
+                self.mismatches.push(Mismatch::WrongCount { operation, count: result.count, expected, at });
+            }
+        }
+    }
+
+    /// A key that was found.
+    fn pair(&mut self, recording: &Recording, timeline: &Timeline, operation: u32, p: u32, at: i64) {
+        let pair = &recording.pairs[p as usize];
+        if pair.revision > at || pair.revision < 2 {
+            self.mismatches.push(Mismatch::Unborn { operation, pair: p, at });
+            return;
+        }
+        let Some(version) = timeline.at(pair.key, at) else {
+            // T has no version that any good source shows: the pair's own was refused.
+            if timeline.known_between(1, at) {
+                self.mismatches.push(Mismatch::Unborn { operation, pair: p, at });
+            }
+            return;
+        };
+        let index = timeline.index(version);
+        if version.revision > pair.revision || version.change.value.is_none() {
+            self.mismatches.push(Mismatch::Outdated { operation, pair: p, version: index, at });
+        } else if version.revision < pair.revision {
+            if timeline.known_between(version.revision, at) {
+                self.mismatches.push(Mismatch::Unborn { operation, pair: p, at });
+            }
+        } else if pair.version > 0 && version.version > 0 && pair.version != version.version {
+            self.mismatches.push(Mismatch::Miscounted { operation, pair: p, version: index });
+        }
+    }
+
+    /// A key that was not found.
+    fn absent(&mut self, timeline: &Timeline, operation: u32, key: Symbol, at: i64) {
+        match timeline.state(key, at) {
+            State::There(version) => {
+                let version = timeline.index(version);
+                self.mismatches.push(Mismatch::Missing { operation, version, at });
+            }
+            State::Open(_) => self.open += 1,
+            State::Absent(_) => {}
+        }
+    }
+
+    /// Keys that a list had to find.
+    fn members(
+        &mut self,
+        recording: &Recording,
+        timeline: &Timeline,
+        census: &mut Census<'_>,
+        look: Look,
+        pairs: Span,
+        through: Option<usize>,
+    ) {
+        let Some(through) = through else { return };
+        // Where T is known without a hole, counting is enough; only a wrong count needs a name.
+        let whole = timeline.known_between(1, look.at);
+        if whole && census.count(look.range.keys, look.at, through) == i64::from(pairs.len) {
+            return;
+        }
+        let found =
+            |key: Symbol| (pairs.start..pairs.start + pairs.len).any(|p| recording.pairs[p as usize].key == key);
+        for key in census.keys_inside(look.range.keys, through) {
+            if !found(*key) {
+                self.absent(timeline, look.operation, *key, look.at);
+            }
+        }
+    }
+}
+
+/// Whether a step changes a key.
+fn touches(recording: &Recording, step: &Step, wanted: Symbol) -> bool {
+    match step {
+        Step::Put { key, .. } => *key == wanted,
+        Step::Delete(keys) => covers(recording, *keys, wanted),
+        _ => false,
+    }
+}
+
+/// Whether a condition of a client's request holds at a revision, where that is known, and what the key was.
+pub fn holds(timeline: &Timeline, condition: &Condition, at: i64) -> (Option<bool>, Option<u32>) {
+    let (revision, version, shown) = match timeline.state(condition.keys.key, at) {
+        State::There(version) => (version.revision, version.version, Some(timeline.index(version))),
+        State::Absent(version) => (0, 0, version.map(|version| timeline.index(version))),
+        State::Open(last) => {
+            // A later version than the expected one excludes it, whatever happened behind.
+            let excluded = condition.target == Target::ModRevision
+                && last.is_some_and(|last| condition.number > 0 && last.revision > condition.number);
+            return (excluded.then_some(false), last.map(|last| timeline.index(last)));
+        }
+    };
+    let holds = match condition.target {
+        Target::ModRevision => Some(revision == condition.number),
+        // The count of a key that is there is not always known.
+        Target::Version if revision > 0 && version == 0 => None,
+        Target::Version => Some(version == condition.number),
+        _ => None,
+    };
+    (holds, shown)
+}

@@ -1,0 +1,130 @@
+//! What each operation says about the store: whether it changed something, what, and which revision its answer stands at.
+
+use crate::history::Symbol;
+use crate::history::etcd::{Operation, Outcome, Recording, Request, Span, Step, Txn, ValueId};
+
+/// What an operation did, as far as its answer shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// It changed keys, at the revision of its answer.
+    Write,
+    /// It changed nothing: it stands at the state that its answer's revision names.
+    Same,
+    /// Either: an answer that does not say whether it changed keys, such as that to a revoked lease.
+    Either,
+    /// Nobody knows whether it changed something, or will.
+    Unknown,
+    /// Refused. If its effect shows nevertheless, the refusal was wrong.
+    Refused,
+    /// It says nothing about keys: a read that failed, or an answer without revision.
+    Silent,
+}
+
+/// One key changed by one transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Change {
+    /// The key.
+    pub key: Symbol,
+    /// Its new value; `None`: it was deleted.
+    pub value: Option<ValueId>,
+}
+
+/// What all operations did.
+#[derive(Debug, Default)]
+pub struct Effects {
+    rows: Vec<(Class, Span)>,
+    changes: Vec<Change>,
+    /// Operations whose answers do not fit their requests.
+    pub misshapen: Vec<u32>,
+}
+
+impl Effects {
+    /// Of a recording.
+    pub fn of(recording: &Recording) -> Effects {
+        let mut effects = Effects::default();
+        for (at, operation) in recording.operations.iter().enumerate() {
+            let start = effects.changes.len() as u32;
+            let class = effects.add(recording, at as u32, operation);
+            effects.rows.push((class, Span { start, len: effects.changes.len() as u32 - start }));
+        }
+        effects
+    }
+
+    fn add(&mut self, recording: &Recording, at: u32, operation: &Operation) -> Class {
+        let txn = match operation.request {
+            Request::Range(_) if operation.outcome == Outcome::Answered => return Class::Same,
+            Request::Range(_) | Request::Compact { .. } | Request::Defragment | Request::Other => return Class::Silent,
+            Request::LeaseGrant { .. } if operation.outcome == Outcome::Answered => return Class::Same,
+            // Whether a lease was granted shows nowhere but in its answer.
+            Request::LeaseGrant { .. } => return Class::Silent,
+            Request::LeaseRevoke { .. } => return failed(operation).unwrap_or(Class::Either),
+            Request::Txn(txn) => txn,
+        };
+        if let Some(class) = failed(operation) {
+            return if writes(recording, txn) { class } else { Class::Silent };
+        }
+        let taken = if operation.failure { txn.failure } else { txn.success };
+        let (steps, results) = (taken.of(&recording.requests.steps), operation.results.of(&recording.results));
+        if steps.len() != results.len() {
+            self.misshapen.push(at);
+        }
+        let mut open = false;
+        for (n, step) in steps.iter().enumerate() {
+            match (step, results.get(n)) {
+                (Step::Put { key, value, .. }, _) => self.changes.push(Change { key: *key, value: Some(*value) }),
+                (Step::Delete(keys), Some(result)) if result.deleted > 0 && !keys.end.is_some() => {
+                    self.changes.push(Change { key: keys.key, value: None });
+                }
+                (Step::Delete(_), Some(result)) if result.deleted == 0 => {}
+                (Step::Range(_), _) => {}
+                _ => open = true,
+            }
+        }
+        let start = self.rows.last().map_or(0, |(_, span)| span.start + span.len) as usize;
+        match (open, self.changes.len() > start) {
+            (true, _) => {
+                self.changes.truncate(start);
+                Class::Either
+            }
+            (false, true) => Class::Write,
+            (false, false) => Class::Same,
+        }
+    }
+
+    /// What an operation did.
+    pub fn class(&self, operation: u32) -> Class {
+        self.rows[operation as usize].0
+    }
+
+    /// The keys that a [`Class::Write`] changed, in the order of its steps.
+    pub fn changes(&self, operation: u32) -> &[Change] {
+        self.rows[operation as usize].1.of(&self.changes)
+    }
+
+    /// The lowest and highest place that an answered operation can have in the order: a write at revision r comes before what
+    /// was answered at r.
+    pub fn slots(&self, operation: u32, revision: i64) -> Option<(i128, i128)> {
+        let write = i128::from(revision) * 2;
+        match self.class(operation) {
+            Class::Write => Some((write, write)),
+            Class::Same => Some((write + 1, write + 1)),
+            Class::Either => Some((write, write + 1)),
+            _ => None,
+        }
+    }
+}
+
+/// What is known of an operation that was not answered as usual.
+fn failed(operation: &Operation) -> Option<Class> {
+    match operation.outcome {
+        Outcome::Answered => None,
+        Outcome::Unknown => Some(Class::Unknown),
+        Outcome::Compacted | Outcome::Future | Outcome::Refused => Some(Class::Refused),
+    }
+}
+
+/// Whether a transaction can change something.
+fn writes(recording: &Recording, txn: Txn) -> bool {
+    let steps = |span: Span| span.of(&recording.requests.steps).iter().any(|step| !matches!(step, Step::Range(_)));
+    steps(txn.success) || steps(txn.failure)
+}

@@ -1,0 +1,430 @@
+//! Which request made each revision: the acknowledged one, or one of unknown outcome that had exactly this effect at exactly this
+//! place and was sent before anybody saw it. Contents are known here, so this is a matching (Kuhn 1955, augmenting paths).
+
+use super::answers::holds;
+use super::effects::{Change, Class, Effects};
+use super::log::Logged;
+use super::proofs::{Proof, Proofs};
+use super::store::covers;
+use super::timeline::{Revision, State, Timeline};
+use crate::history::Symbol;
+use crate::history::etcd::{Recording, Request, Step, Txn};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Who made a revision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Filler {
+    /// An operation of a client.
+    Operation(u32),
+    /// The end of a lease, which no client asked for.
+    Expiry(i64),
+}
+
+/// Why a request cannot have made a revision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unfit {
+    /// It was sent after the revision, or a later one, had been seen.
+    Late(Proof),
+    /// Applied there it does something else.
+    OtherEffect,
+    /// It made another revision, and no exchange helps.
+    Used(i64),
+}
+
+/// A revision that nothing explains.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unfilled {
+    /// The revision.
+    pub revision: i64,
+    /// Requests about its keys, and why it was none of them.
+    pub candidates: Vec<(u32, Unfit)>,
+    /// A request that was refused and has just this effect.
+    pub refused: Option<u32>,
+    /// An acknowledged request, of another revision, that wrote just this.
+    pub repeats: Option<u32>,
+    /// The log entry that made it: somebody sent it whose record is missing.
+    pub entry: Option<Logged>,
+}
+
+/// Who made what.
+#[derive(Debug, Default)]
+pub struct Filling {
+    /// The maker of each revision that no answer claims, ascending.
+    pub fillers: Vec<(i64, Filler)>,
+    /// Revisions without a maker, ascending.
+    pub unfilled: Vec<Unfilled>,
+    /// The first revision of which the content is not known.
+    pub open: Option<i64>,
+    /// Acknowledged ends of leases that left a key.
+    pub unrevoked: Vec<(u32, Symbol)>,
+    /// Answers of which it stays open whether they wrote.
+    pub undecided: Vec<u32>,
+    /// Whether what nobody recorded may have been attached to a lease that ended.
+    pub leases_open: bool,
+}
+
+/// Requests that may have an effect nobody was told, by the keys that they may change.
+struct Requests {
+    by_key: FxHashMap<Symbol, Vec<u32>>,
+    /// Those that change what cannot be told by a name: ranges, leases.
+    any: Vec<u32>,
+}
+
+impl Requests {
+    fn of(recording: &Recording, effects: &Effects, class: Class) -> Requests {
+        let mut requests = Requests { by_key: FxHashMap::default(), any: Vec::new() };
+        for (at, operation) in (0..).zip(&recording.operations) {
+            if effects.class(at) != class {
+                continue;
+            }
+            let Request::Txn(txn) = operation.request else {
+                if matches!(operation.request, Request::LeaseRevoke { .. }) {
+                    requests.any.push(at);
+                }
+                continue;
+            };
+            let mut keys = Vec::new();
+            let named = names(recording, txn, &mut keys);
+            keys.sort_unstable();
+            keys.dedup();
+            match named {
+                true => keys.into_iter().for_each(|key| requests.by_key.entry(key).or_default().push(at)),
+                false => requests.any.push(at),
+            }
+        }
+        requests
+    }
+
+    fn about(&self, key: Symbol) -> impl Iterator<Item = u32> {
+        self.by_key.get(&key).into_iter().flatten().chain(&self.any).copied()
+    }
+}
+
+/// The keys that a transaction may change; whether all have names.
+fn names(recording: &Recording, txn: Txn, keys: &mut Vec<Symbol>) -> bool {
+    let mut named = true;
+    for span in [txn.success, txn.failure] {
+        for step in span.of(&recording.requests.steps) {
+            match step {
+                Step::Put { key, .. } => keys.push(*key),
+                Step::Delete(interval) if !interval.end.is_some() => keys.push(interval.key),
+                Step::Range(_) => {}
+                Step::Delete(_) | Step::Txn(_) | Step::Nothing => named = false,
+            }
+        }
+    }
+    named
+}
+
+/// What keys are attached to, as far as requests tell.
+#[derive(Default)]
+struct Leases {
+    of_key: FxHashMap<Symbol, Attached>,
+    keys: FxHashMap<i64, FxHashSet<Symbol>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Attached {
+    To(i64),
+    /// Clients' transactions are recorded without their leases.
+    Unknown,
+}
+
+impl Leases {
+    fn set(&mut self, key: Symbol, attached: Option<Attached>) {
+        if let Some(Attached::To(lease)) = self.of_key.remove(&key)
+            && let Some(keys) = self.keys.get_mut(&lease)
+        {
+            keys.remove(&key);
+        }
+        if let Some(attached) = attached {
+            self.of_key.insert(key, attached);
+            if let Attached::To(lease) = attached {
+                self.keys.entry(lease).or_default().insert(key);
+            }
+        }
+    }
+
+    /// Whether removing just these keys is the end of a lease: all that are attached to it, and no others.
+    fn ends(&self, lease: i64, keys: &[Symbol]) -> bool {
+        let attached = self.keys.get(&lease);
+        let fits = |key: &Symbol| match self.of_key.get(key) {
+            Some(Attached::To(other)) => *other == lease,
+            Some(Attached::Unknown) => true,
+            None => false,
+        };
+        keys.iter().all(fits) && attached.is_none_or(|attached| attached.iter().all(|key| keys.contains(key)))
+    }
+}
+
+struct Builder<'t> {
+    recording: &'t Recording,
+    effects: &'t Effects,
+    timeline: &'t Timeline,
+    proofs: &'t Proofs,
+    leases: Leases,
+    filling: Filling,
+    /// Gaps with those that fit.
+    gaps: Vec<(i64, Vec<u32>)>,
+}
+
+impl Filling {
+    /// Of T.
+    pub fn of(recording: &Recording, effects: &Effects, timeline: &Timeline, proofs: &Proofs) -> Filling {
+        let mut builder = Builder {
+            recording,
+            effects,
+            timeline,
+            proofs,
+            leases: Leases::default(),
+            filling: Filling::default(),
+            gaps: Vec::new(),
+        };
+        builder.walk();
+        builder.matching()
+    }
+}
+
+impl Builder<'_> {
+    fn walk(&mut self) {
+        let unknown = Requests::of(self.recording, self.effects, Class::Unknown);
+        let mut either: Vec<u32> =
+            (0..self.recording.operations.len() as u32).filter(|at| self.effects.class(*at) == Class::Either).collect();
+        either.sort_by_key(|at| self.recording.operations[*at as usize].revision);
+        let mut either = either.into_iter().peekable();
+        let of = |at: &u32| self.recording.operations[*at as usize].revision;
+        let mut expected = 2;
+        for revision in &self.timeline.revisions {
+            while let Some(at) = either.next_if(|at| of(at) < revision.number) {
+                self.same(at, None);
+            }
+            if revision.number != expected || !revision.complete {
+                self.filling.open.get_or_insert(expected.min(revision.number));
+            }
+            expected = revision.number + 1;
+            let mut here = Vec::new();
+            while let Some(at) = either.next_if(|at| of(at) == revision.number) {
+                here.push(at);
+            }
+            let maker = self.revision(revision, &here, &unknown);
+            here.into_iter().filter(|at| Some(*at) != maker).for_each(|at| self.same(at, Some(revision.number)));
+        }
+        either.for_each(|at| self.same(at, None));
+        if self.proofs.last() >= expected {
+            self.filling.open.get_or_insert(expected);
+        }
+    }
+
+    /// An answer that does not say whether it wrote, and did not.
+    fn same(&mut self, at: u32, _revision: Option<i64>) {
+        match self.recording.operations[at as usize].request {
+            Request::LeaseRevoke { lease } => {
+                if let Some(key) = self.leases.keys.get(&lease).and_then(|keys| keys.iter().min()) {
+                    self.filling.unrevoked.push((at, *key));
+                }
+            }
+            _ => self.filling.undecided.push(at),
+        }
+    }
+
+    /// One revision: who made it, and what it leaves attached. Returns which of the answers that claim it did.
+    fn revision(&mut self, revision: &Revision, claimed: &[u32], unknown: &Requests) -> Option<u32> {
+        let changes: Vec<Change> = self.timeline.versions_of(revision).iter().map(|version| version.change).collect();
+        let number = revision.number;
+        let mut claimant = None;
+        let mut maker = revision.writer;
+        if maker.is_none() && revision.complete {
+            claimant = claimed.iter().copied().find(|at| self.fits(*at, number, &changes));
+            if let Some(at) = claimant {
+                self.filling.fillers.push((number, Filler::Operation(at)));
+                maker = Some(at);
+            } else {
+                let seen = self.proofs.first(number).map(|(time, _)| time);
+                let about = changes.first().map(|change| unknown.about(change.key)).into_iter().flatten();
+                let candidates: Vec<u32> = about
+                    .filter(|at| seen.is_none_or(|seen| self.recording.operations[*at as usize].call <= seen))
+                    .filter(|at| self.fits(*at, number, &changes))
+                    .collect();
+                maker = candidates.first().copied();
+                if let Some(lease) = candidates.is_empty().then(|| self.expired(&changes)).flatten() {
+                    self.filling.fillers.push((number, Filler::Expiry(lease)));
+                } else {
+                    self.gaps.push((number, candidates));
+                }
+            }
+        }
+        let request = maker.map(|at| self.recording.operations[at as usize].request);
+        for change in &changes {
+            let attached = change.value.is_some().then(|| self.attached(request, change.key)).flatten();
+            self.leases.set(change.key, attached);
+        }
+        claimant
+    }
+
+    /// What a request attaches a key to that it puts.
+    fn attached(&self, request: Option<Request>, key: Symbol) -> Option<Attached> {
+        let Some(Request::Txn(txn)) = request else { return Some(Attached::Unknown) };
+        let steps = txn.success.of(&self.recording.requests.steps);
+        let plain = txn.conditions.len == 0 && txn.failure.len == 0 && steps.len() == 1;
+        let both = steps.iter().chain(txn.failure.of(&self.recording.requests.steps));
+        let lease = both.filter_map(|step| match step {
+            Step::Put { key: put, lease, .. } if *put == key => Some(*lease),
+            _ => None,
+        });
+        match lease.last() {
+            Some(0) if plain => None,
+            Some(0) | None => Some(Attached::Unknown),
+            Some(lease) => Some(Attached::To(lease)),
+        }
+    }
+
+    /// The lease of which the end is just these changes.
+    fn expired(&self, changes: &[Change]) -> Option<i64> {
+        let keys = removed(changes)?;
+        let lease = keys.iter().find_map(|key| match self.leases.of_key.get(key) {
+            Some(Attached::To(lease)) => Some(*lease),
+            _ => None,
+        })?;
+        self.leases.ends(lease, &keys).then_some(lease)
+    }
+
+    /// Whether a request, applied just before a revision, has just these changes.
+    fn fits(&self, at: u32, revision: i64, changes: &[Change]) -> bool {
+        match self.recording.operations[at as usize].request {
+            Request::LeaseRevoke { lease } => removed(changes).is_some_and(|keys| self.leases.ends(lease, &keys)),
+            Request::Txn(txn) => self.effect(txn, revision - 1).is_some_and(|effect| {
+                let mut effect = effect;
+                let mut changes = changes.to_vec();
+                effect.sort_unstable();
+                changes.sort_unstable();
+                let same = |(a, b): (&Change, &Change)| {
+                    a.key == b.key
+                        && match (a.value, b.value) {
+                            (Some(a), Some(b)) => self.recording.values.same(a, b) != Some(false),
+                            (a, b) => a == b,
+                        }
+                };
+                effect.len() == changes.len() && effect.iter().zip(&changes).all(same)
+            }),
+            _ => false,
+        }
+    }
+
+    /// What a transaction changes at a state; `None`: not known.
+    fn effect(&self, txn: Txn, at: i64) -> Option<Vec<Change>> {
+        let mut success = true;
+        for condition in txn.conditions.of(&self.recording.requests.conditions) {
+            success &= holds(self.timeline, condition, at).0?;
+        }
+        let mut changes: Vec<Change> = Vec::new();
+        let mut set = |change: Change| match changes.iter_mut().find(|other| other.key == change.key) {
+            Some(other) => *other = change,
+            None => changes.push(change),
+        };
+        let taken = if success { txn.success } else { txn.failure };
+        for step in taken.of(&self.recording.requests.steps) {
+            match step {
+                Step::Put { key, value, .. } => set(Change { key: *key, value: Some(*value) }),
+                Step::Delete(interval) if !interval.end.is_some() => match self.timeline.state(interval.key, at) {
+                    State::There(_) => set(Change { key: interval.key, value: None }),
+                    State::Absent(_) => {}
+                    State::Open(_) => return None,
+                },
+                Step::Delete(interval) => {
+                    for key in self.timeline.keys().filter(|key| covers(self.recording, *interval, *key)) {
+                        match self.timeline.state(key, at) {
+                            State::There(_) => set(Change { key, value: None }),
+                            State::Absent(_) => {}
+                            State::Open(_) => return None,
+                        }
+                    }
+                }
+                Step::Range(_) => {}
+                Step::Txn(_) | Step::Nothing => return None,
+            }
+        }
+        Some(changes)
+    }
+
+    fn matching(mut self) -> Filling {
+        let mut used: FxHashMap<u32, usize> = FxHashMap::default();
+        let mut without = Vec::new();
+        for gap in 0..self.gaps.len() {
+            if !augment(&self.gaps, &mut used, gap) {
+                without.push(gap);
+            }
+        }
+        let made = used.iter().map(|(at, gap)| (self.gaps[*gap].0, Filler::Operation(*at)));
+        self.filling.fillers.extend(made);
+        self.filling.fillers.sort_by_key(|(revision, _)| *revision);
+        if !without.is_empty() {
+            self.explain(&without, &used);
+        }
+        self.filling
+    }
+
+    fn explain(&mut self, without: &[usize], used: &FxHashMap<u32, usize>) {
+        let unknown = Requests::of(self.recording, self.effects, Class::Unknown);
+        let refused = Requests::of(self.recording, self.effects, Class::Refused);
+        let written = Requests::of(self.recording, self.effects, Class::Write);
+        for &gap in without {
+            let number = self.gaps[gap].0;
+            let Some(revision) = self.timeline.revision(number) else { continue };
+            let changes: Vec<Change> = self.timeline.versions_of(revision).iter().map(|v| v.change).collect();
+            let Some(first) = changes.first() else { continue };
+            let seen = self.proofs.first(number);
+            let late = |at: u32| seen.filter(|(time, _)| self.recording.operations[at as usize].call > *time);
+            let mut candidates: Vec<(u32, Unfit)> = unknown
+                .about(first.key)
+                .map(|at| match (late(at), used.get(&at)) {
+                    (Some((_, proof)), _) => (at, Unfit::Late(proof)),
+                    (None, Some(other)) if self.gaps[gap].1.contains(&at) => (at, Unfit::Used(self.gaps[*other].0)),
+                    (None, _) => (at, Unfit::OtherEffect),
+                })
+                .collect();
+            candidates.truncate(64);
+            let refused = refused.about(first.key).find(|at| late(*at).is_none() && self.fits(*at, number, &changes));
+            let repeats = written.about(first.key).find(|at| self.effects.changes(*at) == changes);
+            let entry = revision.entry;
+            self.filling.unfilled.push(Unfilled { revision: number, candidates, refused, repeats, entry });
+        }
+    }
+}
+
+/// The keys, where all changes are removals.
+fn removed(changes: &[Change]) -> Option<Vec<Symbol>> {
+    changes.iter().map(|change| change.value.is_none().then_some(change.key)).collect()
+}
+
+/// Finds a request for a gap, giving others other ones where that helps. A search in breadth: paths can be long.
+fn augment(gaps: &[(i64, Vec<u32>)], used: &mut FxHashMap<u32, usize>, gap: usize) -> bool {
+    let mut came_from: FxHashMap<u32, usize> = FxHashMap::default();
+    let mut queue = std::collections::VecDeque::from([gap]);
+    while let Some(at) = queue.pop_front() {
+        for &request in &gaps[at].1 {
+            if came_from.contains_key(&request) {
+                continue;
+            }
+            came_from.insert(request, at);
+            if let Some(&owner) = used.get(&request) {
+                queue.push_back(owner);
+                continue;
+            }
+            // Free: everybody on the way takes the one that led there.
+            let mut free = request;
+            loop {
+                let taker = came_from[&free];
+                let before = used.iter().find(|(_, owner)| **owner == taker).map(|(request, _)| *request);
+                used.insert(free, taker);
+                match before.filter(|_| taker != gap) {
+                    Some(next) => {
+                        used.remove(&next);
+                        free = next;
+                    }
+                    None => return true,
+                }
+            }
+        }
+    }
+    false
+}

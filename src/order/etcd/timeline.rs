@@ -1,0 +1,473 @@
+//! T of one etcd cluster: every revision with its changes, as far as anything shows them, and what contradicts.
+//!
+//! An answer that acknowledges a write says all that its revision changed. So does a watch over all keys, and the members' log as
+//! long as it agrees with both. Other watches and reads say a part. Where sources differ, the first of these counts, and the
+//! difference is a contradiction.
+
+use super::effects::{Change, Class, Effects};
+use super::log::{Log, Logged};
+use crate::history::Symbol;
+use crate::history::etcd::{Recording, ValueId, Watch};
+use crate::ingest::Time;
+use rustc_hash::FxHashMap;
+
+/// Who shows something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Witness {
+    /// The answer to a write.
+    Write(u32),
+    /// An entry of the members' log.
+    Log(Logged),
+    /// An event: its watch, its response, itself.
+    Event(u32, u32, u32),
+    /// A read: the operation, and what it found.
+    Pair(u32, u32),
+    /// A member's store: the member, and its revision.
+    Store(u32, u32),
+}
+
+/// One key changed at one revision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Version {
+    /// The revision.
+    pub revision: i64,
+    /// What changed.
+    pub change: Change,
+    /// Who shows it.
+    pub shown_by: Witness,
+    /// Number of changes in the key's life, this one included; 0: not known, or deleted.
+    pub version: i64,
+    /// Whether the key is known not to have changed between the version before and this one.
+    pub follows: bool,
+}
+
+/// One revision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Revision {
+    /// Its number.
+    pub number: i64,
+    /// Its versions, in [`Timeline::versions`].
+    pub start: u32,
+    /// How many.
+    pub len: u32,
+    /// Whether these are all.
+    pub complete: bool,
+    /// The write that was acknowledged with it.
+    pub writer: Option<u32>,
+    /// The log entry that made it, where the logs are believed that far.
+    pub entry: Option<Logged>,
+}
+
+/// Facts that cannot be true together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contradiction {
+    /// One revision acknowledged two writes; the first of them is not in T.
+    TwoWrites(u32, u32),
+    /// A revision that is known completely, shown with another key.
+    OtherKey {
+        /// The revision.
+        revision: i64,
+        /// The key that it did not change.
+        key: Symbol,
+        /// Who shows it nevertheless.
+        shown_by: Witness,
+    },
+    /// One key at one revision with two contents.
+    TwoContents {
+        /// What T has.
+        known: u32,
+        /// The other value; `None`: deleted.
+        value: Option<ValueId>,
+        /// Who shows it.
+        shown_by: Witness,
+    },
+    /// The members' log has another change at a revision than clients were shown. Said once: what the log has behind is of another
+    /// course.
+    LogDiffers {
+        /// The revision.
+        revision: i64,
+        /// Who shows what it was.
+        shown_by: Witness,
+        /// The entry.
+        entry: Logged,
+    },
+}
+
+/// T.
+#[derive(Debug, Default)]
+pub struct Timeline {
+    /// Revisions of which anything is known, ascending.
+    pub revisions: Vec<Revision>,
+    /// Versions by revision, those of a revision in their order.
+    pub versions: Vec<Version>,
+    /// What contradicts.
+    pub contradictions: Vec<Contradiction>,
+    /// Versions by key, ascending.
+    by_key: FxHashMap<Symbol, Vec<u32>>,
+    /// Revisions that are known completely, ascending.
+    complete: Vec<i64>,
+    /// From which revision on what was acknowledged first is not in T, and until when it was acknowledged.
+    lost: Option<(i64, Time)>,
+}
+
+/// The rank of what only a log says.
+const LOGGED: u32 = 5;
+
+/// A statement about a revision.
+#[derive(Clone, Copy)]
+struct Said {
+    revision: i64,
+    /// Better sources first, each in its order.
+    rank: u32,
+    order: u32,
+    change: Change,
+    by: Witness,
+    complete: bool,
+}
+
+impl Timeline {
+    /// Of a recording.
+    pub fn rebuild(recording: &Recording, effects: &Effects, log: &Log) -> Timeline {
+        let mut timeline = Timeline::default();
+        let mut said = Vec::new();
+        let writers = timeline.writers(recording, effects, log);
+        for (&revision, &write) in &writers {
+            for (order, change) in (0..).zip(effects.changes(write)) {
+                said.push(Said {
+                    revision,
+                    rank: 0,
+                    order,
+                    change: *change,
+                    by: Witness::Write(write),
+                    complete: true,
+                });
+            }
+        }
+        events(recording, &mut said);
+        pairs(recording, &mut said);
+        stores(recording, &mut said);
+        // What only the end of a log has may have been lost with the member that wrote it.
+        let shown = said.iter().map(|said| said.revision).max().unwrap_or(1);
+        for step in log.steps.iter().take_while(|step| step.revision <= shown) {
+            for (order, change) in (0..).zip(step.changes.of(&log.changes)) {
+                let by = Witness::Log(step.entry);
+                said.push(Said { revision: step.revision, rank: LOGGED, order, change: *change, by, complete: false });
+            }
+        }
+        said.sort_by_key(|said| (said.revision, said.rank, said.by, said.order));
+        timeline.fill(recording, &said, &writers);
+        timeline.connect();
+        timeline
+    }
+
+    /// The write of each revision that was acknowledged with one.
+    fn writers(&mut self, recording: &Recording, effects: &Effects, log: &Log) -> std::collections::BTreeMap<i64, u32> {
+        let mut writers = std::collections::BTreeMap::new();
+        let mut by_time: Vec<u32> =
+            (0..recording.operations.len() as u32).filter(|at| effects.class(*at) == Class::Write).collect();
+        by_time.sort_by_key(|at| (recording.operations[*at as usize].call, *at));
+        for at in by_time {
+            let operation = &recording.operations[at as usize];
+            let Some(&before) = writers.get(&operation.revision) else {
+                writers.insert(operation.revision, at);
+                continue;
+            };
+            // What a store goes on with is what it was told later, unless its log says otherwise.
+            let logged = log.step(operation.revision).map(|step| step.changes.of(&log.changes));
+            let keep = logged
+                .is_some_and(|logged| same(logged, effects.changes(before)) && !same(logged, effects.changes(at)));
+            let (lost, kept) = if keep { (at, before) } else { (before, at) };
+            self.contradictions.push(Contradiction::TwoWrites(lost, kept));
+            let until = recording.operations[kept as usize].call;
+            let lost_from = self.lost.map_or(operation.revision, |(from, _)| from.min(operation.revision));
+            self.lost = Some((lost_from, self.lost.map_or(until, |(_, other)| other.max(until))));
+            writers.insert(operation.revision, kept);
+        }
+        writers
+    }
+
+    fn fill(&mut self, recording: &Recording, said: &[Said], writers: &std::collections::BTreeMap<i64, u32>) {
+        let mut believed = true;
+        for group in said.chunk_by(|a, b| a.revision == b.revision) {
+            let number = group[0].revision;
+            let start = self.versions.len();
+            let (shown, logged) = group.split_at(group.partition_point(|said| said.rank < LOGGED));
+            // An answer is the whole truth. Two watches over all keys are, against what a read says; else every source adds to the
+            // others.
+            let whole = shown.first().is_some_and(|said| said.rank == 0);
+            let agreed = !whole && watches_over_all(shown) > 1;
+            let mut complete = shown.iter().any(|said| said.complete);
+            for said in shown {
+                let of_source = if whole { said.rank == 0 } else { said.rank <= 2 || !agreed };
+                self.add(recording, start, said, of_source);
+            }
+            complete |= recording.unique_revisions && !shown.is_empty();
+            let mut entry = None;
+            if let Some(Witness::Log(by)) = logged.first().map(|said| said.by).filter(|_| believed) {
+                let changes: Vec<Change> = logged.iter().map(|said| said.change).collect();
+                let known: Vec<Change> = self.versions[start..].iter().map(|version| version.change).collect();
+                let fits = |change: &Change| {
+                    let same_key = |other: &&Change| other.key == change.key;
+                    changes.iter().rfind(same_key).is_some_and(|other| agrees(recording, other.value, change.value))
+                };
+                if known.iter().all(fits) && (!complete || same_keys(&known, &changes)) {
+                    entry = Some(by);
+                    complete = true;
+                    for said in logged {
+                        self.add(recording, start, said, true);
+                    }
+                } else {
+                    believed = false;
+                    let shown_by = shown[0].by;
+                    self.contradictions.push(Contradiction::LogDiffers { revision: number, shown_by, entry: by });
+                }
+            }
+            let len = (self.versions.len() - start) as u32;
+            let writer = writers.get(&number).copied();
+            self.revisions.push(Revision { number, start: start as u32, len, complete, writer, entry });
+            if complete {
+                self.complete.push(number);
+            }
+        }
+    }
+
+    /// Adds a version to the revision that begins at an index, where it is new; a source that adds nothing must agree.
+    fn add(&mut self, recording: &Recording, start: usize, said: &Said, adds: bool) {
+        let Said { revision, change, by: shown_by, .. } = *said;
+        let here = &self.versions[start..];
+        match here.iter().rposition(|version| version.change.key == change.key) {
+            Some(at) if !agrees(recording, here[at].change.value, change.value) => {
+                // A transaction may delete a key and put it.
+                if here[at].shown_by == shown_by {
+                    self.versions[start + at].change = change;
+                } else {
+                    let known = (start + at) as u32;
+                    self.contradictions.push(Contradiction::TwoContents { known, value: change.value, shown_by });
+                }
+            }
+            Some(_) => {}
+            None if adds => {
+                self.versions.push(Version { revision, change, shown_by, version: 0, follows: false });
+            }
+            None => self.contradictions.push(Contradiction::OtherKey { revision, key: change.key, shown_by }),
+        }
+    }
+
+    /// Puts the versions of each key in order.
+    fn connect(&mut self) {
+        for (at, version) in self.versions.iter().enumerate() {
+            self.by_key.entry(version.change.key).or_default().push(at as u32);
+        }
+        for versions in self.by_key.values() {
+            let mut before: Option<Version> = None;
+            for &at in versions {
+                let after = before.map_or(1, |before| before.revision);
+                let here = self.versions[at as usize];
+                let follows = self.known_between(after, here.revision - 1);
+                let lives = here.change.value.is_some();
+                let count = match before {
+                    Some(before) if before.change.value.is_some() => {
+                        if before.version > 0 {
+                            before.version + 1
+                        } else {
+                            0
+                        }
+                    }
+                    _ => 1,
+                };
+                let version = if follows && lives { count } else { 0 };
+                self.versions[at as usize] = Version { follows, version, ..here };
+                before = Some(self.versions[at as usize]);
+            }
+        }
+    }
+
+    /// Whether all revisions above one and through another are known completely.
+    pub fn known_between(&self, after: i64, through: i64) -> bool {
+        if through <= after {
+            return true;
+        }
+        let count = |limit: i64| self.complete.partition_point(|known| *known <= limit) as i64;
+        count(through) - count(after) == through - after
+    }
+
+    /// The first revision above one, and through another, that is not known completely.
+    pub fn first_unknown(&self, after: i64, through: i64) -> Option<i64> {
+        let from = self.complete.partition_point(|known| *known <= after);
+        let mut expected = after + 1;
+        for &known in &self.complete[from..] {
+            if known != expected {
+                break;
+            }
+            expected += 1;
+        }
+        (expected <= through).then_some(expected)
+    }
+
+    /// The versions of a revision.
+    pub fn versions_of(&self, revision: &Revision) -> &[Version] {
+        &self.versions[revision.start as usize..(revision.start + revision.len) as usize]
+    }
+
+    /// A revision, where anything is known of it.
+    pub fn revision(&self, number: i64) -> Option<&Revision> {
+        let at = self.revisions.binary_search_by_key(&number, |revision| revision.number).ok()?;
+        Some(&self.revisions[at])
+    }
+
+    /// The revisions above one and through another of which anything is known.
+    pub fn range(&self, after: i64, through: i64) -> &[Revision] {
+        let start = self.revisions.partition_point(|revision| revision.number <= after);
+        let end = self.revisions.partition_point(|revision| revision.number <= through);
+        &self.revisions[start..end.max(start)]
+    }
+
+    /// The highest revision of which anything is known.
+    pub fn last(&self) -> i64 {
+        self.revisions.last().map_or(1, |revision| revision.number)
+    }
+
+    /// The versions of a key, as indices of [`Timeline::versions`].
+    pub fn versions_of_key(&self, key: Symbol) -> &[u32] {
+        self.by_key.get(&key).map_or(&[], |versions| versions)
+    }
+
+    /// The keys that ever changed.
+    pub fn keys(&self) -> impl Iterator<Item = Symbol> {
+        self.by_key.keys().copied()
+    }
+
+    /// The index of one of its versions.
+    pub fn index(&self, version: &Version) -> u32 {
+        let of_revision = self.revision(version.revision).map_or(0, |revision| revision.start);
+        let rest = &self.versions[of_revision as usize..];
+        of_revision + rest.iter().position(|other| std::ptr::eq(other, version)).unwrap_or(0) as u32
+    }
+
+    /// The last version of a key at a revision.
+    pub fn at(&self, key: Symbol, revision: i64) -> Option<&Version> {
+        let versions = self.versions_of_key(key);
+        let at = versions.partition_point(|at| self.versions[*at as usize].revision <= revision);
+        versions[..at].last().map(|at| &self.versions[*at as usize])
+    }
+
+    /// What a key is at a revision, where that is known.
+    pub fn state(&self, key: Symbol, revision: i64) -> State<'_> {
+        let last = self.at(key, revision);
+        let since = last.map_or(1, |version| version.revision);
+        match last {
+            _ if !self.known_between(since, revision) => State::Open(last),
+            Some(version) if version.change.value.is_some() => State::There(version),
+            last => State::Absent(last),
+        }
+    }
+
+    /// Whether what was answered at a revision until a time may be of a course that the store left: its acknowledged writes
+    /// are not in T.
+    pub fn may_be_lost(&self, revision: i64, until: Time) -> bool {
+        self.lost.is_some_and(|(from, left)| revision >= from && until <= left)
+    }
+}
+
+/// What a key is at a revision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State<'t> {
+    /// It is there, as this version made it.
+    There(&'t Version),
+    /// It is not there: this version deleted it, or it never was.
+    Absent(Option<&'t Version>),
+    /// Something that nobody knows may have changed it since this version.
+    Open(Option<&'t Version>),
+}
+
+/// How many watches over all keys show a revision.
+fn watches_over_all(group: &[Said]) -> usize {
+    let watch = |said: &Said| match said.by {
+        Witness::Event(watch, ..) if said.complete => Some(watch),
+        _ => None,
+    };
+    let mut watches: Vec<u32> = group.iter().filter_map(watch).collect();
+    watches.dedup();
+    watches.len()
+}
+
+/// Whether two lists of changes are the same, in any order.
+fn same(a: &[Change], b: &[Change]) -> bool {
+    let sorted = |changes: &[Change]| {
+        let mut changes = changes.to_vec();
+        changes.sort_unstable();
+        changes.dedup();
+        changes
+    };
+    a == b || sorted(a) == sorted(b)
+}
+
+fn same_keys(a: &[Change], b: &[Change]) -> bool {
+    let keys = |changes: &[Change]| {
+        let mut keys: Vec<Symbol> = changes.iter().map(|change| change.key).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        keys
+    };
+    keys(a) == keys(b)
+}
+
+/// Whether two values may be one.
+fn agrees(recording: &Recording, a: Option<ValueId>, b: Option<ValueId>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => recording.values.same(a, b) != Some(false),
+        (a, b) => a == b,
+    }
+}
+
+/// Whether a watch is over all keys.
+pub fn is_over_all(recording: &Recording, watch: &Watch) -> bool {
+    watch.prefix && recording.texts.get(watch.key).is_empty()
+}
+
+fn events(recording: &Recording, said: &mut Vec<Said>) {
+    for (at, watch) in (0..).zip(&recording.watches) {
+        let complete = is_over_all(recording, watch);
+        for n in watch.responses.start..watch.responses.start + watch.responses.len {
+            let span = recording.responses[n as usize].events;
+            for e in span.start..span.start + span.len {
+                let event = &recording.events[e as usize];
+                let change = Change { key: event.key, value: (!event.delete).then_some(event.value) };
+                let by = Witness::Event(at, n, e);
+                said.push(Said { revision: event.revision, rank: 2, order: 0, change, by, complete });
+            }
+        }
+    }
+}
+
+fn pairs(recording: &Recording, said: &mut Vec<Said>) {
+    for (at, operation) in (0..).zip(&recording.operations) {
+        let keys_only = matches!(operation.request, crate::history::etcd::Request::Range(range) if range.keys_only);
+        if keys_only {
+            continue;
+        }
+        for result in operation.results.of(&recording.results) {
+            for p in result.pairs.start..result.pairs.start + result.pairs.len {
+                let pair = &recording.pairs[p as usize];
+                // What a read shows above its own revision is no part of the past.
+                if pair.revision < 2 || pair.revision > operation.revision {
+                    continue;
+                }
+                let change = Change { key: pair.key, value: Some(pair.value) };
+                let by = Witness::Pair(at, p);
+                said.push(Said { revision: pair.revision, rank: 3, order: 0, change, by, complete: false });
+            }
+        }
+    }
+}
+
+fn stores(recording: &Recording, said: &mut Vec<Said>) {
+    for (at, member) in (0..).zip(&recording.members) {
+        for (n, revision) in (0..).zip(member.store.iter().flat_map(|store| &store.revisions)) {
+            let change = Change { key: revision.key, value: (!revision.tombstone).then_some(revision.value) };
+            let by = Witness::Store(at, n);
+            let order = u32::try_from(revision.sub).unwrap_or(u32::MAX);
+            said.push(Said { revision: revision.main, rank: 4, order, change, by, complete: false });
+        }
+    }
+}
