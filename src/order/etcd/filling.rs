@@ -59,8 +59,6 @@ pub struct Filling {
     pub unrevoked: Vec<(u32, Symbol)>,
     /// Answers of which it stays open whether they wrote.
     pub undecided: Vec<u32>,
-    /// Whether what nobody recorded may have been attached to a lease that ended.
-    pub leases_open: bool,
 }
 
 /// Requests that may have an effect nobody was told, by the keys that they may change.
@@ -196,7 +194,7 @@ impl Builder<'_> {
         let mut expected = 2;
         for revision in &self.timeline.revisions {
             while let Some(at) = either.next_if(|at| of(at) < revision.number) {
-                self.same(at, None);
+                self.same(at);
             }
             if revision.number != expected || !revision.complete {
                 self.filling.open.get_or_insert(expected.min(revision.number));
@@ -207,23 +205,28 @@ impl Builder<'_> {
                 here.push(at);
             }
             let maker = self.revision(revision, &here, &unknown);
-            here.into_iter().filter(|at| Some(*at) != maker).for_each(|at| self.same(at, Some(revision.number)));
+            here.into_iter().filter(|at| Some(*at) != maker).for_each(|at| self.same(at));
         }
-        either.for_each(|at| self.same(at, None));
+        either.for_each(|at| self.same(at));
         if self.proofs.last() >= expected {
             self.filling.open.get_or_insert(expected);
         }
     }
 
     /// An answer that does not say whether it wrote, and did not.
-    fn same(&mut self, at: u32, _revision: Option<i64>) {
-        match self.recording.operations[at as usize].request {
-            Request::LeaseRevoke { lease } => {
-                if let Some(key) = self.leases.keys.get(&lease).and_then(|keys| keys.iter().min()) {
-                    self.filling.unrevoked.push((at, *key));
-                }
-            }
-            _ => self.filling.undecided.push(at),
+    fn same(&mut self, at: u32) {
+        let operation = &self.recording.operations[at as usize];
+        let Request::LeaseRevoke { lease } = operation.request else {
+            self.filling.undecided.push(at);
+            return;
+        };
+        let Some(keys) = self.leases.keys.get(&lease) else { return };
+        // A key that nobody shows any more may be the one that was removed.
+        let stays = |key: &&Symbol| matches!(self.timeline.state(**key, operation.revision), State::There(_));
+        if let Some(key) = keys.iter().filter(stays).min() {
+            self.filling.unrevoked.push((at, *key));
+        } else if !keys.is_empty() {
+            self.filling.undecided.push(at);
         }
     }
 
@@ -245,7 +248,14 @@ impl Builder<'_> {
                     .filter(|at| seen.is_none_or(|seen| self.recording.operations[*at as usize].call <= seen))
                     .filter(|at| self.fits(*at, number, &changes))
                     .collect();
-                maker = candidates.first().copied();
+                let attaches = |at: u32| {
+                    let request = Some(self.recording.operations[at as usize].request);
+                    changes.iter().map(|change| self.attached(request, change.key)).collect::<Vec<_>>()
+                };
+                // Where they differ, nobody knows what the keys are attached to.
+                let first = candidates.first().copied();
+                let agree = |first: &u32| candidates.iter().all(|at| attaches(*at) == attaches(*first));
+                maker = first.filter(agree);
                 if let Some(lease) = candidates.is_empty().then(|| self.expired(&changes)).flatten() {
                     self.filling.fillers.push((number, Filler::Expiry(lease)));
                 } else {
@@ -267,11 +277,11 @@ impl Builder<'_> {
         let steps = txn.success.of(&self.recording.requests.steps);
         let plain = txn.conditions.len == 0 && txn.failure.len == 0 && steps.len() == 1;
         let both = steps.iter().chain(txn.failure.of(&self.recording.requests.steps));
-        let lease = both.filter_map(|step| match step {
+        let mut lease = both.filter_map(|step| match step {
             Step::Put { key: put, lease, .. } if *put == key => Some(*lease),
             _ => None,
         });
-        match lease.last() {
+        match lease.next_back() {
             Some(0) if plain => None,
             Some(0) | None => Some(Attached::Unknown),
             Some(lease) => Some(Attached::To(lease)),
