@@ -2,7 +2,8 @@
 
 use super::memory::Shown;
 use super::{Evidence, Fact, commit};
-use crate::history::{OperationId, ResourceId, Revision, Verb};
+use crate::history::{ClockId, OperationId, ResourceId, Revision, Verb};
+use crate::ingest::Time;
 use crate::order::{Change, Decisions, Pass, Premise, Reading, Source, Truth, Truths, Version};
 use rustc_hash::FxHashMap;
 
@@ -99,14 +100,22 @@ impl<'h> Basis<'h> {
     /// Whether a version was certainly there before a write took effect: by their revisions, or because it had been shown when
     /// the write was sent.
     pub fn before_commit(&self, version: &Version, write: OperationId) -> bool {
-        let (history, order) = (self.evidence.history, self.evidence.order);
+        let history = self.evidence.history;
         let o = history.operation(write);
         let resource = history.resource_of(version.key);
         let by_revision = self
             .committed_at(write)
             .filter(|_| o.key.is_some() && history.share_counter(resource, history.resource_of(o.key)))
             .is_some_and(|commit| version.revision < commit);
-        by_revision || order.clocks.before(version.moment(history), (o.invoke, o.clock))
+        by_revision || self.shown_before(version, (o.invoke, o.clock))
+    }
+
+    /// Whether a version was certainly there at a moment: somebody had been shown it, or its writer had its answer.
+    pub fn shown_before(&self, version: &Version, moment: (Time, ClockId)) -> bool {
+        let (history, clocks) = (self.evidence.history, &self.evidence.order.clocks);
+        let answered = version.writer.is_some().then(|| history.operation(version.writer));
+        let answered = answered.filter(|o| o.ret.is_known()).map(|o| (o.ret, o.clock));
+        [Some(version.moment(history)), answered].into_iter().flatten().any(|seen| clocks.before(seen, moment))
     }
 
     /// Whether one version was certainly there before another: by their revisions, or because it had been shown when the write of
@@ -118,7 +127,7 @@ impl<'h> Basis<'h> {
             return a.revision < b.revision;
         }
         let sent = self.truths.of(b.key, Reading::Present { uid: b.uid, revision: b.revision }, Default::default());
-        sent.not_before(history).is_some_and(|sent| self.evidence.order.clocks.before(a.moment(history), sent))
+        sent.not_before(history).is_some_and(|sent| self.shown_before(a, sent))
     }
 
     /// The resource whose revisions stand for those of a counter: two resources with one share it for certain.

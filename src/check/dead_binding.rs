@@ -219,6 +219,17 @@ mod tests {
     }
 
     #[test]
+    fn a_tombstone_that_names_no_uid_ends_a_life_as_well() {
+        let text = format!(
+            "{NODE}{GONE}o@A CREATE a => a:u1@40\no@A PUT a:u1@40 => a:u1@42[node=n1]\no@A CREATE nodes/n2 => nodes/n2:x@50\n\
+             etcd +nodes/n1:n@20 -nodes/n1:-@30 +a:u1@40 ~a:u1@42 +nodes/n2:x@50\n"
+        );
+        assert_eq!(kinds(&RULE, &text), [Kind::Violation]);
+        let back = text.replace("-nodes/n1:-@30", "-nodes/n1:-@30 +nodes/n1:m@35");
+        assert_eq!(kinds(&RULE, &back), []);
+    }
+
+    #[test]
     fn a_pod_is_bound_to_a_node_that_lives() {
         assert_eq!(kinds(&RULE, &format!("{NODE}{GONE}{}{WATCHED}", bound(42))), [Kind::Violation]);
         assert!(holds(&RULE, &format!("{NODE}{}{GONE}{}", bound(42), WATCHED.replace("@30", "@45"))));

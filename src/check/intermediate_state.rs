@@ -288,7 +288,7 @@ impl<'d> Search<'_, '_, 'd> {
             let begun = self.begun(taken, &seen_early);
             let own = begun.is_some_and(|begun| self.is_own(&begun, process));
             let backwards = begun.is_some_and(|begun| self.basis.before(&completed, &begun));
-            if own || backwards || self.again(taken, &completed) {
+            if own || backwards || self.saw_it_whole(&seen_early, &completed) || self.again(taken, &completed) {
                 continue;
             }
             let title = self.groups[taken.group].group.title.as_str();
@@ -312,6 +312,31 @@ impl<'d> Search<'_, '_, 'd> {
         let version = self.evidence.order.timeline.version_at(premise.key, revision)?;
         let pieces = self.pieces.of(&self.groups[group].group.parts[part], &version)?;
         Some(pieces.iter().any(|piece| piece.of == of))
+    }
+
+    /// Whether the early part was read from a state that certainly had the later one: then the operation was not half done, and what
+    /// the process knew of the later part was only old (`read-skew`, `stale-premise`).
+    fn saw_it_whole(&self, early: &Premise, completed: &Version) -> bool {
+        let history = self.evidence.history;
+        let (of_early, of_late) = (history.resource_of(early.key), history.resource_of(completed.key));
+        let from = early.seen(history, &self.basis.truths).from;
+        let shown = match early.reading {
+            Reading::Present { revision, .. } => revision.max(from),
+            Reading::Absent => from,
+        };
+        history.share_counter(of_early, of_late) && shown >= completed.revision || self.read_after(early, completed)
+    }
+
+    /// Whether a value was asked for after a version had been shown.
+    fn read_after(&self, early: &Premise, completed: &Version) -> bool {
+        use crate::order::Source;
+        let history = self.evidence.history;
+        let sent = match early.source {
+            Source::Answer(id) | Source::List(id) => (history.operation(id).invoke, history.operation(id).clock),
+            // What a cache shows came into it before, and what a write compares was read before.
+            Source::Event(..) | Source::Cache(_) | Source::Request(_) => return false,
+        };
+        self.basis.shown_before(completed, sent)
     }
 
     /// The version that brought a later part after the process had looked.
@@ -423,7 +448,8 @@ impl<'d> Search<'_, '_, 'd> {
                         let taken =
                             Taken { write, group, part, key, piece: early.clone(), gone: Revision::new(u128::MAX) };
                         let begun = self.begun(&taken, &seen_early);
-                        if begun.is_some_and(|begun| self.is_own(&begun, o.incarnation)) {
+                        let own = begun.is_some_and(|begun| self.is_own(&begun, o.incarnation));
+                        if own || self.saw_it_whole(&seen_early, &completed) {
                             continue;
                         }
                         let title = self.groups[group].group.title.as_str();
@@ -487,7 +513,7 @@ impl<'d> Search<'_, '_, 'd> {
             let Some(completed) = self.completed(taken.group, later, &taken.piece.of, &seen_late) else { continue };
             let begun = self.begun(taken, &seen_early);
             let own = begun.into_iter().chain([completed]).any(|version| self.is_own(&version, pass.incarnation));
-            if !own && !self.again(taken, &completed) {
+            if !own && !self.saw_it_whole(&seen_early, &completed) && !self.again(taken, &completed) {
                 let title = self.groups[taken.group].group.title.as_str();
                 let early = (taken.key, taken.piece.clone());
                 return Some(Half { title, early, begun, seen_early, seen_late, completed });

@@ -25,7 +25,7 @@
 
 use super::basis::Basis;
 use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
-use crate::history::{ClockId, IncarnationId, KeyId, OperationId, ResourceId, Revision, ToldBy, Verb};
+use crate::history::{ClockId, IncarnationId, KeyId, OperationId, ResourceId, ToldBy, Verb};
 use crate::ingest::Time;
 use crate::model::declaration::Leadership;
 use crate::order::Version;
@@ -64,8 +64,8 @@ struct Loss {
     successor: Term,
     /// Whether it let go of it itself.
     released: bool,
-    /// When it had the lock again.
-    again: Option<Revision>,
+    /// The version with which it had the lock again.
+    again: Option<Version>,
 }
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
@@ -93,7 +93,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             if term.holder != successor.holder {
                 // A version without holder between them is what the holder itself wrote to let go.
                 let released = terms[at + 1..next].iter().any(|t| t.process == Some(process));
-                let again = terms[next + 1..].iter().find(|t| t.process == Some(process)).map(|t| t.first.revision);
+                let again = terms[next + 1..].iter().find(|t| t.process == Some(process)).map(|t| t.first);
                 let loss = Loss { lock: *lock, term: term.clone(), successor: successor.clone(), released, again };
                 losses.entry(process).or_default().push(loss);
             }
@@ -135,12 +135,28 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             known.led = true;
             continue;
         };
-        let again = loss.again.is_some_and(|again| basis.committed_at(id).is_none_or(|commit| commit > again));
-        if known.before || again || leads_elsewhere(evidence, &terms, &locks_of[&o.incarnation], loss, id, &basis) {
+        if let Some(again) = loss.again.filter(|again| !is_before(evidence, &basis, id, again)) {
+            known.led |= basis.before_commit(&again, id);
+            continue;
+        }
+        if known.before || leads_elsewhere(evidence, &terms, &locks_of[&o.incarnation], loss, id, &basis) {
             continue;
         }
         found(evidence, ruling, &basis, id, loss, known.led);
     }
+}
+
+/// Whether a write certainly took effect before a version of a lock: by their revisions, or because its answer came before the
+/// version was asked for.
+fn is_before(evidence: &Evidence<'_>, basis: &Basis<'_>, write: OperationId, version: &Version) -> bool {
+    let history = evidence.history;
+    let o = history.operation(write);
+    let shared = history.share_counter(history.resource_of(o.key), history.resource_of(version.key));
+    let commit = basis.committed_at(write).filter(|_| shared);
+    let asked = version.writer.is_some().then(|| history.operation(version.writer));
+    commit.is_some_and(|commit| commit < version.revision)
+        || asked
+            .is_some_and(|w| o.ret.is_known() && evidence.order.clocks.before((o.ret, o.clock), (w.invoke, w.clock)))
 }
 
 /// What a process did to a resource.

@@ -31,7 +31,7 @@ pub enum Death {
     At(u32),
     /// By this removal, whose revision is not known.
     Removed(u32),
-    /// Before this version, the first of another life of the name.
+    /// Before this version, the first of another life of the name, or a deletion of nobody knows whom.
     Before(u32),
 }
 
@@ -51,7 +51,7 @@ impl Lifetimes {
         let mut all = Lifetimes::default();
         for key in (0..history.keys.len() as u32).map(KeyId) {
             let start = all.lives.len();
-            all.of_versions(timeline, key);
+            all.of_versions(history, timeline, key);
             all.of_removals(timeline, key, start);
             all.lives[start..].sort_by_key(|life| (life.from, life.uid));
             for (nth, life) in all.lives[start..].iter().enumerate() {
@@ -63,9 +63,19 @@ impl Lifetimes {
         all
     }
 
-    fn of_versions(&mut self, timeline: &Timeline, key: KeyId) {
+    fn of_versions(&mut self, history: &History, timeline: &Timeline, key: KeyId) {
         let start = self.lives.len();
-        for (at, version) in timeline.versions(key).iter().enumerate() {
+        for (at, mut version) in timeline.versions(key).iter().enumerate() {
+            if version.change == Change::Deleted && !version.uid.is_some() {
+                // A tombstone without the value before it: its request may say whose it is.
+                if version.writer.is_some() {
+                    version.uid = history.operation(version.writer).answer_uid;
+                }
+                if !version.uid.is_some() {
+                    // Whoever it was, nobody bears the name after it.
+                    self.end_open(start, at);
+                }
+            }
             // A uid that only the body of an update names is a claim of its client.
             if !version.uid.is_some() || version.provenance == Provenance::Base {
                 continue;
@@ -78,9 +88,7 @@ impl Lifetimes {
             }
             let nth = known.unwrap_or_else(|| {
                 // Whatever bore the name before is gone.
-                for before in self.lives[start..].iter_mut().rev().take_while(|life| life.death == Death::Open) {
-                    before.death = Death::Before(at as u32);
-                }
+                self.end_open(start, at);
                 self.begin(key, version.uid, version.revision, version.change == Change::Created)
             });
             let shown = match version.change {
@@ -89,6 +97,13 @@ impl Lifetimes {
             };
             let life = &mut self.lives[nth];
             life.through = life.through.max(if version.change == Change::Left { before(shown) } else { shown });
+        }
+    }
+
+    /// The lives of the present key, which begin at `start`, are over by its version `at`.
+    fn end_open(&mut self, start: usize, at: usize) {
+        for life in self.lives[start..].iter_mut().rev().take_while(|life| life.death == Death::Open) {
+            life.death = Death::Before(at as u32);
         }
     }
 
