@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 pub(super) struct Watch<'b> {
     begun: Instant,
     budget: Budget<'b>,
+    /// Bytes that are held for all of the history.
+    held: usize,
     /// Those whose result counts before this one's.
     rivals: [Option<Rival<'b>>; 2],
 }
@@ -25,7 +27,7 @@ pub(super) const NOBODY: usize = usize::MAX;
 
 impl<'b> Watch<'b> {
     pub(super) fn begin(budget: &Budget<'b>) -> Self {
-        Watch { begun: Instant::now(), budget: *budget, rivals: [None, None] }
+        Watch { begun: Instant::now(), budget: *budget, held: 0, rivals: [None, None] }
     }
 
     /// The same, to end also as soon as one of a lower rank has won.
@@ -33,7 +35,12 @@ impl<'b> Watch<'b> {
     where
         'b: 'c,
     {
-        Watch { begun: self.begun, budget: self.budget, rivals: [self.rivals[1], Some(Rival { won, rank })] }
+        Watch { rivals: [self.rivals[1], Some(Rival { won, rank })], ..self }
+    }
+
+    /// The same with less memory.
+    pub(super) fn beside(self, held: usize) -> Self {
+        Watch { held: self.held + held, ..self }
     }
 
     /// The limit that has been reached. Tens of nanoseconds: for every step of a user's specification, or every few hundred own.
@@ -54,6 +61,6 @@ impl<'b> Watch<'b> {
 
     /// Bytes that may be held.
     pub(super) fn memory(&self) -> usize {
-        self.budget.memory.unwrap_or(usize::MAX)
+        self.budget.memory.unwrap_or(usize::MAX).saturating_sub(self.held)
     }
 }

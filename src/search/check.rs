@@ -8,7 +8,7 @@ use super::mask::Mask;
 use super::partition::{self, Part};
 use super::ranks::MOST_CALLS;
 use super::register::{self, Deed, Forms};
-use super::schedule::{self, Found, Parts, Search};
+use super::schedule::{self, Dead, Found, Parts, Search};
 use super::slots::Slots;
 use super::switches::Switches;
 use super::transitions::Transitions;
@@ -43,6 +43,8 @@ pub fn check_with<S: Spec>(
     match switches.forms.then(|| Forms::of(spec, history)).flatten() {
         Some(forms) => {
             let parts = partition::registers(history, &forms);
+            let held = forms.bytes() + parts.iter().map(Part::bytes).sum::<usize>();
+            let trial = Trial { watch: watch.beside(held), ..trial };
             trial.decide(&parts, Some(&forms)).unwrap_or_else(|| trial.by_steps())
         }
         None => trial.by_steps(),
@@ -61,7 +63,10 @@ impl<'t, S: Spec> Trial<'t, S> {
     /// Decides with nothing but the steps of the specification.
     fn by_steps(&self) -> Verdict {
         let parts = partition::parts(self.spec, self.history);
-        self.decide(&parts, None).unwrap_or_else(|| unreachable!("only orders from forms are doubted"))
+        let watch = self.watch.beside(parts.iter().map(Part::bytes).sum());
+        Trial { watch, ..*self }
+            .decide(&parts, None)
+            .unwrap_or_else(|| unreachable!("only orders from forms are doubted"))
     }
 
     /// `None` where an order came out that is none: forms that contradict one another.
@@ -78,7 +83,7 @@ impl<'t, S: Spec> Trial<'t, S> {
                 }
                 Verdict::Linearizable(Linearization { order: weave(parts, &orders) })
             }
-            Parts::Refuted(part, at) => Verdict::Violated(self.core(&parts[part], at, forms)),
+            Parts::Refuted(part, dead) => Verdict::Violated(self.core(&parts[part], dead, forms)),
             Parts::Undecided(limit, undecided) => {
                 let mut calls: Vec<u32> = undecided.iter().flat_map(|&part| parts[part].calls.clone()).collect();
                 calls.sort_by_key(|&call| (self.history.calls()[call as usize].invoke, call));
@@ -124,33 +129,53 @@ impl<'t, S: Spec> Trial<'t, S> {
         Box::new(Depth::<S, M>::new(part, slots, transitions, class, goal))
     }
 
-    /// The calls up to the earliest return that no order gets past. An order gets to event `low`, and a search looked beyond the
-    /// returns that it passed: what makes them impossible may come later.
-    fn core(&self, part: &Part, mut low: usize, forms: Option<&Forms<'_>>) -> Core {
+    /// The calls up to the earliest return that no order gets past.
+    fn core(&self, part: &Part, dead: Dead, forms: Option<&Forms<'_>>) -> Core {
         let try_to = |goal| schedule::finish(part, self.search(part, forms, Some(goal)), &self.watch);
-        let (mut high, mut step) = (part.events.len(), 1);
+        // An order gets to `low`, and none gets to `high`.
+        let (mut low, mut high) = (dead.reached, part.events.len());
         let mut longest = None;
+        let (mut goal, mut step) = (dead.suspect + 1, 1);
         while high - low > 1 {
-            let goal = (low + step).min(low + (high - low) / 2);
+            goal = goal.clamp(low + 1, high - 1);
             match try_to(goal) {
                 Ok(Found::Order(order)) => {
-                    longest = Some(order);
-                    (low, step) = (goal, step * 2);
+                    longest = Some((goal, order));
+                    (low, goal) = (goal, goal + step);
                 }
-                Ok(Found::Impossible(at)) => (low, high, step) = (low.max(at), goal, 1),
+                Ok(Found::Impossible(dead)) => {
+                    (low, high) = (low.max(dead.reached), goal);
+                    goal = if dead.suspect + 1 < high { dead.suspect + 1 } else { high.saturating_sub(step) };
+                }
                 // A spent budget does not take the verdict back.
                 Err(_) => break,
             }
+            // Far from where it was suspected, the middle is as good as any place.
+            step *= 2;
+            if step > 64 {
+                goal = usize::midpoint(low, high);
+            }
         }
-        if longest.is_none()
+        if longest.as_ref().is_none_or(|longest| longest.0 < low)
             && let Ok(Found::Order(order)) = try_to(low)
         {
-            longest = Some(order);
+            longest = Some((low, order));
         }
-        let longest = longest.unwrap_or_default();
+        let longest = longest.map(|longest| longest.1).unwrap_or_default();
         let longest = longest.iter().map(|&operation| part.calls[operation as usize]).collect();
         core::coarse(self.history, &part.answered_before(high), longest)
     }
+}
+
+/// Whether a history is linearizable, with nothing but steps. `None`: it takes more work.
+#[cfg(test)]
+pub(super) fn by_steps_within<S: Spec>(spec: &S, history: &super::history::SpecHistory<S>, work: u64) -> Option<bool> {
+    let watch = Watch::begin(&Budget::default());
+    let trial = Trial { spec, history, switches: Switches::default(), watch };
+    let parts = partition::parts(spec, history);
+    let mut found =
+        parts.iter().map(|part| trial.search(part, None, None).run(work, usize::MAX, &watch).ok().flatten());
+    found.try_fold(true, |all, found| Some(all && matches!(found?, Found::Order(_))))
 }
 
 /// Operations that can happen anywhere.

@@ -4,7 +4,8 @@ use super::budget::Watch;
 use super::mask::Mask;
 use super::partition::Part;
 use super::race::Runner;
-use super::schedule::Found;
+use super::room::{self, OVERHEAD};
+use super::schedule::{Dead, Found};
 use super::slots::Slots;
 use super::transitions::Transitions;
 use super::verdict::Limit;
@@ -91,14 +92,19 @@ impl<'p, S: Spec, M: Mask> Depth<'p, S, M> {
 
     /// Whether the configuration is new.
     fn remember(&mut self) -> Result<bool, Limit> {
-        let each = size_of::<Configuration<M>>() + self.now.done.heap_bytes() + self.now.used.len() * 4;
-        let full = |count: usize, others: usize| count.saturating_mul(each).saturating_add(others) > self.memory;
-        let others = self.transitions.bytes() + self.frames.capacity() * each;
-        if full(self.visited.len() * 2, others) {
-            // What was refuted is forgotten, and may have to be refuted again.
-            self.visited.clear();
-            if full(2, others) {
-                return Err(Limit::Memory);
+        let heap = self.now.done.heap_bytes() + self.now.used.len() * 4 + OVERHEAD;
+        let chosen = room::bytes(&self.frames) + self.frames.len() * heap + room::bytes(&self.choices);
+        let others = self.transitions.bytes() + chosen;
+        if others > self.memory {
+            return Err(Limit::Memory);
+        }
+        if self.visited.len() == self.visited.capacity() {
+            // A table grows to twice its size beside the old one.
+            let slots = self.visited.capacity() * 8 / 7;
+            let grown = 3 * slots.max(4) * (size_of::<Configuration<M>>() + 1) + self.visited.len() * heap;
+            if grown.saturating_add(others) > self.memory {
+                // What was refuted is forgotten, and may have to be refuted again.
+                self.visited.clear();
             }
         }
         Ok(self.visited.insert(self.now.clone()))
@@ -124,7 +130,7 @@ impl<'p, S: Spec, M: Mask> Depth<'p, S, M> {
             let Some(state) = self.transitions.step(self.now.state, self.class[operation as usize], watch)? else {
                 continue;
             };
-            self.frames.push(Frame { before: self.now.clone(), choices: first, chosen: operation });
+            room::push(&mut self.frames, Frame { before: self.now.clone(), choices: first, chosen: operation });
             self.now.state = state;
             match self.slots.kind(operation) {
                 Some(kind) => self.now.used[kind] += 1,
@@ -205,7 +211,8 @@ impl<S: Spec, M: Mask> Runner for Depth<'_, S, M> {
                 self.offer();
             }
             if !self.take(first, watch)? && !self.back(watch)? {
-                return Ok(Some(Found::Impossible(self.furthest)));
+                // It does not look ahead.
+                return Ok(Some(Found::Impossible(Dead { reached: self.furthest, suspect: self.furthest })));
             }
         }
         Ok(None)

@@ -1,5 +1,6 @@
 //! Sets of slots: small, fixed, and compared as a whole.
 
+use super::room::OVERHEAD;
 use std::fmt::Debug;
 use std::hash::Hash;
 
@@ -73,6 +74,6 @@ impl Mask for Box<[u64]> {
     }
 
     fn heap_bytes(&self) -> usize {
-        size_of_val::<[u64]>(self)
+        size_of_val::<[u64]>(self) + OVERHEAD
     }
 }

@@ -11,6 +11,7 @@ mod partition;
 mod race;
 mod ranks;
 mod register;
+mod room;
 mod schedule;
 mod slots;
 mod switches;

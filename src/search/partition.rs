@@ -3,6 +3,7 @@
 use super::history::{History, Outcome};
 use super::ranks::{self, Event};
 use super::register::{Deed, Forms};
+use super::room;
 use crate::model::Spec;
 use rustc_hash::FxHashMap;
 
@@ -18,6 +19,11 @@ pub(super) struct Part {
 }
 
 impl Part {
+    /// Bytes held.
+    pub(super) fn bytes(&self) -> usize {
+        room::bytes(&self.calls) + room::bytes(&self.events) + room::bytes(&self.ranks)
+    }
+
     /// The answered calls invoked before event `end`. Nothing that was not answered shows anything.
     pub(super) fn answered_before(&self, end: usize) -> Vec<u32> {
         let mut answered = vec![false; self.calls.len()];
@@ -73,6 +79,7 @@ pub(super) fn registers<O, A>(history: &History<O, A>, forms: &Forms<'_>) -> Vec
 fn split(calls: usize, events: &[Event], mut part_of: impl FnMut(u32) -> Option<u32>) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
     let mut index: FxHashMap<u32, u32> = FxHashMap::default();
+    let mut last = (u32::MAX - 1, 0);
     let mut place = vec![(0, 0); calls];
     for (rank, event) in (0..).zip(events) {
         let call = event.of();
@@ -84,10 +91,20 @@ fn split(calls: usize, events: &[Event], mut part_of: impl FnMut(u32) -> Option<
             continue;
         }
         let Some(owner) = part_of(call) else { continue };
-        let at = *index.entry(owner).or_insert_with(|| {
-            parts.push(Part::default());
-            parts.len() as u32 - 1
-        });
+        if owner != last.0 {
+            let at = *index.entry(owner).or_insert_with(|| {
+                // The first may well be the only one.
+                let room = if parts.is_empty() { events.len() } else { 0 };
+                parts.push(Part {
+                    calls: Vec::with_capacity(room.min(calls)),
+                    events: Vec::with_capacity(room),
+                    ranks: Vec::with_capacity(room),
+                });
+                parts.len() as u32 - 1
+            });
+            last = (owner, at);
+        }
+        let at = last.1;
         let part = &mut parts[at as usize];
         let operation = part.calls.len() as u32;
         place[call as usize] = (at, operation);

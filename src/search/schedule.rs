@@ -2,7 +2,7 @@
 
 use super::budget::{NOBODY, Watch};
 use super::partition::Part;
-use super::race::Runner;
+use super::race::{Outcome, Runner};
 use super::verdict::Limit;
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,8 +12,23 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub(super) enum Found {
     /// Operations in an order that explains every answer before the goal.
     Order(Vec<u32>),
-    /// No order does. None gets past the return at this place, or one beyond it is the reason why none does; some order gets to it.
-    Impossible(usize),
+    /// No order does.
+    Impossible(Dead),
+}
+
+impl Outcome for Found {
+    fn is_settled(&self) -> bool {
+        matches!(self, Found::Impossible(_))
+    }
+}
+
+/// Where a search came to an end without an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Dead {
+    /// Some order gets to this event.
+    pub(super) reached: usize,
+    /// Perhaps the return that none gets past: a search that looks ahead gives up where it sees that it will not get past one.
+    pub(super) suspect: usize,
 }
 
 /// What the parts of a history come to.
@@ -21,8 +36,8 @@ pub(super) enum Found {
 pub(super) enum Parts {
     /// An order of each.
     Orders(Vec<Vec<u32>>),
-    /// This part has none; how far one gets.
-    Refuted(usize, usize),
+    /// This part has none.
+    Refuted(usize, Dead),
     /// These parts are not decided, the others have an order.
     Undecided(Limit, Vec<usize>),
 }
@@ -73,7 +88,7 @@ pub(super) fn decide<'p>(parts: &'p [Part], begin: impl Fn(&'p Part) -> Search<'
         let mut left = Vec::new();
         for mut running in running {
             match std::mem::replace(&mut running.result, Ok(None)) {
-                Ok(Some(Found::Impossible(at))) => return Parts::Refuted(running.part, at),
+                Ok(Some(Found::Impossible(dead))) => return Parts::Refuted(running.part, dead),
                 Ok(Some(Found::Order(order))) => orders[running.part] = order,
                 Ok(None) => left.push(running),
                 Err(reached) => {
@@ -111,5 +126,5 @@ pub(super) fn finish(part: &Part, mut search: Search<'_>, watch: &Watch<'_>) -> 
 
 /// How much work a part is worth up to a round. Most parts need a few units for each event.
 fn work(part: &Part, round: u32) -> u64 {
-    (part.events.len() as u64 * 16 + 1024) << round.min(30)
+    (part.events.len() as u64 * 4 + 256) << round.min(40)
 }

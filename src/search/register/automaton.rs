@@ -6,6 +6,7 @@
 use super::forms::Deed;
 use super::prefixes::{self, Growth};
 use crate::model::Value;
+use crate::search::room;
 use rustc_hash::FxHashMap;
 
 /// No class, no slot.
@@ -159,7 +160,8 @@ impl Automaton {
 
     /// Bytes held.
     pub(super) fn bytes(&self) -> usize {
-        self.kinds.capacity() * size_of::<Kind>() + self.read.capacity() * 12 + self.out.bytes() + self.into.bytes()
+        let lists = self.out.bytes() + self.into.bytes() + self.by_class.bytes();
+        room::bytes(&self.kinds) + 3 * room::bytes(&self.read) + lists
     }
 }
 
@@ -209,6 +211,6 @@ impl Lists {
     }
 
     fn bytes(&self) -> usize {
-        self.begin.capacity() * 4 + self.pairs.capacity() * 8
+        room::bytes(&self.begin) + room::bytes(&self.pairs)
     }
 }

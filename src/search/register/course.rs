@@ -3,6 +3,7 @@
 use super::automaton::NONE;
 use crate::search::partition::Part;
 use crate::search::ranks::Event;
+use crate::search::room;
 
 /// An operation that nobody waits for returns here.
 pub(super) const NEVER: u32 = u32::MAX;
@@ -48,7 +49,7 @@ impl<'p> Course<'p> {
         goal: usize,
     ) -> Self {
         let events = &part.events[..goal];
-        let operations = part.calls.len();
+        let operations = class.len();
         let mut course = Course {
             events,
             slot: vec![NONE; operations],
@@ -96,6 +97,7 @@ impl<'p> Course<'p> {
 
     /// Bytes held.
     pub(super) fn bytes(&self) -> usize {
-        self.slot.capacity() * 12 + self.option_of.capacity() * 4
+        let optionals = self.optionals.iter().map(|optional| room::bytes(&optional.operations) + size_of::<Optional>());
+        room::bytes(&self.class) + 3 * room::bytes(&self.slot) + room::bytes(&self.option_of) + optionals.sum::<usize>()
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::model::{Action, Spec, Value};
 use crate::search::history::{History, Outcome};
+use crate::search::room;
 use rustc_hash::FxHashMap;
 
 /// What a call does, with values by number.
@@ -70,6 +71,13 @@ impl<'h> Forms<'h> {
         forms.content = registers.names.iter().map(|&register| values.of(spec.content(register))).collect();
         forms.values = values.names;
         Some(forms)
+    }
+}
+
+impl Forms<'_> {
+    /// Bytes held.
+    pub(in crate::search) fn bytes(&self) -> usize {
+        room::bytes(&self.register) + room::bytes(&self.deed) + room::bytes(&self.content) + room::bytes(&self.values)
     }
 }
 

@@ -16,7 +16,9 @@ use super::reductions::Reductions;
 use super::used::{UNUSED, Uses};
 use crate::search::budget::Watch;
 use crate::search::mask::Mask;
-use crate::search::race::Runner;
+use crate::search::race::{Outcome, Runner};
+use crate::search::room;
+use crate::search::schedule::Dead;
 use crate::search::verdict::Limit;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -26,8 +28,14 @@ use std::sync::Arc;
 pub(super) enum Reached<M> {
     /// The steps of an order that explains every answer before the goal.
     Goal(Vec<Step>, PhantomData<M>),
-    /// No order does; none gets past this return. Some operation beyond it may be the reason.
-    Nothing(usize),
+    /// No order does.
+    Nothing(Dead),
+}
+
+impl<M: Send> Outcome for Reached<M> {
+    fn is_settled(&self) -> bool {
+        matches!(self, Reached::Nothing(_))
+    }
 }
 
 /// How many configurations go on at a time.
@@ -65,6 +73,8 @@ pub(super) struct Ladder<'p, M> {
     uses: Uses,
     paths: Paths,
     rungs: Vec<Rung<M>>,
+    /// Room for the entries of new ones.
+    spare: Vec<Vec<Entry<M>>>,
     /// The rung of those that go on.
     here: usize,
     /// Which entries go on, and what has become of them since.
@@ -74,12 +84,16 @@ pub(super) struct Ladder<'p, M> {
     /// How many configurations are on all rungs, and what each holds beyond its own size.
     entries: usize,
     heap: usize,
+    /// How many there is room for.
+    room: usize,
     /// How far any came, and how often all ended since one came so far.
     furthest: u32,
     failures: u32,
     /// Something was forgotten: that nothing is left proves nothing.
     incomplete: bool,
     work: u64,
+    /// The work done when the limits were last looked at.
+    looked: u64,
 }
 
 impl<'p, M: Mask> Ladder<'p, M> {
@@ -104,16 +118,19 @@ impl<'p, M: Mask> Ladder<'p, M> {
                 entries: vec![Entry { at: first.clone(), optional: (0, 0), waits: false }],
                 waiting: 0,
             }],
+            spare: Vec::new(),
             here: 0,
             going: vec![(0, first)],
-            moves: Moves::new(),
+            moves: Moves::default(),
             waiting: 0,
             entries: 1,
+            room: 1,
             heap: 2 * M::none(course.slots).heap_bytes(),
             furthest: 0,
             failures: 0,
             incomplete: false,
             work: 0,
+            looked: 0,
         }
     }
 
@@ -139,79 +156,94 @@ impl<'p, M: Mask> Ladder<'p, M> {
     }
 
     /// Takes those that go on past a return.
-    fn pass(&mut self, slot: u32, watch: &Watch<'_>) -> Result<(), Limit> {
+    fn pass(&mut self, slot: u32, memory: usize, watch: &Watch<'_>) -> Result<(), Limit> {
         self.work += self.going.len() as u64 / 4;
         if self.open.at > self.furthest {
             self.furthest = self.open.at;
             self.failures = 0;
+            self.moves.suspicion.clear();
         }
         if self.going.iter().all(|(_, at)| at.done.has(slot)) {
             self.going.iter_mut().for_each(|(_, at)| at.done.remove(slot));
             return Ok(());
         }
-        let next = self.next_rung();
-        let mut going = std::mem::take(&mut self.going);
-        for (entry, mut from) in going.drain(..) {
+        self.next_rung();
+        let others = self.bytes() - self.moves.bytes() - self.uses.bytes();
+        for turn in 0..self.going.len() {
+            let (entry, mut from) = self.going[turn].clone();
             if from.done.has(slot) {
                 from.done.remove(slot);
-                self.keep(next, from, &[]);
-                continue;
+                self.keep(self.here + 1, from, &[]);
+            } else {
+                self.go_on(entry, &from, slot, memory.saturating_sub(others), watch)?;
             }
-            let mut optional = self.rungs[self.here].entries[entry].optional;
-            loop {
-                let mut limit = None;
-                let finder = Finder {
-                    open: &self.open,
-                    uses: &mut self.uses,
-                    moves: &mut self.moves,
-                    reductions: self.reductions,
-                    from: &from,
-                    slot,
-                    optional,
-                };
-                let more = finder.find(|| {
-                    limit = watch.reached();
-                    limit.is_some()
-                });
-                if let Some(limit) = limit {
-                    return Err(limit);
-                }
-                let moves = std::mem::replace(&mut self.moves, Moves::new());
-                for found in &moves.found {
-                    self.keep(next, found.to.clone(), moves.steps(found));
-                }
-                self.moves = moves;
-                if !more {
-                    break;
-                }
-                optional = (optional.1 + 1, optional.1 * 2 + 1);
-                if self.width != Width::Everything {
-                    let rung = &mut self.rungs[self.here];
-                    rung.entries[entry].optional = optional;
-                    rung.entries[entry].waits = true;
-                    rung.waiting += 1;
-                    self.waiting += 1;
-                    break;
-                }
-            }
+            self.look(memory, watch)?;
         }
-        self.going = going;
+        let next = self.here + 1;
         self.here = next;
         if self.waiting == self.rungs[next].waiting {
-            self.entries -= self.rungs.drain(..next).map(|rung| rung.entries.len()).sum::<usize>();
+            for mut rung in self.rungs.drain(..next) {
+                self.entries -= rung.entries.len();
+                rung.entries.clear();
+                match self.spare.len() {
+                    0..2 if rung.entries.capacity() <= 64 => self.spare.push(rung.entries),
+                    _ => self.room -= rung.entries.capacity(),
+                }
+            }
             self.here = 0;
         }
         self.choose();
         Ok(())
     }
 
-    /// The rung after this return.
-    fn next_rung(&mut self) -> usize {
+    /// Keeps what a configuration comes to past the return of a slot on the next rung.
+    fn go_on(
+        &mut self,
+        entry: usize,
+        from: &Configuration<M>,
+        slot: u32,
+        memory: usize,
+        watch: &Watch<'_>,
+    ) -> Result<(), Limit> {
+        let mut optional = self.rungs[self.here].entries[entry].optional;
+        loop {
+            let finder = Finder {
+                open: &self.open,
+                uses: &mut self.uses,
+                moves: &mut self.moves,
+                reductions: self.reductions,
+                from,
+                slot,
+                optional,
+            };
+            let more = finder.find(memory, watch)?;
+            let moves = std::mem::take(&mut self.moves);
+            for found in &moves.found {
+                self.keep(self.here + 1, found.to.clone(), moves.steps(found));
+            }
+            self.moves = moves;
+            if !more {
+                return Ok(());
+            }
+            optional = (optional.1 + 1, optional.1 * 2 + 1);
+            if self.width != Width::Everything {
+                let rung = &mut self.rungs[self.here];
+                rung.entries[entry].optional = optional;
+                rung.entries[entry].waits = true;
+                rung.waiting += 1;
+                self.waiting += 1;
+                return Ok(());
+            }
+        }
+    }
+
+    /// Makes room for those that get past this return.
+    fn next_rung(&mut self) {
         let (next, event) = (self.here + 1, self.open.at + 1);
         if self.rungs.get(next).is_none_or(|rung| rung.event != event) {
-            self.rungs.insert(next, Rung { event, entries: Vec::new(), waiting: 0 });
+            let entries = self.spare.pop().unwrap_or_default();
+            self.rungs.insert(next, Rung { event, entries, waiting: 0 });
         }
-        next
     }
 
     /// Keeps a configuration on a rung, unless another one there stands for it.
@@ -241,7 +273,7 @@ impl<'p, M: Mask> Ladder<'p, M> {
             self.waiting -= before - rung.entries.len();
         }
         at.path = self.paths.extend(at.path, steps);
-        rung.entries.push(Entry { at, optional: (0, 0), waits: true });
+        self.room += room::push(&mut rung.entries, Entry { at, optional: (0, 0), waits: true });
         self.entries += 1;
         rung.waiting += 1;
         self.waiting += 1;
@@ -254,16 +286,22 @@ impl<'p, M: Mask> Ladder<'p, M> {
             Width::Beam(width) => width << (self.failures / 2).min(20),
         };
         let rung = &mut self.rungs[self.here];
-        let mut waiting: Vec<usize> = (0..rung.entries.len()).filter(|&at| rung.entries[at].waits).collect();
-        if waiting.len() > width {
-            let uses = &self.uses;
-            waiting.sort_by_key(|&at| {
-                let entry = &rung.entries[at];
-                uses.total(entry.at.used) + entry.optional.0
-            });
-            waiting.truncate(width);
-        }
         self.going.clear();
+        if rung.waiting <= width {
+            for (at, entry) in rung.entries.iter_mut().enumerate().filter(|(_, entry)| entry.waits) {
+                entry.waits = false;
+                self.going.push((at, entry.at.clone()));
+            }
+            self.waiting -= std::mem::take(&mut rung.waiting);
+            return;
+        }
+        let mut waiting: Vec<usize> = (0..rung.entries.len()).filter(|&at| rung.entries[at].waits).collect();
+        let uses = &self.uses;
+        waiting.sort_by_key(|&at| {
+            let entry = &rung.entries[at];
+            uses.total(entry.at.used) + entry.optional.0
+        });
+        waiting.truncate(width);
         for at in waiting {
             let entry = &mut rung.entries[at];
             entry.waits = false;
@@ -291,6 +329,25 @@ impl<'p, M: Mask> Ladder<'p, M> {
         true
     }
 
+    /// Where all came to an end.
+    fn dead(&self) -> Dead {
+        let reached = self.furthest as usize;
+        let suspect = self.moves.suspicion.first_return(&self.open, self.furthest).unwrap_or(0) as usize;
+        Dead { reached, suspect: suspect.max(reached) }
+    }
+
+    /// Looks at the limits now and then.
+    fn look(&mut self, memory: usize, watch: &Watch<'_>) -> Result<(), Limit> {
+        if self.work() - self.looked <= 1024 {
+            return Ok(());
+        }
+        self.looked = self.work();
+        match watch.reached() {
+            Some(limit) => Err(limit),
+            None => self.hold(memory),
+        }
+    }
+
     /// Holds to the memory limit: what lies furthest back is forgotten first.
     fn hold(&mut self, memory: usize) -> Result<(), Limit> {
         if self.paths.is_due() {
@@ -300,7 +357,8 @@ impl<'p, M: Mask> Ladder<'p, M> {
             return Ok(());
         }
         self.collect();
-        while self.bytes() > memory {
+        // With less room than this it would soon have to be done again.
+        while self.bytes() > memory - memory / 8 {
             if self.here == 0 {
                 return Err(Limit::Memory);
             }
@@ -309,6 +367,7 @@ impl<'p, M: Mask> Ladder<'p, M> {
                 self.incomplete |= rung.waiting > 0;
                 self.waiting -= rung.waiting;
                 self.entries -= rung.entries.len();
+                self.room -= rung.entries.capacity();
             }
             self.here -= forgotten;
             self.collect();
@@ -325,9 +384,12 @@ impl<'p, M: Mask> Ladder<'p, M> {
     }
 
     fn bytes(&self) -> usize {
-        let each = size_of::<Entry<M>>() + self.heap;
+        // Beside each a place in a list while paths are collected.
+        let each = size_of::<usize>() + self.heap;
         (self.entries + self.going.len()) * each
-            + self.rungs.capacity() * size_of::<Rung<M>>()
+            + self.room * size_of::<Entry<M>>()
+            + room::bytes(&self.going)
+            + room::bytes(&self.rungs)
             + self.paths.bytes()
             + self.uses.bytes()
             + self.open.bytes()
@@ -339,15 +401,8 @@ impl<M: Mask> Runner for Ladder<'_, M> {
     type Found = Reached<M>;
 
     fn run(&mut self, until: u64, memory: usize, watch: &Watch<'_>) -> Result<Option<Reached<M>>, Limit> {
-        let mut looked = self.work();
         while self.work() < until {
-            if self.work() - looked > 1024 {
-                looked = self.work();
-                if let Some(limit) = watch.reached() {
-                    return Err(limit);
-                }
-                self.hold(memory)?;
-            }
+            self.look(memory, watch)?;
             if self.open.at as usize == self.open.course().events.len() {
                 return Ok(Some(Reached::Goal(self.paths.steps(self.going[0].1.path), PhantomData)));
             }
@@ -356,12 +411,12 @@ impl<M: Mask> Runner for Ladder<'_, M> {
                 Passed::Nothing => {}
                 Passed::Invocation(slot) => self.invoke(slot),
                 Passed::Return(slot) => {
-                    self.pass(slot, watch)?;
+                    self.pass(slot, memory, watch)?;
                     self.open.leave(slot);
                     if self.going.is_empty() && !self.back() {
                         return match self.incomplete {
                             true => Err(Limit::Memory),
-                            false => Ok(Some(Reached::Nothing(self.furthest as usize))),
+                            false => Ok(Some(Reached::Nothing(self.dead()))),
                         };
                     }
                 }

@@ -44,7 +44,12 @@ struct Problem<'p> {
 /// A search for an order of the operations on one register that explains every answer before event `goal`. `None` where the forms
 /// are not enough.
 pub(super) fn search<'p>(part: &'p Part, forms: &Forms<'_>, goal: usize, switches: Switches) -> Option<Search<'p>> {
-    let deeds: Vec<Deed> = part.calls.iter().map(|&call| forms.deed[call as usize]).collect();
+    // Operations are numbered by invocation: later ones do not matter.
+    let invoked = match part.events.len() {
+        all if all == goal => part.calls.len(),
+        _ => part.events[..goal].iter().filter(|event| !event.is_return()).count(),
+    };
+    let deeds: Vec<Deed> = part.calls[..invoked].iter().map(|&call| forms.deed[call as usize]).collect();
     if deeds.len() > MOST_OPERATIONS {
         return None;
     }
@@ -89,7 +94,7 @@ impl<'p, M: Mask, W: Runner<Found = Reached<M>>> Runner for Ordered<'p, W> {
         let memory = memory.checked_sub(own).ok_or(Limit::Memory)?;
         Ok(match self.way.run(until, memory, watch)? {
             None => None,
-            Some(Reached::Nothing(at)) => Some(Found::Impossible(at)),
+            Some(Reached::Nothing(dead)) => Some(Found::Impossible(dead)),
             Some(Reached::Goal(steps, _)) => {
                 let order = Replay::<M>::new(self.problem.clone()).order(&steps);
                 // An order that is none is not believed: see `audit`.

@@ -178,6 +178,11 @@ impl<'p, M: Mask> Open<'p, M> {
         self.course().invoked[self.operation[slot as usize] as usize]
     }
 
+    /// The event at which the operation of a slot returns.
+    pub(super) fn returned(&self, slot: u32) -> u32 {
+        self.course().returned[self.operation[slot as usize] as usize]
+    }
+
     /// The open operation of a class that returns first, or `NONE`.
     pub(super) fn first(&self, class: u32) -> u32 {
         if class == NONE { NONE } else { self.head[class as usize] }

@@ -1,5 +1,7 @@
 //! How configurations came about.
 
+use crate::search::room;
+
 /// One step of an order in the making.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step(u32);
@@ -77,7 +79,7 @@ impl Paths {
     /// A path with more steps.
     pub(super) fn extend(&mut self, mut path: u32, steps: &[Step]) -> u32 {
         for &step in steps {
-            self.steps.push((path, step));
+            room::push(&mut self.steps, (path, step));
             path = self.steps.len() as u32 - 1;
         }
         path
@@ -122,6 +124,7 @@ impl Paths {
             }
         }
         self.steps.truncate(kept);
+        self.steps.shrink_to(kept + kept / 4);
         self.kept = kept;
         for path in &mut paths {
             if **path != BEGIN {
@@ -130,8 +133,8 @@ impl Paths {
         }
     }
 
-    /// Bytes held.
+    /// Bytes held, with those that [`Self::retain`] takes for a while.
     pub(super) fn bytes(&self) -> usize {
-        self.steps.capacity() * size_of::<(u32, Step)>()
+        room::bytes(&self.steps) + self.steps.len() * (size_of::<bool>() + size_of::<u32>())
     }
 }

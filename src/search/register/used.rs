@@ -1,5 +1,6 @@
 //! Sets of optional operations that were used, by number.
 
+use crate::search::room::{self, OVERHEAD};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use rustc_hash::FxBuildHasher;
@@ -110,7 +111,7 @@ impl Uses {
 
     /// Bytes held.
     pub(super) fn bytes(&self) -> usize {
-        self.held + self.sets.capacity() * size_of::<Box<[Use]>>() + self.index.capacity() * 4
+        self.held + room::bytes(&self.sets) + self.index.capacity() * (size_of::<u32>() + 1) * 8 / 7
     }
 
     fn intern(&mut self, uses: Vec<Use>) -> u32 {
@@ -121,8 +122,8 @@ impl Uses {
             Entry::Occupied(known) => return *known.get(),
             Entry::Vacant(vacant) => vacant.insert(fresh),
         };
-        self.held += uses.len() * size_of::<Use>();
-        self.sets.push(uses.into_boxed_slice());
+        self.held += size_of_val(uses.as_slice()) + OVERHEAD;
+        room::push(&mut self.sets, uses.into_boxed_slice());
         fresh
     }
 }

@@ -152,17 +152,18 @@ impl Spec for Queue {
     }
 }
 
-/// Who asks what, how long it takes, and what was told: three moments for each call. Up to six clients, up to twelve calls; many
+/// Who asks what, how long it takes, and what was told: three moments for each call. Up to six clients; many
 /// times are equal, and a call may take no time. What fails did not happen.
 fn record<S: Spec>(
     spec: &S,
+    most: u64,
     random: &mut Random,
     mut ask: impl FnMut(&mut Random) -> S::Operation,
     tell: impl Fn(&S::State, &S::Operation) -> S::Answer,
     mut change: impl FnMut(&mut Random, &mut Call<S::Operation, S::Answer>),
 ) -> Vec<Call<S::Operation, S::Answer>> {
     let clients = 2 + random.below(5);
-    let count = 4 + random.below(9) as usize;
+    let count = 4 + random.below(most - 3) as usize;
     let unknown = [0, 0, 10, 30, 50][random.below(5) as usize];
     let failed = [0, 0, 5][random.below(3) as usize];
     let (pause, before, after) = ([2, 6, 12][random.below(3) as usize], 1 + random.below(12), 1 + random.below(12));
@@ -200,7 +201,7 @@ fn record<S: Spec>(
     calls
 }
 
-pub(super) fn register_history(random: &mut Random) -> Vec<Call<Ask, Told>> {
+pub(super) fn register_history(most: u64, random: &mut Random) -> Vec<Call<Ask, Told>> {
     let values = [2, 3, 5, 0][random.below(4) as usize];
     let cas = random.below(5) * 10;
     let mut fresh = 0;
@@ -219,7 +220,7 @@ pub(super) fn register_history(random: &mut Random) -> Vec<Call<Ask, Told>> {
         Ask::Write(_) => Told::Written,
         Ask::Cas(from, _) => Told::Set(*state == from),
     };
-    record(&Register, random, ask, tell, |random, call| {
+    record(&Register, most, random, ask, tell, |random, call| {
         if let Outcome::Completed { answer, .. } = &mut call.outcome {
             match answer {
                 Told::Value(value) => *value = random.below(6) as i64,
@@ -230,20 +231,20 @@ pub(super) fn register_history(random: &mut Random) -> Vec<Call<Ask, Told>> {
     })
 }
 
-pub(super) fn queue_history(random: &mut Random) -> Vec<Call<Line, Option<u8>>> {
+pub(super) fn queue_history(most: u64, random: &mut Random) -> Vec<Call<Line, Option<u8>>> {
     let ask = |random: &mut Random| if random.chance(50) { Line::Put(random.below(3) as u8) } else { Line::Take };
     let tell = |state: &Vec<u8>, line: &Line| match line {
         Line::Put(_) => None,
         Line::Take => state.first().copied(),
     };
-    record(&Queue, random, ask, tell, |random, call| {
+    record(&Queue, most, random, ask, tell, |random, call| {
         if let (Line::Take, Outcome::Completed { answer, .. }) = (call.operation, &mut call.outcome) {
             *answer = random.chance(70).then(|| random.below(3) as u8);
         }
     })
 }
 
-pub(super) fn text_history(random: &mut Random) -> Vec<Call<Edit, Option<String>>> {
+pub(super) fn text_history(most: u64, random: &mut Random) -> Vec<Call<Edit, Option<String>>> {
     let appends = 30 + random.below(3) * 20;
     let piece = |random: &mut Random| ["a", "b", "ab", "ba", "aa"][random.below(5) as usize].to_owned();
     let ask = |random: &mut Random| match random.below(100) {
@@ -252,7 +253,7 @@ pub(super) fn text_history(random: &mut Random) -> Vec<Call<Edit, Option<String>
         _ => Edit::Read,
     };
     let tell = |state: &String, edit: &Edit| matches!(edit, Edit::Read).then(|| state.clone());
-    record(&Text, random, ask, tell, |random, call| {
+    record(&Text, most, random, ask, tell, |random, call| {
         if let Outcome::Completed { answer: Some(text), .. } = &mut call.outcome {
             match random.below(3) {
                 0 => drop(text.pop()),

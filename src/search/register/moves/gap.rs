@@ -22,7 +22,7 @@ impl<M: Mask> Finder<'_, '_, M> {
                 // By itself: nobody sees what it makes.
                 let mut at = self.from.clone();
                 at.done.add(self.slot);
-                self.finish(at, 0, &[Step::gap(operation)]);
+                self.finish(at, 0, Step::gap(operation));
             }
             Kind::FailedCas(shunned) => {
                 for to in self.open.written(&self.from.done, self.from.gap) {

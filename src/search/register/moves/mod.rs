@@ -22,6 +22,7 @@
 
 mod gap;
 mod present;
+mod suspicion;
 
 use super::automaton::{Kind, NONE, OTHER};
 use super::configuration::Configuration;
@@ -30,10 +31,16 @@ use super::open::Open;
 use super::path::Step;
 use super::reductions::Reductions;
 use super::used::Uses;
+use crate::search::budget::Watch;
 use crate::search::mask::Mask;
+use crate::search::room;
+use crate::search::verdict::Limit;
+use hashbrown::HashSet;
+use rustc_hash::FxBuildHasher;
+use suspicion::Suspicion;
 
 /// Where an unfinished move stands.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Phase {
     /// In a chain from the present state.
     Chain,
@@ -55,6 +62,21 @@ struct Draft<M> {
     /// The last.
     last: Taken,
 }
+
+/// All that matters of a draft of which nothing is owed: two that are equal in this go on alike.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Situation<M> {
+    state: u32,
+    used: u32,
+    gap: u32,
+    phase: Phase,
+    optional: u32,
+    done: M,
+    idle: M,
+}
+
+/// So many drafts are looked at without a thought of whether two are equal. (Small histories have few.)
+const FEW: u64 = if cfg!(test) { 4 } else { 64 };
 
 /// A step of a draft.
 #[derive(Clone, Copy, Debug)]
@@ -86,10 +108,14 @@ pub(super) struct Moves<M> {
     /// States from which the returning operation can be reached: now, and in the gap.
     reach: Vec<u32>,
     reach_in_gap: Vec<u32>,
+    /// Where drafts of this configuration stood.
+    seen: HashSet<Situation<M>, FxBuildHasher>,
+    /// Why moves were given up.
+    pub(super) suspicion: Suspicion,
 }
 
-impl<M: Mask> Moves<M> {
-    pub(super) fn new() -> Self {
+impl<M> Default for Moves<M> {
+    fn default() -> Self {
         Moves {
             found: Vec::new(),
             steps: Vec::new(),
@@ -98,9 +124,13 @@ impl<M: Mask> Moves<M> {
             trail: Vec::new(),
             reach: Vec::new(),
             reach_in_gap: Vec::new(),
+            seen: HashSet::default(),
+            suspicion: Suspicion::default(),
         }
     }
+}
 
+impl<M: Mask> Moves<M> {
     /// The steps of a move that was found.
     pub(super) fn steps(&self, of: &Move<M>) -> &[Step] {
         &self.steps[of.steps.0 as usize..of.steps.1 as usize]
@@ -108,10 +138,13 @@ impl<M: Mask> Moves<M> {
 
     /// Bytes held.
     pub(super) fn bytes(&self) -> usize {
-        self.found.capacity() * size_of::<Move<M>>()
-            + self.drafts.capacity() * size_of::<Draft<M>>()
-            + self.steps.capacity() * size_of::<Step>()
-            + self.trail.capacity() * size_of::<Taken>()
+        let heap = 2 * self.drafts.first().map_or(0, |draft| draft.at.done.heap_bytes());
+        room::bytes(&self.found)
+            + room::bytes(&self.drafts)
+            + room::bytes(&self.steps)
+            + room::bytes(&self.trail)
+            + self.seen.capacity() * 8 / 7 * (size_of::<Situation<M>>() + 1)
+            + heap * (self.found.len() + self.drafts.len() + self.seen.len())
     }
 }
 
@@ -139,7 +172,10 @@ struct Task {
 
 impl<M: Mask> Finder<'_, '_, M> {
     /// Finds them. Whether there may be moves with more optional operations.
-    pub(super) fn find(mut self, mut stop: impl FnMut() -> bool) -> bool {
+    ///
+    /// # Errors
+    /// A limit that was reached.
+    pub(super) fn find(mut self, memory: usize, watch: &Watch<'_>) -> Result<bool, Limit> {
         let (open, from, slot) = (self.open, self.from, self.slot);
         let in_gap = open.invoked(slot) < from.gap;
         let task = Task { class: open.class(slot), kind: open.kind(slot), hideable: in_gap || from.idle.has(slot) };
@@ -147,6 +183,8 @@ impl<M: Mask> Finder<'_, '_, M> {
         self.moves.steps.clear();
         self.moves.drafts.clear();
         self.moves.trail.clear();
+        self.moves.seen.clear();
+        let many = self.moves.work + FEW;
         let mut more = false;
         self.find_reach(task, NEVER);
         let root = Taken { step: Step::change(0), from: OTHER, owing: false };
@@ -161,15 +199,22 @@ impl<M: Mask> Finder<'_, '_, M> {
             Kind::Write(_) if !in_gap && task.hideable => {
                 let mut at = from.clone();
                 at.done.add(slot);
-                self.finish(at, 0, &[Step::idle(open.operation[slot as usize])]);
+                self.finish(at, 0, Step::idle(open.operation[slot as usize]));
             }
             _ if in_gap => self.enter_gap(task, &mut more),
             _ => {}
         }
         while let Some(draft) = self.moves.drafts.pop() {
             self.moves.work += 1;
-            if self.moves.work.is_multiple_of(256) && stop() {
-                return true;
+            if self.moves.work.is_multiple_of(256) {
+                match watch.reached() {
+                    Some(limit) => return Err(limit),
+                    None if self.moves.bytes() + self.uses.bytes() > memory => return Err(Limit::Memory),
+                    None => {}
+                }
+            }
+            if self.moves.work > many && !draft.last.owing && !self.is_new(&draft) {
+                continue;
             }
             self.moves.trail.truncate(draft.depth as usize);
             self.moves.trail.push(draft.last);
@@ -180,7 +225,21 @@ impl<M: Mask> Finder<'_, '_, M> {
                 Phase::Block => self.block(task, &draft, &mut more),
             }
         }
-        more
+        Ok(more)
+    }
+
+    /// Whether no other draft stood where this one stands.
+    fn is_new(&mut self, draft: &Draft<M>) -> bool {
+        let at = &draft.at;
+        self.moves.seen.insert(Situation {
+            state: at.state,
+            used: at.used,
+            gap: at.gap,
+            phase: draft.phase,
+            optional: draft.optional,
+            done: at.done.clone(),
+            idle: at.idle.clone(),
+        })
     }
 
     /// A write of the present value: what is open can now be put before it.
@@ -188,7 +247,7 @@ impl<M: Mask> Finder<'_, '_, M> {
         let mut at = self.from.clone();
         at.done.add(slot);
         self.overwrite(&mut at, state);
-        self.finish(at, 0, &[Step::change(self.open.operation[slot as usize])]);
+        self.finish(at, 0, Step::change(self.open.operation[slot as usize]));
     }
 
     /// What a write does.
@@ -268,6 +327,19 @@ impl<M: Mask> Finder<'_, '_, M> {
         Some(open.course().optionals[place as usize].operations[chosen as usize])
     }
 
+    /// Whether [`Self::optional`] finds one for the configuration that goes on.
+    fn has_optional(&self, class: u32, before: u32) -> bool {
+        let (open, from) = (self.open, self.from);
+        let place = open.course().option_of[class as usize];
+        if place == NONE {
+            return false;
+        }
+        let count = self.uses.count(from.used, place);
+        count < open.offered[place as usize]
+            && (before == NEVER
+                || from.gap > 0 && count - self.uses.recent(from.used, place) < open.offered_before(place, from.gap))
+    }
+
     /// Whether of a class of which so many optional operations are left there are enough for all that may ever want one.
     fn is_free(&self, at: &Configuration<M>, class: u32, left: u32) -> bool {
         match self.open.automaton().kinds[class as usize] {
@@ -288,32 +360,46 @@ impl<M: Mask> Finder<'_, '_, M> {
     }
 
     fn finish_draft(&mut self, draft: &Draft<M>) {
-        let steps: Vec<Step> = self.moves.trail.iter().map(|taken| taken.step).collect();
-        self.finish(draft.at.clone(), draft.optional, &steps);
+        let begin = self.moves.steps.len();
+        self.moves.steps.extend(self.moves.trail.iter().map(|taken| taken.step));
+        self.finish_from(draft.at.clone(), draft.optional, begin);
     }
 
-    /// The returning operation is done.
-    fn finish(&mut self, mut at: Configuration<M>, optional: u32, steps: &[Step]) {
-        if optional < self.optional.0 {
+    fn finish(&mut self, at: Configuration<M>, optional: u32, step: Step) {
+        let begin = self.moves.steps.len();
+        self.moves.steps.push(step);
+        self.finish_from(at, optional, begin);
+    }
+
+    /// The returning operation is done, by the steps from `begin` on.
+    fn finish_from(&mut self, mut at: Configuration<M>, optional: u32, begin: usize) {
+        if optional < self.optional.0 || self.loses(&at, begin) {
+            self.moves.steps.truncate(begin);
             return;
-        }
-        if self.reductions.last_producer {
-            // What was used without being seen may have been the last of its kind.
-            for step in steps.iter().filter(|step| step.is_hidden()) {
-                let class = self.open.course().class[step.operation() as usize];
-                if let Kind::Write(state) | Kind::Cas(_, state) = self.open.automaton().kinds[class as usize]
-                    && state != at.state
-                    && self.open.is_lost(state, &at, self.uses)
-                {
-                    return;
-                }
-            }
         }
         at.done.remove(self.slot);
         at.idle.remove(self.slot);
-        let begin = self.moves.steps.len() as u32;
-        self.moves.steps.extend_from_slice(steps);
-        self.moves.found.push(Move { to: at, steps: (begin, self.moves.steps.len() as u32) });
+        self.moves.found.push(Move { to: at, steps: (begin as u32, self.moves.steps.len() as u32) });
+    }
+
+    /// Whether something that was used without being seen was the last of its kind, and is needed.
+    fn loses(&mut self, at: &Configuration<M>, begin: usize) -> bool {
+        if !self.reductions.last_producer {
+            return false;
+        }
+        for at_step in begin..self.moves.steps.len() {
+            let step = self.moves.steps[at_step];
+            let class = self.open.course().class[step.operation() as usize];
+            if step.is_hidden()
+                && let Kind::Write(state) | Kind::Cas(_, state) = self.open.automaton().kinds[class as usize]
+                && state != at.state
+                && self.open.is_lost(state, at, self.uses)
+            {
+                self.moves.suspicion.add(self.open, state, &at.done);
+                return true;
+            }
+        }
+        false
     }
 
     /// Finds the states from which the returning operation can be reached by operations that were invoked before an event.
@@ -333,7 +419,7 @@ impl<M: Mask> Finder<'_, '_, M> {
             for &(class, source) in open.automaton().into(reach[at]) {
                 let ready = |finder: &mut Self| {
                     finder.equals(open, class, &finder.from.done, before).next().is_some()
-                        || finder.optional(&mut finder.from.clone(), class, before).is_some()
+                        || finder.has_optional(class, before)
                 };
                 if !reach.contains(&source) && ready(self) {
                     reach.push(source);

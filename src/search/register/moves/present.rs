@@ -153,6 +153,7 @@ impl<M: Mask> Finder<'_, '_, M> {
     fn push(&mut self, draft: &Draft<M>, at: Configuration<M>, phase: Phase, optional: u32, depth: u32, last: Taken) {
         let left = last.from;
         if self.reductions.last_producer && left != at.state && self.open.is_lost(left, &at, self.uses) {
+            self.moves.suspicion.add(self.open, left, &at.done);
             return;
         }
         self.moves.drafts.push(Draft { at, phase, optional: draft.optional + optional, depth, last });
