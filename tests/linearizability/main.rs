@@ -6,6 +6,7 @@
 mod chance;
 mod cores;
 mod draw;
+mod limits;
 mod oracle;
 mod own;
 mod provided;

@@ -1,0 +1,83 @@
+//! What is too large is unknown, with the reason; what is only long is decided.
+
+use retrograde::model::{CasRegister, Spec, cas_register};
+use retrograde::search::{Budget, Call, History, Limit, Outcome, Verdict, check};
+use std::time::Duration;
+
+/// A list that is read whole: as many states as there are orders of what was put in.
+struct Diary;
+
+impl Spec for Diary {
+    type State = Vec<u8>;
+    type Operation = Option<u8>;
+    type Answer = Vec<u8>;
+
+    fn initial(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn step(&self, lines: &Vec<u8>, line: &Option<u8>, answer: Option<&Vec<u8>>) -> Option<Vec<u8>> {
+        let next: Vec<u8> = lines.iter().copied().chain(*line).collect();
+        answer.is_none_or(|answer| line.is_some() || *answer == next).then_some(next)
+    }
+
+    fn heap_bytes(&self, lines: &Vec<u8>) -> usize {
+        lines.capacity()
+    }
+}
+
+#[test]
+fn more_states_than_a_budget_holds_are_unknown_with_the_limit() {
+    let write = |process: u8| Call {
+        process: u32::from(process),
+        operation: Some(process),
+        invoke: 0,
+        outcome: Outcome::Completed { returned: 10, answer: Vec::new() },
+    };
+    let mut calls: Vec<_> = (0..20).map(write).collect();
+    // Somebody reads what nobody wrote, which only shows when all orders were tried.
+    calls.push(Call {
+        process: 20,
+        operation: None,
+        invoke: 20,
+        outcome: Outcome::Completed { returned: 30, answer: vec![99] },
+    });
+    let history = History::new(calls).expect("everybody does one thing");
+    let budget = Budget { time: Some(Duration::from_secs(2)), memory: Some(16 << 20), cancel: None };
+    match check(&Diary, &history, &budget) {
+        Verdict::Unknown(undecided) => {
+            assert!(matches!(undecided.limit, Limit::Memory | Limit::Time), "{undecided:?}");
+            assert_eq!(undecided.calls.len(), 21);
+        }
+        other => panic!("20! orders were tried: {other:?}"),
+    }
+}
+
+fn one_client_that_writes_and_reads(calls: u32) {
+    use cas_register::{Answer, Operation};
+    let call = |at: u32| {
+        let value = at / 2 % 5;
+        let (operation, answer) = match at % 2 {
+            0 => (Operation::Write(value), Answer::Done),
+            _ => (Operation::Read, Answer::Value(Some(value))),
+        };
+        let invoke = i64::from(at) * 2;
+        Call { process: 0, operation, invoke, outcome: Outcome::Completed { returned: invoke + 1, answer } }
+    };
+    let history = History::new((0..calls).map(call).collect()).expect("one thing at a time");
+    match check(&CasRegister::<u32>::default(), &history, &Budget::default()) {
+        Verdict::Linearizable(found) => assert!(found.order.into_iter().eq(0..calls)),
+        other => panic!("{:?}", std::mem::discriminant(&other)),
+    }
+}
+
+#[test]
+fn a_client_that_does_one_thing_after_the_other_is_decided_however_long_it_goes_on() {
+    one_client_that_writes_and_reads(200_000);
+}
+
+#[test]
+#[ignore = "ten million calls: a gigabyte"]
+fn ten_million_calls_of_one_client_are_decided() {
+    one_client_that_writes_and_reads(10_000_000);
+}
