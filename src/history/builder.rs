@@ -57,6 +57,7 @@ pub struct Builder {
     pub(super) span_start: usize,
     pub(super) cache_reads: Vec<CacheRead>,
     pub(super) brackets: Vec<Bracket>,
+    pub(super) annotations: Vec<Annotation>,
     /// Where the bodies of captured requests stand, by row.
     pub(super) request_places: Vec<(u32, ingest::Position)>,
     pub(super) versions: Vec<(FileId, u32)>,
@@ -96,6 +97,7 @@ impl Builder {
             span_start: 0,
             cache_reads: Vec::new(),
             brackets: Vec::new(),
+            annotations: Vec::new(),
             request_places: Vec::new(),
             versions: Vec::new(),
             problems: Vec::new(),
@@ -270,6 +272,7 @@ impl Builder {
                 ..bracket
             })
             .collect();
+        history.annotations = std::mem::take(&mut self.annotations);
         history.operations = std::mem::take(&mut self.operations);
         history.operations.arrange(order);
         history.operations.change_incarnations(|process| incarnations.get(&process.0).copied().unwrap_or_default());

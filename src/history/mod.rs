@@ -34,8 +34,8 @@ pub use ids::*;
 pub use interner::Interner;
 pub use load::{load, load_each};
 pub use operation::{
-    AuditId, Bracket, CacheRead, Delivery, DeliveryKind, Item, Marks, Operation, Outcome, Stream, StreamEnd,
-    Subresource, WitnessEvent, WitnessSpan,
+    Annotation, AuditId, Bracket, CacheRead, Delivery, DeliveryKind, Item, Marks, Operation, Outcome, Stream,
+    StreamEnd, Subresource, WitnessEvent, WitnessSpan,
 };
 pub use operations::Operations;
 pub use parts::{Part, Parts};

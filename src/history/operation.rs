@@ -356,6 +356,19 @@ pub struct Bracket {
     pub begins: bool,
 }
 
+/// What a recorder notes for pictures (`mark` lines of a capture): never evidence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Annotation {
+    /// Where it stands.
+    pub position: Position,
+    /// When it begins.
+    pub at: Time,
+    /// When it ends; unknown for a moment.
+    pub until: Time,
+    /// What it says.
+    pub name: Symbol,
+}
+
 /// A read from a client-side cache (`read` lines of a capture).
 #[derive(Clone, Copy, Debug)]
 pub struct CacheRead {

@@ -106,6 +106,11 @@ impl Builder {
                         ..bracket
                     });
                 }
+                CapturePart::Annotation(annotation) => self.annotations.push(Annotation {
+                    position: ingest::Position { line: annotation.position.line + first_line, ..annotation.position },
+                    name: moved.name(annotation.name),
+                    ..annotation
+                }),
                 CapturePart::Read(read) => {
                     let (incarnation, clock) = self.inside(file);
                     self.cache_reads.push(CacheRead {

@@ -66,6 +66,8 @@ pub struct History {
     pub cache_reads: Vec<CacheRead>,
     /// Where passes of decisions begin and end.
     pub brackets: Vec<Bracket>,
+    /// What recorders note for pictures.
+    pub annotations: Vec<Annotation>,
     /// The calls of an operation log.
     pub calls: Calls,
     /// What was recorded of an etcd cluster.

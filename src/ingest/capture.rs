@@ -34,6 +34,9 @@ pub struct Line<'a> {
     /// Time of the line.
     #[serde(borrow)]
     pub at: Moment<'a>,
+    /// Where the time that a `mark` is about ends.
+    #[serde(borrow)]
+    pub until: Moment<'a>,
     /// HTTP method.
     #[serde(borrow)]
     pub method: Text<'a>,

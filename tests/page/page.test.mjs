@@ -198,3 +198,18 @@ test("the calls of an operation log are lanes, found by their words, and no empt
   assert.ok(Number(await page.getAttribute("body", "data-matches")) > 0);
   assert.deepEqual(page.errors, []);
 });
+
+test("what a recorder marked is a band with its name", async () => {
+  const file = join(folder, "marked.jsonl");
+  const line = value => JSON.stringify(value) + "\n";
+  const pod = { kind: "Pod", apiVersion: "v1", metadata: { name: "a", namespace: "d", uid: "u1", resourceVersion: "7" } };
+  writeFileSync(file, line({ kind: "capture", version: 1, client: "c", clock: "lab" })
+    + line({ kind: "request", id: 1, at: 1772442000000000000, method: "GET", uri: "/api/v1/namespaces/d/pods/a" })
+    + line({ kind: "response", id: 1, at: 1772442001000000000, status: 200, body: pod })
+    + line({ kind: "mark", at: "2026-03-02T09:00:00.2Z", until: "2026-03-02T09:00:00.6Z", name: "server b paused" }));
+  const page = await open(file);
+  const marks = await page.evaluate(() => JSON.parse(document.querySelector("script[type='application/json']").textContent).histories[0].marks);
+  assert.deepEqual(marks.map(mark => mark.name), ["server b paused"]);
+  assert.ok(marks[0].u > marks[0].t);
+  assert.deepEqual(page.errors, []);
+});

@@ -77,6 +77,8 @@ pub enum CapturePart {
     Read(CacheRead),
     /// The begin or the end of a pass of a decision.
     Bracket(Bracket),
+    /// A note for pictures.
+    Annotation(Annotation),
 }
 
 impl Batch {
@@ -164,7 +166,11 @@ impl Batch {
                 let (clock, incarnation) = (ClockId::NONE, IncarnationId::NONE);
                 self.capture.push(CapturePart::Bracket(Bracket { position, at, clock, incarnation, decision, begins }));
             }
-            // Marks annotate pictures.
+            "mark" if at.is_known() => {
+                let name = self.tables.names.intern(&line.name);
+                let until = line.until.time().unwrap_or(Time::UNKNOWN);
+                self.capture.push(CapturePart::Annotation(Annotation { position, at, until, name }));
+            }
             _ => {}
         }
     }

@@ -457,3 +457,11 @@ fn no_text_makes_it_panic() {
         let _ = sketch(&format!("c@A {text}"));
     }
 }
+
+#[test]
+fn a_mark_is_kept_for_pictures_and_is_no_operation() {
+    let history = sketch("ctrl@A  |-GET a => a:u1@10-|  |-MARK server A paused-|\n").unwrap();
+    let notes: Vec<&str> = history.annotations.iter().map(|note| history.name(note.name)).collect();
+    assert_eq!((notes, history.operations.len()), (vec!["server A paused"], 1));
+    assert!(history.annotations[0].at.is_known());
+}

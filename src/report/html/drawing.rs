@@ -21,6 +21,8 @@ use std::collections::BTreeMap;
 pub(super) const EMBEDDED: usize = 250_000;
 /// Of each line that is cut down, so many points stay.
 const OVERVIEW: usize = 2_000;
+/// Marks on a page.
+const MARKS: usize = 1_000;
 /// Findings on a page: more than anybody reads, fewer than a browser chokes on.
 const FINDINGS: usize = 1_000;
 /// Whole numbers that a browser holds exactly.
@@ -356,7 +358,13 @@ impl<'a> Drawing<'a> {
     }
 
     fn marks(&self) -> Vec<Band> {
-        Vec::new()
+        let noted = self.history.annotations.iter().take(MARKS);
+        let bands = noted.map(|note| {
+            let t = self.time(note.at);
+            let u = if note.until.is_known() { self.time(note.until).max(t) } else { t };
+            Band { t, u, name: shown(self.history.name(note.name)) }
+        });
+        bands.filter(|band| band.t >= 0).collect()
     }
 
     fn findings(&mut self, part: &Part<'_>) {
