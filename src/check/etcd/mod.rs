@@ -165,6 +165,11 @@ impl<'e> Recorded<'e> {
         &self.analysis.timeline.versions[at as usize]
     }
 
+    /// How sure a finding is that rests on nobody else having asked: where revisions have no maker, records are missing.
+    pub fn unless_incomplete(&self) -> Kind {
+        if self.analysis.filling.unfilled.is_empty() { Kind::Violation } else { Kind::Suspect }
+    }
+
     /// A key or a text.
     pub fn text(&self, symbol: Symbol) -> &'e str {
         self.recording.texts.get(symbol)

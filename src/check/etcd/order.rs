@@ -186,7 +186,9 @@ fn unfilled(r: &Recorded<'_>, gap: &Unfilled, whole: bool, ruling: &mut Ruling<'
     let key = r.version_at(version).change.key;
     let puts = r.version_at(version).change.value.is_some();
     let mut facts = vec![r.version(version)];
-    let (kind, summary, reason) = if let Some(at) = gap.refused {
+    // A connection that never came about may have been the second one.
+    let never_sent = |at: &u32| r.text(r.operation(*at).error).to_ascii_lowercase().contains("dialing");
+    let (kind, summary, reason) = if let Some(at) = gap.refused.filter(|at| !never_sent(at)) {
         facts.push(r.answered(at, format!("{}; was told that it was refused", r.asked(at))));
         (
             Kind::Violation,

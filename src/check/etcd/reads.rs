@@ -85,7 +85,7 @@ pub fn compactions(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
                 );
                 let reason = "A revision is compacted only below the one that a compaction names.";
                 ruling.found(r.draft(
-                    Kind::Violation,
+                    r.unless_incomplete(),
                     r.client_of(at),
                     range.keys.key,
                     String::new(),

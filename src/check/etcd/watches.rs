@@ -315,7 +315,7 @@ pub fn compaction(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         };
         let summary = format!("A watch that goes on at revision {next} was ended as compacted; {by_then}.");
         let reason = "A revision is compacted only below the one that a compaction names.";
-        Some(r.draft(Kind::Violation, r.watcher(watch), Symbol::NONE, stream(watch), summary, facts, reason))
+        Some(r.draft(r.unless_incomplete(), r.watcher(watch), Symbol::NONE, stream(watch), summary, facts, reason))
     });
     super::reads::compactions(r, ruling);
 }
