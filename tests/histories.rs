@@ -21,9 +21,9 @@ mod expectation;
 use expectation::{Expectation, is_known};
 use libtest_mimic::{Arguments, Failed, Trial};
 use retrograde::check::{Judgement, Options, judge};
-use retrograde::history::sketch::{self, sketch_with};
+use retrograde::history::sketch;
 use retrograde::history::{Domains, History, load, load_each};
-use retrograde::ingest::{self, SourceRule};
+use retrograde::ingest::{self, FileId, InputFile, SourceRule};
 use retrograde::model::{Log, Model};
 use retrograde::order::{Order, OrderOptions};
 use std::fs;
@@ -107,11 +107,23 @@ fn judged(history: &History) -> Judgement {
     judge(history, &order, &Options::default())
 }
 
+/// Reads the evidence that recorders would have left of a sketch, so that rules can read bodies again.
+fn recorded(text: &str) -> Result<History, String> {
+    let made = sketch::evidence(text).map_err(|error| error.to_string())?;
+    let sources: Vec<SourceRule> = made.sources.iter().map(|s| SourceRule::parse(s)).collect::<Result<_, _>>()?;
+    let mut inputs = Vec::new();
+    for (index, (name, content)) in made.files.into_iter().enumerate() {
+        let mut input = InputFile::in_memory(FileId(index as u32), &name, content.into_bytes());
+        input.source = sources.iter().find(|source| source.glob == name).cloned().unwrap_or_default();
+        inputs.push(input);
+    }
+    Ok(load(inputs, &retrograde::read_options(), &Domains::default(), &()))
+}
+
 /// Judges a sketch and compares; returns what was found.
 fn drawn(file: &Path) -> Result<Expectation, Failed> {
     let text = read(file)?;
-    let history = sketch_with(&text, &retrograde::read_options().fields)
-        .map_err(|error| Failed::from(format!("{}\n{error}", file.display())))?;
+    let history = recorded(&text).map_err(|error| Failed::from(format!("{}\n{error}", file.display())))?;
     let found = Expectation::of(&history, &judged(&history));
     let expected = Expectation::in_sketch(&text);
     if expectation::updating() {

@@ -152,22 +152,7 @@ impl<'h> Basis<'h> {
             }
             Source::Request(id) => Fact { uid, ..evidence.request(id, revision, says) },
             Source::Event(index, watch) => evidence.delivery(index as usize, watch, says),
-            Source::Cache(index) => {
-                let read = evidence.history.cache_reads[index as usize];
-                Fact {
-                    position: read.position,
-                    says: says.into(),
-                    revision,
-                    key: premise.key,
-                    uid,
-                    time: read.at,
-                    clock: read.clock,
-                    incarnation: read.incarnation,
-                    server: Default::default(),
-                    audit_id: Default::default(),
-                    operation: OperationId::NONE,
-                }
-            }
+            Source::Cache(index) => evidence.cache_read(index as usize, says),
         }
     }
 

@@ -22,16 +22,10 @@
 //!
 //! Sources: API concepts, "updates to existing resources"; kubernetes-semantics, P-BLIND-WRITE.
 
-use super::memory::{Glimpse, Known, Memories};
-use super::reversion::Course;
-use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling, commit, derivation};
-use crate::history::{Document, KeyId, Marks, OperationId, Revision, Subresource, Verb};
-use crate::order::{Version, Versions, remembers};
-use rustc_hash::{FxHashMap, FxHashSet};
-use serde_json::Value;
-
-/// How many writes are compared at a time, which bounds the bodies in memory.
-const AT_ONCE: usize = 500;
+use super::outdated::{AT_ONCE, Outdated, reverted, unconditioned};
+use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
+use crate::history::Revision;
+use crate::order::Version;
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -40,131 +34,26 @@ pub const RULE: Rule = Rule {
     group: Group::Protocol,
     promise: BrokenBy::Client,
     needs: "a write without condition after a read of the same object by the same process",
-    causes: &["name-reuse", "monotonic-reads"],
+    causes: &["name-reuse", "monotonic-reads", "lost-update"],
     source: include_str!("blind_write.rs"),
     check,
 };
 
-/// A write on top of an outdated read.
-struct Blind<'e> {
-    id: OperationId,
-    read: Glimpse,
-    /// All versions in between.
-    since: Versions<'e>,
-    /// The first of them that another process made.
-    other: Version,
-}
-
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
-    let history = evidence.history;
-    let removals = commit::removals(evidence);
-    let candidates: Vec<OperationId> = evidence
-        .operations()
-        .filter(|(_, o)| {
-            evidence.committed(o)
-                && matches!(o.verb, Verb::Update | Verb::Patch | Verb::Delete)
-                && o.marks.has(Marks::UNCONDITIONED)
-                && o.key.is_some()
-                && o.status != 201
-                && matches!(o.subresource, Subresource::None | Subresource::Status | Subresource::Part)
-                && remembers(history, o.incarnation)
-        })
-        .map(|(id, _)| id)
-        .collect();
-    let wanted: FxHashSet<_> =
-        candidates.iter().map(|&id| (history.operation(id).incarnation, history.operation(id).key)).collect();
-    let memories = Memories::collect(evidence, &wanted);
-    let mut blind = Vec::new();
-    for id in candidates {
-        let Some(through) = present_before(evidence, id, removals.get(&id)) else { continue };
-        let o = history.operation(id);
-        let Some(read) = memories.last(evidence, o.incarnation, o.key, (o.invoke, o.clock), |_| true) else { continue };
-        let same = matches!(read.known, Known::Life(uid) if uid == o.answer_uid || !o.answer_uid.is_some());
-        if !same || !read.revision.is_some() {
-            continue;
-        }
-        if memories.may_know_more(evidence, o.incarnation, o.key, read.moment, (o.invoke, o.clock)) {
-            ruling.undecided("writes without condition by processes whose reads were recorded without their answers");
-            continue;
-        }
-        ruling.checked(o.incarnation);
-        let since = evidence.order.timeline.between(o.key, read.revision, through);
-        if let Some(other) = since.iter().find(|v| is_others(evidence, v, id)) {
-            blind.push(Blind { id, read, since, other });
-        }
+    let writes = unconditioned(evidence);
+    writes.checked.iter().for_each(|life| ruling.checked(*life));
+    for _ in 0..writes.undecided {
+        ruling.undecided("writes without condition by processes whose reads were recorded without their answers");
     }
-    for part in blind.chunks(AT_ONCE) {
+    for part in writes.outdated.chunks(AT_ONCE) {
         let reverted = reverted(evidence, part);
-        for (at, blind) in part.iter().enumerate() {
-            found(evidence, ruling, blind, reverted.get(&at));
+        for (at, write) in part.iter().enumerate() {
+            found(evidence, ruling, write, reverted.get(&at));
         }
     }
 }
 
-/// Through which revision every version was there before the write took effect; `None` where it is not known to have written.
-fn present_before(evidence: &Evidence<'_>, id: OperationId, removal: Option<&Version>) -> Option<Revision> {
-    let o = evidence.history.operation(id);
-    let below = |revision: Revision| Revision::new(revision.value().saturating_sub(1));
-    if let Some(removal) = removal {
-        return Some(below(removal.revision));
-    }
-    let open = evidence.order.timeline.removals(o.key).iter().find(|r| r.operation == id);
-    open.map(|r| r.after).or_else(|| commit::attributed(evidence, id).map(below))
-}
-
-/// Whether another process than the writer of `id` made a version.
-fn is_others(evidence: &Evidence<'_>, version: &Version, id: OperationId) -> bool {
-    let history = evidence.history;
-    let sessions = &evidence.order.sessions;
-    version.writer.is_some() && {
-        let (a, b) = (history.operation(version.writer).incarnation, history.operation(id).incarnation);
-        // A record of the server's side may know the process by another name.
-        let shadow = history.operation(version.writer).marks.has(Marks::SHADOW);
-        let one_user = history.client_name(a) == history.client_name(b);
-        a != b && sessions.index_of(a) != sessions.index_of(b) && !(shadow && one_user)
-    }
-}
-
-/// Which of these writes put a field back, by place: the field, and the version that had changed it.
-fn reverted(evidence: &Evidence<'_>, writes: &[Blind<'_>]) -> FxHashMap<usize, (String, Version)> {
-    let history = evidence.history;
-    let key = |blind: &Blind<'_>| -> KeyId { history.operation(blind.id).key };
-    let mut wanted: Vec<Document> = Vec::new();
-    let mut plans: Vec<Option<(Document, Vec<Document>)>> = Vec::new();
-    for blind in writes {
-        let o = history.operation(blind.id);
-        let read =
-            blind.read.document(key(blind)).filter(|_| o.verb != Verb::Delete && o.marks.has(Marks::REQUEST_BODY));
-        let since: Option<Vec<Document>> = blind.since.iter().map(|v| derivation::document(evidence, &v)).collect();
-        let plan = read.zip(since);
-        if let Some((read, since)) = &plan {
-            wanted.extend([Document::Request(blind.id), Document::Answer(blind.id), *read]);
-            wanted.extend(since);
-        }
-        plans.push(plan);
-    }
-    let bodies = history.documents(&wanted);
-    let mut found = FxHashMap::default();
-    for (at, (blind, plan)) in writes.iter().zip(plans).enumerate() {
-        let Some((read, since)) = plan else { continue };
-        let (Some(request), Some(read)) = (bodies.get(&Document::Request(blind.id)), bodies.get(&read)) else {
-            continue;
-        };
-        let since: Option<Vec<(&Value, bool)>> = since
-            .iter()
-            .zip(blind.since.iter())
-            .map(|(document, version)| Some((bodies.get(document)?, is_others(evidence, &version, blind.id))))
-            .collect();
-        let Some(since) = since else { continue };
-        let answer = bodies.get(&Document::Answer(blind.id));
-        let whole = history.operation(blind.id).verb == Verb::Update;
-        let reverted = (Course { read, since, request, answer, whole }).reverted();
-        found.extend(reverted.and_then(|(field, place)| Some((at, (field, blind.since.get(place)?)))));
-    }
-    found
-}
-
-fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, blind: &Blind<'_>, reverted: Option<&(String, Version)>) {
+fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, blind: &Outdated<'_>, reverted: Option<&(String, Version)>) {
     let history = evidence.history;
     let o = history.operation(blind.id);
     let (client, key) = (evidence.short_client(&o), history.key_name(o.key));

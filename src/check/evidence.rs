@@ -2,7 +2,11 @@
 
 use super::{Fact, Options};
 use crate::history::{DeliveryKind, History, KeyId, Operation, OperationId, Revision, Symbol, Verb};
+use crate::order::graph::{HappensBefore, Reason, Record};
 use crate::order::{Order, Showing, Version};
+
+/// How many steps the search for a cycle in a small graph takes.
+const STEPS: u64 = 10_000;
 
 /// A history with its order, and what the user said.
 #[derive(Clone, Copy, Debug)]
@@ -96,6 +100,43 @@ impl<'h> Evidence<'h> {
         }
     }
 
+    /// Cites a read from a cache by its index.
+    pub fn cache_read(&self, index: usize, says: impl Into<String>) -> Fact {
+        let read = &self.history.cache_reads[index];
+        Fact {
+            position: read.position,
+            says: says.into(),
+            revision: read.revision,
+            key: read.key,
+            uid: read.uid,
+            time: read.at,
+            clock: read.clock,
+            incarnation: read.incarnation,
+            server: Default::default(),
+            audit_id: Default::default(),
+            operation: OperationId::NONE,
+        }
+    }
+
+    /// Cites why one thing comes before another.
+    pub fn reason(&self, reason: Reason) -> Fact {
+        let fact = match reason.at {
+            Record::Operation(id) => self.operation(id, reason.revision, reason.says),
+            Record::Delivery(index, watch) => self.delivery(index as usize, watch, reason.says),
+            Record::Cache(index) => self.cache_read(index as usize, reason.says),
+        };
+        let key = if reason.key.is_some() { reason.key } else { fact.key };
+        Fact { key, ..fact }
+    }
+
+    /// A fact for each step of the first cycle of a small graph, in order; `None` where there is none, or none short enough for a
+    /// certificate.
+    pub fn contradiction(&self, before: &HappensBefore<'_>) -> Option<Vec<Fact>> {
+        let (_, cycle) = before.anomalies(STEPS).cycles.into_iter().next()?;
+        let steps = cycle.steps.iter().map(|step| before.explain(*step).map(|reason| self.reason(reason)));
+        steps.collect::<Option<Vec<Fact>>>().filter(|facts| facts.len() <= 5)
+    }
+
     /// Operations that count as something a process did or saw: answered, not a shadow of a client's own record, not a dry run
     /// of a write.
     pub fn operations(&self) -> impl Iterator<Item = (OperationId, Operation)> + use<'h> {
@@ -133,8 +174,7 @@ impl<'h> Evidence<'h> {
 
     /// The last part of a user name, for sentences: `node-1` of `system:node:node-1`.
     pub fn short_client(&self, operation: &Operation) -> &'h str {
-        let name = self.history.client_name(operation.incarnation);
-        name.rsplit(':').next().unwrap_or(name)
+        self.history.short_client(operation.incarnation)
     }
 
     /// Whether the operation is a write that was answered with success and was not a dry run.

@@ -199,7 +199,13 @@ fn explain_consequences(findings: &mut [Finding]) {
     }
     let cause_of = |index: usize, finding: &Finding| -> Option<usize> {
         let rule = super::rules::find(finding.rule)?;
-        let fits = |&cause: &usize| cause != index && findings[cause].kind <= finding.kind;
+        // Where two rules name each other, the surer finding is the cause, and of two equals that of the earlier rule.
+        let rank = |finding: &Finding| (finding.kind, RULES.iter().position(|r| r.slug == finding.rule));
+        let fits = |&cause: &usize| {
+            let mutual = super::rules::find(findings[cause].rule).is_some_and(|r| r.causes.contains(&finding.rule));
+            let before = if mutual { rank(&findings[cause]) < rank(finding) } else { true };
+            cause != index && findings[cause].kind <= finding.kind && before
+        };
         rule.causes.iter().find_map(|&slug| {
             let shared = finding.certificate.facts.iter().filter(|f| f.operation.is_some());
             let mut shared = shared.filter_map(|f| by_operation.get(&(slug, f.operation)).copied());

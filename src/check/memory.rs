@@ -84,22 +84,7 @@ impl Glimpse {
         match self.shown {
             Shown::Answer(id) | Shown::List(id) => evidence.item(id, key, uid, self.revision, says),
             Shown::Event(index, watch) => evidence.delivery(index as usize, watch, says),
-            Shown::Cache(index) => {
-                let read = evidence.history.cache_reads[index as usize];
-                Fact {
-                    position: read.position,
-                    says,
-                    revision: read.revision,
-                    key,
-                    uid,
-                    time: read.at,
-                    clock: read.clock,
-                    incarnation: read.incarnation,
-                    server: Default::default(),
-                    audit_id: Default::default(),
-                    operation: OperationId::NONE,
-                }
-            }
+            Shown::Cache(index) => Fact { uid, ..evidence.cache_read(index as usize, says) },
         }
     }
 }

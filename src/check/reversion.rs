@@ -69,8 +69,8 @@ pub struct Course<'v> {
     pub since: Vec<(&'v Value, bool)>,
     /// What the write sends.
     pub request: &'v Value,
-    /// The object after it, where known.
-    pub answer: Option<&'v Value>,
+    /// The object after it: without it nobody knows what the server made of the request (a status it ignores, a list it merges).
+    pub answer: &'v Value,
     /// Whether the request is a whole object.
     pub whole: bool,
 }
@@ -79,30 +79,60 @@ impl Course<'_> {
     /// The first field that the write put back to the value that its writer had read, although another process had changed it
     /// in between, with the place of that change among the versions since.
     pub fn reverted(&self) -> Option<(String, usize)> {
+        self.others(|read, sent| read == sent)
+    }
+
+    /// The same for any other value than the one that was there: the change of another process is gone, whatever came instead.
+    ///
+    /// Not of an apply (a patch that names its kind): it says what its owner wants, and the server asks about conflicts.
+    pub fn overwritten(&self) -> Option<(String, usize)> {
+        let applies = !self.whole && self.request.get("kind").is_some();
+        if applies { None } else { self.others(|_, _| true) }
+    }
+
+    fn others(&self, counts: impl Fn(Option<&Value>, Option<&Value>) -> bool) -> Option<(String, usize)> {
         let read = fields(self.read);
         let since: Vec<Fields<'_>> = self.since.iter().map(|(body, _)| fields(body)).collect();
         let before = since.last()?;
-        let after = self.answer.map(fields);
-        let holds =
-            |path: &String, value: Option<&Value>| after.as_ref().is_none_or(|after| after.get(path).copied() == value);
+        let after = fields(self.answer);
+        let holds = |path: &String, value: Option<&Value>| after.get(path).copied() == value;
         let sent = written(self.request);
-        let put_back = sent
+        let put = sent
             .iter()
-            .filter(|(path, value)| read.get(*path) == Some(value) && before.get(*path) != Some(value))
-            .filter(|(path, value)| holds(path, Some(value)))
+            .filter(|(path, value)| before.get(*path) != Some(value))
+            .filter(|(path, value)| counts(read.get(*path).copied(), Some(**value)) && holds(path, Some(value)))
             .map(|(path, _)| path);
         // A whole object takes away what it does not have.
         let taken_away = before
             .keys()
-            .filter(|path| self.whole && !sent.contains_key(*path) && !read.contains_key(*path))
-            .filter(|path| after.is_some() && holds(path, None));
-        put_back.chain(taken_away).find_map(|path| {
-            let at = (0..since.len()).rev().find(|&at| {
-                let older = if at == 0 { &read } else { &since[at - 1] };
-                older.get(path) != since[at].get(path)
-            })?;
+            .filter(|path| self.whole && !sent.contains_key(*path) && counts(read.get(*path).copied(), None))
+            .filter(|path| holds(path, None));
+        put.chain(taken_away).find_map(|path| {
+            let at = last_change(path, &read, &since)?;
             self.since[at].1.then(|| (path.clone(), at))
         })
+    }
+}
+
+/// The last of some versions that changed a field, the first of them compared with what was read before.
+pub fn last_change(path: &str, read: &Fields<'_>, since: &[Fields<'_>]) -> Option<usize> {
+    (0..since.len()).rev().find(|&at| {
+        let older = if at == 0 { read } else { &since[at - 1] };
+        older.get(path) != since[at].get(path)
+    })
+}
+
+/// Whether two bodies say the same, bookkeeping and times aside, inside arrays too.
+pub fn is_same(a: &Value, b: &Value) -> bool {
+    let (a, b) = (fields(a), fields(b));
+    a.len() == b.len() && a.iter().zip(&b).all(|((path, a), (other, b))| path == other && is_same_value(a, b))
+}
+
+fn is_same_value(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same_value(a, b)),
+        (Value::Object(_), Value::Object(_)) => is_same(a, b),
+        _ => a == b,
     }
 }
 
@@ -112,14 +142,7 @@ mod tests {
     use serde_json::json;
 
     fn course(read: Value, since: Value, request: Value, whole: bool) -> Option<String> {
-        let answer = request.clone();
-        let course = Course {
-            read: &read,
-            since: vec![(&since, true)],
-            request: &request,
-            answer: whole.then_some(&answer),
-            whole,
-        };
+        let course = Course { read: &read, since: vec![(&since, true)], request: &request, answer: &request, whole };
         course.reverted().map(|(path, _)| path)
     }
 
@@ -131,7 +154,9 @@ mod tests {
         assert_eq!(course(read.clone(), since.clone(), json!({"spec": {"c": 3}}), false), None);
         assert_eq!(course(read.clone(), since.clone(), json!({"spec": {"a": 5}}), false), None);
         let patch = json!([{"op": "replace", "path": "/spec/a", "value": 1}]);
-        assert_eq!(course(read, since, patch, false).unwrap(), "spec.a");
+        let since = vec![(&since, true)];
+        let course = Course { read: &read, since, request: &patch, answer: &read, whole: false };
+        assert_eq!(course.reverted().unwrap().0, "spec.a");
     }
 
     #[test]
@@ -152,9 +177,34 @@ mod tests {
     }
 
     #[test]
+    fn a_new_value_over_a_change_of_others_overwrites_it_and_reverts_nothing() {
+        let (read, since) = (json!({"a": 1, "b": 1}), json!({"a": 2, "b": 1}));
+        let request = json!({"a": 3, "b": 5});
+        let course =
+            Course { read: &read, since: vec![(&since, true)], request: &request, answer: &request, whole: false };
+        assert_eq!((course.reverted(), course.overwritten().map(|(path, _)| path)), (None, Some("a".to_owned())));
+        let agrees = json!({"a": 2});
+        let others = || course.since.clone();
+        assert_eq!(Course { request: &agrees, answer: &agrees, since: others(), ..course }.overwritten(), None);
+        let apply = json!({"kind": "X", "a": 3});
+        assert_eq!(Course { request: &apply, answer: &apply, since: others(), ..course }.overwritten(), None);
+        // The server kept what was there.
+        assert_eq!(Course { answer: &since, since: others(), ..course }.overwritten(), None);
+    }
+
+    #[test]
+    fn bodies_that_differ_in_times_only_are_the_same() {
+        let one = json!({"metadata": {"resourceVersion": "1"}, "status": {"conditions": [{"type": "Ready", "lastHeartbeatTime": "t1"}]}});
+        let two = json!({"metadata": {"resourceVersion": "2"}, "status": {"conditions": [{"type": "Ready", "lastHeartbeatTime": "t2"}]}});
+        assert!(is_same(&one, &two));
+        assert!(!is_same(&one, &json!({"status": {"conditions": [{"type": "Ready", "status": "False"}]}})));
+        assert!(!is_same(&one, &json!({})));
+    }
+
+    #[test]
     fn an_own_change_is_no_one_else_s() {
         let (read, since) = (json!({"a": 1}), json!({"a": 2}));
-        let course = Course { read: &read, since: vec![(&since, false)], request: &read, answer: None, whole: false };
+        let course = Course { read: &read, since: vec![(&since, false)], request: &read, answer: &read, whole: false };
         assert_eq!(course.reverted(), None);
     }
 }

@@ -145,6 +145,12 @@ impl History {
         extent(one) > extent(than)
     }
 
+    /// The last part of a client's name, for sentences: `node-1` of `system:node:node-1`.
+    pub fn short_client(&self, incarnation: IncarnationId) -> &str {
+        let name = self.client_name(incarnation);
+        name.rsplit(':').next().unwrap_or(name)
+    }
+
     /// The name of a server; empty when unknown.
     pub fn server_name(&self, server: ServerId) -> &str {
         if server.is_some() { self.name(self.servers[server.index()]) } else { "" }

@@ -123,6 +123,8 @@ fn by_scope(reading: Reading<'_>, facts: &[(ClockId, Time, u32)]) -> FxHashMap<S
 pub struct Frontiers {
     facts: Facts,
     of: FxHashMap<(u32, ResourceId), Kept>,
+    /// The resources of each session, in order.
+    resources: FxHashMap<u32, Vec<ResourceId>>,
 }
 
 /// The facts of all frontiers while they come in.
@@ -170,7 +172,23 @@ impl Frontiers {
         incarnation: IncarnationId,
         resource: ResourceId,
     ) -> Option<Frontier<'l>> {
-        let kept = self.of.get(&(order.sessions.index_of(incarnation), resource))?;
+        self.frontier(history, order.sessions.index_of(incarnation), resource)
+    }
+
+    /// The same of every resource, in order.
+    pub fn of_session<'l>(
+        &'l self,
+        history: &'l History,
+        order: &Order,
+        incarnation: IncarnationId,
+    ) -> impl Iterator<Item = (ResourceId, Frontier<'l>)> + use<'l> {
+        let session = order.sessions.index_of(incarnation);
+        let resources = self.resources.get(&session).map_or(&[][..], |resources| resources);
+        resources.iter().filter_map(move |&resource| Some((resource, self.frontier(history, session, resource)?)))
+    }
+
+    fn frontier<'l>(&'l self, history: &'l History, session: u32, resource: ResourceId) -> Option<Frontier<'l>> {
+        let kept = self.of.get(&(session, resource))?;
         let reading = Reading { history, facts: &self.facts };
         Some(Frontier {
             scopes: Scopes { kept: &kept.scopes, reading },
@@ -207,8 +225,13 @@ impl Collection<'_> {
             kept.removals = removals.remove(&number).unwrap_or_default();
             (of, kept)
         });
-        let of = of.collect();
-        Frontiers { facts, of }
+        let of: FxHashMap<(u32, ResourceId), Kept> = of.collect();
+        let mut resources: FxHashMap<u32, Vec<ResourceId>> = FxHashMap::default();
+        for (session, resource) in of.keys() {
+            resources.entry(*session).or_default().push(*resource);
+        }
+        resources.values_mut().for_each(|resources| resources.sort_unstable());
+        Frontiers { facts, of, resources }
     }
 
     /// What a session committed itself.

@@ -7,6 +7,7 @@ mod claims;
 pub mod clock;
 pub mod etcd;
 pub mod frontier;
+pub mod graph;
 pub mod head;
 pub mod lifetime;
 pub mod premise;

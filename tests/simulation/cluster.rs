@@ -1,6 +1,7 @@
 //! A simulated cluster: one etcd, API servers with lagging caches, clients that write, list, get and watch, and recorders
 //! beside them. Everything is drawn from a seed. Faults are injected one at a time, and the simulation knows what it did.
 
+use crate::controllers::{Controller, Setting};
 use crate::dice::Dice;
 use crate::fault::Fault;
 use crate::recorder::body;
@@ -81,6 +82,9 @@ pub struct Cluster {
     pub(super) servers: Vec<Server>,
     pub(super) clients: Vec<Client>,
     pub(super) streams: Vec<Stream>,
+    /// What controllers share, and the controllers.
+    pub(super) settings: BTreeMap<String, Setting>,
+    pub(super) controllers: Vec<Controller>,
     pub(super) next_id: u64,
     pub(super) fault: Fault,
     pub(super) injected: bool,
@@ -126,7 +130,13 @@ impl Cluster {
                 client("system:serviceaccount:prod:informer-2", 1, None, true),
                 client("system:node:node-1", 1, Some(1), true),
                 client("system:serviceaccount:prod:reader", 0, None, dice.one_in(2)),
+                client("system:serviceaccount:prod:deployer", 0, None, dice.one_in(2)),
+                client("system:serviceaccount:prod:scaler", 1, None, dice.one_in(2)),
+                client("system:serviceaccount:prod:pauser", 0, None, dice.one_in(2)),
+                client("system:serviceaccount:prod:annotator", 1, None, dice.one_in(2)),
             ],
+            settings: BTreeMap::new(),
+            controllers: Controller::all(6),
             streams: Vec::new(),
             next_id: 1,
             fault,
@@ -138,11 +148,12 @@ impl Cluster {
     }
 
     pub fn run(mut self, steps: u64) -> Recording {
+        self.create_settings();
         for step in 0..steps {
             self.now += 200_000 + self.dice.roll(4_000_000);
             self.advance_caches();
             let late = step > steps / 3;
-            match self.dice.roll(12) {
+            match self.dice.roll(16) {
                 0..=3 => {
                     let client = self.dice_of(2);
                     self.write(client, late);
@@ -157,6 +168,7 @@ impl Cluster {
                 8 => self.bookmark(late),
                 9 => self.exact_list(5, late),
                 10 => self.minimum_list(late),
+                12..=15 => self.control(late),
                 _ => self.restart(late),
             }
         }

@@ -40,10 +40,14 @@ pub enum Fault {
     Collision,
     /// A stale conditional write is accepted.
     BrokenCompare,
+    /// After a conflict a controller sends its old content with the new version.
+    LaunderedConflict,
+    /// A controller replaces an object without naming the version that it had read.
+    BlindReplace,
 }
 
 impl Fault {
-    pub const ALL: [Fault; 18] = [
+    pub const ALL: [Fault; 20] = [
         Fault::StaleConsistentList,
         Fault::StaleConsistentGet,
         Fault::BelowMinimum,
@@ -62,6 +66,8 @@ impl Fault {
         Fault::Rewind,
         Fault::Collision,
         Fault::BrokenCompare,
+        Fault::LaunderedConflict,
+        Fault::BlindReplace,
     ];
 
     /// The rules of which one must speak, and those that may as well (consequences).
@@ -85,6 +91,8 @@ impl Fault {
             // A store that goes back breaks nearly every promise above it.
             Fault::Rewind => (&["revision-rewind"], STORE),
             Fault::Collision => (&["revision-reuse", "identity-break"], STORE),
+            Fault::LaunderedConflict => (&["laundered-conflict"], &["lost-update"]),
+            Fault::BlindReplace => (&["blind-write"], &["lost-update"]),
             Fault::BrokenCompare => (&["broken-compare"], &["read-your-writes", "blind-write"]),
         }
     }

@@ -4,6 +4,7 @@
 //! and rules that miss their own fault in evidence that was not made for them. The rules' own tests use sketches instead.
 
 mod cluster;
+mod controllers;
 mod dice;
 mod fault;
 mod reads;

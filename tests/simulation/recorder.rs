@@ -74,7 +74,8 @@ impl Cluster {
     ) {
         let c = &self.clients[client];
         let s = &mut self.servers[server];
-        let mut reference = json!({"resource": "pods", "namespace": "prod", "apiVersion": "v1"});
+        let resource = uri.split(['/', '?']).nth(5).unwrap_or_default();
+        let mut reference = json!({"resource": resource, "namespace": "prod", "apiVersion": "v1"});
         if let Some(name) = name {
             reference["name"] = json!(name);
         }

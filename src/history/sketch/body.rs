@@ -53,10 +53,7 @@ impl Bodies<'_> {
             }
             return metadata;
         }
-        if !said.labels.is_empty() {
-            let labels: Map<String, Value> = said.labels.iter().map(|(k, v)| (k.clone(), json!(v))).collect();
-            metadata.insert("labels".to_owned(), Value::Object(labels));
-        }
+        metadata.extend(labels(said));
         if !said.owners.is_empty() {
             let owners: Vec<Value> = said
                 .owners
@@ -156,6 +153,7 @@ impl Bodies<'_> {
                     if let Some(revision) = request.target.revision {
                         metadata.insert("resourceVersion".to_owned(), json!(revision.to_string()));
                     }
+                    metadata.extend(labels(&said));
                     let mut body = json!({"metadata": metadata});
                     if request.subresource == "status" {
                         body["status"] = json!({"phase": if said.phase.is_empty() { "Running" } else { &said.phase }});
@@ -275,6 +273,12 @@ impl Bodies<'_> {
             _ => "the server could not fulfil the request".to_owned(),
         }
     }
+}
+
+/// The labels of an object, as a member of its metadata.
+fn labels(said: &Attributes) -> Option<(String, Value)> {
+    let labels: Map<String, Value> = said.labels.iter().map(|(k, v)| (k.clone(), json!(v))).collect();
+    (!labels.is_empty()).then(|| ("labels".to_owned(), Value::Object(labels)))
 }
 
 fn preconditions_empty(options: &Value) -> bool {

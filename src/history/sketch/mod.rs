@@ -55,11 +55,12 @@
 //! MARK TEXT                          a note for pictures
 //! ```
 //!
-//! The uid and version of a written OBJECT are what the request names: the base of a PUT, the precondition of a DELETE.
-//! Behind the arrow stands the answer. Every answer can also be `!CODE` (`!409 live=:UID` for a uid conflict), `bare`
-//! (success, body not recorded) or `?` (none seen). Behind an answered object, `deleting` means that deletion has begun and
-//! something holds it back, `gone` that this very write removed it. Options of any act: `for DECISION`; of writes:
-//! `status`, `scale`, `binding`, `eviction`, `dry-run`, `no-body`.
+//! The uid and version of a written OBJECT are what the request names: the base of a PUT, the precondition of a DELETE. The
+//! labels of a PATCHed OBJECT are those that the patch sets. Behind the arrow stands the answer. Every answer can also be
+//! `!CODE` (`!409 live=:UID` for a uid conflict), `bare` (success, body not recorded) or `?` (none seen). Behind an
+//! answered object, `deleting` means that deletion has begun and something holds it back, `gone` that this very write
+//! removed it. Options of any act: `for DECISION`; of writes: `status`, `scale`, `binding`, `eviction`, `dry-run`,
+//! `no-body`.
 //!
 //! ```text
 //! ASK     rv=0  rv=N  exact=N  atleast=N  limit=N  continue=N  continue=inconsistent

@@ -1,0 +1,151 @@
+//! Who acts on two collections acts on one state of both: **consistent prefix**.
+//!
+//! A controller writes one object and then, because that is done, another one of a second resource. A process sees the second,
+//! reads the first as it was before, and acts. It works with a state that never was: all that came later, without what came first.
+//!
+//! ```text
+//! T        10 claim c: bound        12 pod p: may start
+//! owner       writes both, in this order
+//! agent                                sees p at 12      reads c at 9 from a cache      writes c
+//! ```
+//!
+//! **Never a violation**: every resource has a cache and streams of its own, and the API promises nothing across them. **A hazard** is a
+//! committed write of a process that had read (from a server or a cache) an object without a change, although it had seen
+//! what the writer of that change wrote afterwards to another resource. The write belongs to the same declared decision as the
+//! read, or, where none is declared, is the next one to the object that was read.
+//!
+//! **Evidence**: both writes with their revisions, the sight of the later one, the outdated read, the write that followed. The first
+//! facts are the steps of the cycle.
+//!
+//! **Not judged**: events of streams that lag; deliberate reads of the past; command-line tools; reads after which nothing was
+//! written.
+//!
+//! Sources: Terry, Replicated Data Consistency Explained Through Baseball (CACM 2013), consistent prefix; Sun et al., Reasoning
+//! about modern datacenter infrastructures using partial histories (HotOS 2021); kubernetes-semantics, S-PREFIX.
+
+use super::effect::{self, Effect, Link, Observation};
+use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
+use crate::history::{IncarnationId, KeyId, OperationId, Symbol};
+use crate::order::graph::Record;
+use rustc_hash::FxHashMap;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    slug: "consistent-prefix",
+    title: "who acts on two collections acts on one state of both",
+    group: Group::Sessions,
+    promise: BrokenBy::Nobody,
+    needs: "a write after a read of one resource and sights of another by the same process",
+    causes: &["monotonic-reads", "stale-consistent-read", "below-minimum", "causal-order"],
+    source: include_str!("consistent_prefix.rs"),
+    check,
+};
+
+/// What processes committed, by decision and by object.
+#[derive(Default)]
+struct Acts {
+    of_decision: FxHashMap<(IncarnationId, Symbol), Vec<OperationId>>,
+    of_key: FxHashMap<(IncarnationId, KeyId), Vec<OperationId>>,
+}
+
+impl Acts {
+    fn collect(evidence: &Evidence<'_>) -> Acts {
+        let mut acts = Acts::default();
+        for (id, o) in evidence.operations().filter(|(_, o)| evidence.committed(o) && o.key.is_some()) {
+            if o.decision.is_some() {
+                acts.of_decision.entry((o.incarnation, o.decision)).or_default().push(id);
+            }
+            acts.of_key.entry((o.incarnation, o.key)).or_default().push(id);
+        }
+        acts
+    }
+
+    /// The first write that followed an observation.
+    fn after(&self, evidence: &Evidence<'_>, observation: &Observation) -> Option<OperationId> {
+        let history = evidence.history;
+        let (time, clock) = match observation.record {
+            Record::Operation(id) => (history.operation(id).ret, history.operation(id).clock),
+            _ => observation.begun,
+        };
+        let acts = match observation.decision.is_some() {
+            true => self.of_decision.get(&(observation.incarnation, observation.decision)),
+            false => self.of_key.get(&(observation.incarnation, observation.key)),
+        };
+        let follows = |id: &&OperationId| {
+            let o = history.operation(**id);
+            evidence.order.clocks.before((time, clock), (o.invoke, o.clock))
+        };
+        acts?.iter().find(follows).copied()
+    }
+}
+
+fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    let acts = Acts::collect(evidence);
+    for observation in effect::observations(evidence) {
+        let Some(act) = acts.after(evidence, &observation) else { continue };
+        ruling.checked(observation.incarnation);
+        let Some(effect) = effect::before(evidence, observation, |link| link == Link::Written) else { continue };
+        let of = |key| evidence.history.resource_of(key);
+        if of(effect.cause.key) != of(effect.effect.key) {
+            found(evidence, ruling, &effect, act);
+        }
+    }
+}
+
+fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, effect: &Effect, act: OperationId) {
+    let history = evidence.history;
+    let Some(mut facts) = effect.facts(evidence).filter(|facts| facts.len() < 5) else { return };
+    let (incarnation, o) = (effect.observation.incarnation, history.operation(act));
+    let client = history.short_client(incarnation);
+    let writer = history.short_client(history.operation(effect.effect.writer).incarnation);
+    let (cause, seen) = (history.key_name(effect.cause.key), history.key_name(effect.effect.key));
+    let acted = format!("{client} acted: {} of {}", o.verb.name(), history.key_name(o.key));
+    facts.push(evidence.operation(act, o.answered, acted));
+    ruling.found(Draft {
+        kind: Kind::Hazard,
+        broken_by: BrokenBy::Nobody,
+        incarnation,
+        key: effect.cause.key,
+        cause: history.resource_name(effect.observation.resource),
+        summary: format!(
+            "{client} acted on {cause} as it was before {}, having seen {seen} at {}, which {writer} wrote after that",
+            effect.cause.revision, effect.effect.revision
+        ),
+        facts,
+        reason: "each of the first steps comes before the next, and the last of them before the first: the process acted on a state \
+                 that never was; the API promises no order across resources"
+            .to_owned(),
+        refuted_by: "evidence that the process had seen the change when it acted".to_owned(),
+        consequence: "a step that another controller had finished is taken as not begun".to_owned(),
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::trial::{holds, kinds};
+    use super::{Kind, RULE};
+
+    const TEXT: &str = "owner@A CREATE configmaps/c => configmaps/c:c1@9\nowner@A PUT configmaps/c:c1@9 => configmaps/c:c1@10\n\
+                        owner@A CREATE p => p:p1@12\nagent@A GET p => p:p1@12\n\
+                        agent@A READ configmaps/c => :c1@9 for start\nagent@A DELETE p:p1 for start => ok\n";
+
+    #[test]
+    fn acting_on_a_state_that_never_was_is_a_hazard() {
+        assert_eq!(kinds(&RULE, TEXT), [Kind::Hazard]);
+        let undeclared = TEXT
+            .replace(" for start", "")
+            .replace("READ configmaps/c => :c1@9", "GET configmaps/c rv=0 => configmaps/c:c1@9");
+        assert_eq!(kinds(&RULE, &undeclared), []);
+        let same = undeclared.replace("DELETE p:p1", "DELETE configmaps/c:c1");
+        assert_eq!(kinds(&RULE, &same), [Kind::Hazard]);
+    }
+
+    #[test]
+    fn nothing_is_said_without_an_act_or_with_one_state_of_both() {
+        assert_eq!(kinds(&RULE, &TEXT.replace("agent@A DELETE p:p1 for start => ok\n", "")), []);
+        assert!(holds(&RULE, &TEXT.replace("=> :c1@9", "=> :c1@10")));
+        assert!(holds(&RULE, &TEXT.replace("owner@A CREATE p", "other@A CREATE p")));
+        // One resource is one stream: that is for other rules.
+        assert!(holds(&RULE, &TEXT.replace("configmaps/", "")));
+    }
+}

@@ -1,0 +1,233 @@
+//! A version of one resource says nothing about another: **cross-resource version**.
+//!
+//! Versions compare inside one resource. That most resources count their revisions in one etcd is an accident of the cluster: any
+//! of them may live in a store of its own, and some do. A client that takes the version of a pod to ask for services "not older
+//! than that" may be answered with anything, wait for ever, or be refused.
+//!
+//! ```text
+//! client   GET pods/p => version 1041       WATCH services from 1041
+//! ```
+//!
+//! **A hazard**: a read or watch names a version that its process had seen as that of an object of another resource, and nowhere
+//! in the resource that it asks for, as far as everything that the process read of it is recorded.
+//!
+//! **Evidence**: the request, and all that the process read of both resources before: lists with their answers, watches with their
+//! events.
+//!
+//! **Not judged**: a watch that the list or stream before it explains; processes with reads of that resource that are recorded
+//! without what they showed; command-line tools.
+//!
+//! Sources: API concepts, "resource versions" (they must not be compared across resource types); kube-apiserver,
+//! `--etcd-servers-overrides`; kubernetes-semantics, P-XRES-RV.
+
+use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use crate::history::{
+    Asked, ClockId, KeyId, Marks, Operation, OperationId, Outcome, ResourceId, Revision, Symbol, Verb,
+};
+use crate::ingest::Time;
+use crate::order::graph::Record;
+use crate::order::{Start, remembers};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    slug: "cross-resource-version",
+    title: "a request names versions of its own resource",
+    group: Group::Protocol,
+    promise: BrokenBy::Client,
+    needs: "a read or watch that names a version which no list or watch before it explains",
+    causes: &[],
+    source: include_str!("cross_resource_version.rs"),
+    check,
+};
+
+/// A version as a process saw it on an object.
+#[derive(Clone, Copy)]
+struct Sighting {
+    moment: (Time, ClockId),
+    record: Record,
+    key: KeyId,
+    uid: Symbol,
+}
+
+/// Where processes had versions from that requests name.
+#[derive(Default)]
+struct Origins {
+    /// Versions of interest, by session.
+    wanted: FxHashSet<(u32, Revision)>,
+    sessions: FxHashSet<u32>,
+    /// Objects that bore one.
+    objects: FxHashMap<(u32, Revision), Vec<Sighting>>,
+    /// Resources in whose lists, bookmarks, events or answers one stood.
+    resources: FxHashSet<(u32, Revision, ResourceId)>,
+    /// Resources of which a session read what is not recorded.
+    silent: FxHashSet<(u32, ResourceId)>,
+}
+
+fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    let (history, order) = (evidence.history, evidence.order);
+    let requests: Vec<OperationId> =
+        evidence.operations().filter(|(id, o)| is_unexplained(evidence, *id, o)).map(|(id, _)| id).collect();
+    let mut origins = Origins::default();
+    for &id in &requests {
+        let o = history.operation(id);
+        let session = order.sessions.index_of(o.incarnation);
+        origins.wanted.insert((session, o.asked_revision));
+        origins.sessions.insert(session);
+    }
+    origins.collect(evidence, &requests);
+    for id in requests {
+        let o = history.operation(id);
+        let (session, version) = (order.sessions.index_of(o.incarnation), o.asked_revision);
+        let resource = history.scopes[o.scope.index()].resource;
+        if origins.silent.contains(&(session, resource)) {
+            ruling.undecided("versions named by processes whose reads were recorded without their answers");
+            continue;
+        }
+        ruling.checked(o.incarnation);
+        if origins.resources.contains(&(session, version, resource)) {
+            continue;
+        }
+        let earlier = |s: &&Sighting| order.clocks.before(s.moment, (o.invoke, o.clock));
+        let sightings = origins.objects.get(&(session, version));
+        if let Some(sighting) = sightings.into_iter().flatten().filter(earlier).min_by_key(|s| s.record) {
+            found(evidence, ruling, id, sighting);
+        }
+    }
+}
+
+/// Whether a request names a version that no list or stream before it explains.
+fn is_unexplained(evidence: &Evidence<'_>, id: OperationId, o: &Operation) -> bool {
+    let names = matches!(o.verb, Verb::Get | Verb::List | Verb::Watch)
+        && matches!(o.asked, Asked::From | Asked::Exact | Asked::LegacyExact)
+        && o.asked_revision.is_some();
+    let start = || evidence.order.chains.start_of(id);
+    names
+        && !o.marks.has(Marks::SAVED)
+        && remembers(evidence.history, o.incarnation)
+        && !matches!(start(), Some(Start::List(_) | Start::Pair(_) | Start::Continues(_) | Start::Item(_)))
+}
+
+impl Origins {
+    fn saw(&mut self, session: u32, revision: Revision, resource: ResourceId, sighting: Option<Sighting>) {
+        if self.wanted.contains(&(session, revision)) {
+            self.resources.insert((session, revision, resource));
+            if let Some(sighting) = sighting.filter(|s| s.key.is_some()) {
+                self.objects.entry((session, revision)).or_default().push(sighting);
+            }
+        }
+    }
+
+    fn collect(&mut self, evidence: &Evidence<'_>, requests: &[OperationId]) {
+        let (history, order) = (evidence.history, evidence.order);
+        for (id, o) in evidence.operations() {
+            let session = order.sessions.index_of(o.incarnation);
+            if !self.sessions.contains(&session) {
+                continue;
+            }
+            let resource = history.scopes[o.scope.index()].resource;
+            let sighting = |key, uid| Sighting { moment: (o.ret, o.clock), record: Record::Operation(id), key, uid };
+            for item in history.items_of(&o) {
+                self.saw(session, item.revision, resource, Some(sighting(item.key, item.uid)));
+            }
+            let revision = order.list_revision(history, id).map_or(o.answered, |(revision, _)| revision);
+            self.saw(session, revision, resource, Some(sighting(o.key, o.answer_uid)));
+            if o.verb.is_write() {
+                self.saw(session, o.asked_revision, resource, None);
+            }
+            let asks = requests.binary_search(&id).is_ok();
+            match o.verb {
+                Verb::Watch => {
+                    let stream = history.stream_of(id);
+                    for index in stream.into_iter().flat_map(|stream| stream.deliveries()) {
+                        let d = history.deliveries[index];
+                        let record = Record::Delivery(index as u32, id);
+                        let sighting = Sighting { moment: (d.at, o.clock), record, key: d.key, uid: d.uid };
+                        self.saw(session, d.revision, resource, Some(sighting));
+                    }
+                    // A start that another one explains was learnt from the resource itself.
+                    if !asks {
+                        self.saw(session, o.asked_revision, resource, None);
+                    }
+                    if !asks && stream.is_none() && o.outcome() != Outcome::Rejected {
+                        self.silent.insert((session, resource));
+                    }
+                }
+                _ if !o.verb.is_write() && o.outcome() != Outcome::Rejected && !revision.is_some() => {
+                    self.silent.insert((session, resource));
+                }
+                _ => {}
+            }
+        }
+        for (index, read) in history.cache_reads.iter().enumerate() {
+            let (session, record) = (order.sessions.index_of(read.incarnation), Record::Cache(index as u32));
+            let sighting = Sighting { moment: (read.at, read.clock), record, key: read.key, uid: read.uid };
+            self.saw(session, read.revision, history.resource_of(read.key), Some(sighting));
+        }
+    }
+}
+
+fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, sighting: &Sighting) {
+    let history = evidence.history;
+    let o = history.operation(id);
+    let (client, version) = (evidence.short_client(&o), o.asked_revision);
+    let (scope, object) = (history.scope_name(o.scope), history.key_name(sighting.key));
+    let saw = format!("{client} saw {object} at version {version}");
+    let saw = match sighting.record {
+        Record::Operation(read) => evidence.item(read, sighting.key, sighting.uid, version, saw),
+        Record::Delivery(index, watch) => evidence.delivery(index as usize, watch, saw),
+        Record::Cache(index) => Fact { revision: version, ..evidence.cache_read(index as usize, saw) },
+    };
+    ruling.found(Draft {
+        kind: Kind::Hazard,
+        broken_by: BrokenBy::Client,
+        incarnation: o.incarnation,
+        key: o.key,
+        cause: format!("{scope} by {}", history.resource_name(history.resource_of(sighting.key))),
+        summary: format!("{client} asked for {scope} at {version}, which is the version of {object}"),
+        facts: vec![saw, evidence.request(id, version, format!("{client} sent {}", history.request_name(&o)))],
+        reason: "nothing that the process read of this resource had that revision; versions of two resources need not come from \
+                 one store, and the API does not let them be compared"
+            .to_owned(),
+        refuted_by: "a list, bookmark or event of this resource at that revision, seen by the process before".to_owned(),
+        consequence: "where the resource has a store of its own, the answer is older than meant, never comes, or skips changes"
+            .to_owned(),
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::trial::{holds, kinds, trial};
+    use super::{Kind, RULE};
+
+    #[test]
+    fn a_version_of_another_resource_is_a_hazard() {
+        assert_eq!(kinds(&RULE, "c@A GET p => p:p1@41\nc@A WATCH services from 41\n"), [Kind::Hazard]);
+        assert_eq!(kinds(&RULE, "c@A LIST => 50 {p:p1@41}\nc@A LIST services atleast=41 => 60 {}\n"), [Kind::Hazard]);
+        assert_eq!(
+            kinds(&RULE, "c@A WATCH from 30 +p:p1@41\nc@A GET services/s rv=41 => services/s:s1@9\n"),
+            [Kind::Hazard]
+        );
+    }
+
+    #[test]
+    fn a_version_that_the_resource_itself_showed_is_its_own() {
+        assert!(holds(
+            &RULE,
+            "c@A GET p => p:p1@41\nc@A LIST services exact=41 => 41 {}\nc@A LIST services => 41 {}\n"
+        ));
+        assert_eq!(kinds(&RULE, "c@A GET p => p:p1@41\nc@A LIST services => 41 {}\nc@A WATCH services from 41\n"), []);
+        assert!(holds(
+            &RULE,
+            "c@A GET p => p:p1@41\nc@A WATCH services from 9 ^41 closed\nc@A LIST services atleast=41 => 60 {}\n"
+        ));
+        assert!(holds(&RULE, "o@A GET p => p:p1@41\nc@A WATCH services from 41\n"));
+    }
+
+    #[test]
+    fn reads_without_answers_leave_it_open() {
+        let text = "client c recorded=audit level=metadata\nc@A LIST services => 41 {}\nc@A GET services/s => services/s:s1@9\n\
+                    c@A GET p => p:p1@41\nc@A LIST services atleast=41 => 60 {}\n";
+        assert_eq!(trial(&RULE, text).kinds(), []);
+    }
+}

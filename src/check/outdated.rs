@@ -1,0 +1,181 @@
+//! Writes on top of a read that was no longer current, and which of them put back what others had changed.
+
+use super::memory::{Glimpse, Known, Memories};
+use super::reversion::Course;
+use super::{Evidence, commit, derivation};
+use crate::history::{Document, IncarnationId, KeyId, Marks, OperationId, Revision, Subresource, Verb};
+use crate::order::{Version, Versions, remembers};
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde_json::Value;
+
+/// How many writes are compared at a time, which bounds the bodies in memory.
+pub const AT_ONCE: usize = 500;
+
+/// Writes over more versions than this since the read are not compared field by field.
+const VERSIONS: usize = 256;
+
+/// A write on top of an outdated read.
+pub struct Outdated<'e> {
+    /// The write.
+    pub id: OperationId,
+    /// What its process had last read.
+    pub read: Glimpse,
+    /// All versions in between.
+    pub since: Versions<'e>,
+    /// The first of them that another process made.
+    pub other: Version,
+}
+
+/// The writes without condition of a history, as far as a read came before them.
+#[derive(Default)]
+pub struct Unconditioned<'e> {
+    /// Those on top of a read that was no longer current.
+    pub outdated: Vec<Outdated<'e>>,
+    /// The process of every write that could be judged.
+    pub checked: Vec<IncarnationId>,
+    /// How many could not be judged, because the process may have read more than the evidence shows.
+    pub undecided: u64,
+}
+
+/// Writes that name neither version nor uid, after a read of the same object by the same process.
+pub fn unconditioned<'e>(evidence: &Evidence<'e>) -> Unconditioned<'e> {
+    let history = evidence.history;
+    let removals = commit::removals(evidence);
+    let candidates: Vec<OperationId> = evidence
+        .operations()
+        .filter(|(_, o)| {
+            evidence.committed(o)
+                && matches!(o.verb, Verb::Update | Verb::Patch | Verb::Delete)
+                && o.marks.has(Marks::UNCONDITIONED)
+                && o.key.is_some()
+                && o.status != 201
+                && matches!(o.subresource, Subresource::None | Subresource::Status | Subresource::Part)
+                && remembers(history, o.incarnation)
+        })
+        .map(|(id, _)| id)
+        .collect();
+    let wanted: FxHashSet<_> =
+        candidates.iter().map(|&id| (history.operation(id).incarnation, history.operation(id).key)).collect();
+    let memories = Memories::collect(evidence, &wanted);
+    let mut found = Unconditioned::default();
+    for id in candidates {
+        let Some(through) = present_before(evidence, id, removals.get(&id)) else { continue };
+        let o = history.operation(id);
+        let Some(read) = memories.last(evidence, o.incarnation, o.key, (o.invoke, o.clock), |_| true) else { continue };
+        let same = matches!(read.known, Known::Life(uid) if uid == o.answer_uid || !o.answer_uid.is_some());
+        if !same || !read.revision.is_some() {
+            continue;
+        }
+        if memories.may_know_more(evidence, o.incarnation, o.key, read.moment, (o.invoke, o.clock)) {
+            found.undecided += 1;
+            continue;
+        }
+        found.checked.push(o.incarnation);
+        let since = evidence.order.timeline.between(o.key, read.revision, through);
+        if let Some(other) = since.iter().find(|v| is_others(evidence, v, id)) {
+            found.outdated.push(Outdated { id, read, since, other });
+        }
+    }
+    found
+}
+
+/// Through which revision every version was there before the write took effect; `None` where it is not known to have written.
+pub fn present_before(evidence: &Evidence<'_>, id: OperationId, removal: Option<&Version>) -> Option<Revision> {
+    let o = evidence.history.operation(id);
+    let below = |revision: Revision| Revision::new(revision.value().saturating_sub(1));
+    if let Some(removal) = removal {
+        return Some(below(removal.revision));
+    }
+    let open = evidence.order.timeline.removals(o.key).iter().find(|r| r.operation == id);
+    open.map(|r| r.after).or_else(|| commit::attributed(evidence, id).map(below))
+}
+
+/// Whether another process than the writer of `id` made a version.
+pub fn is_others(evidence: &Evidence<'_>, version: &Version, id: OperationId) -> bool {
+    let history = evidence.history;
+    let sessions = &evidence.order.sessions;
+    version.writer.is_some() && {
+        let (a, b) = (history.operation(version.writer).incarnation, history.operation(id).incarnation);
+        // A record of the server's side may know the process by another name.
+        let shadow = history.operation(version.writer).marks.has(Marks::SHADOW);
+        let one_user = history.client_name(a) == history.client_name(b);
+        a != b && sessions.index_of(a) != sessions.index_of(b) && !(shadow && one_user)
+    }
+}
+
+/// Which of these writes put a field back, by place: the field, and the version that had changed it.
+pub fn reverted<'e>(evidence: &Evidence<'e>, writes: &[Outdated<'e>]) -> FxHashMap<usize, (String, Version)> {
+    let key = |write: &Outdated<'_>| -> KeyId { evidence.history.operation(write.id).key };
+    let compared: Vec<Compared<'e>> = writes
+        .iter()
+        .map(|write| Compared { id: write.id, read: write.read.document(key(write)), since: write.since })
+        .collect();
+    undone(evidence, &compared, |course| course.reverted())
+}
+
+/// A write to be compared with what its process had read and with what came in between.
+pub struct Compared<'e> {
+    /// The write.
+    pub id: OperationId,
+    /// The body that its process had read.
+    pub read: Option<Document>,
+    /// All versions in between.
+    pub since: Versions<'e>,
+}
+
+/// Which of these writes undid a change of others, by place: the field, and the version that had changed it.
+///
+/// Bodies are read again in two steps: first what was read, what was there and what was sent; all versions in between only
+/// where a field was undone, to see who had changed it.
+pub fn undone<'e>(
+    evidence: &Evidence<'e>,
+    writes: &[Compared<'e>],
+    find: impl Fn(&Course<'_>) -> Option<(String, usize)>,
+) -> FxHashMap<usize, (String, Version)> {
+    let history = evidence.history;
+    let shown = |versions: Versions<'_>, from: usize| -> Option<Vec<Document>> {
+        versions.iter().skip(from).map(|v| derivation::document(evidence, &v)).collect()
+    };
+    let own = |id: OperationId| [Document::Request(id), Document::Answer(id)];
+    let mut found = FxHashMap::default();
+    let mut rest: Vec<usize> = (0..writes.len()).collect();
+    for whole in [false, true] {
+        let mut plans: Vec<(usize, Document, Vec<Document>)> = Vec::new();
+        for &at in &rest {
+            let write = &writes[at];
+            let o = history.operation(write.id);
+            let sends = o.verb != Verb::Delete && o.marks.has(Marks::REQUEST_BODY);
+            let from = if whole { 0 } else { write.since.len().saturating_sub(1) };
+            let few = write.since.len() - from <= VERSIONS;
+            if let (Some(read), Some(since)) = (write.read, shown(write.since, from).filter(|_| sends && few)) {
+                plans.push((at, read, since));
+            }
+        }
+        let bodies = |(at, read, since): &(usize, Document, Vec<Document>)| {
+            own(writes[*at].id).into_iter().chain([*read]).chain(since.iter().copied()).collect::<Vec<_>>()
+        };
+        let bodies = history.documents(&plans.iter().flat_map(bodies).collect::<Vec<_>>());
+        rest.clear();
+        for (at, read, documents) in plans {
+            let write = &writes[at];
+            let [request, answer] = own(write.id).map(|document| bodies.get(&document));
+            let (Some(request), Some(answer), Some(read)) = (request, answer, bodies.get(&read)) else { continue };
+            let versions: Vec<Version> = write.since.iter().skip(write.since.len() - documents.len()).collect();
+            let others = |version| !whole || is_others(evidence, version, write.id);
+            let since: Option<Vec<(&Value, bool)>> = documents
+                .iter()
+                .zip(&versions)
+                .map(|(document, version)| Some((bodies.get(document)?, others(version))))
+                .collect();
+            let Some(since) = since else { continue };
+            let course =
+                Course { read, since, request, answer, whole: history.operation(write.id).verb == Verb::Update };
+            match find(&course) {
+                Some((field, place)) if whole => drop(found.insert(at, (field, versions[place]))),
+                Some(_) => rest.push(at),
+                None => {}
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,192 @@
+//! What stands at the nodes: one request, one event, or everything that one decision read and wrote.
+
+use super::sparse::Node;
+use crate::history::{
+    ClockId, DeliveryKind, History, IncarnationId, KeyId, Marks, Operation, OperationId, Outcome, Revision,
+    Subresource, Symbol, Verb,
+};
+use crate::ingest::Time;
+use crate::order::{Change, Order};
+
+/// One record of the evidence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Record {
+    /// A request with its answer.
+    Operation(OperationId),
+    /// An event: index of the delivery, its watch.
+    Delivery(u32, OperationId),
+    /// A read from a cache: index.
+    Cache(u32),
+}
+
+/// What a unit is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum What {
+    /// One record.
+    Record(Record),
+    /// A decision of a process.
+    Decision(Symbol),
+}
+
+/// One thing that comes before or after others, as a whole.
+#[derive(Clone, Copy, Debug)]
+pub struct Unit {
+    /// What it is.
+    pub what: What,
+    /// Whose.
+    pub incarnation: IncarnationId,
+    /// Not later than its begin.
+    pub begin: Time,
+    /// Not earlier than its end; unknown where nobody saw one.
+    pub end: Time,
+    /// Clock of both.
+    pub clock: ClockId,
+}
+
+/// What was done with a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Touch {
+    /// Made this version of it.
+    Wrote,
+    /// Saw this version of it.
+    Saw,
+    /// Saw that at this revision there was nothing.
+    SawNothing,
+}
+
+/// What a unit did with a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// The key.
+    pub key: KeyId,
+    /// The version, or the revision at which there was nothing.
+    pub revision: Revision,
+    /// What.
+    pub touch: Touch,
+    /// The unit.
+    pub unit: Node,
+    /// The record of it.
+    pub at: Record,
+}
+
+/// Units with what they saw and wrote.
+#[derive(Debug, Default)]
+pub struct Units {
+    /// By node.
+    pub units: Vec<Unit>,
+    /// In no order.
+    pub accesses: Vec<Access>,
+}
+
+impl Units {
+    /// Takes a unit that touches nothing yet.
+    pub fn add(&mut self, unit: Unit) -> Node {
+        self.units.push(unit);
+        self.units.len() as Node - 1
+    }
+
+    /// The unit of a record that touches nothing yet; one that was taken before, where there is one.
+    pub fn unit_of(&mut self, history: &History, record: Record) -> Node {
+        let what = What::Record(record);
+        if let Some(known) = self.units.iter().position(|unit| unit.what == what) {
+            return known as Node;
+        }
+        self.add(of_record(history, record))
+    }
+
+    /// Takes one record as a unit, with all that it saw and wrote.
+    pub fn add_record(&mut self, history: &History, order: &Order, record: Record) -> Node {
+        let node = self.add(of_record(history, record));
+        self.include(history, order, node, record);
+        node
+    }
+
+    /// Puts down what a record saw and wrote as done by a unit.
+    ///
+    /// A read that found nothing counts only with a revision: when nothing was there is not known else.
+    pub fn include(&mut self, history: &History, order: &Order, unit: Node, record: Record) {
+        let mut touched = |key: KeyId, revision: Revision, touch| {
+            if key.is_some() && revision.is_some() {
+                self.accesses.push(Access { key, revision, touch, unit, at: record });
+            }
+        };
+        match record {
+            Record::Operation(id) => {
+                let o = history.operation(id);
+                if o.marks.has(Marks::DRY_RUN) || o.outcome() == Outcome::Rejected {
+                    return;
+                }
+                match o.verb {
+                    Verb::List if o.is_answered() => {
+                        history.items_of(&o).iter().for_each(|item| touched(item.key, item.revision, Touch::Saw));
+                    }
+                    Verb::Get if o.is_answered() => touched(o.key, o.answered, Touch::Saw),
+                    verb if verb.is_write() => {
+                        if verb == Verb::Update {
+                            touched(o.key, o.asked_revision, Touch::Saw);
+                        }
+                        match written(order, id, &o) {
+                            Some(revision) => touched(o.key, revision, Touch::Wrote),
+                            // Nothing changed: the answer shows what was there.
+                            None if shows_version(&o) => touched(o.key, o.answered, Touch::Saw),
+                            None => {}
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            Record::Delivery(index, _) => {
+                let d = history.deliveries[index as usize];
+                match d.kind {
+                    DeliveryKind::Added | DeliveryKind::Modified => touched(d.key, d.revision, Touch::Saw),
+                    // Of a selection it may only have left.
+                    DeliveryKind::Deleted if !order.timeline.is_misdated(index as usize) => {
+                        let version = order.timeline.version_at(d.key, d.revision);
+                        let is_gone = version.is_some_and(|v| v.change == Change::Deleted);
+                        touched(d.key, d.revision, if is_gone { Touch::SawNothing } else { Touch::Saw });
+                    }
+                    _ => {}
+                }
+            }
+            Record::Cache(index) => {
+                let read = history.cache_reads[index as usize];
+                touched(read.key, read.revision, Touch::Saw);
+            }
+        }
+    }
+}
+
+/// One record as a unit of its own.
+fn of_record(history: &History, record: Record) -> Unit {
+    let (incarnation, begin, end, clock) = match record {
+        Record::Operation(id) => {
+            let o = history.operation(id);
+            // A watch is over when it is sent: what comes on its stream are units of their own.
+            (o.incarnation, o.invoke, if o.verb == Verb::Watch { o.invoke } else { o.ret }, o.clock)
+        }
+        Record::Delivery(index, watch) => {
+            let (o, at) = (history.operation(watch), history.deliveries[index as usize].at);
+            (o.incarnation, at, at, o.clock)
+        }
+        Record::Cache(index) => {
+            let read = history.cache_reads[index as usize];
+            (read.incarnation, read.at, read.at, read.clock)
+        }
+    };
+    Unit { what: What::Record(record), incarnation, begin, end, clock }
+}
+
+/// The revision that a write committed its key at, as T has it.
+pub fn written(order: &Order, id: OperationId, o: &Operation) -> Option<Revision> {
+    let timeline = &order.timeline;
+    if o.answered.is_some() && timeline.writer(o.key, o.answered) == Some(id) {
+        return Some(o.answered);
+    }
+    // A deletion's answer does not name its revision.
+    let is_own = |v: &crate::order::Version| v.writer == id;
+    timeline.versions(o.key).iter().rev().find(is_own).map(|v| v.revision)
+}
+
+fn shows_version(o: &Operation) -> bool {
+    o.is_answered() && !matches!(o.subresource, Subresource::Scale | Subresource::Effect | Subresource::Other)
+}
