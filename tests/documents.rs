@@ -40,7 +40,7 @@ fn every_rule_has_drawn_histories() {
         let folder = root().join("histories/rules").join(&slug);
         let both =
             |form: &&str| ["violation", "fixed"].iter().all(|kind| folder.join(format!("{kind}.{form}")).exists());
-        assert!(forms.iter().any(|form| both(form)), "{slug}: neither {forms:?} both ways");
+        assert!(forms.iter().any(both), "{slug}: neither {forms:?} both ways");
     }
 }
 
