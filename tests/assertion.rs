@@ -210,3 +210,13 @@ fn a_recording_of_a_provided_model_is_read_by_the_command_line_too() {
     assert!(report.contains("linearizability") && report.contains("`read` answered 2"), "{report}");
     std::fs::remove_file(path).unwrap();
 }
+
+#[test]
+fn processes_may_have_any_numbers() {
+    let mut calls = sold_twice().calls().to_vec();
+    for (call, process) in calls.iter_mut().zip([u32::MAX, 3_000_000_000, 7]) {
+        call.process = process;
+    }
+    let report = Claim::default().linearizable(&Cinema, &search::History::new(calls).unwrap()).unwrap_err();
+    assert!(report.contains("process 4294967295") && report.contains("process 3000000000"), "{report}");
+}

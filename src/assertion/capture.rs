@@ -1,13 +1,12 @@
 //! Writing of captures (`docs/formats.md`): what a client of Kubernetes asked and was told, line by line as it happens.
 
+use super::lines::{Clock, Lines, lock};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, Mutex};
 
 /// Who a capture is of. Everything is optional; what is empty is not written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,16 +32,11 @@ pub struct Capture {
 
 #[derive(Debug)]
 struct Inner {
-    begin: Instant,
-    epoch: u128,
+    clock: Clock,
     next: AtomicU64,
-    written: Mutex<Written>,
-}
-
-#[derive(Debug)]
-struct Written {
-    file: File,
-    error: Option<String>,
+    lines: Lines,
+    /// Why a body could not be written.
+    unwritten: Mutex<Option<String>>,
 }
 
 impl Capture {
@@ -51,7 +45,6 @@ impl Capture {
     /// # Errors
     /// Where the file exists, or cannot be created or written.
     pub fn create(path: impl AsRef<Path>, subject: &Subject) -> io::Result<Capture> {
-        let mut file = OpenOptions::new().append(true).create_new(true).open(path)?;
         let mut line = Map::from_iter([("kind".to_owned(), json!("capture")), ("version".to_owned(), json!(1))]);
         let Subject { client, incarnation, server, clock } = subject;
         for (name, value) in [("client", client), ("incarnation", incarnation), ("server", server), ("clock", clock)] {
@@ -59,14 +52,8 @@ impl Capture {
                 line.insert(name.to_owned(), json!(value));
             }
         }
-        file.write_all(format!("{}\n", Value::Object(line)).as_bytes())?;
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let inner = Inner {
-            begin: Instant::now(),
-            epoch: now.as_nanos(),
-            next: AtomicU64::new(1),
-            written: Mutex::new(Written { file, error: None }),
-        };
+        let lines = Lines::create(path.as_ref(), &line)?;
+        let inner = Inner { clock: Clock::new(), next: AtomicU64::new(1), lines, unwritten: Mutex::default() };
         Ok(Capture { inner: Arc::new(inner) })
     }
 
@@ -86,14 +73,14 @@ impl Capture {
 
     /// Why lines could not be written, if any could not.
     pub fn error(&self) -> Option<String> {
-        self.inner.written.lock().unwrap_or_else(PoisonError::into_inner).error.clone()
+        self.inner.lines.error().or_else(|| lock(&self.inner.unwritten).clone())
     }
 
     fn value(&self, value: Option<&impl Serialize>) -> Option<Value> {
         match serde_json::to_value(value?) {
             Ok(value) => Some(value),
             Err(error) => {
-                self.inner.fail(error.to_string());
+                lock(&self.inner.unwritten).get_or_insert(error.to_string());
                 None
             }
         }
@@ -101,23 +88,13 @@ impl Capture {
 }
 
 impl Inner {
-    fn fail(&self, why: String) {
-        self.written.lock().unwrap_or_else(PoisonError::into_inner).error.get_or_insert(why);
-    }
-
-    /// Writes a line. The time is taken under the lock: lines stand in the order of their times.
     fn write(&self, kind: &str, id: u64, fields: Vec<(&str, Value)>) {
         let mut line = Map::from_iter([("kind".to_owned(), json!(kind))]);
         if id > 0 {
             line.insert("id".to_owned(), json!(id));
         }
         line.extend(fields.into_iter().map(|(name, value)| (name.to_owned(), value)));
-        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = self.epoch.saturating_add(self.begin.elapsed().as_nanos());
-        line.insert("at".to_owned(), json!(u64::try_from(at).unwrap_or(u64::MAX)));
-        if let Err(error) = written.file.write_all(format!("{}\n", Value::Object(line)).as_bytes()) {
-            written.error.get_or_insert(error.to_string());
-        }
+        self.lines.write(Ok(line), &self.clock);
     }
 }
 

@@ -1,27 +1,22 @@
 //! The file beside a recording: JSON lines of `docs/formats.md`, written before a call is sent and after it was answered, so that a
 //! file of a process that was killed still says which calls were open.
 
+use super::lines::{Clock, Lines};
 use super::recorder::Recorder;
 use crate::search::{Call, History, HistoryError, Outcome};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Write};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
-/// Writes lines. One line is one write, so a line is there whole or, at the very end, cut.
+/// Writes the lines.
 pub(super) struct Journal<O, A> {
-    file: Mutex<Written>,
+    lines: Lines,
     operation: fn(&O) -> serde_json::Result<Value>,
     answer: fn(&A) -> serde_json::Result<Value>,
-}
-
-struct Written {
-    file: File,
-    error: Option<String>,
 }
 
 impl<O, A> std::fmt::Debug for Journal<O, A> {
@@ -40,10 +35,10 @@ impl<O: Serialize, A: Serialize> Recorder<O, A> {
     /// # Errors
     /// Where the file cannot be created. It must not exist: a recording is never overwritten.
     pub fn in_file(path: impl AsRef<Path>) -> io::Result<Self> {
-        let mut file = OpenOptions::new().append(true).create_new(true).open(path)?;
-        file.write_all(b"{\"kind\":\"operations\",\"version\":1,\"clock\":\"recorder\"}\n")?;
+        let heading = [("kind", json!("operations")), ("version", json!(1)), ("clock", json!("recorder"))];
+        let heading = heading.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
         Ok(Recorder::with(Some(Journal {
-            file: Mutex::new(Written { file, error: None }),
+            lines: Lines::create(path.as_ref(), &heading)?,
             operation: |operation| serde_json::to_value(operation),
             answer: |answer| serde_json::to_value(answer),
         })))
@@ -52,31 +47,22 @@ impl<O: Serialize, A: Serialize> Recorder<O, A> {
 
 impl<O, A> Journal<O, A> {
     pub(super) fn error(&self) -> Option<String> {
-        self.file.lock().unwrap_or_else(PoisonError::into_inner).error.clone()
+        self.lines.error()
     }
 
-    pub(super) fn invoke(&self, process: u32, client: &str, operation: &O, now: impl Fn() -> i64) -> i64 {
-        self.write(process, client, "invoke", operation, None, now)
+    pub(super) fn invoke(&self, process: u32, client: &str, operation: &O, clock: &Clock) -> i64 {
+        self.write(process, client, "invoke", operation, None, clock)
     }
 
-    pub(super) fn ok(&self, process: u32, client: &str, operation: &O, answer: &A, now: impl Fn() -> i64) -> i64 {
-        self.write(process, client, "ok", operation, Some(answer), now)
+    pub(super) fn ok(&self, process: u32, client: &str, operation: &O, answer: &A, clock: &Clock) -> i64 {
+        self.write(process, client, "ok", operation, Some(answer), clock)
     }
 
-    pub(super) fn failed(&self, process: u32, client: &str, operation: &O, now: impl Fn() -> i64) -> i64 {
-        self.write(process, client, "fail", operation, None, now)
+    pub(super) fn failed(&self, process: u32, client: &str, operation: &O, clock: &Clock) {
+        self.write(process, client, "fail", operation, None, clock);
     }
 
-    /// Writes a line; the time in it. Times are taken under the lock: lines stand in their order.
-    fn write(
-        &self,
-        process: u32,
-        client: &str,
-        kind: &str,
-        operation: &O,
-        answer: Option<&A>,
-        now: impl Fn() -> i64,
-    ) -> i64 {
+    fn write(&self, process: u32, client: &str, kind: &str, operation: &O, answer: Option<&A>, clock: &Clock) -> i64 {
         let line = (self.operation)(operation).and_then(|operation| {
             let mut line = Map::new();
             line.insert("process".to_owned(), json!(format!("{client}/{process}")));
@@ -87,18 +73,7 @@ impl<O, A> Journal<O, A> {
             }
             Ok(line)
         });
-        let mut written = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = now();
-        let done = line.map_err(io::Error::from).and_then(|mut line| {
-            line.insert("at".to_owned(), json!(at));
-            let mut text = serde_json::to_string(&line)?;
-            text.push('\n');
-            written.file.write_all(text.as_bytes())
-        });
-        if let (Err(error), None) = (done, &written.error) {
-            written.error = Some(error.to_string());
-        }
-        at
+        self.lines.write(line, clock)
     }
 }
 

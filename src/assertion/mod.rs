@@ -18,6 +18,7 @@
 mod capture;
 mod claim;
 mod journal;
+mod lines;
 mod outline;
 mod recorder;
 

@@ -10,6 +10,7 @@ use crate::ingest::call::Ending;
 use crate::ingest::{Position, Time};
 use crate::model::Spec;
 use crate::search::{self, Call, Core, Limit, Outcome, SpecHistory};
+use rustc_hash::FxHashMap;
 
 /// The rule that is decided.
 const SLUG: &str = "linearizability";
@@ -24,10 +25,11 @@ pub(super) fn outline<S: Spec>(
     verdict: &search::Verdict,
     name: &dyn Fn(u32) -> String,
 ) -> (History, Judgement) {
-    let history = history::<S>(calls, name);
+    let lives = Lives::of::<S>(calls);
+    let history = history::<S>(calls, &lives, name);
     let (verdict, findings) = match verdict {
         search::Verdict::Linearizable(_) => (Verdict::Holds, Vec::new()),
-        search::Verdict::Violated(core) => (Verdict::Violated, vec![finding::<S>(calls, core, &history)]),
+        search::Verdict::Violated(core) => (Verdict::Violated, vec![finding::<S>(calls, core, &history, &lives)]),
         search::Verdict::Unknown(open) => {
             let limit = match open.limit {
                 Limit::Time => "the time limit",
@@ -41,11 +43,12 @@ pub(super) fn outline<S: Spec>(
         }
     };
     let rules = RULES.iter().map(|rule| match rule.slug == SLUG {
-        true => RuleReport { rule: SLUG, verdict: verdict.clone(), checked: calls.calls().len() as u64 },
+        true => RuleReport { rule: SLUG, verdict: verdict.clone(), checked: calls.calls().len() as u64, open: None },
         false => RuleReport {
             rule: rule.slug,
             verdict: Verdict::NotChecked(crate::check::judgement::OTHER_NATURE.to_owned()),
             checked: 0,
+            open: None,
         },
     });
     let clients = (0..history.clients.len()).map(|at| {
@@ -71,21 +74,37 @@ pub(super) fn outline<S: Spec>(
     (history, judgement)
 }
 
+/// The processes of a history, whatever numbers the test gave them.
+struct Lives(Vec<u32>);
+
+impl Lives {
+    fn of<S: Spec>(calls: &SpecHistory<S>) -> Lives {
+        let mut processes: Vec<u32> = calls.calls().iter().map(|call| call.process).collect();
+        processes.sort_unstable();
+        processes.dedup();
+        Lives(processes)
+    }
+
+    fn of_process(&self, process: u32) -> IncarnationId {
+        self.0.binary_search(&process).map_or(IncarnationId::NONE, |at| IncarnationId(at as u32))
+    }
+}
+
 /// The calls as a report counts and draws them.
-fn history<S: Spec>(calls: &SpecHistory<S>, name: &dyn Fn(u32) -> String) -> History {
+fn history<S: Spec>(calls: &SpecHistory<S>, lives: &Lives, name: &dyn Fn(u32) -> String) -> History {
     let mut history = History::default();
     let clock = history.names.intern("recorder");
     history.clocks = vec![clock];
     history.calls.model = Some(std::any::type_name::<S>().to_owned());
-    let processes = calls.calls().iter().map(|call| call.process).max().map_or(0, |last| last + 1);
-    for process in 0..processes {
+    let mut clients: FxHashMap<Symbol, u32> = FxHashMap::default();
+    for &process in &lives.0 {
         let symbol = history.names.intern(&name(process));
-        let client = history.clients.iter().position(|&known| known == symbol).unwrap_or_else(|| {
+        let client = *clients.entry(symbol).or_insert_with(|| {
             history.clients.push(symbol);
-            history.clients.len() - 1
+            history.clients.len() as u32 - 1
         });
         history.incarnations.push(Incarnation {
-            client: ClientId(client as u32),
+            client: ClientId(client),
             label: process.to_string(),
             told_by: ToldBy::Process,
             place: None,
@@ -107,7 +126,7 @@ fn history<S: Spec>(calls: &SpecHistory<S>, name: &dyn Fn(u32) -> String) -> His
             position: Position::default(),
         };
         history.calls.calls.push(Recorded {
-            process: IncarnationId(call.process),
+            process: lives.of_process(call.process),
             function,
             key: ValueId::NONE,
             argument: ValueId::NONE,
@@ -120,16 +139,16 @@ fn history<S: Spec>(calls: &SpecHistory<S>, name: &dyn Fn(u32) -> String) -> His
     history
 }
 
-fn finding<S: Spec>(calls: &SpecHistory<S>, core: &Core, history: &History) -> Finding {
+fn finding<S: Spec>(calls: &SpecHistory<S>, core: &Core, history: &History, lives: &Lives) -> Finding {
     let of = |at: &u32| &calls.calls()[*at as usize];
-    let facts: Vec<Fact> = core.calls.iter().take(SHOWN).map(|at| fact(of(at), history)).collect();
+    let facts: Vec<Fact> = core.calls.iter().take(SHOWN).map(|at| fact(of(at), history, lives)).collect();
     let count = core.calls.len();
     let last = core.calls.iter().map(of).max_by_key(|call| match call.outcome {
         Outcome::Completed { returned, .. } => returned,
         Outcome::Failed | Outcome::Unknown => i64::MIN,
     });
-    let incarnation = last.map_or(IncarnationId::NONE, |call| IncarnationId(call.process));
-    let client = last.map_or(ClientId::NONE, |call| history.incarnations[call.process as usize].client);
+    let incarnation = last.map_or(IncarnationId::NONE, |call| lives.of_process(call.process));
+    let client = history.incarnations.get(incarnation.index()).map_or(ClientId::NONE, |life| life.client);
     let more = if count > SHOWN { format!(" The first {SHOWN} of them are shown.") } else { String::new() };
     let minimal = if core.minimal { "; without any one of them there is one" } else { "" };
     let certificate = Certificate {
@@ -157,17 +176,14 @@ fn finding<S: Spec>(calls: &SpecHistory<S>, core: &Core, history: &History) -> F
     }
 }
 
-fn fact<O: std::fmt::Debug, A: std::fmt::Debug>(call: &Call<O, A>, history: &History) -> Fact {
-    let span = match call.outcome {
-        Outcome::Completed { returned, .. } => format!("{} to {}", call.invoke, returned),
-        Outcome::Failed | Outcome::Unknown => format!("{} on", call.invoke),
-    };
+fn fact<O: std::fmt::Debug, A: std::fmt::Debug>(call: &Call<O, A>, history: &History, lives: &Lives) -> Fact {
     let lasted = match call.outcome {
         Outcome::Completed { returned, .. } if call.invoke >= TIMES => {
             format!(", within {}", crate::explain::words::duration(returned - call.invoke))
         }
-        _ if call.invoke >= TIMES => String::new(),
-        _ => format!(", from {span}"),
+        Outcome::Completed { returned, .. } => format!(", from {} to {returned}", call.invoke),
+        Outcome::Failed | Outcome::Unknown if call.invoke >= TIMES => String::new(),
+        Outcome::Failed | Outcome::Unknown => format!(", from {} on", call.invoke),
     };
     Fact {
         position: Position::default(),
@@ -177,7 +193,7 @@ fn fact<O: std::fmt::Debug, A: std::fmt::Debug>(call: &Call<O, A>, history: &His
         uid: Symbol::default(),
         time: time(call.invoke),
         clock: if history.clocks.is_empty() { ClockId::NONE } else { ClockId(0) },
-        incarnation: IncarnationId(call.process),
+        incarnation: lives.of_process(call.process),
         server: ServerId::NONE,
         audit_id: crate::history::AuditId::default(),
         operation: OperationId::NONE,

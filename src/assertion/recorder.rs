@@ -1,11 +1,11 @@
 //! Recording of calls as they happen, by any number of threads or tasks.
 
 use super::journal::Journal;
+use super::lines::{Clock, lock};
 use crate::search::{Call, History, HistoryError, Outcome};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, Mutex};
 
 /// Records calls. Clones record into the same history.
 ///
@@ -17,9 +17,7 @@ pub struct Recorder<O, A> {
 
 #[derive(Debug)]
 struct Inner<O, A> {
-    begin: Instant,
-    /// Nanoseconds since 1970 of `begin`.
-    epoch: i64,
+    clock: Clock,
     clients: Mutex<FxHashMap<String, Arc<Log<O, A>>>>,
     /// Names of the processes, by number.
     processes: Mutex<Vec<String>>,
@@ -41,11 +39,6 @@ struct Calls<O, A> {
     idle: Vec<u32>,
 }
 
-/// A panicking test still wants its recording.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl<O, A> Clone for Recorder<O, A> {
     fn clone(&self) -> Self {
         Recorder { inner: Arc::clone(&self.inner) }
@@ -65,14 +58,7 @@ impl<O, A> Recorder<O, A> {
     }
 
     pub(super) fn with(journal: Option<Journal<O, A>>) -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let inner = Inner {
-            begin: Instant::now(),
-            epoch: i64::try_from(now.as_nanos()).unwrap_or(0),
-            clients: Mutex::default(),
-            processes: Mutex::default(),
-            journal,
-        };
+        let inner = Inner { clock: Clock::new(), clients: Mutex::default(), processes: Mutex::default(), journal };
         Recorder { inner: Arc::new(inner) }
     }
 
@@ -125,12 +111,6 @@ impl<O: Clone, A: Clone> Recorder<O, A> {
     }
 }
 
-impl<O, A> Inner<O, A> {
-    fn now(&self) -> i64 {
-        self.epoch.saturating_add(i64::try_from(self.begin.elapsed().as_nanos()).unwrap_or(i64::MAX))
-    }
-}
-
 /// Somebody who calls.
 #[derive(Debug)]
 pub struct Client<O, A> {
@@ -155,8 +135,8 @@ impl<O, A> Client<O, A> {
         });
         // The call counts from here on, whatever becomes of the thread: it may have an effect.
         let invoke = match &self.inner.journal {
-            Some(journal) => journal.invoke(process, &self.log.name, &operation, || self.inner.now()),
-            None => self.inner.now(),
+            Some(journal) => journal.invoke(process, &self.log.name, &operation, &self.inner.clock),
+            None => self.inner.clock.now(),
         };
         let at = log.calls.len();
         log.calls.push(Call { process, operation, invoke, outcome: Outcome::Unknown });
@@ -183,9 +163,9 @@ impl<O, A> Pending<O, A> {
         let returned = match &self.inner.journal {
             Some(journal) => {
                 let operation = &log.calls[self.at].operation;
-                journal.ok(self.process, &self.log.name, operation, &answer, || self.inner.now())
+                journal.ok(self.process, &self.log.name, operation, &answer, &self.inner.clock)
             }
-            None => self.inner.now(),
+            None => self.inner.clock.now(),
         };
         log.calls[self.at].outcome = Outcome::Completed { returned, answer };
         log.idle.push(self.process);
@@ -197,7 +177,7 @@ impl<O, A> Pending<O, A> {
     pub fn failed(mut self) {
         let mut log = lock(&self.log.calls);
         if let Some(journal) = &self.inner.journal {
-            journal.failed(self.process, &self.log.name, &log.calls[self.at].operation, || self.inner.now());
+            journal.failed(self.process, &self.log.name, &log.calls[self.at].operation, &self.inner.clock);
         }
         log.calls[self.at].outcome = Outcome::Failed;
         log.idle.push(self.process);

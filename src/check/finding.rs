@@ -163,6 +163,8 @@ pub struct RuleReport {
     pub verdict: Verdict,
     /// How many obligations were checked.
     pub checked: u64,
+    /// Why something is undecided that no finding is about.
+    pub open: Option<String>,
 }
 
 /// What one client's observations came to.

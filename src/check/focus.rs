@@ -53,11 +53,9 @@ impl Focus {
                 .collect();
             namespaces.iter().any(|name| name == wanted) || namespaces.iter().all(|name| name.is_empty())
         });
-        let mut times = occurrence.facts.iter().map(|fact| fact.time).filter(|time| time.is_known());
-        let first = times.clone().min();
-        let last = times.by_ref().max();
-        let since = self.since.is_none_or(|since| last.is_none_or(|last| last >= since));
-        let until = self.until.is_none_or(|until| first.is_none_or(|first| first <= until));
+        let times = || occurrence.facts.iter().map(|fact| fact.time).filter(|time| time.is_known());
+        let since = self.since.is_none_or(|since| times().max().is_none_or(|last| last >= since));
+        let until = self.until.is_none_or(|until| times().min().is_none_or(|first| first <= until));
         namespace && since && until
     }
 }
@@ -73,26 +71,21 @@ impl Judgement {
         let (kept, left): (Vec<Finding>, Vec<Finding>) = all.into_iter().partition(|f| focus.has(history, f));
         self.findings = kept;
         for report in &mut self.rules {
-            let of =
-                |findings: &[Finding], kind: Kind| findings.iter().any(|f| f.rule == report.rule && f.kind == kind);
-            let suspects = left.iter().filter(|f| f.rule == report.rule && f.kind == Kind::Suspect);
-            let by_suspect = |reason: &str| suspects.clone().any(|suspect| suspect.certificate.reason == reason);
-            match &report.verdict {
-                Verdict::Violated if !of(&self.findings, Kind::Violation) => {
-                    report.verdict =
-                        match self.findings.iter().find(|f| f.rule == report.rule && f.kind == Kind::Suspect) {
-                            Some(suspect) => Verdict::Unknown(suspect.certificate.reason.clone()),
-                            None => Verdict::Holds,
-                        };
-                }
-                Verdict::Unknown(reason) if by_suspect(reason) => {
-                    report.verdict =
-                        match self.findings.iter().find(|f| f.rule == report.rule && f.kind == Kind::Suspect) {
-                            Some(suspect) => Verdict::Unknown(suspect.certificate.reason.clone()),
-                            None => Verdict::Holds,
-                        };
-                }
-                _ => {}
+            let of_rule = |findings: &[Finding], kind: Kind, reason: &str| {
+                let mut found = findings.iter().filter(|f| f.rule == report.rule && f.kind == kind);
+                found.any(|f| reason.is_empty() || f.certificate.reason == reason)
+            };
+            let is_elsewhere = match &report.verdict {
+                Verdict::Violated => !of_rule(&self.findings, Kind::Violation, ""),
+                Verdict::Unknown(reason) => of_rule(&left, Kind::Suspect, reason),
+                Verdict::Holds | Verdict::NotChecked(_) => false,
+            };
+            if is_elsewhere {
+                let mut suspects = self.findings.iter().filter(|f| f.rule == report.rule && f.kind == Kind::Suspect);
+                report.verdict = match suspects.next() {
+                    Some(suspect) => Verdict::Unknown(suspect.certificate.reason.clone()),
+                    None => report.open.clone().map_or(Verdict::Holds, Verdict::Unknown),
+                };
             }
         }
         let name = |client: crate::history::ClientId| history.name(history.clients[client.index()]);

@@ -104,6 +104,7 @@ pub fn judge(history: &History, order: &Order, options: &Options) -> Judgement {
                     (true, true) => Verdict::Unknown("the time budget was spent before this rule began".to_owned()),
                 },
                 checked: 0,
+                open: None,
             });
             continue;
         };
@@ -118,6 +119,7 @@ pub fn judge(history: &History, order: &Order, options: &Options) -> Judgement {
             rule: rule.slug,
             verdict: rule_verdict(rule, &ruling, lost.as_deref()),
             checked: ruling.checked,
+            open: ruling.open.clone(),
         });
         findings.extend(ruling.findings);
         problems.extend(ruling.problems);
@@ -153,7 +155,7 @@ fn rule_verdict(rule: &Rule, ruling: &Ruling<'_>, lost: Option<&str>) -> Verdict
 }
 
 /// Why too much input was lost for anything to hold, if it was.
-fn lost_input(history: &History) -> Option<String> {
+pub fn lost_input(history: &History) -> Option<String> {
     let file = history.files.iter().find(|f| f.format.is_some() && f.too_many_problems())?;
     Some(format!("{} of {} lines of {} could not be used", file.problems, file.lines.max(1), file.path))
 }

@@ -1,6 +1,7 @@
 //! The one table of exit codes.
 
 use super::baseline::Baseline;
+use crate::check::judgement::lost_input;
 use crate::check::{Kind, Verdict};
 use crate::report::Report;
 use std::process::ExitCode;
@@ -37,16 +38,10 @@ impl Exit {
             report.histories.iter().flat_map(|part| part.judgement.findings.iter().map(move |f| (part.history, f)));
         let new =
             all.filter(|(history, finding)| !baseline.has(history, finding)).map(|(_, finding)| finding.kind).min();
-        let verdict = match (report.verdict(), new) {
-            (_, Some(Kind::Violation)) => Verdict::Violated,
-            (Verdict::Holds, _) => Verdict::Holds,
-            // What is open for another reason than a known suspect stays open.
-            (open, new) => match undecided(report) {
-                Some(reason) => Verdict::Unknown(reason),
-                None if new == Some(Kind::Suspect) => Verdict::Unknown(String::new()),
-                None if matches!(open, Verdict::Violated) || has_suspects(report) => Verdict::Holds,
-                None => open,
-            },
+        let verdict = match new {
+            Some(Kind::Violation) => Verdict::Violated,
+            Some(Kind::Suspect) => Verdict::Unknown(String::new()),
+            Some(Kind::Hazard) | None => beside_findings(report),
         };
         Exit::table(&verdict, new, fail_on)
     }
@@ -62,17 +57,19 @@ impl Exit {
     }
 }
 
-/// Why something is open that no suspect accounts for.
-fn undecided(report: &Report<'_>) -> Option<String> {
-    report.histories.iter().find_map(|part| {
-        let suspect = |slug: &str| part.judgement.findings.iter().any(|f| f.rule == slug && f.kind == Kind::Suspect);
-        let open = part.judgement.rules.iter().filter(|rule| matches!(rule.verdict, Verdict::Unknown(_)));
-        open.filter(|rule| !suspect(rule.rule)).map(|rule| rule.verdict.reason().to_owned()).next()
-    })
-}
-
-fn has_suspects(report: &Report<'_>) -> bool {
-    report.histories.iter().flat_map(|part| &part.judgement.findings).any(|finding| finding.kind == Kind::Suspect)
+/// The verdict where every violation and suspect is known: unknown where something is open that no finding is about.
+fn beside_findings(report: &Report<'_>) -> Verdict {
+    for part in &report.histories {
+        let open = part.judgement.rules.iter().find_map(|rule| rule.open.clone());
+        if let Some(reason) = open.or_else(|| lost_input(part.history)) {
+            return Verdict::Unknown(reason);
+        }
+        let grave = part.judgement.findings.iter().any(|finding| finding.kind != Kind::Hazard);
+        if !grave && part.judgement.verdict != Verdict::Holds {
+            return Verdict::Unknown(part.judgement.verdict.reason().to_owned());
+        }
+    }
+    if report.histories.is_empty() { report.verdict() } else { Verdict::Holds }
 }
 
 impl From<Exit> for ExitCode {

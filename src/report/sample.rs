@@ -231,7 +231,7 @@ pub(crate) fn restart(decorate: fn(&str) -> String) -> Sample {
         verdict,
         guarantees,
     };
-    let rule = |rule, verdict, checked| RuleReport { rule, verdict, checked };
+    let rule = |rule, verdict, checked| RuleReport { rule, verdict, checked, open: None };
     let unknown = || Verdict::Unknown("no clock bounds the two servers".to_owned());
     let judgement = Judgement {
         problems: Vec::new(),

@@ -6,6 +6,7 @@
 
 mod addresses;
 mod api;
+#[path = "../support/dice.rs"]
 mod dice;
 mod lives;
 mod world;

@@ -2,27 +2,18 @@
 
 use retrograde::search::{Reductions, Switches, Width};
 
-const NONE: Reductions = Reductions {
-    earliest_first: false,
-    last_producer: false,
-    useless_writes: false,
-    supply: false,
-    dominance: false,
-    forgotten_states: false,
-};
-
 /// The first one is what everybody gets.
 pub fn all() -> Vec<Switches> {
-    let every = Reductions::default();
+    let (every, none) = (Reductions::default(), Reductions::NONE);
     let reductions = [
         every,
-        NONE,
-        Reductions { earliest_first: true, ..NONE },
-        Reductions { last_producer: true, ..NONE },
-        Reductions { useless_writes: true, ..NONE },
-        Reductions { supply: true, ..NONE },
-        Reductions { dominance: true, ..NONE },
-        Reductions { forgotten_states: true, ..NONE },
+        none,
+        Reductions { earliest_first: true, ..none },
+        Reductions { last_producer: true, ..none },
+        Reductions { useless_writes: true, ..none },
+        Reductions { supply: true, ..none },
+        Reductions { dominance: true, ..none },
+        Reductions { forgotten_states: true, ..none },
         Reductions { earliest_first: false, ..every },
         Reductions { last_producer: false, ..every },
         Reductions { useless_writes: false, ..every },

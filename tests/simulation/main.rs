@@ -5,6 +5,7 @@
 
 mod cluster;
 mod controllers;
+#[path = "../support/dice.rs"]
 mod dice;
 mod fault;
 mod reads;

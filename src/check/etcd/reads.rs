@@ -18,13 +18,7 @@ pub fn stale(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
             continue;
         }
         let (earlier, later) = (r.operation(backward.earlier), r.operation(backward.later));
-        let facts = vec![
-            r.answered(
-                backward.earlier,
-                format!("{}; answered at revision {}", r.asked(backward.earlier), earlier.revision),
-            ),
-            r.sent(backward.later, format!("{}; answered at revision {}", r.asked(backward.later), later.revision)),
-        ];
+        let facts = r.went_back(backward, "answered");
         let summary = format!(
             "An answer of revision {} to a request that was sent after revision {} had been seen.",
             later.revision, earlier.revision

@@ -1,10 +1,10 @@
 //! Rules about the course of writes.
 
 use super::Recorded;
-use crate::check::{Kind, Ruling};
+use crate::check::{Fact, Kind, Ruling};
 use crate::history::Symbol;
 use crate::history::etcd::Recording;
-use crate::order::etcd::{Class, Contradiction, Mismatch, Witness};
+use crate::order::etcd::{Backward, Class, Contradiction, Mismatch, Witness};
 use rustc_hash::FxHashSet;
 
 impl Recorded<'_> {
@@ -17,7 +17,15 @@ impl Recorded<'_> {
         }
     }
 
-    pub(super) fn write(&self, at: u32) -> crate::check::Fact {
+    /// An answer, and one to a later request that is of a lower revision.
+    pub(super) fn went_back(&self, backward: &Backward, answered: &str) -> Vec<Fact> {
+        let (earlier, later) = (self.operation(backward.earlier), self.operation(backward.later));
+        let first = format!("{}; answered at revision {}", self.asked(backward.earlier), earlier.revision);
+        let then = format!("{}; {answered} at revision {}", self.asked(backward.later), later.revision);
+        vec![self.answered(backward.earlier, first), self.sent(backward.later, then)]
+    }
+
+    pub(super) fn write(&self, at: u32) -> Fact {
         self.answered(at, format!("{}; acknowledged at revision {}", self.asked(at), self.operation(at).revision))
     }
 }
@@ -56,13 +64,7 @@ pub fn rewind(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
             continue;
         }
         let (earlier, later) = (r.operation(backward.earlier), r.operation(backward.later));
-        let facts = vec![
-            r.answered(
-                backward.earlier,
-                format!("{}; answered at revision {}", r.asked(backward.earlier), earlier.revision),
-            ),
-            r.sent(backward.later, format!("{}; acknowledged at revision {}", r.asked(backward.later), later.revision)),
-        ];
+        let facts = r.went_back(backward, "acknowledged");
         let summary = format!(
             "A write that was sent after revision {} had been seen was given revision {}.",
             earlier.revision, later.revision

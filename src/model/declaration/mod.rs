@@ -58,8 +58,8 @@ pub struct Declarations {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 struct File {
     /// What the file is about, for its readers.
-    #[allow(dead_code)] // read by people only
-    about: String,
+    #[serde(rename = "about")]
+    _about: String,
     reference: Vec<reference::Written>,
     allocation: Vec<allocation::Written>,
     child: Vec<child::Written>,

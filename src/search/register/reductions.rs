@@ -25,6 +25,18 @@ pub struct Reductions {
     pub forgotten_states: bool,
 }
 
+impl Reductions {
+    /// None of them.
+    pub const NONE: Reductions = Reductions {
+        earliest_first: false,
+        last_producer: false,
+        useless_writes: false,
+        supply: false,
+        dominance: false,
+        forgotten_states: false,
+    };
+}
+
 impl Default for Reductions {
     fn default() -> Self {
         Reductions {

@@ -15,15 +15,7 @@ use std::time::Duration;
 
 /// All ways to a verdict.
 fn ways() -> Vec<Switches> {
-    let all = Reductions::default();
-    let none = Reductions {
-        earliest_first: false,
-        last_producer: false,
-        useless_writes: false,
-        supply: false,
-        dominance: false,
-        forgotten_states: false,
-    };
+    let (all, none) = (Reductions::default(), Reductions::NONE);
     let reductions = [
         all,
         none,
