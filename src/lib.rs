@@ -44,6 +44,8 @@ pub mod verify;
 
 pub mod assertion;
 
+pub mod record;
+
 pub use assertion::Recorder;
 
 #[cfg(feature = "cli")]

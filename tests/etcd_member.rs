@@ -1,55 +1,27 @@
 //! The readers of logs and stores, held against files that a real etcd wrote. Skipped where no `etcd` is on the PATH.
 
+#[path = "support/etcd.rs"]
+mod support;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use retrograde::history::etcd::{Log, Recording, Request, Step, Target, load};
 use retrograde::ingest::{self, ReadOptions};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// An etcd of one member, with a folder that goes when it goes.
-struct Etcd {
-    process: Child,
-    folder: PathBuf,
-    address: SocketAddr,
-}
+/// An etcd of one member that is asked over its gateway for HTTP.
+struct Etcd(support::Etcd);
 
 impl Etcd {
     /// `None`: there is none to start.
     fn start(name: &str) -> Option<Etcd> {
-        let folder = std::env::temp_dir().join(format!("retrograde-etcd-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&folder);
-        // Free ports, given back just before etcd takes them.
-        let ports: Vec<TcpListener> = (0..2).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
-        let address = |n: usize| ports[n].local_addr().expect("an address");
-        let (client, peer) = (address(0), address(1));
-        drop(ports);
-        let started = Command::new("etcd")
-            .args(["--name", "a", "--data-dir"])
-            .arg(folder.join("data"))
-            .arg(format!("--listen-client-urls=http://{client}"))
-            .arg(format!("--advertise-client-urls=http://{client}"))
-            .arg(format!("--listen-peer-urls=http://{peer}"))
-            .arg(format!("--initial-advertise-peer-urls=http://{peer}"))
-            .arg(format!("--initial-cluster=a=http://{peer}"))
-            // On a busy machine a request may wait for a slow disk; etcd gives it five seconds and two election timeouts.
-            .args(["--snapshot-count=20", "--heartbeat-interval=500", "--election-timeout=5000"])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        let process = match started {
-            Ok(process) => process,
-            Err(error) => {
-                eprintln!("skipped: no etcd can be started ({error})");
-                return None;
-            }
-        };
-        let etcd = Etcd { process, folder, address: client };
+        // On a busy machine a request may wait for a slow disk; etcd gives it five seconds and two election timeouts.
+        let patient = ["--snapshot-count=20", "--heartbeat-interval=500", "--election-timeout=5000"];
+        let etcd = Etcd(support::Etcd::start(name, &patient)?);
         let begin = Instant::now();
         while etcd.try_ask("/v3/kv/range", &json!({"key": text("x")})).is_none() {
             assert!(begin.elapsed() < Duration::from_secs(60), "etcd does not answer");
@@ -73,7 +45,7 @@ impl Etcd {
     /// Head and body of an answer.
     fn answer(&self, path: &str, request: &Value) -> std::io::Result<(String, String)> {
         let body = request.to_string();
-        let mut stream = TcpStream::connect(self.address)?;
+        let mut stream = TcpStream::connect(self.0.address)?;
         stream.set_read_timeout(Some(Duration::from_secs(30)))?;
         let length = body.len();
         write!(
@@ -88,22 +60,8 @@ impl Etcd {
 
     /// Stops it in order, so that its store is complete, or in the middle of whatever it does.
     fn stop(&mut self, in_order: bool) -> PathBuf {
-        if in_order {
-            let id = self.process.id().to_string();
-            assert!(Command::new("kill").args(["-TERM", &id]).status().is_ok_and(|status| status.success()));
-        } else {
-            let _ = self.process.kill();
-        }
-        let _ = self.process.wait();
-        self.folder.join("data")
-    }
-}
-
-impl Drop for Etcd {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-        let _ = std::fs::remove_dir_all(&self.folder);
+        if in_order { self.0.stop() } else { self.0.kill() }
+        self.0.data()
     }
 }
 

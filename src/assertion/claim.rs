@@ -56,6 +56,18 @@ impl Default for Claim {
     }
 }
 
+/// Something that a history of evidence can be made of: a history, or what recorded it.
+pub trait Evidence {
+    /// Hands the history to somebody who judges it.
+    fn judged<R>(&self, judge: impl FnOnce(&History) -> R) -> R;
+}
+
+impl Evidence for History {
+    fn judged<R>(&self, judge: impl FnOnce(&History) -> R) -> R {
+        judge(self)
+    }
+}
+
 impl Claim {
     /// Only these rules, by slug.
     pub fn only<S: Into<String>>(mut self, rules: impl IntoIterator<Item = S>) -> Self {
@@ -115,7 +127,7 @@ impl Claim {
     ///
     /// # Errors
     /// The human report, where it is not.
-    pub fn consistent(&self, history: &History) -> Result<(), String> {
+    pub fn consistent(&self, evidence: &impl Evidence) -> Result<(), String> {
         for slug in self.options.check.only.iter().chain(&self.allowed) {
             if crate::check::rules::find(slug).is_none() {
                 return Err(format!("no rule is called {slug:?}; `retrograde rules` lists them"));
@@ -123,8 +135,10 @@ impl Claim {
         }
         let mut options = self.options.clone();
         options.check.deadline = self.time.and_then(|time| Instant::now().checked_add(time));
-        let judgement = crate::judge(history, &options);
-        self.settle(&Part::of(history, &judgement))
+        evidence.judged(|history| {
+            let judgement = crate::judge(history, &options);
+            self.settle(&Part::of(history, &judgement))
+        })
     }
 
     /// Whether some order of the calls explains every answer. An order that is found is checked again by [`verify`].

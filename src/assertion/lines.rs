@@ -1,72 +1,130 @@
 //! Lines of JSON that are written as things happen, by any thread.
 
 use serde_json::{Map, Value, json};
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// A panicking test still wants what was recorded.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// One monotonic clock that says nanoseconds since 1970: what it says was earlier was earlier, in whatever thread.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Clock {
+pub(crate) struct Clock {
     begin: Instant,
     epoch: i64,
 }
 
 impl Clock {
-    pub(super) fn new() -> Clock {
+    pub(crate) fn new() -> Clock {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Clock { begin: Instant::now(), epoch: i64::try_from(now.as_nanos()).unwrap_or(0) }
     }
 
-    pub(super) fn now(&self) -> i64 {
+    pub(crate) fn now(&self) -> i64 {
         self.epoch.saturating_add(i64::try_from(self.begin.elapsed().as_nanos()).unwrap_or(i64::MAX))
     }
 }
 
-/// A new file that only grows. One line is one write: it is there whole or, at the very end, cut.
+/// Something that only grows. One line is one write: it is there whole or, at the very end of a file, cut.
 #[derive(Debug)]
-pub(super) struct Lines {
+pub(crate) struct Lines {
     written: Mutex<Written>,
 }
 
 #[derive(Debug)]
 struct Written {
-    file: File,
+    place: Place,
     error: Option<String>,
+}
+
+#[derive(Debug)]
+enum Place {
+    /// A file that begins with its first line.
+    Later(PathBuf),
+    File(File),
+    Memory(Vec<u8>),
 }
 
 impl Lines {
     /// The file must not exist: a recording is never overwritten.
-    pub(super) fn create(path: &Path, heading: &Map<String, Value>) -> io::Result<Lines> {
+    pub(crate) fn create(path: &Path, heading: &Map<String, Value>) -> io::Result<Lines> {
         let mut file = OpenOptions::new().append(true).create_new(true).open(path)?;
         file.write_all(line(heading)?.as_bytes())?;
-        Ok(Lines { written: Mutex::new(Written { file, error: None }) })
+        Ok(Lines::at(Place::File(file)))
+    }
+
+    /// A file without a heading, and with its folder, from its first line on.
+    pub(crate) fn later(path: PathBuf) -> Lines {
+        Lines::at(Place::Later(path))
+    }
+
+    /// No file.
+    pub(crate) fn in_memory() -> Lines {
+        Lines::at(Place::Memory(Vec::new()))
+    }
+
+    fn at(place: Place) -> Lines {
+        Lines { written: Mutex::new(Written { place, error: None }) }
+    }
+
+    /// What was written into memory.
+    pub(crate) fn content(&self) -> Vec<u8> {
+        match &lock(&self.written).place {
+            Place::Memory(bytes) => bytes.clone(),
+            Place::Later(_) | Place::File(_) => Vec::new(),
+        }
+    }
+
+    /// Writes a line as it is.
+    pub(crate) fn append(&self, value: &Value) {
+        let mut written = lock(&self.written);
+        let done = serde_json::to_string(value).map_err(io::Error::from).and_then(|text| written.line(text + "\n"));
+        written.note(done);
     }
 
     /// Writes a line with its time in `at`; the time. It is taken under the lock: lines stand in the order of their times.
-    pub(super) fn write(&self, fields: serde_json::Result<Map<String, Value>>, clock: &Clock) -> i64 {
+    pub(crate) fn write(&self, fields: serde_json::Result<Map<String, Value>>, clock: &Clock) -> i64 {
         let mut written = lock(&self.written);
         let at = clock.now();
         let done = fields.map_err(io::Error::from).and_then(|mut fields| {
             fields.insert("at".to_owned(), json!(at));
-            written.file.write_all(line(&fields)?.as_bytes())
+            written.line(line(&fields)?)
         });
-        if let Err(error) = done {
-            written.error.get_or_insert(error.to_string());
-        }
+        written.note(done);
         at
     }
 
     /// Why a line is missing, where one is.
-    pub(super) fn error(&self) -> Option<String> {
+    pub(crate) fn error(&self) -> Option<String> {
         lock(&self.written).error.clone()
+    }
+}
+
+impl Written {
+    fn line(&mut self, line: String) -> io::Result<()> {
+        if let Place::Later(path) = &self.place {
+            path.parent().map_or(Ok(()), fs::create_dir_all)?;
+            self.place = Place::File(OpenOptions::new().append(true).create_new(true).open(path)?);
+        }
+        match &mut self.place {
+            Place::File(file) => file.write_all(line.as_bytes()),
+            Place::Memory(bytes) => {
+                bytes.extend_from_slice(line.as_bytes());
+                Ok(())
+            }
+            Place::Later(_) => Ok(()),
+        }
+    }
+
+    fn note(&mut self, done: io::Result<()>) {
+        if let Err(error) = done {
+            self.error.get_or_insert(error.to_string());
+        }
     }
 }
 

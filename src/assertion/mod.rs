@@ -18,12 +18,12 @@
 mod capture;
 mod claim;
 mod journal;
-mod lines;
+pub(crate) mod lines;
 mod outline;
 mod recorder;
 
 pub use capture::{Capture, Exchange, Subject};
-pub use claim::{Claim, Undecided};
+pub use claim::{Claim, Evidence, Undecided};
 pub use journal::{JournalError, replay};
 pub use recorder::{Client, Pending, Recorder, Recording};
 

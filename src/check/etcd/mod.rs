@@ -110,6 +110,7 @@ impl<'e> Recorded<'e> {
         let what = match (w.prefix, self.text(w.key)) {
             (true, "") => "every key".to_owned(),
             (true, key) => format!("keys that begin with {key}"),
+            (false, key) if w.end.is_some() => format!("{key} to {}", self.text(w.end)),
             (false, key) => key.to_owned(),
         };
         let from = if w.revision == 0 { "now".to_owned() } else { format!("revision {}", w.revision) };

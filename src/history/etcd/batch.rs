@@ -1,7 +1,7 @@
 //! Records of one block to rows, with names of their own until blocks are put together.
 
 use super::log::{LogRow, StoreRow};
-use super::operation::{Condition, Interval, Operation, Pair, Range, Request, Requests, Step, StepResult, Txn};
+use super::operation::{Condition, Interval, Operation, Pair, Range, Request, Requests, Span, Step, StepResult, Txn};
 use super::value::{ValueId, Values};
 use super::watch::{Event, Previous, Response, Watch};
 use crate::history::Symbol;
@@ -37,6 +37,25 @@ pub(super) struct Rows {
     pub unique_revisions: bool,
     /// A watch of which the request is not known yet: where it begins, and its first response.
     pub begun: Option<(Position, usize)>,
+    /// Pieces of watches that were written as they went.
+    pub pieces: Vec<Piece>,
+    /// Whether what is read belongs to the last of them.
+    pub in_piece: bool,
+    /// How many watches and responses stand in front of what is read.
+    pub object: (usize, usize),
+}
+
+/// A piece of a watch that was written as it went.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Piece {
+    /// Where it stands.
+    pub position: Position,
+    /// The number of its watch, of those in its file.
+    pub number: u64,
+    /// The watch, in [`Rows::watches`], where this piece has the request.
+    pub watch: Option<u32>,
+    /// Its responses.
+    pub responses: Span,
 }
 
 impl Batch {
@@ -190,9 +209,17 @@ impl Rows {
             events: response.events.moved(base.events),
             ..*response
         }));
+        let watches = self.watches.len() as u32;
+        self.pieces.extend(batch.pieces.iter().map(|piece| Piece {
+            position: moved.position(piece.position),
+            watch: piece.watch.map(|watch| watch + watches),
+            responses: piece.responses.moved(base.responses),
+            ..*piece
+        }));
         self.watches.extend(batch.watches.iter().map(|watch| Watch {
             position: moved.position(watch.position),
             key: moved.text(watch.key),
+            end: moved.text(watch.end),
             responses: watch.responses.moved(base.responses),
             ..*watch
         }));

@@ -1,12 +1,13 @@
 //! Batches to a recording: files put together by client and by member.
 
-use super::batch::{Batch, Rows};
+use super::batch::{Batch, Piece, Rows};
 use super::member::{Flaw, Log, Member, Segment, Store};
-use super::operation::{Operation, Request};
+use super::operation::{Operation, Request, Span};
 use super::recording::{Client, Recording};
 use super::watch::Watch;
 use crate::ingest::etcd::layout::{self, Owner, Place};
 use crate::ingest::{FileId, FileSummary, Format, InputFile, Position, Problem, Time};
+use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -47,7 +48,8 @@ impl Builder {
         files: Vec<FileSummary>,
         problems: Vec<Problem>,
     ) -> Recording {
-        let Builder { rows, segments, stores } = self;
+        let Builder { mut rows, segments, stores } = self;
+        let orphans = rows.put_pieces_together();
         let mut recording = Recording {
             name,
             inputs,
@@ -66,9 +68,42 @@ impl Builder {
             ..Recording::default()
         };
         recording.put_clients_in_order();
+        for (position, number) in orphans {
+            let found = format!("a part of watch {number} without it");
+            recording.flaw(Some(position.file), position.line, "a watch with its request", found);
+        }
         recording.put_members_together(segments, stores);
         recording.look_for_flaws();
         recording
+    }
+}
+
+impl Rows {
+    /// Gives each watch that was written as it went its pieces. Returns those that are nobody's.
+    fn put_pieces_together(&mut self) -> Vec<(Position, u64)> {
+        let pieces = std::mem::take(&mut self.pieces);
+        if pieces.is_empty() {
+            return Vec::new();
+        }
+        let name = |piece: &Piece| (piece.position.file, piece.number);
+        let known: BTreeMap<(FileId, u64), u32> =
+            pieces.iter().filter_map(|piece| Some((name(piece), piece.watch?))).collect();
+        let mut spans: Vec<Vec<Span>> = self.watches.iter().map(|watch| vec![watch.responses]).collect();
+        let mut orphans = Vec::new();
+        for piece in &pieces {
+            match known.get(&name(piece)) {
+                Some(watch) => spans[*watch as usize].push(piece.responses),
+                None => orphans.push((piece.position, piece.number)),
+            }
+        }
+        let mut responses = Vec::with_capacity(self.responses.len());
+        for (watch, spans) in self.watches.iter_mut().zip(spans) {
+            let start = responses.len();
+            spans.into_iter().for_each(|span| responses.extend_from_slice(span.of(&self.responses)));
+            watch.responses = Span::since(start, &responses);
+        }
+        self.responses = responses;
+        orphans
     }
 }
 
@@ -116,7 +151,8 @@ impl Recording {
         for watch in &mut self.watches {
             watch.client = of(watch.position);
         }
-        self.operations.sort_by_key(|operation| (operation.client, operation.call, operation.position));
+        self.operations.sort_by_key(|operation| (operation.client, operation.call, operation.begun, operation.position));
+        self.leave_out_beginnings();
         self.watches.sort_by_key(|watch| (watch.client, watch.position));
         self.clients = order
             .iter()
@@ -127,6 +163,15 @@ impl Recording {
                 watches: stretch(&self.watches, |watch: &Watch| watch.client, at),
             })
             .collect();
+    }
+
+    /// What was begun and answered counts once.
+    fn leave_out_beginnings(&mut self) {
+        let name = |operation: &Operation| (operation.client, operation.call, operation.stream);
+        let begun = self.operations.iter().any(|operation| operation.begun);
+        let answered: FxHashSet<_> =
+            self.operations.iter().filter(|operation| begun && !operation.begun).map(name).collect();
+        self.operations.retain(|operation| !operation.begun || !answered.contains(&name(operation)));
     }
 
     fn put_members_together(&mut self, segments: Vec<Segment>, stores: Vec<(FileId, Store)>) {

@@ -184,6 +184,8 @@ impl Rows {
                     limit: range.limit,
                     revision: range.revision,
                     keys_only: false,
+                    count_only: false,
+                    serializable: false,
                 }),
                 logged::Step::Put(put) => Step::Put {
                     key: self.key(put.key),

@@ -1,6 +1,6 @@
 //! Records of clients to rows.
 
-use super::batch::Rows;
+use super::batch::{Piece, Rows};
 use super::operation::{
     Condition, Interval, Operation, Pair, Range, Relation, Request, Span, Step, StepResult, Target, Txn,
 };
@@ -21,7 +21,7 @@ fn refused<T>(expected: &str, found: impl Into<String>) -> Result<T, Refused> {
 impl Rows {
     /// Takes an operation of a client.
     pub fn operation(&mut self, position: Position, o: &recorded::Operation<'_>) -> Result<(), Refused> {
-        let outcome = Outcome::of(&o.answer);
+        let outcome = if o.begun { Outcome::Unknown } else { Outcome::of(&o.answer) };
         if o.call < 0 {
             return refused("a time since the suite began", format!("a request sent at {} ns", o.call));
         }
@@ -76,6 +76,7 @@ impl Rows {
             failure: answered && txn.is_some_and(|txn| txn.failure),
             results,
             error,
+            begun: o.begun,
         });
         Ok(())
     }
@@ -103,13 +104,15 @@ impl Rows {
             "leaseRevoke" => Request::LeaseRevoke { lease: request.lease_revoke.ok_or_else(missing)?.id },
             "compact" => Request::Compact { revision: request.compact.ok_or_else(missing)?.revision },
             "defragment" => Request::Defragment,
+            "other" => Request::Other,
             other => return refused("a request of a known type", format!("a request of type {other:?}")),
         })
     }
 
     fn range(&mut self, range: &recorded::Range<'_>) -> Range {
         let keys = self.interval(&range.start, &range.end);
-        Range { keys, limit: range.limit, revision: range.revision, keys_only: range.keys_only }
+        let recorded::Range { limit, revision, keys_only, count_only, serializable, .. } = *range;
+        Range { keys, limit, revision, keys_only, count_only, serializable }
     }
 
     fn interval(&mut self, key: &str, end: &str) -> Interval {
@@ -118,12 +121,30 @@ impl Rows {
     }
 
     fn condition(&mut self, condition: &recorded::Condition<'_>) -> Condition {
-        let (target, number) = match condition.version {
-            1.. => (Target::Version, condition.version),
-            _ => (Target::ModRevision, condition.revision),
+        let keys = self.interval(&condition.key, &condition.end);
+        let target = match &*condition.target {
+            "" => {
+                let (target, number) = match condition.version {
+                    1.. => (Target::Version, condition.version),
+                    _ => (Target::ModRevision, condition.revision),
+                };
+                return Condition { keys, target, relation: Relation::Equal, number, value: ValueId::default() };
+            }
+            "version" => Target::Version,
+            "create" => Target::CreateRevision,
+            "mod" => Target::ModRevision,
+            "value" => Target::Value,
+            "lease" => Target::Lease,
+            _ => Target::Unknown,
         };
-        let keys = self.interval(&condition.key, "");
-        Condition { keys, target, relation: Relation::Equal, number, value: ValueId::default() }
+        let relation = match &*condition.relation {
+            "=" => Relation::Equal,
+            ">" => Relation::Greater,
+            "<" => Relation::Less,
+            "!=" => Relation::NotEqual,
+            _ => Relation::Unknown,
+        };
+        Condition { keys, target, relation, number: condition.number, value: self.value(&condition.value) }
     }
 
     fn steps(&mut self, steps: &[recorded::Step<'_>]) -> Result<Span, Refused> {
@@ -138,7 +159,7 @@ impl Rows {
                     keeps_value: false,
                     keeps_lease: false,
                 },
-                "delete-operation" => Step::Delete(self.interval(&step.delete.key, "")),
+                "delete-operation" => Step::Delete(self.interval(&step.delete.key, &step.delete.end)),
                 other => return refused("a step of a known type", format!("a step of type {other:?}")),
             };
             self.requests.steps.push(step);
@@ -169,21 +190,42 @@ impl Rows {
         match part {
             watch::Part::Begin => {
                 self.begun = Some((position, self.responses.len()));
+                self.object = (self.watches.len(), self.responses.len());
+                self.in_piece = false;
+                Ok(())
+            }
+            watch::Part::Number(number) => {
+                // Fields come in any order: what came before in this object is part of the piece.
+                let (watches, responses) = self.object;
+                let watch = (self.watches.len() > watches).then_some(watches as u32);
+                if let Some(watch) = self.watches.get_mut(watches) {
+                    watch.responses.len = 0;
+                }
+                let responses = Span::since(responses, &self.responses);
+                self.pieces.push(Piece { position, number: *number, watch, responses });
+                self.in_piece = true;
                 Ok(())
             }
             watch::Part::Request(request) => {
                 let Some((position, first)) = self.begun.take() else {
                     return refused("one request a watch", "a second one");
                 };
+                let mut responses = Span::since(first, &self.responses);
+                if let Some(piece) = self.pieces.last_mut().filter(|_| self.in_piece) {
+                    piece.watch = Some(self.watches.len() as u32);
+                    responses.len = 0;
+                }
+                let end = if request.end.is_empty() { Symbol::NONE } else { self.texts.intern(&request.end) };
                 self.watches.push(Watch {
                     position,
                     client: NO_CLIENT,
                     key: self.texts.intern(&request.key),
+                    end,
                     prefix: request.prefix,
                     revision: request.revision,
                     progress: request.progress,
                     previous: request.previous,
-                    responses: Span::since(first, &self.responses),
+                    responses,
                 });
                 Ok(())
             }
@@ -237,6 +279,10 @@ impl Rows {
             error,
             events,
         });
+        if let Some(piece) = self.pieces.last_mut().filter(|_| self.in_piece) {
+            piece.responses.len += 1;
+            return Ok(());
+        }
         // Until the request is known, responses wait for it.
         if let (None, Some(watch)) = (self.begun, self.watches.last_mut()) {
             watch.responses.len += 1;

@@ -27,5 +27,5 @@ pub use operation::{
 };
 pub use outcome::Outcome;
 pub use recording::{Client, Recording};
-pub use value::{Value, ValueId, Values};
+pub use value::{HASHED, Value, ValueId, Values, hash};
 pub use watch::{Event, Previous, Response, Watch};

@@ -66,7 +66,7 @@ pub enum Request {
     },
     /// A defragmentation.
     Defragment,
-    /// Something in a log that leaves the keys alone.
+    /// Something in a log that leaves the keys alone, or something that a client asked and no format tells: it may change keys.
     Other,
 }
 
@@ -81,6 +81,10 @@ pub struct Range {
     pub revision: i64,
     /// Whether values were left out.
     pub keys_only: bool,
+    /// Whether only the number of keys was asked for.
+    pub count_only: bool,
+    /// Whether the member's own state was enough, however old.
+    pub serializable: bool,
 }
 
 /// A transaction.
@@ -228,6 +232,8 @@ pub struct Operation {
     pub results: Span,
     /// The error's text.
     pub error: Symbol,
+    /// Whether only its beginning was recorded.
+    pub begun: bool,
 }
 
 /// What a step came to.

@@ -5,7 +5,7 @@ use crate::history::interner::{Interner, Table};
 use std::borrow::Cow;
 
 /// Values of this length and more are recorded as their hash.
-const HASHED: usize = 20;
+pub const HASHED: usize = 20;
 
 /// A value: short ones whole, long ones as their hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -107,8 +107,8 @@ impl Values {
     }
 }
 
-/// FNV-1a of 32 bits.
-fn hash(bytes: &[u8]) -> u32 {
+/// FNV-1a of 32 bits: what stands for a long value.
+pub fn hash(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
 

@@ -15,6 +15,8 @@ pub struct Watch {
     pub client: u32,
     /// Key, or first key.
     pub key: Symbol,
+    /// One behind the last key; none: only `key`, or what begins like it.
+    pub end: Symbol,
     /// Whether all keys that begin like it are watched.
     pub prefix: bool,
     /// First revision asked for; 0: from then on.

@@ -16,6 +16,7 @@ pub mod wal;
 pub mod watch;
 
 pub use protobuf::WireError;
+pub(crate) use protobuf::{Field, Fields};
 
 pub(super) use bbolt::is_store;
 

@@ -24,6 +24,9 @@ pub struct Operation<'a> {
     pub answer: Answer<'a>,
     /// When the answer arrived. Of failed operations old versions invented it.
     pub returned: i64,
+    /// Whether only its beginning is told. Recorders that may be killed write an operation when it is sent, and again, with the
+    /// same `ClientId` and `Call`, when it was answered; the suite writes it once.
+    pub begun: bool,
 }
 
 /// Reads the operation that begins at the first byte, and says where the next one begins if something follows.
@@ -38,6 +41,7 @@ pub(in super::super) fn read(text: &str) -> Result<(Operation<'_>, Option<usize>
         return Ok((found.operation, None));
     }
     result?;
+    found.operation.begun = found.met & (1 << OUTPUT) == 0;
     Ok((found.operation, deserializer.end().err().map(|error| super::byte(text, &error))))
 }
 
@@ -63,6 +67,9 @@ struct Reader<'f, 'a> {
 }
 
 const FIELDS: [&str; 5] = ["ClientId", "Input", "Call", "Output", "Return"];
+
+/// The place of `Output` among them.
+const OUTPUT: usize = 3;
 
 impl<'a> Visitor<'a> for Reader<'_, 'a> {
     type Value = ();
@@ -101,7 +108,7 @@ impl<'a> Visitor<'a> for Reader<'_, 'a> {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Request<'a> {
-    /// `range`, `txn`, `leaseGrant`, `leaseRevoke`, `defragment` or `compact`.
+    /// `range`, `txn`, `leaseGrant`, `leaseRevoke`, `defragment`, `compact`, or, by other recorders, `other`.
     #[serde(rename = "Type", borrow)]
     pub kind: Text<'a>,
     /// A read.
@@ -140,6 +147,12 @@ pub struct Range<'a> {
     /// The revision that is read; 0: the latest.
     #[serde(rename = "Revision")]
     pub revision: i64,
+    /// Whether only the number of keys was asked for. Written by other recorders than the suite.
+    #[serde(rename = "CountOnly")]
+    pub count_only: bool,
+    /// Whether the member's own state was enough, however old. Written by other recorders than the suite.
+    #[serde(rename = "Serializable")]
+    pub serializable: bool,
 }
 
 /// A transaction.
@@ -157,7 +170,7 @@ pub struct Txn<'a> {
     pub failure: Option<Vec<Step<'a>>>,
 }
 
-/// A condition: the version where one is expected, else the mod revision.
+/// A condition: the version where one is expected, else the mod revision. Other recorders than the suite name a target.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Condition<'a> {
@@ -170,6 +183,21 @@ pub struct Condition<'a> {
     /// Expected version; 0: not compared.
     #[serde(rename = "ExpectedVersion")]
     pub version: i64,
+    /// One behind the last key; empty: only `key`.
+    #[serde(rename = "End", borrow)]
+    pub end: Text<'a>,
+    /// `version`, `create`, `mod`, `value` or `lease`; empty: as the other fields say.
+    #[serde(rename = "Target", borrow)]
+    pub target: Text<'a>,
+    /// `=`, `>`, `<` or `!=`, where a target is named.
+    #[serde(rename = "Relation", borrow)]
+    pub relation: Text<'a>,
+    /// What the target is compared with.
+    #[serde(rename = "Number")]
+    pub number: i64,
+    /// The value that it is compared with.
+    #[serde(rename = "Value", borrow)]
+    pub value: Value<'a>,
 }
 
 /// A step of a transaction: `kind` says which member counts.
@@ -205,13 +233,16 @@ pub struct Put<'a> {
     pub lease: i64,
 }
 
-/// A delete of one key.
+/// A delete of one key, or, by other recorders than the suite, of a range.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Delete<'a> {
     /// Key.
     #[serde(rename = "Key", borrow)]
     pub key: Text<'a>,
+    /// One behind the last key; empty: only `key`.
+    #[serde(rename = "End", borrow)]
+    pub end: Text<'a>,
 }
 
 /// A value of fewer than 20 bytes, or the FNV-1a hash of a longer one.

@@ -112,6 +112,14 @@ pub struct Range<'a> {
     pub limit: i64,
     /// The revision that is read; 0: the latest.
     pub revision: i64,
+    /// Whether the member's own state is enough.
+    pub serializable: bool,
+    /// Whether values are left out.
+    pub keys_only: bool,
+    /// Whether only the number of keys is asked for.
+    pub count_only: bool,
+    /// Whether some of the keys are left out by their revisions, or by a limit in another order than that of keys.
+    pub selective: bool,
 }
 
 /// Decodes a proposal.
@@ -136,7 +144,8 @@ pub fn decode(data: &[u8]) -> Result<Request<'_>, WireError> {
     Ok(request)
 }
 
-fn put(message: &[u8]) -> Result<Put<'_>, WireError> {
+/// Reads a `PutRequest`.
+pub(crate) fn put(message: &[u8]) -> Result<Put<'_>, WireError> {
     let mut put = Put::default();
     for field in Fields::of(message) {
         match field? {
@@ -151,7 +160,8 @@ fn put(message: &[u8]) -> Result<Put<'_>, WireError> {
     Ok(put)
 }
 
-fn interval(message: &[u8], key: u64, end: u64) -> Result<Interval<'_>, WireError> {
+/// Reads the keys of a message, by the numbers of the fields that name them.
+pub(crate) fn interval(message: &[u8], key: u64, end: u64) -> Result<Interval<'_>, WireError> {
     let mut interval = Interval::default();
     for field in Fields::of(message) {
         let (number, field) = field?;
@@ -164,7 +174,8 @@ fn interval(message: &[u8], key: u64, end: u64) -> Result<Interval<'_>, WireErro
     Ok(interval)
 }
 
-fn first_number(message: &[u8], wanted: u64) -> Result<u64, WireError> {
+/// The number in a field, or 0.
+pub(crate) fn first_number(message: &[u8], wanted: u64) -> Result<u64, WireError> {
     let mut found = 0;
     for field in Fields::of(message) {
         let (number, field) = field?;
@@ -180,7 +191,8 @@ fn lease_grant(message: &[u8]) -> Result<Request<'_>, WireError> {
     Ok(Request::LeaseGrant { id: id.cast_signed(), ttl: ttl.cast_signed() })
 }
 
-fn txn(message: &[u8], depth: u32) -> Result<Txn<'_>, WireError> {
+/// Reads a `TxnRequest` inside so many others.
+pub(crate) fn txn(message: &[u8], depth: u32) -> Result<Txn<'_>, WireError> {
     if depth == DEEPEST {
         return Err(WireError::TooDeep);
     }
@@ -225,15 +237,23 @@ fn step(message: &[u8], depth: u32) -> Result<Step<'_>, WireError> {
     Ok(found)
 }
 
-fn range(message: &[u8]) -> Result<Range<'_>, WireError> {
+/// Reads a `RangeRequest`.
+pub(crate) fn range(message: &[u8]) -> Result<Range<'_>, WireError> {
     let mut range = Range { keys: interval(message, 1, 2)?, ..Range::default() };
+    let mut sorted = false;
     for field in Fields::of(message) {
         match field? {
             (3, limit) => range.limit = limit.signed()?,
             (4, revision) => range.revision = revision.signed()?,
+            (5, order) => sorted = order.number()? != 0,
+            (7, flag) => range.serializable = flag.flag()?,
+            (8, flag) => range.keys_only = flag.flag()?,
+            (9, flag) => range.count_only = flag.flag()?,
+            (10..=13, bound) => range.selective |= bound.number()? != 0,
             _ => {}
         }
     }
+    range.selective |= sorted && range.limit > 0;
     Ok(range)
 }
 
@@ -277,7 +297,8 @@ mod tests {
         let Ok(Request::Txn(txn)) = decode(&proposal.0) else { panic!("no transaction") };
         let keys = Interval { key: b"k", end: b"l" };
         assert_eq!(txn.compares, [Compare { keys, relation: 1, target: 3, number: 0, value: b"v" }]);
-        let range = Range { keys: Interval { key: b"a", end: b"b" }, limit: 10, revision: 4 };
+        let keys = Interval { key: b"a", end: b"b" };
+        let range = Range { keys, limit: 10, revision: 4, ..Range::default() };
         assert_eq!(txn.success, [Step::Range(range), Step::Nothing]);
         let inner = Txn { success: vec![Step::Put(Put { key: b"x", ..Put::default() })], ..Txn::default() };
         assert_eq!(txn.failure, [Step::Txn(inner)]);

@@ -17,6 +17,9 @@ use std::fmt;
 pub enum Part<'a> {
     /// A watch begins; all up to the next one are parts of it.
     Begin,
+    /// The number of the watch: objects of one file with one number are one watch. Recorders that may be killed write a watch as it
+    /// goes; the suite writes it whole, without a number.
+    Number(u64),
     /// What was asked for.
     Request(Request<'a>),
     /// What was delivered.
@@ -33,6 +36,9 @@ pub struct Request<'a> {
     /// First revision; 0: from now on.
     #[serde(rename = "Revision")]
     pub revision: i64,
+    /// One behind the last key; empty: `key`, or what begins like it. Written by other recorders than the suite.
+    #[serde(rename = "End", borrow)]
+    pub end: Text<'a>,
     /// Whether all keys that begin like `key` are watched.
     #[serde(rename = "WithPrefix")]
     pub prefix: bool,
@@ -130,6 +136,7 @@ impl<'a, T: FnMut(usize, Part<'a>)> Visitor<'a> for Watch<'_, T> {
     fn visit_map<M: MapAccess<'a>>(self, mut map: M) -> Result<(), M::Error> {
         while let Some(key) = map.next_key::<Text<'a>>()? {
             match &*key {
+                "Watch" => (self.take)(0, Part::Number(map.next_value()?)),
                 "Request" => (self.take)(0, Part::Request(map.next_value()?)),
                 "Responses" => map.next_value_seed(Responses { text: self.text, take: &mut *self.take })?,
                 _ => map.next_value::<IgnoredAny>().map(|_| ())?,

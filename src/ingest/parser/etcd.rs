@@ -49,7 +49,7 @@ impl<B: Batch> Parser<'_, B> {
                         event.place = place.of(event.place.1 as usize);
                     }
                 }
-                watch::Part::Request(_) => asked = true,
+                watch::Part::Request(_) | watch::Part::Number(_) => asked = true,
                 watch::Part::Begin => {}
             }
             if let Err(error) = batch.record(line, offset, Record::EtcdWatch(Box::new(part))) {

@@ -5,7 +5,7 @@ use super::effects::{Change, Class, Effects};
 use super::store::{covers, taken};
 use super::timeline::{State, Timeline};
 use crate::history::Symbol;
-use crate::history::etcd::{Condition, Operation, Range, Recording, Request, Span, Step, Target, Txn};
+use crate::history::etcd::{Condition, Operation, Range, Recording, Relation, Request, Span, Step, Target, Txn};
 
 /// An answer that T excludes. Operations, pairs and results are indices of the recording's tables, versions those of T.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -210,7 +210,7 @@ impl Answers {
         let mut shown = None;
         for n in txn.conditions.start..txn.conditions.start + txn.conditions.len {
             let condition = &recording.requests.conditions[n as usize];
-            let (holds, version) = holds(timeline, condition, before);
+            let (holds, version) = holds(recording, timeline, condition, before);
             match holds {
                 Some(false) => {
                     decided = Some(false);
@@ -286,7 +286,8 @@ impl Answers {
         let cut = result.pairs.len >= limit
             || (!look.own && matches!(recording.operations[operation as usize].request, Request::Txn(_)) && !single);
         let through = if cut { last } else { Some(usize::MAX) };
-        if single {
+        if range.count_only {
+        } else if single {
             if result.pairs.len == 0 {
                 self.absent(timeline, operation, range.keys.key, at);
             }
@@ -376,23 +377,53 @@ fn touches(recording: &Recording, step: &Step, wanted: Symbol) -> bool {
 }
 
 /// Whether a condition of a client's request holds at a revision, where that is known, and what the key was.
-pub fn holds(timeline: &Timeline, condition: &Condition, at: i64) -> (Option<bool>, Option<u32>) {
-    let (revision, version, shown) = match timeline.state(condition.keys.key, at) {
-        State::There(version) => (version.revision, version.version, Some(timeline.index(version))),
-        State::Absent(version) => (0, 0, version.map(|version| timeline.index(version))),
+pub fn holds(
+    recording: &Recording,
+    timeline: &Timeline,
+    condition: &Condition,
+    at: i64,
+) -> (Option<bool>, Option<u32>) {
+    let (revision, version, value, shown) = match timeline.state(condition.keys.key, at) {
+        State::There(version) => {
+            (version.revision, version.version, version.change.value, Some(timeline.index(version)))
+        }
+        State::Absent(version) => (0, 0, None, version.map(|version| timeline.index(version))),
         State::Open(last) => {
             // A later version than the expected one excludes it, whatever happened behind.
             let excluded = condition.target == Target::ModRevision
+                && condition.relation == Relation::Equal
+                && !condition.keys.end.is_some()
                 && last.is_some_and(|last| condition.number > 0 && last.revision > condition.number);
             return (excluded.then_some(false), last.map(|last| timeline.index(last)));
         }
     };
-    let holds = match condition.target {
-        Target::ModRevision => Some(revision == condition.number),
+    if condition.target == Target::Value && !condition.keys.end.is_some() {
+        // A key that is not there has no value, not even an empty one.
+        let same = value.map_or(Some(false), |value| recording.values.same(value, condition.value));
+        let holds = match condition.relation {
+            _ if value.is_none() => Some(false),
+            Relation::Equal => same,
+            Relation::NotEqual => same.map(|same| !same),
+            _ => None,
+        };
+        return (holds, shown);
+    }
+    let found = match condition.target {
+        _ if condition.keys.end.is_some() => None,
+        Target::ModRevision => Some(revision),
         // The count of a key that is there is not always known.
         Target::Version if revision > 0 && version == 0 => None,
-        Target::Version => Some(version == condition.number),
+        Target::Version => Some(version),
+        // A key that is not there was not created, and a key in its first version was created with it.
+        Target::CreateRevision if revision == 0 || version == 1 => Some(revision),
         _ => None,
     };
+    let holds = found.and_then(|found| match condition.relation {
+        Relation::Equal => Some(found == condition.number),
+        Relation::NotEqual => Some(found != condition.number),
+        Relation::Greater => Some(found > condition.number),
+        Relation::Less => Some(found < condition.number),
+        Relation::Unknown => None,
+    });
     (holds, shown)
 }

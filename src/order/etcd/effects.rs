@@ -16,7 +16,7 @@ pub enum Class {
     Unknown,
     /// Refused. If its effect shows nevertheless, the refusal was wrong.
     Refused,
-    /// It says nothing about keys: a read that failed, or an answer without revision.
+    /// It says nothing about the order: a read that failed or that may be old, or an answer without revision.
     Silent,
 }
 
@@ -52,7 +52,8 @@ impl Effects {
 
     fn add(&mut self, recording: &Recording, at: u32, operation: &Operation) -> Class {
         let txn = match operation.request {
-            Request::Range(_) if operation.outcome == Outcome::Answered => return Class::Same,
+            // A member that answers for itself may be behind: such an answer has its content, and no place in the order of time.
+            Request::Range(range) if operation.outcome == Outcome::Answered && !range.serializable => return Class::Same,
             Request::Range(_) | Request::Compact { .. } | Request::Defragment | Request::Other => return Class::Silent,
             Request::LeaseGrant { .. } if operation.outcome == Outcome::Answered => return Class::Same,
             // Whether a lease was granted shows nowhere but in its answer.

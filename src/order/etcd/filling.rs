@@ -324,7 +324,7 @@ impl Builder<'_> {
     fn effect(&self, txn: Txn, at: i64) -> Option<Vec<Change>> {
         let mut success = true;
         for condition in txn.conditions.of(&self.recording.requests.conditions) {
-            success &= holds(self.timeline, condition, at).0?;
+            success &= holds(self.recording, self.timeline, condition, at).0?;
         }
         let mut changes: Vec<Change> = Vec::new();
         let mut set = |change: Change| match changes.iter_mut().find(|other| other.key == change.key) {

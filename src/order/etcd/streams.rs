@@ -7,9 +7,10 @@
 //! Source: etcd `Documentation` "watch guarantees"; `server/etcdserver/api/v3rpc/watch.go`, `server/storage/mvcc/watchable_store.go`.
 
 use super::effects::Effects;
+use super::store::covers;
 use super::timeline::{State, Timeline, Witness};
 use crate::history::Symbol;
-use crate::history::etcd::{Event, Outcome, Recording, Request, Watch};
+use crate::history::etcd::{Event, Interval, Outcome, Recording, Request, Watch};
 use crate::ingest::Time;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -425,5 +426,8 @@ impl Walk<'_> {
 
 /// Whether a watch is about a key.
 fn watched(recording: &Recording, watch: &Watch, key: Symbol) -> bool {
-    if watch.prefix { recording.texts.get(key).starts_with(recording.texts.get(watch.key)) } else { watch.key == key }
+    if watch.prefix {
+        return recording.texts.get(key).starts_with(recording.texts.get(watch.key));
+    }
+    covers(recording, Interval { key: watch.key, end: watch.end }, key)
 }

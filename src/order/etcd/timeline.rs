@@ -6,8 +6,9 @@
 
 use super::effects::{Change, Class, Effects};
 use super::log::{Log, Logged};
+use super::store::taken;
 use crate::history::Symbol;
-use crate::history::etcd::{Recording, ValueId, Watch};
+use crate::history::etcd::{Recording, Request, Step, ValueId, Watch};
 use crate::ingest::Time;
 use rustc_hash::FxHashMap;
 
@@ -442,11 +443,15 @@ fn events(recording: &Recording, said: &mut Vec<Said>) {
 
 fn pairs(recording: &Recording, said: &mut Vec<Said>) {
     for (at, operation) in (0..).zip(&recording.operations) {
-        let keys_only = matches!(operation.request, crate::history::etcd::Request::Range(range) if range.keys_only);
-        if keys_only {
-            continue;
-        }
-        for result in operation.results.of(&recording.results) {
+        let steps = match operation.request {
+            Request::Range(range) if range.keys_only => continue,
+            Request::Txn(txn) => taken(txn, !operation.failure).of(&recording.requests.steps),
+            _ => &[],
+        };
+        for (n, result) in operation.results.of(&recording.results).iter().enumerate() {
+            if matches!(steps.get(n), Some(Step::Range(range)) if range.keys_only) {
+                continue;
+            }
             for p in result.pairs.start..result.pairs.start + result.pairs.len {
                 let pair = &recording.pairs[p as usize];
                 // What a read shows above its own revision is no part of the past.

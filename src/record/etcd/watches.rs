@@ -1,0 +1,215 @@
+//! A stream of etcd's watch service as watches of a report.
+//!
+//! Source: etcd `api/etcdserverpb/rpc.proto`, `server/etcdserver/api/v3rpc/watch.go`, `client/v3/watch.go`.
+
+use super::answer::{Header, Pair};
+use super::recorder::EtcdClient;
+use super::{key, value};
+use crate::assertion::lines::lock;
+use crate::ingest::etcd::{Field, Fields, WireError, request};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Mutex;
+
+/// All watches of one stream.
+#[derive(Debug)]
+pub struct EtcdWatches {
+    client: EtcdClient,
+    open: Mutex<Open>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    /// Asked for, in the order in which the server answers; `None`: not recorded.
+    asked: VecDeque<Option<u64>>,
+    /// Ours by the server's number.
+    watches: BTreeMap<i64, u64>,
+    /// Events of a revision that comes in several responses, by the server's number.
+    fragments: BTreeMap<i64, Vec<Value>>,
+    /// Whether watches may have been asked for that are not known.
+    lost: bool,
+}
+
+/// One message of the server.
+#[derive(Debug, Default)]
+struct Told {
+    header: Header,
+    watch: i64,
+    created: bool,
+    canceled: bool,
+    compacted: i64,
+    reason: String,
+    fragment: bool,
+    events: Vec<Value>,
+}
+
+/// The number that a response has which is about every watch of its stream.
+const ALL: i64 = -1;
+
+impl EtcdWatches {
+    pub(super) fn begin(client: EtcdClient) -> EtcdWatches {
+        EtcdWatches { client, open: Mutex::default() }
+    }
+
+    /// Notes a message of the client, before it is sent.
+    pub fn sent(&self, message: &[u8]) {
+        let create = Fields::of(message).flatten().find_map(|(number, field)| match (number, field) {
+            (1, Field::Bytes(create)) => Some(create),
+            _ => None,
+        });
+        let Some(create) = create.filter(|_| !lock(&self.open).lost) else { return };
+        let number = wanted(create).ok().flatten().map(|request| {
+            let number = self.client.next();
+            self.client.watch(&json!({"Watch": number, "Request": request}));
+            number
+        });
+        lock(&self.open).asked.push_back(number);
+    }
+
+    /// Notes a message of the client that cannot be read: nobody knows which watch is whose from here.
+    pub fn unread(&self) {
+        let mut open = lock(&self.open);
+        open.asked.clear();
+        open.lost = true;
+    }
+
+    /// Notes a message of the server, after its last byte was read.
+    pub fn received(&self, message: &[u8]) {
+        let Ok(told) = Told::of(message) else {
+            // Nobody knows what was delivered: no watch of the stream goes on from here.
+            let open = std::mem::take(&mut *lock(&self.open));
+            open.watches.values().for_each(|number| self.ended(*number, "a response that cannot be read"));
+            return;
+        };
+        let mut open = lock(&self.open);
+        if told.created && let Some(Some(number)) = open.asked.pop_front() {
+            open.watches.insert(told.watch, number);
+        }
+        if told.is_progress() {
+            let all = told.watch == ALL;
+            for number in open.watches.iter().filter(|(id, _)| all || **id == told.watch).map(|(_, number)| *number) {
+                self.deliver(number, json!({"IsProgressNotify": true, "Revision": told.header.revision}));
+            }
+            return;
+        }
+        let Some(&number) = open.watches.get(&told.watch) else { return };
+        if !told.events.is_empty() {
+            let mut events = open.fragments.remove(&told.watch).unwrap_or_default();
+            events.extend(told.events);
+            match told.fragment {
+                true => drop(open.fragments.insert(told.watch, events)),
+                false => self.deliver(number, json!({"Events": events, "Revision": told.header.revision})),
+            }
+        }
+        if told.canceled || told.compacted != 0 {
+            open.watches.remove(&told.watch);
+            open.fragments.remove(&told.watch);
+            match told.compacted {
+                0 if told.reason.is_empty() => {}
+                0 => self.ended(number, &told.reason),
+                _ => self.ended(number, "etcdserver: mvcc: required revision has been compacted"),
+            }
+        }
+    }
+
+    /// Notes that the stream ended in an error.
+    pub fn failed(&self, text: &str) {
+        let open = std::mem::take(&mut *lock(&self.open));
+        open.watches.values().for_each(|number| self.ended(*number, text));
+    }
+
+    fn deliver(&self, number: u64, mut response: Value) {
+        response["Time"] = json!(self.client.now());
+        self.client.watch(&json!({"Watch": number, "Responses": [response]}));
+    }
+
+    fn ended(&self, number: u64, text: &str) {
+        self.deliver(number, json!({ "Error": text }));
+    }
+}
+
+/// What is watched; `None`: some kinds of events are left out, which a report does not tell.
+fn wanted(create: &[u8]) -> Result<Option<Value>, WireError> {
+    let keys = request::interval(create, 1, 2)?;
+    let (mut revision, mut progress, mut previous, mut filtered) = (0, false, false, false);
+    for field in Fields::of(create) {
+        match field? {
+            (3, start) => revision = start.signed()?,
+            (4, flag) => progress = flag.flag()?,
+            (5, Field::Bytes(filters)) => filtered |= !filters.is_empty(),
+            (5, _) => filtered = true,
+            (6, flag) => previous = flag.flag()?,
+            _ => {}
+        }
+    }
+    if filtered {
+        return Ok(None);
+    }
+    let all = keys.key <= b"\0".as_slice() && keys.end == b"\0";
+    let prefix = all || (!keys.end.is_empty() && keys.end == behind(keys.key));
+    Ok(Some(json!({
+        "Key": if all { String::new() } else { key(keys.key) },
+        "End": if prefix { String::new() } else { key(keys.end) },
+        "Revision": revision,
+        "WithPrefix": prefix,
+        "WithProgressNotify": progress,
+        "WithPrevKV": previous,
+    })))
+}
+
+/// The end of the keys that begin like one: as clients make it.
+fn behind(key: &[u8]) -> Vec<u8> {
+    let Some(last) = key.iter().rposition(|byte| *byte < 0xff) else { return vec![0] };
+    let mut end = key[..=last].to_vec();
+    end[last] += 1;
+    end
+}
+
+impl Told {
+    fn of(message: &[u8]) -> Result<Told, WireError> {
+        let mut told = Told::default();
+        for field in Fields::of(message) {
+            match field? {
+                (1, header) => told.header = Header::of(header.bytes()?)?,
+                (2, watch) => told.watch = watch.signed()?,
+                (3, flag) => told.created = flag.flag()?,
+                (4, flag) => told.canceled = flag.flag()?,
+                (5, revision) => told.compacted = revision.signed()?,
+                (6, reason) => told.reason = String::from_utf8_lossy(reason.bytes()?).into_owned(),
+                (7, flag) => told.fragment = flag.flag()?,
+                (11, event) => told.events.push(self::event(event.bytes()?)?),
+                _ => {}
+            }
+        }
+        Ok(told)
+    }
+
+    fn is_progress(&self) -> bool {
+        let other = self.created || self.canceled || self.compacted != 0 || self.fragment;
+        !other && self.events.is_empty() && self.header.revision > 0
+    }
+}
+
+fn event(message: &[u8]) -> Result<Value, WireError> {
+    let (mut delete, mut pair, mut previous) = (false, Pair::default(), None);
+    for field in Fields::of(message) {
+        match field? {
+            (1, kind) => delete = kind.number()? == 1,
+            (2, now) => pair = Pair::of(now.bytes()?)?,
+            (3, before) => previous = Some(Pair::of(before.bytes()?)?),
+            _ => {}
+        }
+    }
+    let mut event = json!({
+        "Type": if delete { "delete-operation" } else { "put-operation" },
+        "Key": key(pair.key),
+        "Value": value(pair.value),
+        "Revision": pair.revision,
+        "IsCreate": !delete && pair.created == pair.revision,
+    });
+    if let Some(before) = previous {
+        event["PrevValue"] =
+            json!({"Value": value(before.value), "ModRevision": before.revision, "Version": before.version});
+    }
+    Ok(event)
+}

@@ -1,0 +1,173 @@
+//! A real etcd that is killed twice, with clients of the crate `etcd-client` that a layer records: what they saw holds, and each of
+//! five tampered copies is convicted under its rule.
+//!
+//! The clients are a program of their own (`tests/etcd_client`), since their crate needs `protoc` to build. Skipped where there is no
+//! `etcd` or no `protoc` on the PATH; where `CI` is set that is a failure.
+
+#[path = "../support/etcd.rs"]
+mod etcd;
+mod tampering;
+
+use etcd::{Etcd, program};
+use retrograde::assert_consistent;
+use retrograde::check::{Kind, Verdict};
+use retrograde::history::History;
+use retrograde::record::replay;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::OnceLock;
+use std::time::Duration;
+use tampering::Report;
+
+/// How long clients ask between two faults.
+const STRETCH: Duration = Duration::from_millis(1_500);
+
+/// The clients: killed when this goes.
+struct Traffic {
+    process: Child,
+    input: Option<ChildStdin>,
+}
+
+/// The program of the clients; `None`: it cannot be built here.
+fn clients() -> Option<&'static Path> {
+    static BUILT: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let build = || {
+        program("protoc")?;
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/etcd_client");
+        // Beside the other builds, so that it is built once.
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("etcd-client");
+        let status = Command::new(env!("CARGO"))
+            .args(["build", "--locked", "--quiet", "--manifest-path"])
+            .arg(folder.join("Cargo.toml"))
+            .arg("--target-dir")
+            .arg(&target)
+            .status()
+            .expect("cargo runs");
+        assert!(status.success(), "the clients cannot be built");
+        Some(target.join("debug").join(format!("etcd-traffic{}", std::env::consts::EXE_SUFFIX)))
+    };
+    BUILT.get_or_init(build).as_deref()
+}
+
+impl Traffic {
+    /// Clients that have begun to ask.
+    fn start(program: &Path, folder: &Path, etcd: &Etcd) -> Traffic {
+        let mut process = Command::new(program)
+            .arg(folder)
+            .arg(format!("http://{}", etcd.address))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the clients start");
+        let input = process.stdin.take();
+        let output = BufReader::new(process.stdout.take().expect("their output"));
+        let traffic = Traffic { process, input };
+        assert!(output.lines().any(|line| line.is_ok_and(|line| line == "begun")), "the clients did not begin");
+        traffic
+    }
+
+    /// Tells them to come to an end, and waits for it.
+    fn finish(mut self) {
+        self.input.take().expect("their input").write_all(b"stop\n").expect("they listen");
+        assert!(self.process.wait().expect("they end").success(), "the clients failed");
+    }
+}
+
+impl Drop for Traffic {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A folder for a recording that goes when this goes.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("retrograde-traffic-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn wait_for(etcd: &Etcd) {
+    while std::net::TcpStream::connect(etcd.address).is_err() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Findings that say that something is or may be wrong.
+fn convicted(history: &History) -> Vec<String> {
+    let judgement = retrograde::judge(history, &retrograde::Options::default());
+    let grave = judgement.findings.iter().filter(|finding| finding.kind != Kind::Hazard);
+    grave.map(|finding| format!("{}: {}", finding.rule, finding.summary)).collect()
+}
+
+#[test]
+fn clients_of_a_real_etcd_that_is_killed_twice_saw_one_history_and_each_tampered_copy_is_convicted() {
+    let Some(program) = clients() else { return };
+    let Some(mut etcd) = Etcd::start("traffic", &[]) else { return };
+    let folder = Folder::new("whole");
+    wait_for(&etcd);
+    let traffic = Traffic::start(program, &folder.0, &etcd);
+    for _ in 0..2 {
+        std::thread::sleep(STRETCH);
+        etcd.kill();
+        std::thread::sleep(STRETCH / 10);
+        etcd.restart();
+        wait_for(&etcd);
+    }
+    std::thread::sleep(STRETCH);
+    traffic.finish();
+    etcd.kill();
+
+    let history = replay(&folder.0).expect("a recording");
+    let recording = &history.cluster.as_deref().expect("a report").recording;
+    let (asked, delivered) = (recording.operations.len(), recording.events.len());
+    assert!(asked > 500 && delivered > 500, "{asked} calls and {delivered} events: the test lost its point");
+    assert!(recording.clients.len() > 8 && recording.problems.is_empty(), "{:?}", recording.problems);
+    let open = recording.operations.iter().filter(|o| !o.returned.is_known()).count();
+    assert!(open > 0, "no call was open when etcd was killed: the test lost its point");
+    assert_consistent!(history);
+
+    let report = Report::read(&folder.0);
+    assert_eq!(report.judged().verdict, Verdict::Holds);
+    for (rule, tamper) in tampering::TAMPERINGS {
+        let mut copy = report.clone();
+        let what = tamper(&mut copy);
+        let judgement = copy.judged();
+        let violated: Vec<&str> = judgement
+            .rules
+            .iter()
+            .filter(|report| report.verdict == Verdict::Violated)
+            .map(|report| report.rule)
+            .collect();
+        assert!(violated.contains(rule), "{what}: expected {rule}, found {violated:?}");
+        eprintln!("{what}: {violated:?}");
+    }
+}
+
+#[test]
+fn a_recording_of_clients_that_were_killed_is_read_as_far_as_it_goes() {
+    let Some(program) = clients() else { return };
+    let Some(etcd) = Etcd::start("killed", &[]) else { return };
+    let folder = Folder::new("killed");
+    wait_for(&etcd);
+    let traffic = Traffic::start(program, &folder.0, &etcd);
+    std::thread::sleep(STRETCH);
+    drop(traffic);
+    let history = replay(&folder.0).expect("a recording");
+    let recording = &history.cluster.as_deref().expect("a report").recording;
+    assert!(recording.problems.is_empty(), "{:?}", recording.problems);
+    assert!(recording.operations.len() > 50 && recording.operations.iter().any(|o| o.begun));
+    // What came after the last thing that anybody was told is nobody's: the verdict may be open, but never wrong.
+    assert_eq!(convicted(&history), Vec::<String>::new());
+}

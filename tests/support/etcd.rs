@@ -1,0 +1,112 @@
+//! A real etcd of one member.
+
+use std::io::{BufRead, BufReader};
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// An etcd, with a folder that goes when it goes.
+pub struct Etcd {
+    /// Where it answers clients.
+    pub address: SocketAddr,
+    folder: PathBuf,
+    arguments: Vec<String>,
+    running: Option<Running>,
+}
+
+/// A shell that kills etcd as soon as nobody holds its input: whatever becomes of the test, nothing is left behind.
+struct Running {
+    shell: Child,
+    etcd: String,
+}
+
+const KEEPER: &str = r#""$@" & child=$!; echo $child; cat > /dev/null; kill -9 $child; wait $child"#;
+
+/// A program on the PATH. Where it is missing, tests that need it are skipped, and say so; on a machine that tests every change, which
+/// sets `CI`, they fail.
+pub fn program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file());
+    if found.is_none() {
+        assert!(std::env::var_os("CI").is_none_or(|ci| ci.is_empty()), "there is no `{name}` on the PATH");
+        eprintln!("skipped: there is no `{name}` on the PATH");
+    }
+    found
+}
+
+impl Etcd {
+    /// Starts one on an empty store. `None`: there is none to start.
+    pub fn start(name: &str, more: &[&str]) -> Option<Etcd> {
+        let program = program("etcd")?;
+        let folder = std::env::temp_dir().join(format!("retrograde-etcd-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        // Free ports, given back just before etcd takes them.
+        let ports: Vec<TcpListener> = (0..2).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
+        let address = |n: usize| ports[n].local_addr().expect("an address");
+        let (client, peer) = (address(0), address(1));
+        drop(ports);
+        let mut arguments = vec![
+            program.display().to_string(),
+            "--name=a".to_owned(),
+            format!("--data-dir={}", folder.join("data").display()),
+            format!("--listen-client-urls=http://{client}"),
+            format!("--advertise-client-urls=http://{client}"),
+            format!("--listen-peer-urls=http://{peer}"),
+            format!("--initial-advertise-peer-urls=http://{peer}"),
+            format!("--initial-cluster=a=http://{peer}"),
+        ];
+        arguments.extend(more.iter().map(|&argument| argument.to_owned()));
+        let mut etcd = Etcd { address: client, folder, arguments, running: None };
+        etcd.restart();
+        Some(etcd)
+    }
+
+    /// Starts it again, on the same store.
+    pub fn restart(&mut self) {
+        self.kill();
+        let mut shell = Command::new("sh")
+            .args(["-c", KEEPER, "sh"])
+            .args(&self.arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("a shell");
+        let mut etcd = String::new();
+        BufReader::new(shell.stdout.take().expect("its output")).read_line(&mut etcd).expect("a number");
+        self.running = Some(Running { shell, etcd: etcd.trim().to_owned() });
+    }
+
+    /// Stops it in the middle of whatever it does.
+    pub fn kill(&mut self) {
+        if let Some(mut running) = self.running.take() {
+            drop(running.shell.stdin.take());
+            let _ = running.shell.wait();
+        }
+    }
+
+    /// Stops it in order.
+    #[allow(dead_code, reason = "not every test does")]
+    pub fn stop(&mut self) {
+        let Some(running) = &self.running else { return };
+        assert!(Command::new("kill").args(["-TERM", &running.etcd]).status().is_ok_and(|status| status.success()));
+        // It listens as long as it lives.
+        while std::net::TcpStream::connect(self.address).is_ok() || Path::new("/proc").join(&running.etcd).exists() {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        self.kill();
+    }
+
+    /// The folder of its store.
+    #[allow(dead_code, reason = "not every test does")]
+    pub fn data(&self) -> PathBuf {
+        self.folder.join("data")
+    }
+}
+
+impl Drop for Etcd {
+    fn drop(&mut self) {
+        self.kill();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
