@@ -60,7 +60,11 @@ impl Etcd {
 
     /// Stops it in order, so that its store is complete, or in the middle of whatever it does.
     fn stop(&mut self, in_order: bool) -> PathBuf {
-        if in_order { self.0.stop() } else { self.0.kill() }
+        if in_order {
+            self.0.stop()
+        } else {
+            self.0.kill()
+        }
         self.0.data()
     }
 }

@@ -45,11 +45,6 @@ impl<B: Body> Tapped<B> {
         }
         tapped
     }
-
-    /// A body that nobody looks at.
-    pub(super) fn plain(inner: B) -> Tapped<B> {
-        Tapped { inner: Box::pin(inner), tap: None }
-    }
 }
 
 impl<B> Tapped<B> {

@@ -14,6 +14,8 @@ mod body;
 mod etcd;
 #[cfg(feature = "tower")]
 mod grpc;
+#[cfg(all(test, feature = "tower"))]
+mod grpc_tests;
 
 #[cfg(feature = "tower")]
 pub use body::Tapped;

@@ -171,3 +171,23 @@ fn a_recording_of_clients_that_were_killed_is_read_as_far_as_it_goes() {
     // What came after the last thing that anybody was told is nobody's: the verdict may be open, but never wrong.
     assert_eq!(convicted(&history), Vec::<String>::new());
 }
+
+#[test]
+fn the_guide_shows_how_these_clients_are_recorded() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |name| std::fs::read_to_string(root.join(name)).expect("a text");
+    let (source, guide) = (read("tests/etcd_client/src/main.rs"), read("docs/guide-ci.md"));
+    let start = source.find("/// A client of etcd that is recorded.").expect("the function");
+    let end = source[start..].find("\n}\n").expect("its end") + 3;
+    let function = &source[start..start + end];
+    assert!(guide.contains(function), "docs/guide-ci.md does not show\n{function}");
+    let (_, snippet) = guide.split_once("use etcd_client::").expect("the snippet");
+    for line in snippet.lines().skip(1).take_while(|line| line.starts_with("use ")) {
+        let (path, names) = line.trim_end_matches(';').rsplit_once("::").expect("a path");
+        let path = path.trim_start_matches("use ");
+        for name in names.trim_matches(['{', '}']).split(", ") {
+            let imports = |line: &str| line.contains(path) && line.contains(name);
+            assert!(source.lines().any(imports), "the program of the clients does not use {path}::{name}");
+        }
+    }
+}

@@ -96,7 +96,8 @@ fn lost_write(report: &mut Report) -> String {
         };
         let text = |line: &&mut Value| line["Output"].to_string();
         let reads = answered.iter().map(|line| &**line).filter(shows).count();
-        let mentions = answered.iter().filter(|line| text(line).contains(&format!("\"ModRevision\":{revision},"))).count();
+        let mentions =
+            answered.iter().filter(|line| text(line).contains(&format!("\"ModRevision\":{revision},"))).count();
         // Whoever found it found it by itself.
         if reads == 1 && mentions == 1 {
             let read = answered.iter_mut().find(|line| shows(&&***line) && get_key(line).is_some());

@@ -151,7 +151,8 @@ impl Recording {
         for watch in &mut self.watches {
             watch.client = of(watch.position);
         }
-        self.operations.sort_by_key(|operation| (operation.client, operation.call, operation.begun, operation.position));
+        self.operations
+            .sort_by_key(|operation| (operation.client, operation.call, operation.begun, operation.position));
         self.leave_out_beginnings();
         self.watches.sort_by_key(|watch| (watch.client, watch.position));
         self.clients = order

@@ -465,3 +465,53 @@ fn rows_are_the_same_for_every_number_of_threads_and_size_of_block() {
         assert_eq!(shown(threads, block_bytes), first, "{threads} threads, blocks of {block_bytes}");
     }
 }
+
+#[test]
+fn what_was_written_as_it_went_is_put_together_whatever_is_missing_at_the_end() {
+    let begun = |id: u32, call: u32| format!(r#"{{"ClientId":{id},"Input":{{{RANGE}}},"Call":{call}}}"#) + "\n";
+    let ended = |id: u32, call: u32| {
+        format!(r#"{{"ClientId":{id},"Input":{{{RANGE}}},"Call":{call},"Output":{{{FOUND}}},"Return":99}}"#) + "\n"
+    };
+    let operations = begun(1, 10) + &begun(2, 10) + &ended(2, 10) + &begun(3, 20) + &ended(1, 10);
+    let request =
+        |number: u32, key: &str| format!(r#"{{"Request":{{"Key":"{key}","Revision":2}},"Watch":{number}}}"#) + "\n";
+    let event = |number: u32, key: &str, revision: u32| {
+        let event = format!(r#"{{"Type":"put-operation","Key":"{key}","Value":{{}},"Revision":{revision}}}"#);
+        // Fields come in any order.
+        let response = format!(r#""Responses":[{{"Events":[{event}],"Time":7}}]"#);
+        let number = format!(r#""Watch":{number}"#);
+        if revision.is_multiple_of(2) { format!("{{{response},{number}}}\n") } else { format!("{{{number},{response}}}\n") }
+    };
+    let whole =
+        r#"{"Responses":[{"IsProgressNotify":true,"Revision":9,"Time":9}],"Request":{"Key":"w"}}"#.to_owned() + "\n";
+    let watches = request(5, "a")
+        + &event(5, "a", 2)
+        + &request(6, "b")
+        + &event(6, "b", 3)
+        + &whole
+        + &event(5, "a", 4)
+        + &event(6, "b", 6);
+    for (threads, block_bytes) in [(1, 1 << 20), (2, 64), (2, 200)] {
+        let options = ReadOptions { threads, block_bytes, ..ReadOptions::default() };
+        let files = [
+            ("r/client-1/operations.json", operations.clone().into_bytes()),
+            ("r/client-1/watch.json", watches.clone().into_bytes()),
+        ];
+        let report = recordings(&files, &options).remove(0);
+        assert_eq!(problems(&report), Vec::<String>::new());
+        let rows: Vec<_> = report.operations.iter().map(|o| (o.stream, o.outcome)).collect();
+        assert_eq!(rows, [(2, Outcome::Answered), (1, Outcome::Answered), (3, Outcome::Unknown)]);
+        let told = |watch: &Watch| {
+            let events = watch.responses.of(&report.responses).iter().flat_map(|r| r.events.of(&report.events));
+            (report.texts.get(watch.key).to_owned(), events.map(|event| event.revision).collect::<Vec<_>>())
+        };
+        let watches: Vec<_> = report.watches.iter().map(told).collect();
+        assert_eq!(watches, [("a".into(), vec![2, 4]), ("b".into(), vec![3, 6]), ("w".into(), vec![])]);
+        assert_eq!(report.watches[2].responses.len, 1);
+    }
+    let orphan = (request(6, "a") + &event(5, "a", 2)).into_bytes();
+    assert_eq!(
+        the_problem(&[("r/client-1/watch.json", orphan)]),
+        "r/client-1/watch.json:2: a watch with its request / a part of watch 5 without it"
+    );
+}

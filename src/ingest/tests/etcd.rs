@@ -7,6 +7,7 @@ use crate::ingest::etcd::watch::Part;
 pub(super) fn shown(part: &Part<'_>) -> String {
     match part {
         Part::Begin => "watch".to_owned(),
+        Part::Number(number) => format!("number {number}"),
         Part::Request(request) => format!("of {:?} from {}", &*request.key, request.revision),
         Part::Response(response) => {
             let events: Vec<String> = response

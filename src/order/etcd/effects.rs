@@ -53,7 +53,9 @@ impl Effects {
     fn add(&mut self, recording: &Recording, at: u32, operation: &Operation) -> Class {
         let txn = match operation.request {
             // A member that answers for itself may be behind: such an answer has its content, and no place in the order of time.
-            Request::Range(range) if operation.outcome == Outcome::Answered && !range.serializable => return Class::Same,
+            Request::Range(range) if operation.outcome == Outcome::Answered && !range.serializable => {
+                return Class::Same;
+            }
             Request::Range(_) | Request::Compact { .. } | Request::Defragment | Request::Other => return Class::Silent,
             Request::LeaseGrant { .. } if operation.outcome == Outcome::Answered => return Class::Same,
             // Whether a lease was granted shows nowhere but in its answer.

@@ -66,7 +66,8 @@ impl EtcdCall {
     fn ended(&self, sent: Sent, output: Value) {
         let returned = self.client.now();
         let Sent { id, at, input, .. } = sent;
-        self.client.operation(&json!({"ClientId": id, "Input": input, "Call": at, "Output": output, "Return": returned}));
+        self.client
+            .operation(&json!({"ClientId": id, "Input": input, "Call": at, "Output": output, "Return": returned}));
     }
 }
 
@@ -95,9 +96,7 @@ fn input(path: &str, message: Option<&[u8]>) -> Option<(Value, Asked)> {
             true => other(method),
             false => (one(&Step::Put(put)), Asked::Put),
         }),
-        "DeleteRange" => {
-            request::interval(message, 1, 2).map(|keys| (one(&Step::Delete(keys)), Asked::Delete))
-        }
+        "DeleteRange" => request::interval(message, 1, 2).map(|keys| (one(&Step::Delete(keys)), Asked::Delete)),
         "Txn" => request::txn(message, 0).map(|message| match is_told(&message) {
             true => (json!({"Type": "txn", "Txn": txn(&message)}), Asked::Txn),
             false => other(method),

@@ -82,7 +82,9 @@ impl EtcdWatches {
             return;
         };
         let mut open = lock(&self.open);
-        if told.created && let Some(Some(number)) = open.asked.pop_front() {
+        if told.created
+            && let Some(Some(number)) = open.asked.pop_front()
+        {
             open.watches.insert(told.watch, number);
         }
         if told.is_progress() {
