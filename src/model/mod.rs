@@ -6,6 +6,7 @@ pub mod contract;
 pub mod counter;
 mod datum;
 pub mod declaration;
+pub mod expression;
 mod form;
 pub mod keyed;
 pub mod kv;

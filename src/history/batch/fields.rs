@@ -101,9 +101,9 @@ impl Batch {
         }
         // What is inside another text is read with that text.
         let mut last: Option<&[String]> = None;
-        found.retain(|(path, _)| {
+        found.retain(|(path, (node, _))| {
             let inside = last.is_some_and(|last| path.starts_with(last));
-            if !inside {
+            if !inside && fields.tree().is_found(*node) {
                 last = Some(path);
             }
             !inside
@@ -117,7 +117,10 @@ impl Batch {
         for group in found.chunk_by(|a, b| a.0[depth] == b.0[depth]) {
             let name = &group[0].0[depth];
             let Some(cut) = cut.member(name) else { continue };
-            let value = if group[0].0.len() == depth + 1 {
+            // That the object is there at all comes before what it has.
+            let ends = group[0].0.len() == depth + 1;
+            let is_text = ends && self.keeping.fields.tree().is_found(group[0].1.0);
+            let value = if is_text {
                 let raw = group[0].1.1.get();
                 if raw.len() > LONGEST {
                     return None;
@@ -125,7 +128,7 @@ impl Batch {
                 let Tables { names, parts, .. } = &mut self.tables;
                 Reader { cut, names, parts }.deserialize(&mut serde_json::Deserializer::from_str(raw)).ok()?
             } else {
-                Some(self.object(group, depth + 1, cut)?)
+                Some(self.object(&group[usize::from(ends)..], depth + 1, cut)?)
             };
             if let Some(value) = value {
                 members.push((self.tables.names.intern(name), value));

@@ -10,10 +10,19 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-/// A wanted member that an object has: its node in the tree, and its text.
+/// A wanted member that an object has: its node in the tree, and its text. Of a member whose shape alone is noted the text says
+/// nothing.
 pub type Found<'a> = (u16, &'a RawValue);
+
+/// Notes that a member is there.
+fn note(tree: &Tree, node: u16, found: &mut Vec<Found<'_>>) {
+    static THERE: LazyLock<Option<&'static RawValue>> = LazyLock::new(|| serde_json::from_str("{}").ok());
+    if tree.is_noted(node) {
+        found.extend(THERE.map(|there| (node, there)));
+    }
+}
 
 thread_local! {
     static WANTED: RefCell<Option<Arc<Tree>>> = const { RefCell::new(None) };
@@ -66,7 +75,11 @@ impl<'t, 'de, A: MapAccess<'de>> Sieve<'t, 'de, A> {
         let node = tree.and_then(|tree| {
             path.iter().try_fold(Tree::ROOT, |node, name| tree.member(node, name)).map(|node| (tree, node))
         });
-        Sieve { map, tree: node, known, sieved, next: None, found: Vec::new(), has_more: false }
+        let mut found = Vec::new();
+        if let Some((tree, node)) = node {
+            note(tree, node, &mut found);
+        }
+        Sieve { map, tree: node, known, sieved, next: None, found, has_more: false }
     }
 }
 
@@ -134,6 +147,7 @@ impl<'de> Visitor<'de> for Wanted<'_, '_, 'de> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        note(self.tree, self.node, self.found);
         while let Some(key) = map.next_key::<Text<'de>>()? {
             match self.tree.member(self.node, &key) {
                 Some(node) => map.next_value_seed(Wanted { tree: self.tree, node, found: self.found })?,

@@ -33,9 +33,22 @@ impl Fields {
         declared.dedup();
         let mut tree = Tree::default();
         for (_, path) in &declared {
-            tree.look_out_for(&path.literal());
+            tree.look_out_for(&path.literal(), false);
         }
         Fields { declared, tree: Arc::new(tree) }
+    }
+
+    /// These too, and of each that the objects around it are there: `a.b.c` tells an object without `c` from one without `b`.
+    pub fn with_shape(self, declared: impl IntoIterator<Item = (ResourceName, Path)>) -> Fields {
+        let mut tree = Arc::unwrap_or_clone(self.tree);
+        let mut all = self.declared;
+        for (resource, path) in declared {
+            tree.look_out_for(&path.literal(), true);
+            all.push((resource, path));
+        }
+        all.sort();
+        all.dedup();
+        Fields { declared: all, tree: Arc::new(tree) }
     }
 
     /// What the parser looks out for.

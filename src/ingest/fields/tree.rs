@@ -13,6 +13,8 @@ struct Node {
     members: Vec<(String, u16)>,
     /// Whether the value here is kept as text.
     found: bool,
+    /// Whether it is kept that there is an object here.
+    noted: bool,
     /// Where it is in the object.
     path: Vec<String>,
 }
@@ -27,9 +29,11 @@ impl Tree {
     /// The object itself.
     pub const ROOT: u16 = 0;
 
-    pub(super) fn look_out_for(&mut self, literal: &[&str]) {
+    /// Looks out for a member; where its shape counts, for the objects on the way to it too.
+    pub(super) fn look_out_for(&mut self, literal: &[&str], shape: bool) {
         let mut at = usize::from(Tree::ROOT);
         for name in literal {
+            self.nodes[at].noted |= shape && at != 0;
             let known = self.nodes[at].members.iter().find(|(member, _)| member == name).map(|(_, node)| *node);
             at = match known {
                 Some(node) => usize::from(node),
@@ -54,6 +58,11 @@ impl Tree {
     /// Whether the value of a node is kept as text. What is below it is inside that text.
     pub fn is_found(&self, node: u16) -> bool {
         self.nodes[usize::from(node)].found
+    }
+
+    /// Whether it is kept that there is an object at a node.
+    pub fn is_noted(&self, node: u16) -> bool {
+        self.nodes[usize::from(node)].noted
     }
 
     /// Whether anything below a node is wanted.

@@ -31,6 +31,7 @@ pub use reference::Reference;
 pub use crate::ingest::fields::{Fields, Path, ResourceName, Step};
 
 use reader::Reader;
+pub(in crate::model) use reader::nearest;
 use serde::Deserialize;
 use std::sync::Arc;
 

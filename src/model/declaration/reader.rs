@@ -88,3 +88,27 @@ impl<'t> Reader<'t> {
         }
     }
 }
+
+/// The name that was probably meant: the nearest, if few letters differ.
+pub(in crate::model) fn nearest<'n>(written: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    let most = (written.chars().count() / 3).clamp(1, 3);
+    names.map(|name| (distance(written, name), name)).filter(|(far, _)| *far <= most).min().map(|(_, name)| name)
+}
+
+/// How many letters have to be put in, taken out, changed or exchanged with their neighbour.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(64).collect(), b.chars().take(64).collect());
+    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
+    for (i, x) in a.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, y) in b.iter().enumerate() {
+            let mut least = (rows[i][j] + usize::from(x != y)).min(rows[i][j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && *x == b[j - 1] && a[i - 1] == *y {
+                least = least.min(rows[i - 1][j - 1] + 1);
+            }
+            row.push(least);
+        }
+        rows.push(row);
+    }
+    rows[a.len()][b.len()]
+}

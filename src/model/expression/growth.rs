@@ -1,0 +1,118 @@
+//! What more objects can do to the outcome of an expression over objects.
+//!
+//! Evidence seldom shows every object. `objects.all(a, objects.all(b, ...))` that is false for the objects that are known is
+//! false whatever others there are; `objects.exists(o, ...)` is not. So before an expression convicts over a part of the
+//! objects, it has to be of a form that more objects cannot make true again. The forms are read off the expression; one that
+//! is not understood convicts only where all objects are known.
+
+use super::metering::{below, collected};
+use cel::common::ast::{ComprehensionExpr, Expr, IdedExpr, LiteralValue, operators};
+
+/// What more objects can do to an outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Growth {
+    /// Nothing: it does not look at the objects.
+    Free,
+    /// Once false it stays false.
+    False,
+    /// Once true it stays true.
+    True,
+    /// Anything.
+    Open,
+}
+
+impl Growth {
+    fn and(self, other: Growth) -> Growth {
+        match (self, other) {
+            (Growth::Free, one) | (one, Growth::Free) => one,
+            (a, b) if a == b => a,
+            _ => Growth::Open,
+        }
+    }
+
+    fn reversed(self) -> Growth {
+        match self {
+            Growth::True => Growth::False,
+            Growth::False => Growth::True,
+            same => same,
+        }
+    }
+}
+
+const OBJECTS: &str = "objects";
+
+/// What more objects can do to an expression.
+pub fn of(part: &IdedExpr) -> Growth {
+    if is_free(part) {
+        return Growth::Free;
+    }
+    match &part.expr {
+        Expr::Call(call) => match (call.func_name.as_str(), call.args.as_slice()) {
+            (operators::LOGICAL_AND | operators::LOGICAL_OR, [a, b]) => of(a).and(of(b)),
+            (operators::LOGICAL_NOT, [a]) => of(a).reversed(),
+            (operators::CONDITIONAL, [condition, a, b]) if is_free(condition) => of(a).and(of(b)),
+            (operators::LESS | operators::LESS_EQUALS, [a, b]) => compared(a, b),
+            (operators::GREATER | operators::GREATER_EQUALS, [a, b]) => compared(b, a),
+            (operators::IN, [element, list]) if is_free(element) && grows(list) => Growth::True,
+            _ => Growth::Open,
+        },
+        Expr::Comprehension(c) => quantified(c),
+        _ => Growth::Open,
+    }
+}
+
+/// `a < b` where one side counts objects.
+fn compared(a: &IdedExpr, b: &IdedExpr) -> Growth {
+    match (counts(a), counts(b)) {
+        (true, false) if is_free(b) => Growth::False,
+        (false, true) if is_free(a) => Growth::True,
+        _ => Growth::Open,
+    }
+}
+
+/// `all` and `exists`: over objects, or over something else.
+fn quantified(c: &ComprehensionExpr) -> Growth {
+    let Expr::Call(step) = &c.loop_step.expr else { return Growth::Open };
+    let [IdedExpr { expr: Expr::Ident(result), .. }, inner] = step.args.as_slice() else { return Growth::Open };
+    let is_result = matches!(&c.result.expr, Expr::Ident(name) if *name == c.accu_var) && *result == c.accu_var;
+    let starts = |wanted: bool| matches!(&c.accu_init.expr, Expr::Literal(LiteralValue::Boolean(b)) if *b.inner() == wanted);
+    let more = match step.func_name.as_str() {
+        operators::LOGICAL_AND if is_result && starts(true) => Growth::False,
+        operators::LOGICAL_OR if is_result && starts(false) => Growth::True,
+        _ => return Growth::Open,
+    };
+    let range = match () {
+        () if is_free(&c.iter_range) => Growth::Free,
+        () if grows(&c.iter_range) => more,
+        () => Growth::Open,
+    };
+    // A loop variable of that name hides the objects.
+    if c.iter_var == OBJECTS { Growth::Open } else { range.and(of(inner)) }
+}
+
+/// Whether more objects can only add elements to a list.
+fn grows(part: &IdedExpr) -> bool {
+    match &part.expr {
+        Expr::Ident(name) => name == OBJECTS,
+        Expr::Comprehension(c) => {
+            let free = |(guard, element): (Option<&IdedExpr>, &IdedExpr)| guard.is_none_or(is_free) && is_free(element);
+            grows(&c.iter_range) && c.iter_var != OBJECTS && collected(c).is_some_and(free)
+        }
+        _ => false,
+    }
+}
+
+/// Whether a part is the number of elements of such a list.
+fn counts(part: &IdedExpr) -> bool {
+    match &part.expr {
+        Expr::Call(call) if call.func_name == "size" => {
+            call.target.as_deref().into_iter().chain(&call.args).all(grows)
+        }
+        _ => false,
+    }
+}
+
+/// Whether a part does not look at the objects.
+fn is_free(part: &IdedExpr) -> bool {
+    !matches!(&part.expr, Expr::Ident(name) if name == OBJECTS) && below(part).into_iter().all(is_free)
+}

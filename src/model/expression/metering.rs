@@ -1,0 +1,323 @@
+//! Bounds of an evaluation. The evaluator of `cel` cannot be interrupted, so expressions are rewritten before they are run:
+//! every round of a loop asks whether there are steps left, and whatever can make a value longer pays for its length. A loop
+//! that is told no ends, and so does every loop around it.
+//!
+//! What one step does is bounded by the length of the expression and of the longest value; so a round costs more where values
+//! are long.
+
+use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, ListExpr, LiteralValue, SelectExpr, operators};
+use cel::common::types::{CelBool, CelBytes, CelList, CelMap, CelMapKey, CelOptional, CelString, DYN_TYPE, STRING_TYPE};
+use cel::common::value::{CowVal, Val};
+use cel::{Env, ExecutionError};
+use regex::{Regex, RegexBuilder};
+use rustc_hash::FxHashMap;
+use std::cell::{Cell, RefCell};
+
+/// The variable that is true while there are steps left. No expression can name it.
+pub const GO_ON: &str = "@go";
+const STOP: &str = "@stop";
+const RANGE: &str = "@range";
+const SIZED: &str = "@sized";
+
+/// Bytes of a value that cost as much as a step.
+const BYTES: u64 = 64;
+
+/// The size of a compiled pattern, in bytes, and how many are kept.
+const PATTERN: usize = 1 << 20;
+const PATTERNS: usize = 64;
+
+thread_local! {
+    static LEFT: Cell<u64> = const { Cell::new(0) };
+    static ROUND: Cell<u64> = const { Cell::new(1) };
+    static SPENT: Cell<bool> = const { Cell::new(false) };
+    static KNOWN: RefCell<FxHashMap<String, Option<Regex>>> = RefCell::new(FxHashMap::default());
+}
+
+/// Evaluates something with so many steps, over values of which the longest has so many bytes; whether they were spent.
+pub fn during<R>(steps: &mut u64, longest: u64, act: impl FnOnce() -> R) -> (R, bool) {
+    LEFT.set(*steps);
+    ROUND.set(1 + longest / BYTES);
+    SPENT.set(false);
+    pay(ROUND.get());
+    let result = act();
+    *steps = LEFT.get();
+    (result, SPENT.get())
+}
+
+fn pay(steps: u64) -> bool {
+    match LEFT.get().checked_sub(steps) {
+        Some(left) if !SPENT.get() => {
+            LEFT.set(left);
+            true
+        }
+        _ => {
+            LEFT.set(0);
+            SPENT.set(true);
+            false
+        }
+    }
+}
+
+/// Whether a loop may go on.
+pub fn go_on() -> CowVal<'static, 'static> {
+    static TRUE: CelBool = CelBool::TRUE;
+    static FALSE: CelBool = CelBool::FALSE;
+    CowVal::Borrowed(if pay(ROUND.get()) { &TRUE } else { &FALSE })
+}
+
+/// Declares what metered expressions call.
+pub fn declare(env: &mut Env) {
+    let matches = vec![STRING_TYPE.to_owned(), STRING_TYPE.to_owned()];
+    let declared = [
+        env.add_overload(RANGE, "range_of_loop", vec![DYN_TYPE.to_owned()], range),
+        env.add_overload(SIZED, "sized_value", vec![DYN_TYPE.to_owned()], sized),
+        env.add_overload("matches", "matches", matches, is_match),
+        env.add_member_overload("matches", "text_matches", STRING_TYPE.to_owned(), vec![STRING_TYPE.to_owned()], is_match),
+    ];
+    debug_assert!(declared.iter().all(Result::is_ok), "{declared:?}");
+}
+
+/// What a loop goes through: paid for, since every element is copied; and the keys of a map in order, so that no outcome
+/// depends on chance.
+fn range<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    let value = sized(args)?;
+    if value.downcast_ref::<CelList<'_>>().is_none()
+        && let Some(map) = value.downcast_ref::<CelMap<'_>>()
+    {
+        let mut keys: Vec<&CelMapKey<'v>> = map.inner().keys().collect();
+        keys.sort();
+        let keys: Vec<Box<dyn Val + 'v>> = keys.into_iter().map(|key| key.clone().inner().clone_as_boxed()).collect();
+        return Ok(CowVal::owned(CelList::from(keys)));
+    }
+    Ok(value)
+}
+
+/// Pays for a value.
+fn sized<'b, 'v>(mut args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    let Some(value) = args.pop() else { return Err(ExecutionError::MissingArgumentOrTarget) };
+    let mut bytes = 0;
+    let fits = weigh(&*value, &mut bytes);
+    ROUND.set(ROUND.get().max(1 + bytes / BYTES));
+    if fits && pay(bytes / BYTES) { Ok(value) } else { Err(stopped()) }
+}
+
+fn stopped() -> ExecutionError {
+    ExecutionError::UndeclaredReference(STOP.to_owned().into())
+}
+
+/// Adds up the bytes of a value; false once they are more than can be paid.
+fn weigh(value: &dyn Val, bytes: &mut u64) -> bool {
+    *bytes += 16;
+    if *bytes / BYTES > LEFT.get() {
+        pay(u64::MAX);
+        return false;
+    }
+    if let Some(text) = value.downcast_ref::<CelString<'_>>() {
+        *bytes += text.inner().len() as u64;
+    } else if let Some(all) = value.downcast_ref::<CelBytes<'_>>() {
+        *bytes += all.inner().len() as u64;
+    } else if let Some(list) = value.downcast_ref::<CelList<'_>>() {
+        return list.inner().iter().all(|element| weigh(element.as_ref(), bytes));
+    } else if let Some(map) = value.downcast_ref::<CelMap<'_>>() {
+        return map.inner().iter().all(|(key, value)| weigh(key.inner(), bytes) && weigh(value.as_ref(), bytes));
+    } else if let Some(optional) = value.downcast_ref::<CelOptional<'_>>() {
+        return optional.option().is_none_or(|value| weigh(value, bytes));
+    }
+    true
+}
+
+fn is_match<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    let texts: Vec<&str> = args.iter().filter_map(|arg| arg.downcast_ref::<CelString<'_>>()).map(|s| s.inner()).collect();
+    let [text, pattern] = texts.as_slice() else { return Err(ExecutionError::MissingArgumentOrTarget) };
+    let found = KNOWN.with_borrow_mut(|known| {
+        if !known.contains_key(*pattern) {
+            if known.len() == PATTERNS {
+                known.clear();
+            }
+            // To compile one costs far more than to use it.
+            if !pay(200 + pattern.len() as u64) {
+                return None;
+            }
+            known.insert((*pattern).to_owned(), RegexBuilder::new(pattern).size_limit(PATTERN).build().ok());
+        }
+        known[*pattern].as_ref().map(|pattern| pattern.is_match(text))
+    });
+    match found {
+        Some(found) => Ok(CowVal::owned(CelBool::from(found))),
+        None => Err(ExecutionError::FunctionError {
+            function: "matches".to_owned(),
+            message: "its pattern is no regular expression of moderate size".to_owned(),
+        }),
+    }
+}
+
+/// The parts right below a part.
+pub fn below(part: &IdedExpr) -> Vec<&IdedExpr> {
+    match &part.expr {
+        Expr::Call(call) => call.target.iter().map(|target| &**target).chain(&call.args).collect(),
+        Expr::Comprehension(c) => vec![&c.iter_range, &c.accu_init, &c.loop_cond, &c.loop_step, &c.result],
+        Expr::List(list) => list.elements.iter().collect(),
+        Expr::Select(select) => vec![&select.operand],
+        Expr::Map(map) => map.entries.iter().flat_map(|entry| entry_parts(&entry.expr)).collect(),
+        Expr::Struct(made) => made.entries.iter().flat_map(|entry| entry_parts(&entry.expr)).collect(),
+        Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => Vec::new(),
+    }
+}
+
+fn entry_parts(entry: &EntryExpr) -> Vec<&IdedExpr> {
+    match entry {
+        EntryExpr::StructField(field) => vec![&field.value],
+        EntryExpr::MapEntry(entry) => vec![&entry.key, &entry.value],
+    }
+}
+
+fn call(id: u64, name: &str, args: Vec<IdedExpr>) -> IdedExpr {
+    IdedExpr { id, expr: Expr::Call(CallExpr { func_name: name.to_owned(), target: None, args }) }
+}
+
+fn ident(id: u64, name: &str) -> IdedExpr {
+    IdedExpr { id, expr: Expr::Ident(name.to_owned()) }
+}
+
+/// The names of fields as Kubernetes writes those that CEL could not read otherwise: `foo__dash__bar`, `__namespace__`.
+pub fn field_name(written: &str) -> String {
+    if !written.contains("__") {
+        return written.to_owned();
+    }
+    let reserved = [
+        "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let",
+        "loop", "package", "namespace", "return", "var", "void", "while",
+    ];
+    let inner = written.strip_prefix("__").and_then(|rest| rest.strip_suffix("__"));
+    if let Some(word) = inner.filter(|word| reserved.contains(word)) {
+        return word.to_owned();
+    }
+    let parts = [("__underscores__", "\u{0}"), ("__dot__", "."), ("__dash__", "-"), ("__slash__", "/"), ("\u{0}", "__")];
+    parts.iter().fold(written.to_owned(), |name, (escaped, plain)| name.replace(escaped, plain))
+}
+
+/// Rewrites an expression so that it pays for what it does. Its outcome stays the same while it can pay.
+pub fn metered(part: IdedExpr) -> IdedExpr {
+    let IdedExpr { id, expr } = part;
+    let expr = match expr {
+        // By index, a member is found without looking for names with dots in them first.
+        Expr::Select(select) if !select.test => {
+            let field = LiteralValue::String(field_name(&select.field).into());
+            let field = IdedExpr { id, expr: Expr::Literal(field) };
+            return call(id, operators::INDEX, vec![metered(*select.operand), field]);
+        }
+        Expr::Select(select) => Expr::Select(SelectExpr {
+            operand: Box::new(metered(*select.operand)),
+            field: field_name(&select.field),
+            test: true,
+        }),
+        Expr::Call(inner) => {
+            let adds = inner.func_name == operators::ADD;
+            let made = IdedExpr {
+                id,
+                expr: Expr::Call(CallExpr {
+                    func_name: inner.func_name,
+                    target: inner.target.map(|target| Box::new(metered(*target))),
+                    args: inner.args.into_iter().map(metered).collect(),
+                }),
+            };
+            return if adds { call(id, SIZED, vec![made]) } else { made };
+        }
+        Expr::List(mut list) => {
+            let is_plain = list.elements.iter().all(|element| matches!(element.expr, Expr::Literal(_)));
+            list.elements = list.elements.into_iter().map(metered).collect();
+            let made = IdedExpr { id, expr: Expr::List(list) };
+            return if is_plain { made } else { call(id, SIZED, vec![made]) };
+        }
+        Expr::Map(mut map) => {
+            for entry in &mut map.entries {
+                if let EntryExpr::MapEntry(entry) = &mut entry.expr {
+                    entry.key = metered(std::mem::take(&mut entry.key));
+                    entry.value = metered(std::mem::take(&mut entry.value));
+                }
+            }
+            return call(id, SIZED, vec![IdedExpr { id, expr: Expr::Map(map) }]);
+        }
+        Expr::Comprehension(c) => Expr::Comprehension(Box::new(metered_loop(id, *c))),
+        other => other,
+    };
+    IdedExpr { id, expr }
+}
+
+fn metered_loop(id: u64, c: ComprehensionExpr) -> ComprehensionExpr {
+    let (loop_cond, loop_step) = match collected(&c).is_some() {
+        // The evaluator knows a loop that collects by its condition.
+        true => (c.loop_cond, metered_collection(id, c.loop_step)),
+        false => (call(id, operators::LOGICAL_AND, vec![ident(id, GO_ON), metered(c.loop_cond)]), metered(c.loop_step)),
+    };
+    ComprehensionExpr {
+        iter_range: call(id, RANGE, vec![metered(c.iter_range)]),
+        accu_init: metered(c.accu_init),
+        result: metered(c.result),
+        loop_cond,
+        loop_step,
+        ..c
+    }
+}
+
+/// `guard ? @result + [element] : @result`, or without the guard: asks before each round, pays for each element.
+fn metered_collection(id: u64, step: IdedExpr) -> IdedExpr {
+    let asked = |part: IdedExpr| call(id, operators::CONDITIONAL, vec![ident(id, GO_ON), part, ident(id, STOP)]);
+    let Expr::Call(CallExpr { func_name, target, args }) = step.expr else { return step };
+    let args = match func_name.as_str() {
+        operators::CONDITIONAL => {
+            let parts = args.into_iter().enumerate();
+            parts
+                .map(|(nth, part)| match nth {
+                    0 => asked(metered(part)),
+                    1 => metered_collection(id, part),
+                    _ => part,
+                })
+                .collect()
+        }
+        _ => {
+            let element = |part| asked(call(id, SIZED, vec![metered(part)]));
+            let list = |part: IdedExpr| match part.expr {
+                Expr::List(list) => {
+                    let elements = list.elements.into_iter().map(element).collect();
+                    IdedExpr { id: part.id, expr: Expr::List(ListExpr::new(elements)) }
+                }
+                _ => part,
+            };
+            args.into_iter().map(list).collect()
+        }
+    };
+    IdedExpr { id: step.id, expr: Expr::Call(CallExpr { func_name, target, args }) }
+}
+
+/// What a loop of `map` or `filter` collects: its guard, and the element.
+pub fn collected(c: &ComprehensionExpr) -> Option<(Option<&IdedExpr>, &IdedExpr)> {
+    let is_result = |part: &IdedExpr| matches!(&part.expr, Expr::Ident(name) if *name == c.accu_var);
+    let starts_empty = matches!(&c.accu_init.expr, Expr::List(list) if list.elements.is_empty());
+    if !starts_empty || !is_result(&c.result) || !matches!(c.loop_cond.expr, Expr::Literal(_)) {
+        return None;
+    }
+    if let Some(element) = appended(&c.loop_step, &c.accu_var) {
+        return Some((None, element));
+    }
+    match &c.loop_step.expr {
+        Expr::Call(call) if call.func_name == operators::CONDITIONAL => match call.args.as_slice() {
+            [guard, step, otherwise] if is_result(otherwise) => Some((Some(guard), appended(step, &c.accu_var)?)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// `@result + [element]`: the element.
+fn appended<'c>(step: &'c IdedExpr, result: &str) -> Option<&'c IdedExpr> {
+    let Expr::Call(add) = &step.expr else { return None };
+    match add.args.as_slice() {
+        [IdedExpr { expr: Expr::Ident(name), .. }, IdedExpr { expr: Expr::List(list), .. }]
+            if add.func_name == operators::ADD && name == result =>
+        {
+            list.elements.first().filter(|_| list.elements.len() == 1)
+        }
+        _ => None,
+    }
+}

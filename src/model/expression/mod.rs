@@ -1,0 +1,275 @@
+//! Expressions in CEL, as Kubernetes' validation rules are written: read, checked, and evaluated within bounds.
+//!
+//! The language itself is the business of the crate `cel`. Here is what it leaves to its users: which names there are, which
+//! fields of objects an expression reads (they are kept when evidence is read), whether more objects can make a false
+//! expression true again ([`Growth`]), and that no expression runs for ever ([`metering`]).
+
+mod growth;
+mod metering;
+mod reading;
+mod subject;
+#[cfg(test)]
+mod tests;
+mod typing;
+
+pub use growth::Growth;
+pub use subject::{Bindings, Subject};
+
+use crate::ingest::fields::Path;
+use cel::common::ast::{IdedExpr, SourceInfo};
+use cel::common::types::{CelBool, CelString};
+use cel::{Env, ExecutionError, Value};
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+/// Longer expressions are refused: those of Kubernetes are nowhere near.
+pub const LONGEST: usize = 8 << 10;
+
+/// Deeper ones too: evaluation goes down as far as the expression does.
+const DEEPEST: usize = 120;
+
+/// The stack that reading and evaluating need at most, in bytes.
+pub const STACK: usize = 64 << 20;
+
+/// What an expression sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sees {
+    /// One object: `self`, also called `object`.
+    Object,
+    /// An object before and after a change: `oldSelf` and `self`, also called `oldObject` and `object`.
+    Change,
+    /// Objects that live at one time: `objects`.
+    Objects,
+}
+
+impl Sees {
+    /// The names of what is seen.
+    fn names(self) -> &'static [&'static str] {
+        match self {
+            Sees::Object => &["self", "object"],
+            Sees::Change => &["self", "oldSelf", "object", "oldObject"],
+            Sees::Objects => &["objects"],
+        }
+    }
+}
+
+/// What an expression is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gives {
+    /// A truth value.
+    Truth,
+    /// A text for people.
+    Text,
+}
+
+/// Something wrong with an expression, and where: bytes of its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flaw {
+    /// The bytes.
+    pub at: Range<usize>,
+    /// What is wrong.
+    pub message: String,
+}
+
+/// An expression that was read without a flaw.
+#[derive(Clone)]
+pub struct Expression {
+    text: Arc<str>,
+    program: Arc<Program>,
+}
+
+struct Program {
+    /// Metered.
+    root: IdedExpr,
+    paths: Vec<Path>,
+    growth: Growth,
+}
+
+/// What an expression came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// True or false.
+    Truth(bool),
+    /// A text.
+    Text(String),
+    /// Nothing: why.
+    Failed(String),
+    /// It took more steps than one evaluation may.
+    Endless,
+}
+
+impl Expression {
+    /// Reads an expression.
+    pub fn read(text: &str, sees: Sees, gives: Gives) -> Result<Expression, Vec<Flaw>> {
+        if text.len() > LONGEST {
+            let message = format!("an expression of {LONGEST} bytes at most is expected, found {}", text.len());
+            return Err(vec![Flaw { at: 0..text.len(), message }]);
+        }
+        deep(|| Expression::read_here(text, sees, gives))
+    }
+
+    fn read_here(text: &str, sees: Sees, gives: Gives) -> Result<Expression, Vec<Flaw>> {
+        if text.trim().is_empty() {
+            let message = "an expression in CEL is expected, such as self.spec.replicas >= 0".to_owned();
+            return Err(vec![Flaw { at: 0..text.len(), message }]);
+        }
+        let (root, info) = environment().parser().parse_with_source_info(text).map_err(|errors| {
+            let flaw = |error: &cel::ParseError| Flaw { at: place(text, error.pos), message: plain(&error.msg) };
+            errors.errors.iter().take(5).map(flaw).collect::<Vec<_>>()
+        })?;
+        let places = Places { text, info: &info };
+        if depth(&root) > DEEPEST {
+            let message = format!("an expression of {DEEPEST} nested parts at most is expected");
+            return Err(vec![Flaw { at: 0..text.len(), message }]);
+        }
+        let paths = reading::paths(&root, sees, &places)?;
+        typing::check(&root, gives, &places)?;
+        let growth = growth::of(&root);
+        Ok(Expression { text: text.into(), program: Arc::new(Program { root: metering::metered(root), paths, growth }) })
+    }
+
+    /// The text that it was read from.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The fields of objects that it reads.
+    pub fn paths(&self) -> &[Path] {
+        &self.program.paths
+    }
+
+    /// What more objects can do to its outcome.
+    pub fn growth(&self) -> Growth {
+        self.program.growth
+    }
+
+    /// Evaluates it. Needs a stack of [`STACK`] bytes: see [`deep`]. `steps` is what it may take, and is left with what remains.
+    pub fn evaluate(&self, bindings: &Bindings<'_>, steps: &mut u64) -> Outcome {
+        let mut context = cel::Context::with_env(environment().clone());
+        context.set_variable_resolver(bindings);
+        let (value, is_spent) = metering::during(steps, bindings.longest(), || {
+            Value::resolve_val(&self.program.root, &context).map(|value| match value.downcast_ref::<CelBool>() {
+                Some(truth) => Ok(*truth.inner()),
+                None => Err((
+                    value.downcast_ref::<CelString<'_>>().map(|text| text.inner().to_owned()),
+                    value.get_type().name().to_owned(),
+                )),
+            })
+        });
+        match value {
+            _ if is_spent => Outcome::Endless,
+            Ok(Ok(truth)) => Outcome::Truth(truth),
+            Ok(Err((Some(text), _))) => Outcome::Text(text),
+            Ok(Err((None, kind))) => Outcome::Failed(format!("it gives no truth value but a {kind}")),
+            Err(error) => Outcome::Failed(words(&error)),
+        }
+    }
+}
+
+impl PartialEq for Expression {
+    fn eq(&self, other: &Expression) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Expression {}
+
+impl fmt::Debug for Expression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// Runs something on a stack that is large enough for any expression. Where no such thread can be made, it runs here.
+pub fn deep<R: Send>(act: impl FnOnce() -> R + Send) -> R {
+    let act = std::sync::Mutex::new(Some(act));
+    let run = || act.lock().ok().and_then(|mut act| act.take()).map(|act| act());
+    let there = std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, run).ok()?;
+        match thread.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    });
+    match there.or_else(run) {
+        Some(result) => result,
+        None => unreachable!("it runs there or here"),
+    }
+}
+
+/// The functions that expressions have.
+fn environment() -> &'static Arc<Env> {
+    static ENVIRONMENT: OnceLock<Arc<Env>> = OnceLock::new();
+    ENVIRONMENT.get_or_init(|| {
+        let mut env = Env::stdlib();
+        metering::declare(&mut env);
+        Arc::new(env)
+    })
+}
+
+/// Where the parts of an expression stand in its text.
+struct Places<'t> {
+    text: &'t str,
+    info: &'t SourceInfo,
+}
+
+impl Places<'_> {
+    /// A flaw at a part.
+    fn flaw(&self, part: &IdedExpr, message: impl Into<String>) -> Flaw {
+        let (start, stop) = self.info.offset_for(part.id).unwrap_or((0, self.text.len() as u32));
+        let byte = |nth: u32| self.text.char_indices().nth(nth as usize).map_or(self.text.len(), |(at, _)| at);
+        let (start, stop) = (byte(start), byte(stop.saturating_add(1)));
+        Flaw { at: start..stop.max(start), message: message.into() }
+    }
+}
+
+/// The byte of a line (from 1) and column (from 1, in characters) up to the end of the word that begins there.
+fn place(text: &str, (line, column): (isize, isize)) -> Range<usize> {
+    let line = usize::try_from(line).unwrap_or(0).saturating_sub(1);
+    let column = usize::try_from(column).unwrap_or(0).saturating_sub(1);
+    let start: usize = text.split_inclusive('\n').take(line).map(str::len).sum();
+    let rest = &text[start..];
+    let at = start + rest.char_indices().nth(column).map_or(rest.trim_end().len(), |(at, _)| at);
+    let word = text[at..].find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len() - at);
+    let word = word.max(text[at..].chars().next().map_or(0, char::len_utf8));
+    at..at + word
+}
+
+/// A parser's message without what only its makers know.
+fn plain(message: &str) -> String {
+    let message = message.strip_prefix("Syntax error: ").unwrap_or(message);
+    let message = message.split(", expecting {").next().unwrap_or(message).split(" expecting {").next().unwrap_or(message);
+    let message: String = message.replace("<EOF>", "the end").chars().take(160).collect();
+    format!("no expression in CEL: {message}")
+}
+
+/// Why an evaluation failed, without values: those can be long, and maps have no order.
+fn words(error: &ExecutionError) -> String {
+    let short = |text: &str| text.chars().take(120).collect::<String>();
+    match error {
+        ExecutionError::NoSuchKey(name) => format!("a value has no field `{}`", short(name)),
+        ExecutionError::DivisionByZero(_) | ExecutionError::RemainderByZero(_) => "it divides by zero".to_owned(),
+        ExecutionError::Overflow(..) => "a number is too large".to_owned(),
+        ExecutionError::IndexOutOfBounds(_) => "a list has no element at that place".to_owned(),
+        ExecutionError::NoSuchOverload(overload) => short(&overload.to_string()),
+        ExecutionError::UnexpectedType { got, want } => format!("a {want} is needed where there is a {got}"),
+        ExecutionError::UnsupportedBinaryOperator(operator, ..) => {
+            format!("two values do not go together: {}", short(operator))
+        }
+        ExecutionError::UndeclaredReference(name) => format!("there is no `{}`", short(name)),
+        ExecutionError::FunctionError { function, message } => format!("{}: {}", short(function), short(message)),
+        _ => "its values do not go together".to_owned(),
+    }
+}
+
+/// How deep a tree of parts is.
+fn depth(root: &IdedExpr) -> usize {
+    let mut deepest = 0;
+    let mut open = vec![(root, 1)];
+    while let Some((part, depth)) = open.pop() {
+        deepest = deepest.max(depth);
+        open.extend(metering::below(part).into_iter().map(|part| (part, depth + 1)));
+    }
+    deepest
+}

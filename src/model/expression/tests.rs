@@ -1,0 +1,228 @@
+use super::*;
+use crate::history::{Domains, History, load};
+use crate::ingest::fields::{Fields, ResourceName};
+use crate::ingest::{FileId, InputFile, ReadOptions};
+
+const STEPS: u64 = 200_000;
+
+fn flaws(text: &str, sees: Sees) -> Vec<(String, String)> {
+    let flaws = Expression::read(text, sees, Gives::Truth).err().unwrap_or_default();
+    flaws.into_iter().map(|flaw| (text.get(flaw.at).unwrap_or("?").to_owned(), flaw.message)).collect()
+}
+
+fn read(text: &str, sees: Sees) -> Expression {
+    Expression::read(text, sees, Gives::Truth).unwrap_or_else(|flaws| panic!("{text}: {flaws:?}"))
+}
+
+/// A history of two objects whose fields an expression reads.
+fn history(expression: &Expression, specs: [&str; 2]) -> History {
+    let resource = ResourceName::parse("*").unwrap_or_else(|error| panic!("{error}"));
+    let fields = Fields::default().with_shape(expression.paths().iter().map(|path| (resource.clone(), path.clone())));
+    let object = |nth: usize, spec: &str| {
+        format!(
+            r#"{{"metadata":{{"name":"o{nth}","namespace":"n","uid":"u{nth}","resourceVersion":"{}","creationTimestamp":"2026-01-01T00:00:00Z","labels":{{"b":"2","a":"1"}}}},"spec":{spec}}}"#,
+            nth + 5
+        )
+    };
+    let items = [object(0, specs[0]), object(1, specs[1])].join(",");
+    let text = format!(r#"{{"apiVersion":"v1","kind":"WidgetList","metadata":{{"resourceVersion":"9"}},"items":[{items}]}}"#);
+    let input = InputFile::in_memory(FileId(0), "x.json", text.as_bytes());
+    let options = ReadOptions { fields: Arc::new(fields), ..ReadOptions::default() };
+    let history = load(vec![input], &options, &Domains::default(), &());
+    assert!(history.problems.is_empty(), "{:?}", history.problems);
+    history
+}
+
+fn subjects(history: &History) -> Vec<Subject<'_>> {
+    let items = history.items.iter();
+    items.map(|item| Subject::of(history, (item.key, item.uid, item.revision), item.attributes)).collect()
+}
+
+fn outcome_with(text: &str, sees: Sees, specs: [&str; 2], steps: &mut u64) -> Outcome {
+    let expression = read(text, sees);
+    let history = history(&expression, specs);
+    let all = subjects(&history);
+    let bindings = match sees {
+        Sees::Object => Bindings::object(all[0].clone()),
+        Sees::Change => Bindings::change(all[0].clone(), all[1].clone()),
+        Sees::Objects => Bindings::objects(all),
+    };
+    deep(|| expression.evaluate(&bindings, steps))
+}
+
+fn outcome(text: &str, sees: Sees, specs: [&str; 2]) -> Outcome {
+    outcome_with(text, sees, specs, &mut STEPS.clone())
+}
+
+const SPEC: &str = r#"{"n":3,"big":9223372036854775808,"f":0.5,"s":"text","l":[1,2,3],"e":[],"m":{"y":"b","x":"a"},"z":null,"foo-bar":true,"namespace":"d","o":[{"k":1},{"k":2}]}"#;
+
+#[test]
+fn expressions_see_objects_as_kubernetes_does() {
+    for text in [
+        "self.spec.n == 3 && object.spec.n < 4 && self.spec.f == 0.5",
+        "self.spec.big > 5u && self.spec.s.startsWith('te') && self.spec.s.size() == 4",
+        "self.spec.l == [1, 2, 3] && [1, 2, 3] == self.spec.l && 2 in self.spec.l && size(self.spec.e) == 0",
+        "self.spec.m == {'x': 'a', 'y': 'b'} && {'x': 'a', 'y': 'b'} == self.spec.m && 'x' in self.spec.m",
+        "has(self.spec.n) && !has(self.spec.missing) && !has(self.spec.m.missing) && self.spec.z == null",
+        "self.spec.foo__dash__bar && self.spec['foo-bar'] && self.spec.__namespace__ == 'd'",
+        "self.metadata.name == 'o0' && self.metadata.namespace == 'n' && self.metadata.uid == 'u0'",
+        "self.metadata.resourceVersion == '5' && self.metadata.labels.a == '1' && self.metadata.labels['b'] == '2'",
+        "self.spec.l.all(x, x > 0) && self.spec.l.exists(x, x == 2) && self.spec.l.exists_one(x, x == 2)",
+        "self.spec.l.filter(x, x > 1).map(x, x * 2) == [4, 6] && self.spec.l.map(x, x > 1, x) == [2, 3]",
+        "self.spec.o.all(o, o.k > 0) && self.spec.o.map(o, o.k) == [1, 2]",
+        "self.spec.m.all(k, self.spec.m[k] != 'c') && self.spec.m.map(k, k) == ['x', 'y']",
+        "self.?spec.?missing.?deeper.orValue(7) == 7 && self.spec.?n.hasValue()",
+        "self.spec.s.matches('^t.*t$') && !matches(self.spec.s, 'q') && self.spec.s.contains('ex')",
+        "type(self.spec.n) == int && int('4') == 4 && string(self.spec.n) == '3' && dyn(1) == 1.0",
+        "self.spec.missing == 1 || true",
+        "self.spec.l.exists(x, x / 0 == 1 || x == 3)",
+    ] {
+        assert_eq!(outcome(text, Sees::Object, [SPEC, "{}"]), Outcome::Truth(true), "{text}");
+    }
+}
+
+#[test]
+fn changes_and_objects_are_seen_together() {
+    let change = "oldSelf.spec.n <= self.spec.n && oldObject.metadata.name == 'o0' && object.metadata.name == 'o1'";
+    assert_eq!(outcome(change, Sees::Change, [r#"{"n":1}"#, r#"{"n":2}"#]), Outcome::Truth(true));
+    for (text, truth) in [
+        ("objects.all(a, objects.all(b, a.metadata.uid == b.metadata.uid || a.spec.n != b.spec.n))", true),
+        ("objects.size() == 2 && objects[0].metadata.name == 'o0'", true),
+        ("objects.filter(o, o.spec.n > 1).size() == 1", true),
+        ("objects.filter(o, o.spec.n > 1)[0].spec.n == 2", true),
+        ("objects.exists_one(o, o.spec.n == 1)", true),
+        ("objects.map(o, o.spec.n) == [1, 2]", true),
+        ("objects.exists(o, o.spec.n == 3)", false),
+    ] {
+        assert_eq!(outcome(text, Sees::Objects, [r#"{"n":1}"#, r#"{"n":2}"#]), Outcome::Truth(truth), "{text}");
+    }
+}
+
+#[test]
+fn what_cannot_be_evaluated_says_why() {
+    for (text, why) in [
+        ("self.spec.missing == 1", "a value has no field `missing`"),
+        ("1 / (self.spec.n - 3) == 1", "it divides by zero"),
+        ("self.spec.n % (self.spec.n - 3) == 1", "it divides by zero"),
+        ("self.spec.l[7] == 1", "a list has no element at that place"),
+        ("self.spec.n < self.spec.s", "found no matching overload for '_<_' applied to '(int, string)'"),
+        ("self.spec.n", "it gives no truth value but a int"),
+        ("self.spec.n * 9223372036854775807 > 1", "a number is too large"),
+        ("self.spec.s.matches('(')", "matches: its pattern is no regular expression of moderate size"),
+        ("self.spec.s.matches('((a{1000}){1000}){1000}')", "matches: its pattern is no regular expression of moderate size"),
+        ("self.spec.n.size() == 1", "found no matching overload for 'size' applied to 'int.()'"),
+    ] {
+        assert_eq!(outcome(text, Sees::Object, [SPEC, "{}"]), Outcome::Failed(why.to_owned()), "{text}");
+    }
+}
+
+#[test]
+fn flaws_are_told_where_they_stand() {
+    for (text, at, why) in [
+        ("self.spec.n >", "", "no expression in CEL: "),
+        ("self.spec.n == 1 )", ")", "no expression in CEL: "),
+        ("slef.spec.n == 1", "slef", "there is no `slef` here; did you mean self?"),
+        ("oldSelf.spec.n == 1", "oldSelf", "there is no `oldSelf` here; "),
+        ("self.spec.s.startWith('a')", "", "there is no function `startWith` like this; did you mean startsWith?"),
+        ("lenght(self.spec.s) == 1", "", "there is no function `lenght` like this; there are size"),
+        ("self == self", "self", "name a field of the object"),
+        ("self.metadata == {}", "", "name a field of metadata"),
+        ("self.spec.n + 1", "self.spec.n + 1", "a truth value is expected, found a whole number"),
+        ("1 == 'a'", "", "a whole number and a text do not go together"),
+        ("self.spec.n > 1 && 'yes'", "'yes'", "a truth value is expected here, found a text"),
+        ("!1", "1", "a truth value is expected here, found a whole number"),
+        ("size(1) == 1", "", "a list is expected here, found a whole number"),
+        ("  ", "  ", "an expression in CEL is expected"),
+        ("T{a: 1}.a == 1", "", "no message of a named type is expected"),
+    ] {
+        let found = flaws(text, Sees::Object);
+        let (place, message) = found.first().unwrap_or_else(|| panic!("{text}: nothing wrong"));
+        assert!(message.starts_with(why), "{text}: {message}");
+        assert!(at.is_empty() || at == place, "{text}: {place}");
+    }
+    assert!(flaws("objects.spec.n == 1", Sees::Objects)[0].1.starts_with("objects is a list"));
+    assert!(flaws(&"1 + ".repeat(3000), Sees::Object)[0].1.starts_with("an expression of 8192 bytes"));
+    assert!(!flaws(&"(".repeat(4000), Sees::Object).is_empty());
+    assert!(!flaws(&"!".repeat(4000), Sees::Object).is_empty());
+    assert!(!flaws(&format!("{}1 == 1", "1 + ".repeat(1000)), Sees::Object).is_empty());
+}
+
+#[test]
+fn paths_are_what_is_read_of_objects() {
+    let paths = |text: &str, sees| {
+        let expression = read(text, sees);
+        expression.paths().iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(paths("has(self.spec.a.b) && self.spec['c-d'].e == 1", Sees::Object), ["spec.a.b", "spec.c-d.e"]);
+    assert_eq!(paths("self.spec.l.all(x, x.y > self.spec.m[x.k])", Sees::Object), ["spec.l", "spec.m"]);
+    assert_eq!(paths("self.metadata.name == self.status.?x.orValue('')", Sees::Object), ["status.x"]);
+    assert_eq!(
+        paths("objects.filter(o, o.spec.on).all(a, objects.exists(b, a.spec.x == b.spec.y))", Sees::Objects),
+        ["spec.on", "spec.x", "spec.y"]
+    );
+    assert_eq!(paths("[1].all(self, self > 0)", Sees::Object), [""; 0]);
+}
+
+#[test]
+fn what_more_objects_can_do_is_read_off_the_form() {
+    for (text, growth) in [
+        ("1 == 1", Growth::Free),
+        ("objects.all(o, o.spec.n > 0)", Growth::False),
+        ("objects.all(a, objects.all(b, a.spec.n != b.spec.n || a.metadata.uid == b.metadata.uid))", Growth::False),
+        ("objects.filter(o, o.spec.on).all(o, o.spec.n > 0)", Growth::False),
+        ("objects.size() <= 1", Growth::False),
+        ("size(objects.filter(o, o.spec.on)) < 2", Growth::False),
+        ("1 >= objects.map(o, o.spec.n).size()", Growth::False),
+        ("!objects.exists(o, o.spec.n == 1)", Growth::False),
+        ("!(objects.size() > 1) && objects.all(o, o.spec.on)", Growth::False),
+        ("objects.exists(o, o.spec.n == 1)", Growth::True),
+        ("objects.size() >= 1", Growth::True),
+        ("1 in objects.map(o, o.spec.n)", Growth::True),
+        ("objects.all(a, objects.exists(b, b.spec.n == a.spec.n))", Growth::Open),
+        ("objects.exists_one(o, o.spec.n == 1)", Growth::Open),
+        ("objects.size() == 1", Growth::Open),
+        ("objects.map(o, o.spec.n) == [1]", Growth::Open),
+        ("objects.filter(o, objects.size() > 1).size() <= 1", Growth::Open),
+        ("objects.all(objects, objects.spec.n > 0)", Growth::Open),
+        ("objects.size() <= objects.filter(o, o.spec.on).size()", Growth::Open),
+        ("objects.all(o, o.spec.n > 0) || objects.exists(o, o.spec.n == 1)", Growth::Open),
+    ] {
+        assert_eq!(read(text, Sees::Objects).growth(), growth, "{text}");
+    }
+}
+
+/// Nothing of this may run for long, take much memory, or be said to be true or false.
+#[test]
+fn no_expression_runs_for_ever() {
+    let ten = "[0,1,2,3,4,5,6,7,8,9]";
+    let loops: String = (0..20).map(|nth| format!("{ten}.all(x{nth}, ")).collect();
+    let doubled = |made: &str| format!("['ab']{}.size() == 1", made.repeat(60));
+    for text in [
+        format!("{loops}true{}", ")".repeat(20)),
+        format!("{loops}false || x1 < 10{}", ")".repeat(20)),
+        loops.replace("all", "exists") + "false" + &")".repeat(20),
+        loops.replace("all", "exists_one") + "false" + &")".repeat(20),
+        loops.replace("all", "filter") + "true" + &").size() == 10".repeat(20),
+        (0..20).map(|n| format!("{ten}.map(x{n}, ")).collect::<String>() + "1" + &")".repeat(20) + ".size() == 1",
+        doubled(".map(a, a + a)"),
+        doubled(".map(a, [a, a])"),
+        doubled(".map(a, {'a': a, 'b': a})"),
+        format!("[self.spec.s]{}.size() == 1", ".map(a, [a + a, a])".repeat(60)),
+    ] {
+        let mut steps = STEPS;
+        let outcome = outcome_with(&text, Sees::Object, [SPEC, "{}"], &mut steps);
+        assert!(outcome == Outcome::Endless && steps == 0, "{text}: {outcome:?}");
+    }
+    let quiet = outcome("self.spec.l.all(x, self.spec.l.all(y, x + y > 0))", Sees::Object, [SPEC, "{}"]);
+    assert_eq!(quiet, Outcome::Truth(true));
+}
+
+#[test]
+fn long_values_cost_more() {
+    let long = format!(r#"{{"s":"{}","n":1}}"#, "x".repeat(100_000));
+    let text = "[1,2,3,4,5,6,7,8,9].all(a, [1,2,3,4,5,6,7,8,9].all(b, !self.spec.s.contains('y')))";
+    let (mut short, mut longer) = (STEPS, STEPS);
+    outcome_with(text, Sees::Object, [SPEC, "{}"], &mut short);
+    outcome_with(text, Sees::Object, [&long, "{}"], &mut longer);
+    assert!(longer + 100_000 < short, "{longer} {short}");
+}
