@@ -41,6 +41,7 @@ mod identity_break;
 mod ignored_gone;
 mod inconsistent_continue;
 mod intermediate_state;
+pub mod invariant;
 pub mod lag;
 mod laundered_conflict;
 mod legacy_exact_limit;

@@ -60,6 +60,7 @@ pub static RULES: &[Rule] = &[
     super::premature_gc::RULE,
     super::duplicate_child::RULE,
     super::double_allocation::RULE,
+    super::invariant::RULE,
     super::linearizability::RULE,
 ];
 

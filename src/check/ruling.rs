@@ -5,6 +5,7 @@ use super::{BrokenBy, Certificate, Evidence, Fact, Finding, Kind};
 use crate::history::{ClientId, IncarnationId, KeyId, Revision};
 use crate::ingest::Problem;
 use rustc_hash::FxHashMap;
+use std::borrow::Cow;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
@@ -52,7 +53,7 @@ pub struct Ruling<'e> {
     /// Obligations checked per process life.
     pub checked_by: FxHashMap<IncarnationId, u64>,
     /// Obligations that the evidence leaves open, by reason.
-    pub undecided: FxHashMap<&'static str, u64>,
+    pub undecided: FxHashMap<Cow<'static, str>, u64>,
     /// Why the rule as a whole is not decided, if it is not.
     pub open: Option<String>,
     /// Records that the rule could not use.
@@ -107,8 +108,13 @@ impl<'e> Ruling<'e> {
     }
 
     /// One obligation could not be decided, and nothing speaks for a violation: shown as not checked, no change of the verdict.
-    pub fn undecided(&mut self, reason: &'static str) {
-        *self.undecided.entry(reason).or_default() += 1;
+    pub fn undecided(&mut self, reason: impl Into<Cow<'static, str>>) {
+        *self.undecided.entry(reason.into()).or_default() += 1;
+    }
+
+    /// So many obligations could not be decided.
+    pub fn undecided_many(&mut self, reason: impl Into<Cow<'static, str>>, count: u64) {
+        *self.undecided.entry(reason.into()).or_default() += count;
     }
 
     /// States a finding.

@@ -4,8 +4,9 @@ use super::{Evidence, Finding, Kind, Options, Rule, Ruling};
 use crate::history::sketch::evidence;
 use crate::history::{Domains, History, load};
 use crate::ingest::{FileId, InputFile, ReadOptions, SourceRule};
-use crate::model::declaration::Declarations;
+use crate::model::declaration::{Declarations, Mistake};
 use crate::order::{Order, OrderOptions};
+use std::sync::Arc;
 
 /// What a rule came to.
 pub struct Trial {
@@ -15,6 +16,8 @@ pub struct Trial {
     pub checked: u64,
     /// Obligations left open.
     pub undecided: u64,
+    /// Why the rule as a whole is open.
+    pub open: Option<String>,
 }
 
 impl Trial {
@@ -49,11 +52,31 @@ pub fn holds(rule: &Rule, sketch: &str) -> bool {
     trial.findings.is_empty() && trial.checked > 0
 }
 
+/// The same with a rules file beside the packs.
+pub fn ruled(rule: &Rule, rules: &str, sketch: &str) -> Trial {
+    let declarations = declared(rules);
+    let history = drawn_for(sketch, &declarations);
+    judged_with(rule, &history, &Options { declarations, ..Options::default() })
+}
+
+/// The packs and a rules file.
+pub fn declared(rules: &str) -> Arc<Declarations> {
+    let mut all = Declarations::shipped().clone();
+    let mistakes = |mistakes: Vec<Mistake>| mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+    all.add(Declarations::read("rules.toml", rules).unwrap_or_else(|found| panic!("{}", mistakes(found))));
+    Arc::new(all)
+}
+
 fn drawn(sketch: &str) -> History {
+    drawn_for(sketch, Declarations::shipped())
+}
+
+/// Reads a sketch with the fields that declarations name.
+pub fn drawn_for(sketch: &str, declarations: &Declarations) -> History {
     let made = evidence(sketch).unwrap_or_else(|error| panic!("{error}"));
     let sources: Vec<_> = made.sources.iter().filter_map(|s| SourceRule::parse(s).ok()).collect();
     let files = made.files.iter().map(|(name, text)| (name.as_str(), text.as_str()));
-    read(files, &sources)
+    read_for(files, &sources, declarations)
 }
 
 /// Reads with the fields that the packs declare.
@@ -63,6 +86,14 @@ pub fn reading() -> ReadOptions {
 
 /// Reads files as they stand.
 pub fn read<'f>(files: impl Iterator<Item = (&'f str, &'f str)>, sources: &[SourceRule]) -> History {
+    read_for(files, sources, Declarations::shipped())
+}
+
+fn read_for<'f>(
+    files: impl Iterator<Item = (&'f str, &'f str)>,
+    sources: &[SourceRule],
+    declarations: &Declarations,
+) -> History {
     let mut inputs = Vec::new();
     for (index, (name, text)) in files.enumerate() {
         let mut input = InputFile::in_memory(FileId(index as u32), name, text.as_bytes());
@@ -71,7 +102,8 @@ pub fn read<'f>(files: impl Iterator<Item = (&'f str, &'f str)>, sources: &[Sour
         }
         inputs.push(input);
     }
-    let history = load(inputs, &reading(), &Domains::default(), &());
+    let options = ReadOptions { fields: declarations.fields(), ..ReadOptions::default() };
+    let history = load(inputs, &options, &Domains::default(), &());
     assert!(history.problems.is_empty(), "{:?}", history.problems);
     history
 }
@@ -89,5 +121,5 @@ fn judged_with(rule: &Rule, history: &History, options: &Options) -> Trial {
     for finding in &ruling.findings {
         assert!((1..=5).contains(&finding.certificate.facts.len()), "{finding:?}");
     }
-    Trial { checked: ruling.checked, undecided: ruling.undecided.values().sum(), findings: ruling.findings }
+    Trial { checked: ruling.checked, undecided: ruling.undecided.values().sum(), open: ruling.open, findings: ruling.findings }
 }

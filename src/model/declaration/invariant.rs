@@ -1,44 +1,89 @@
-//! Invariants: expressions in CEL that must be true.
+//! Invariants: expressions in CEL that must be true over T.
 
+use super::condition::{self, Condition};
 use super::reader::Reader;
-use crate::ingest::fields::ResourceName;
+use crate::ingest::fields::{Path, ResourceName};
+use crate::model::expression::{Expression, Gives, Sees};
 use serde::Deserialize;
 use toml::Spanned;
 
 /// An expression that must be true over T.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invariant {
-    /// Its name: the rule is `user/NAME`.
+    /// Its name.
     pub name: String,
     /// What it says, in a few words.
     pub title: String,
     /// Objects of this resource.
     pub resource: ResourceName,
     /// What it looks at.
-    pub over: Over,
+    pub scope: Scope,
     /// The expression.
-    pub expression: String,
+    pub expression: Expression,
+    /// What is said where it is false; else its title is.
+    pub message: Option<String>,
+    /// The same as an expression.
+    pub message_expression: Option<Expression>,
+    /// Objects of namespaces that are as one of these says; empty: of all. `*` stands for any text.
+    pub namespaces: Vec<String>,
+    /// Objects of which all of these hold.
+    pub when: Vec<Condition>,
+    /// Objects of which none of these holds.
+    pub unless: Vec<Condition>,
+    /// Of `live`: objects that agree in these are looked at together, apart from others. An object that has several values has a
+    /// place with each.
+    pub per: Vec<Path>,
+    /// Of `transition`: what holds of each change holds of any two versions of a life, one after the other.
+    pub transitive: bool,
     /// What a failure is.
     pub severity: Severity,
-    /// The file that it stands in.
-    pub file: String,
-    /// Where the expression stands there.
-    pub span: std::ops::Range<usize>,
+    /// Where it stands: `FILE:LINE`.
+    pub place: String,
+}
+
+impl Invariant {
+    /// The fields that select and group objects.
+    pub fn choosing(&self) -> impl Iterator<Item = &Path> {
+        self.when.iter().chain(&self.unless).map(|condition| &condition.path).chain(&self.per)
+    }
+
+    /// The fields that its expressions read.
+    pub fn read(&self) -> impl Iterator<Item = &Path> {
+        self.expression.paths().iter().chain(self.message_expression.iter().flat_map(Expression::paths))
+    }
+
+    /// Whether two versions of a life with the same fields are one for it.
+    pub fn is_of_fields(&self) -> bool {
+        !self.expression.text().contains("resourceVersion")
+    }
+
+    /// Whether it speaks of the objects of a namespace.
+    pub fn speaks_of(&self, namespace: &str) -> bool {
+        self.namespaces.is_empty() || self.namespaces.iter().any(|pattern| super::presumption::matches(pattern, namespace))
+    }
 }
 
 /// What an invariant looks at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Over {
-    /// Every version of every object: `object`.
+pub enum Scope {
+    /// Every version of every object: `self`.
     #[default]
     Object,
-    /// Every change of an object: `old` and `object`.
-    Change,
-    /// All living objects of a namespace at every revision: `objects`.
-    Namespace,
-    /// All living objects of the cluster at every revision: `objects`.
-    Cluster,
+    /// Every change of an object: `oldSelf` and `self`.
+    Transition,
+    /// All objects that live at a revision, at every revision: `objects`.
+    Live,
+}
+
+impl Scope {
+    fn sees(self) -> Sees {
+        match self {
+            Scope::Object => Sees::Object,
+            Scope::Transition => Sees::Change,
+            Scope::Live => Sees::Objects,
+        }
+    }
 }
 
 /// What a failure is.
@@ -59,8 +104,19 @@ pub(super) struct Written {
     title: Option<String>,
     resource: Spanned<String>,
     #[serde(default)]
-    over: Over,
+    scope: Scope,
     expression: Spanned<String>,
+    message: Option<String>,
+    message_expression: Option<Spanned<String>>,
+    #[serde(default)]
+    namespaces: Vec<String>,
+    #[serde(default)]
+    when: condition::Written,
+    #[serde(default)]
+    unless: condition::Written,
+    #[serde(default)]
+    per: Vec<Spanned<String>>,
+    transitive: Option<Spanned<bool>>,
     #[serde(default)]
     severity: Severity,
 }
@@ -69,16 +125,39 @@ impl Written {
     pub fn checked(self, reader: &mut Reader<'_>) -> Option<Invariant> {
         let name = reader.name("invariant", &self.name);
         let resource = reader.resource(&self.resource);
-        let span = self.expression.span();
+        let when = condition::checked(self.when, reader);
+        let unless = condition::checked(self.unless, reader);
+        let sees = self.scope.sees();
+        let expression = reader.expression(&self.expression, sees, Gives::Truth);
+        let said = self.message_expression.as_ref().map(|text| reader.expression(text, sees, Gives::Text));
+        let per: Vec<Option<Path>> = self.per.iter().map(|path| reader.path(path)).collect();
+        if let (Some(first), true) = (self.per.first(), self.scope != Scope::Live) {
+            reader.mistake(first.span(), "`per` is for scope = \"live\": it says which objects are looked at together");
+            return None;
+        }
+        if let (Some(word), true) = (&self.transitive, self.scope != Scope::Transition) {
+            reader.mistake(word.span(), "`transitive` is for scope = \"transition\": it speaks of two versions");
+            return None;
+        }
+        let place = reader.place(&self.expression);
         let name = name?;
         Some(Invariant {
             title: self.title.unwrap_or_else(|| name.replace('-', " ")),
             resource: resource?,
-            over: self.over,
-            expression: self.expression.into_inner(),
+            scope: self.scope,
+            expression: expression?,
+            message: self.message,
+            message_expression: match said {
+                None => None,
+                Some(said) => Some(said?),
+            },
+            namespaces: self.namespaces,
+            when: when?,
+            unless: unless?,
+            per: per.into_iter().collect::<Option<_>>()?,
+            transitive: self.transitive.is_some_and(Spanned::into_inner),
             severity: self.severity,
-            file: reader.file().to_owned(),
-            span,
+            place,
             name,
         })
     }

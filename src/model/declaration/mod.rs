@@ -22,7 +22,7 @@ pub use allocation::{Allocation, Compare};
 pub use child::Child;
 pub use condition::Condition;
 pub use group::{Group, Part};
-pub use invariant::{Invariant, Over, Severity};
+pub use invariant::{Invariant, Scope, Severity};
 pub use leadership::Leadership;
 pub use mistake::Mistake;
 pub use presumption::Presumption;
@@ -82,7 +82,7 @@ impl Declarations {
         let written: File = match toml::from_str(text) {
             Ok(written) => written,
             Err(error) => {
-                reader.mistake(error.span().unwrap_or(0..0), error.message());
+                reader.mistake(error.span().unwrap_or(0..0), &with_hint(error.message()));
                 return Err(reader.mistakes);
             }
         };
@@ -111,7 +111,9 @@ impl Declarations {
         let presumptions = self.presumptions.iter().flat_map(|p| p.paths().map(|path| (&p.deletes, path)));
         let leaderships = self.leaderships.iter().flat_map(|l| l.paths().map(|path| (&l.resource, path)));
         let all = references.chain(allocations).chain(children).chain(parts).chain(presumptions).chain(leaderships);
-        Arc::new(Fields::of(all.map(|(resource, path)| (resource.clone(), path.clone())).chain(every)))
+        let all = all.chain(self.invariants.iter().flat_map(|i| i.choosing().map(|path| (&i.resource, path))));
+        let read = self.invariants.iter().flat_map(|i| i.read().map(|path| (i.resource.clone(), path.clone())));
+        Arc::new(Fields::of(all.map(|(resource, path)| (resource.clone(), path.clone())).chain(every)).with_shape(read))
     }
 
     /// Adds those of another file. One of a kind and name replaces the one that was there: a user's file can say otherwise than
@@ -132,6 +134,18 @@ impl Declarations {
         put(&mut self.groups, other.groups, |g| &g.name);
         put(&mut self.presumptions, other.presumptions, |p| &p.name);
         put(&mut self.leaderships, other.leaderships, |l| &l.name);
+    }
+}
+
+/// The message about an unknown field or word, with the one that was probably meant.
+fn with_hint(message: &str) -> String {
+    let names: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+    match names.split_first() {
+        Some((unknown, known)) if message.starts_with("unknown ") => match nearest(unknown, known.iter().copied()) {
+            Some(near) => format!("{message}; did you mean `{near}`?"),
+            None => message.to_owned(),
+        },
+        _ => message.to_owned(),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::mistake::Mistake;
 use crate::ingest::fields::{Path, ResourceName};
+use crate::model::expression::{Expression, Gives, Sees};
 use rustc_hash::FxHashSet;
 use std::ops::Range;
 use toml::Spanned;
@@ -20,9 +21,17 @@ impl<'t> Reader<'t> {
         Reader { file, text, names: FxHashSet::default(), mistakes: Vec::new() }
     }
 
-    /// The file.
-    pub fn file(&self) -> &str {
-        self.file
+    /// Where a value stands: `FILE:LINE`.
+    pub fn place(&self, value: &Spanned<String>) -> String {
+        let before = self.text.get(..self.start(value)).unwrap_or("");
+        format!("{}:{}", self.file, before.matches('\n').count() + 1)
+    }
+
+    /// The byte at which a value begins, its quotes and the line break after them left out.
+    fn start(&self, value: &Spanned<String>) -> usize {
+        let span = value.span();
+        let inside = self.text.get(span.clone()).and_then(|written| written.find(value.get_ref().trim_start()));
+        span.start + inside.unwrap_or(0)
     }
 
     /// Notes a mistake.
@@ -74,6 +83,19 @@ impl<'t> Reader<'t> {
         match written {
             None => Some(None),
             Some(written) => self.path(written).map(Some),
+        }
+    }
+
+    /// An expression in CEL.
+    pub fn expression(&mut self, written: &Spanned<String>, sees: Sees, gives: Gives) -> Option<Expression> {
+        match Expression::read(written.get_ref(), sees, gives) {
+            Ok(expression) => Some(expression),
+            Err(flaws) => {
+                for flaw in flaws {
+                    self.mistake_in(written, flaw.at.start, flaw.at.len().max(1), &flaw.message);
+                }
+                None
+            }
         }
     }
 

@@ -6,7 +6,7 @@
 //! is not understood convicts only where all objects are known.
 
 use super::metering::{below, collected};
-use cel::common::ast::{ComprehensionExpr, Expr, IdedExpr, LiteralValue, operators};
+use cel::common::ast::{CallExpr, ComprehensionExpr, Expr, IdedExpr, LiteralValue, operators};
 
 /// What more objects can do to an outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +59,59 @@ pub fn of(part: &IdedExpr) -> Growth {
         Expr::Comprehension(c) => quantified(c),
         _ => Growth::Open,
     }
+}
+
+/// The variable of the objects that are new. No expression can name it.
+pub const NEW: &str = "@new";
+
+/// What is left to ask of an expression that was true, now that there are new objects: it is true still if all of these are.
+/// Empty where its form is not one of `objects.all(a, ...)`, in each other, and `&&`.
+pub fn news(part: &IdedExpr) -> Vec<IdedExpr> {
+    asked_anew(part).unwrap_or_default()
+}
+
+fn asked_anew(part: &IdedExpr) -> Option<Vec<IdedExpr>> {
+    if is_free(part) {
+        return Some(Vec::new());
+    }
+    match &part.expr {
+        Expr::Call(call) if call.func_name == operators::LOGICAL_AND => {
+            let parts: Option<Vec<_>> = call.args.iter().map(asked_anew).collect();
+            Some(parts?.concat())
+        }
+        Expr::Comprehension(c) if quantified(c) == Growth::False && c.iter_var != OBJECTS => {
+            let Expr::Call(step) = &c.loop_step.expr else { return None };
+            let body = step.args.get(1)?;
+            let with = |range: IdedExpr, body: IdedExpr| {
+                let args = vec![step.args[0].clone(), body];
+                let loop_step = IdedExpr {
+                    id: c.loop_step.id,
+                    expr: Expr::Call(CallExpr { func_name: step.func_name.clone(), target: None, args }),
+                };
+                let changed = ComprehensionExpr { iter_range: range, loop_step, ..(**c).clone() };
+                IdedExpr { id: part.id, expr: Expr::Comprehension(Box::new(changed)) }
+            };
+            let mut all: Vec<IdedExpr> =
+                asked_anew(body)?.into_iter().map(|body| with(c.iter_range.clone(), body)).collect();
+            if !is_free(&c.iter_range) {
+                all.push(with(of_new(&c.iter_range), body.clone()));
+            }
+            Some(all)
+        }
+        _ => None,
+    }
+}
+
+/// A list that grows with the objects, of the new ones alone.
+fn of_new(part: &IdedExpr) -> IdedExpr {
+    let expr = match &part.expr {
+        Expr::Ident(name) if name == OBJECTS => Expr::Ident(NEW.to_owned()),
+        Expr::Comprehension(c) => {
+            Expr::Comprehension(Box::new(ComprehensionExpr { iter_range: of_new(&c.iter_range), ..(**c).clone() }))
+        }
+        other => other.clone(),
+    };
+    IdedExpr { id: part.id, expr }
 }
 
 /// `a < b` where one side counts objects.

@@ -82,6 +82,8 @@ pub struct Expression {
 struct Program {
     /// Metered.
     root: IdedExpr,
+    /// What new objects leave to ask, metered.
+    news: Vec<IdedExpr>,
     paths: Vec<Path>,
     growth: Growth,
 }
@@ -126,7 +128,8 @@ impl Expression {
         let paths = reading::paths(&root, sees, &places)?;
         typing::check(&root, gives, &places)?;
         let growth = growth::of(&root);
-        Ok(Expression { text: text.into(), program: Arc::new(Program { root: metering::metered(root), paths, growth }) })
+        let news = growth::news(&root).into_iter().map(metering::metered).collect();
+        Ok(Expression { text: text.into(), program: Arc::new(Program { root: metering::metered(root), news, paths, growth }) })
     }
 
     /// The text that it was read from.
@@ -146,24 +149,46 @@ impl Expression {
 
     /// Evaluates it. Needs a stack of [`STACK`] bytes: see [`deep`]. `steps` is what it may take, and is left with what remains.
     pub fn evaluate(&self, bindings: &Bindings<'_>, steps: &mut u64) -> Outcome {
-        let mut context = cel::Context::with_env(environment().clone());
-        context.set_variable_resolver(bindings);
-        let (value, is_spent) = metering::during(steps, bindings.longest(), || {
-            Value::resolve_val(&self.program.root, &context).map(|value| match value.downcast_ref::<CelBool>() {
-                Some(truth) => Ok(*truth.inner()),
-                None => Err((
-                    value.downcast_ref::<CelString<'_>>().map(|text| text.inner().to_owned()),
-                    value.get_type().name().to_owned(),
-                )),
-            })
-        });
-        match value {
-            _ if is_spent => Outcome::Endless,
-            Ok(Ok(truth)) => Outcome::Truth(truth),
-            Ok(Err((Some(text), _))) => Outcome::Text(text),
-            Ok(Err((None, kind))) => Outcome::Failed(format!("it gives no truth value but a {kind}")),
-            Err(error) => Outcome::Failed(words(&error)),
+        evaluate(&self.program.root, bindings, steps)
+    }
+
+    /// Whether, of what was true, only what is new has to be asked.
+    pub fn asks_only_news(&self) -> bool {
+        !self.program.news.is_empty()
+    }
+
+    /// Evaluates what was true before there were the new ones of the objects.
+    pub fn evaluate_news(&self, bindings: &Bindings<'_>, steps: &mut u64) -> Outcome {
+        let mut outcome = Outcome::Truth(true);
+        for part in &self.program.news {
+            match evaluate(part, bindings, steps) {
+                Outcome::Truth(true) => {}
+                Outcome::Truth(false) => return Outcome::Truth(false),
+                other => outcome = other,
+            }
         }
+        outcome
+    }
+}
+
+fn evaluate(part: &IdedExpr, bindings: &Bindings<'_>, steps: &mut u64) -> Outcome {
+    let mut context = cel::Context::with_env(environment().clone());
+    context.set_variable_resolver(bindings);
+    let (value, is_spent) = metering::during(steps, bindings.longest(), || {
+        Value::resolve_val(part, &context).map(|value| match value.downcast_ref::<CelBool>() {
+            Some(truth) => Ok(*truth.inner()),
+            None => Err((
+                value.downcast_ref::<CelString<'_>>().map(|text| text.inner().to_owned()),
+                value.get_type().name().to_owned(),
+            )),
+        })
+    });
+    match value {
+        _ if is_spent => Outcome::Endless,
+        Ok(Ok(truth)) => Outcome::Truth(truth),
+        Ok(Err((Some(text), _))) => Outcome::Text(text),
+        Ok(Err((None, kind))) => Outcome::Failed(format!("it gives no truth value but a {kind}")),
+        Err(error) => Outcome::Failed(words(&error)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Objects of the history as values of expressions: identity, and the declared fields that the evidence shows.
 
-use super::metering;
+use super::{growth, metering};
 use crate::history::{AttributesId, History, KeyId, Part, PartId, Revision, Symbol};
 use cel::ExecutionError;
 use cel::common::traits::{Indexer, Iterable, Iterator as Elements, Sizer};
@@ -32,6 +32,7 @@ pub struct Bindings<'h> {
     now: Option<Subject<'h>>,
     before: Option<Subject<'h>>,
     all: Option<All<'h>>,
+    new: Option<All<'h>>,
 }
 
 #[derive(Clone, Debug)]
@@ -77,12 +78,17 @@ impl<'h> Bindings<'h> {
 
     /// `oldSelf` and `self`.
     pub fn change(before: Subject<'h>, now: Subject<'h>) -> Bindings<'h> {
-        Bindings { now: Some(now), before: Some(before), all: None }
+        Bindings { now: Some(now), before: Some(before), ..Bindings::default() }
     }
 
     /// `objects`.
     pub fn objects(all: impl IntoIterator<Item = Subject<'h>>) -> Bindings<'h> {
         Bindings { all: Some(All(all.into_iter().collect())), ..Bindings::default() }
+    }
+
+    /// The same, with those of them that are new.
+    pub fn with_new(self, new: impl IntoIterator<Item = Subject<'h>>) -> Bindings<'h> {
+        Bindings { new: Some(All(new.into_iter().collect())), ..self }
     }
 
     /// The length of the longest text.
@@ -99,6 +105,7 @@ impl VariableResolver for Bindings<'_> {
             "self" | "object" => self.now.as_ref().map(|value| CowVal::Borrowed(value)),
             "oldSelf" | "oldObject" => self.before.as_ref().map(|value| CowVal::Borrowed(value)),
             "objects" => self.all.as_ref().map(|value| CowVal::Borrowed(value)),
+            growth::NEW => self.new.as_ref().map(|value| CowVal::Borrowed(value)),
             _ => None,
         }
     }

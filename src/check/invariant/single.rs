@@ -1,0 +1,213 @@
+//! Invariants of one object, and of one change of it: key by key, each version once.
+
+use super::super::Limits;
+use super::case::{Case, Failure, Place, Tally};
+use super::stage::{Look, Purse, Stage, shows};
+use crate::history::{Declared, KeyId};
+use crate::model::declaration::{Invariant, Scope};
+use crate::model::expression::{Bindings, Expression, Outcome, Subject};
+use crate::order::Version;
+
+/// Why a version was not looked at.
+pub const BODY: &str = "versions whose fields the evidence does not show";
+/// Why a change was not looked at.
+pub const CHANGE: &str = "changes of which the evidence does not show both sides";
+
+/// What is known of a version.
+#[derive(Clone)]
+struct Seen<'h> {
+    version: Version,
+    declared: Declared<'h>,
+    subject: Subject<'h>,
+}
+
+/// The course of one case over the versions of one key.
+struct Course<'c, 'h> {
+    case: &'c Case<'h>,
+    /// The version before the present one, where it is shown and of the same life.
+    last: Option<Seen<'h>>,
+    /// The outcome for the last version, and what it looked at.
+    known: Option<(Look, Outcome)>,
+    open: Option<Failure>,
+}
+
+/// Evaluates the cases of one object and of one change.
+pub fn evaluate<'h>(stage: &Stage<'h>, cases: &[Case<'h>], limits: Limits) -> Vec<Tally> {
+    let count = stage.evidence.options.declarations.invariants.len();
+    let mut tallies = vec![Tally::default(); count];
+    let mut purses = vec![Purse::default(); count];
+    let single = |case: &&Case<'h>| case.invariant.scope != Scope::Live;
+    let mut resources: Vec<_> = cases.iter().filter(single).map(|case| case.resource).collect();
+    resources.sort_unstable();
+    resources.dedup();
+    for resource in resources {
+        let of_resource: Vec<&Case<'h>> = cases.iter().filter(single).filter(|case| case.resource == resource).collect();
+        for &key in stage.keys_of(resource) {
+            for case in &of_resource {
+                let tally = &mut tallies[case.nth];
+                if tally.given_up.is_none() {
+                    tally.given_up = purses[case.nth].is_spent(&limits);
+                }
+            }
+            of_key(stage, &of_resource, key, &mut purses, &mut tallies);
+        }
+    }
+    for tally in &mut tallies {
+        tally.failures.sort_by(|a, b| (a.from, &a.of).cmp(&(b.from, &b.of)));
+    }
+    tallies
+}
+
+fn of_key<'h>(stage: &Stage<'h>, cases: &[&Case<'h>], key: KeyId, purses: &mut [Purse], tallies: &mut [Tally]) {
+    let mut courses: Vec<Course<'_, 'h>> =
+        cases.iter().map(|case| Course { case, last: None, known: None, open: None }).collect();
+    for version in stage.evidence.order.timeline.versions(key).iter() {
+        let declared = stage.declared(&version);
+        // Made once, for all invariants that ask.
+        let mut subject: Option<Subject<'h>> = None;
+        for course in &mut courses {
+            let (purse, tally) = (&mut purses[course.case.nth], &mut tallies[course.case.nth]);
+            if tally.given_up.is_some() {
+                continue;
+            }
+            if version.change.lives() == Some(false) {
+                course.end(stage, tally, Some(version));
+                course.last = None;
+                continue;
+            }
+            let selected = course.case.selects(&stage.evidence, key, declared.as_ref());
+            let shown = declared.filter(|declared| shows(declared, course.case.invariant.read()));
+            match (selected, shown) {
+                (Some(false), _) => {
+                    course.end(stage, tally, Some(version));
+                    course.last = None;
+                }
+                (Some(true), Some(declared)) => {
+                    let subject = subject.get_or_insert_with(|| stage.subject(&version)).clone();
+                    course.step(stage, purse, tally, Seen { version, declared, subject });
+                }
+                _ => course.unseen(stage, tally),
+            }
+        }
+    }
+    for course in &mut courses {
+        course.end(stage, &mut tallies[course.case.nth], None);
+    }
+}
+
+impl<'h> Course<'_, 'h> {
+    /// The evidence does not show a version.
+    fn unseen(&mut self, stage: &Stage<'h>, tally: &mut Tally) {
+        self.end(stage, tally, None);
+        match self.case.invariant.scope {
+            Scope::Transition => {
+                tally.unseen(CHANGE);
+                // What holds of any two versions can be asked over it.
+                if !self.case.invariant.transitive {
+                    self.last = None;
+                }
+            }
+            _ => tally.unseen(BODY),
+        }
+    }
+
+    fn step(&mut self, stage: &Stage<'h>, purse: &mut Purse, tally: &mut Tally, seen: Seen<'h>) {
+        let same_life = |last: &Seen<'h>| last.version.uid == seen.version.uid && seen.version.uid.is_some();
+        if !self.last.as_ref().is_some_and(same_life) {
+            self.end(stage, tally, Some(seen.version));
+            self.last = None;
+            self.known = None;
+        }
+        if self.case.invariant.scope == Scope::Transition {
+            return self.change(stage, purse, tally, seen);
+        }
+        let look = Look::of(&seen.declared, &seen.version);
+        let held = matches!(self.known, Some((_, Outcome::Truth(true))));
+        let outcome = match self.known.take() {
+            Some((known, outcome)) if known == look && self.case.invariant.is_of_fields() => outcome,
+            _ => purse.evaluate(&self.case.invariant.expression, &Bindings::object(seen.subject.clone())),
+        };
+        self.known = Some((look, outcome.clone()));
+        match (outcome, &mut self.open) {
+            (Outcome::Truth(false), Some(open)) => {
+                tally.checked += 1;
+                // The first and the last of them.
+                open.versions.truncate(1);
+                open.versions.push(seen.version);
+            }
+            (Outcome::Truth(false), None) => {
+                tally.checked += 1;
+                let before = self.last.as_ref().map(|last| last.version).filter(|_| held);
+                let message = said(self.case.invariant, purse, &Bindings::object(seen.subject.clone()));
+                self.open = Some(failure(vec![seen.version], before, true, message));
+            }
+            (other, _) => self.passes(stage, tally, other, seen.version),
+        }
+        self.last = Some(seen);
+    }
+
+    /// An outcome that is not false.
+    fn passes(&mut self, stage: &Stage<'h>, tally: &mut Tally, outcome: Outcome, version: Version) {
+        self.end(stage, tally, Some(version));
+        match outcome {
+            Outcome::Truth(_) => tally.checked += 1,
+            Outcome::Text(_) => tally.failed("it gives a text".to_owned()),
+            Outcome::Failed(reason) => tally.failed(reason),
+            Outcome::Endless => tally.failed(ENDLESS.to_owned()),
+        }
+    }
+
+    fn change(&mut self, stage: &Stage<'h>, purse: &mut Purse, tally: &mut Tally, seen: Seen<'h>) {
+        let Some(last) = self.last.replace(seen.clone()) else { return };
+        let bindings = Bindings::change(last.subject.clone(), seen.subject);
+        let is_next = stage.through(&last.version).0.value() + 1 == seen.version.revision.value();
+        let counts = is_next || self.case.invariant.transitive;
+        match purse.evaluate(&self.case.invariant.expression, &bindings) {
+            Outcome::Truth(false) => {
+                tally.checked += 1;
+                let message = said(self.case.invariant, purse, &bindings);
+                tally.failures.push(failure(vec![last.version, seen.version], None, counts, message));
+            }
+            Outcome::Truth(true) if !counts => tally.unseen(CHANGE),
+            other => self.passes(stage, tally, other, seen.version),
+        }
+    }
+
+    /// The stretch in which it was false is over.
+    fn end(&mut self, stage: &Stage<'h>, tally: &mut Tally, by: Option<Version>) {
+        let Some(mut failure) = self.open.take() else { return };
+        let last = failure.versions[failure.versions.len() - 1];
+        failure.through = stage.through(&last).0;
+        // What came after a stretch that nothing shows did not end it.
+        failure.ended = by.filter(|by| failure.through.value() + 1 == by.revision.value());
+        tally.failures.push(failure);
+    }
+}
+
+/// Why an evaluation was stopped.
+pub const ENDLESS: &str = "it takes more steps than one evaluation may";
+
+/// What an invariant says where it is false.
+pub fn said(invariant: &Invariant, purse: &mut Purse, bindings: &Bindings<'_>) -> Option<String> {
+    let evaluated = invariant.message_expression.as_ref().map(|text: &Expression| purse.evaluate(text, bindings));
+    match evaluated {
+        Some(Outcome::Text(text)) => Some(text.chars().take(300).collect()),
+        _ => invariant.message.clone(),
+    }
+}
+
+/// Of one object, from the last of its versions on (of a change), or from the first.
+fn failure(versions: Vec<Version>, before: Option<Version>, is_certain: bool, message: Option<String>) -> Failure {
+    let at = versions[versions.len() - 1];
+    Failure {
+        of: Place::Key(at.key),
+        from: at.revision,
+        through: at.revision,
+        is_certain,
+        versions,
+        before,
+        ended: None,
+        complete: None,
+        message,
+    }
+}
