@@ -62,7 +62,13 @@ pub struct Options {
 
 /// How evidence is read so that every rule finds what it needs: the fields that the shipped declarations name are kept.
 pub fn read_options() -> ingest::ReadOptions {
-    ingest::ReadOptions { fields: model::declaration::Declarations::shipped().fields(), ..Default::default() }
+    read_options_for(model::declaration::Declarations::shipped())
+}
+
+/// The same for the packs with a user's own declarations ([`model::declaration::Declarations::add`]); judge with the same ones
+/// in [`check::Options`].
+pub fn read_options_for(declarations: &model::declaration::Declarations) -> ingest::ReadOptions {
+    ingest::ReadOptions { fields: declarations.fields(), ..Default::default() }
 }
 
 /// Derives the order of a history, checks every rule, and computes what would have prevented each finding.

@@ -8,6 +8,8 @@
 //!   be found, or be said to be open.
 //! - `histories/corpus/ISSUE/*.sketch`: bugs that were published; the first line names the issue, `violation*` must find what it
 //!   says, `fixed*` as above.
+//! - `histories/rules-file/EXAMPLE/`: the worked examples of `docs/rules-file.md`: `violation*` must find something, `fixed*`
+//!   nothing. As in `histories/rules/SLUG/`, `rules.toml` is the rules file of the folder.
 //! - `histories/traps/*.sketch`: what looks like an anomaly and is none.
 //! - `histories/incidents/INCIDENT/VARIANT/`: `story.sketch` with the evidence files that recorders would have left of it, and
 //!   `expected.json`.
@@ -24,10 +26,12 @@ use retrograde::check::{Judgement, Options, judge};
 use retrograde::history::sketch;
 use retrograde::history::{Domains, History, load, load_each};
 use retrograde::ingest::{self, FileId, InputFile, SourceRule};
+use retrograde::model::declaration::{Declarations, Mistake};
 use retrograde::model::{Log, Model};
 use retrograde::order::{Order, OrderOptions};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 fn main() {
     let arguments = Arguments::from_args();
@@ -59,6 +63,12 @@ fn main() {
         for file in files(&folder, "sketch") {
             let title = format!("corpus/{}/{}", name(&folder), name(&file));
             trials.push(Trial::test(title, move || published(&file)));
+        }
+    }
+    for folder in folders(&root.join("rules-file")) {
+        for file in files(&folder, "sketch") {
+            let title = format!("rules-file/{}/{}", name(&folder), name(&file));
+            trials.push(Trial::test(title, move || worked(&file)));
         }
     }
     for file in files(&root.join("traps"), "sketch") {
@@ -103,12 +113,28 @@ fn read(path: &Path) -> Result<String, Failed> {
 }
 
 fn judged(history: &History) -> Judgement {
+    judged_by(history, Options::default().declarations)
+}
+
+fn judged_by(history: &History, declarations: Arc<Declarations>) -> Judgement {
     let order = Order::derive(history, &OrderOptions::default());
-    judge(history, &order, &Options::default())
+    judge(history, &order, &Options { declarations, ..Options::default() })
+}
+
+/// The packs, and the rules file beside a sketch.
+fn declarations(file: &Path) -> Result<Arc<Declarations>, Failed> {
+    let mut all = Declarations::shipped().clone();
+    let rules = file.with_file_name("rules.toml");
+    if rules.exists() {
+        let told = |mistake: &Mistake| format!("{mistake}\n");
+        let declared = Declarations::read(&rules.display().to_string(), &read(&rules)?);
+        all.add(declared.map_err(|mistakes| Failed::from(mistakes.iter().map(told).collect::<String>()))?);
+    }
+    Ok(Arc::new(all))
 }
 
 /// Reads the evidence that recorders would have left of a sketch, so that rules can read bodies again.
-fn recorded(text: &str) -> Result<History, String> {
+fn recorded(text: &str, declarations: &Declarations) -> Result<History, String> {
     let made = sketch::evidence(text).map_err(|error| error.to_string())?;
     let sources: Vec<SourceRule> = made.sources.iter().map(|s| SourceRule::parse(s)).collect::<Result<_, _>>()?;
     let mut inputs = Vec::new();
@@ -117,14 +143,15 @@ fn recorded(text: &str) -> Result<History, String> {
         input.source = sources.iter().find(|source| source.glob == name).cloned().unwrap_or_default();
         inputs.push(input);
     }
-    Ok(load(inputs, &retrograde::read_options(), &Domains::default(), &()))
+    Ok(load(inputs, &retrograde::read_options_for(declarations), &Domains::default(), &()))
 }
 
 /// Judges a sketch and compares; returns what was found.
 fn drawn(file: &Path) -> Result<Expectation, Failed> {
     let text = read(file)?;
-    let history = recorded(&text).map_err(|error| Failed::from(format!("{}\n{error}", file.display())))?;
-    let found = Expectation::of(&history, &judged(&history));
+    let declarations = declarations(file)?;
+    let history = recorded(&text, &declarations).map_err(|error| Failed::from(format!("{}\n{error}", file.display())))?;
+    let found = Expectation::of(&history, &judged_by(&history, declarations));
     let expected = Expectation::in_sketch(&text);
     if expectation::updating() {
         fs::write(file, found.with_unknown_of(&expected).into_sketch(&text))?;
@@ -203,6 +230,11 @@ fn published(file: &Path) -> Result<(), Failed> {
     if !names_issue {
         return Err(format!("the first line names no issue, as `# kubernetes/kubernetes#59848: ...`: {first}").into());
     }
+    worked(file)
+}
+
+/// A violation must be found, and nothing in what is fixed.
+fn worked(file: &Path) -> Result<(), Failed> {
     let found = drawn(file)?;
     match name(file).starts_with("violation") {
         true if found.findings().next().is_none() => Err("nothing was found".into()),

@@ -87,6 +87,9 @@ pub struct Evidence {
     /// multi-register, kv, list-append, mutex, queue, unordered-queue, set, counter, pool.
     #[arg(long, value_name = "NAME", value_parser = models(), hide_possible_values = true)]
     pub model: Option<String>,
+    /// A rules file: what the fields of your objects mean, and what must be true of them (repeatable; docs/rules-file.md).
+    #[arg(long, value_name = "FILE")]
+    pub rules: Vec<PathBuf>,
     /// Users whose name contains this are one process each, whatever the evidence says of restarts (repeatable).
     #[arg(long, value_name = "PATTERN")]
     pub same_process: Vec<String>,

@@ -5,6 +5,7 @@ use super::baseline::Baseline;
 use crate::check::{self, Focus, Kind};
 use crate::history::Domains;
 use crate::ingest::{self, InputFile, ReadOptions};
+use crate::model::declaration::Declarations;
 use crate::order::OrderOptions;
 use crate::report::evidence::Question;
 use crate::report::page::Look;
@@ -14,7 +15,11 @@ use anyhow::{Context, bail};
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
+
+/// Bytes of a rules file.
+const LONGEST_RULES: u64 = 4 << 20;
 
 /// Revisions that `--around` shows below and above.
 const MARGIN: usize = 5;
@@ -30,6 +35,8 @@ pub struct Input {
     pub domains: Domains,
     /// What the user says about time and processes.
     pub order: OrderOptions,
+    /// What fields mean, and what must be true: the packs, and the user's rules files.
+    pub declarations: Arc<Declarations>,
     /// Threads, where given.
     pub threads: Option<usize>,
     /// The model of operation logs, where given.
@@ -141,6 +148,7 @@ impl Plan {
         let baseline = typed.baseline.as_deref().map(Baseline::read).transpose()?;
         let memory = typed.evidence.memory.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
         let input = Input::of(typed.evidence)?;
+        let declarations = input.declarations.clone();
         let outputs =
             wanted.into_iter().map(|(format, path)| output(format, path, look, &input)).collect::<Result<_, _>>()?;
         Ok(Plan {
@@ -150,6 +158,7 @@ impl Plan {
                 skip: typed.skip,
                 grace: typed.grace.map(nanoseconds),
                 memory,
+                declarations,
                 ..check::Options::default()
             },
             time_budget: typed.time_budget,
@@ -200,12 +209,14 @@ impl Input {
         if typed.paths.iter().filter(|path| is_stdout(path)).count() > 1 {
             bail!("standard input can be read once only");
         }
+        let declarations = declarations(&typed.rules)?;
         let files = ingest::inputs(&typed.paths, &typed.source, &typed.format)?;
         let threads = typed.threads.map(usize::from);
         let clock_skew = typed.clock_skew.map(nanoseconds);
         Ok(Input {
             files,
-            read: read_options(threads, typed.memory),
+            read: read_options(threads, typed.memory, &declarations),
+            declarations,
             domains: Domains { overrides: typed.domain },
             order: OrderOptions { clock_skew, same_process: typed.same_process },
             threads,
@@ -214,10 +225,33 @@ impl Input {
     }
 }
 
+/// The packs and these files, a later one before an earlier. Every mistake of a file is told.
+fn declarations(paths: &[PathBuf]) -> anyhow::Result<Arc<Declarations>> {
+    let mut all = Declarations::shipped().clone();
+    for path in paths {
+        let name = path.display().to_string();
+        let mut text = String::new();
+        let file = File::open(path).with_context(|| format!("cannot read the rules file {name}"))?;
+        io::Read::read_to_string(&mut io::Read::take(file, LONGEST_RULES + 1), &mut text)
+            .with_context(|| format!("cannot read the rules file {name}"))?;
+        if text.len() as u64 > LONGEST_RULES {
+            bail!("the rules file {name} is longer than {LONGEST_RULES} bytes");
+        }
+        match Declarations::read(&name, &text) {
+            Ok(declarations) => all.add(declarations),
+            Err(mistakes) => {
+                let told: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+                bail!("{}", told.join("\n\n"));
+            }
+        }
+    }
+    Ok(Arc::new(all))
+}
+
 /// Blocks and lines that keep reading below the limit: each thread holds a block that it parses and one that waits, and a
 /// line can make its block as long as itself.
-fn read_options(threads: Option<usize>, memory: Option<u64>) -> ReadOptions {
-    let mut options = ReadOptions { threads: threads.unwrap_or(0), ..crate::read_options() };
+fn read_options(threads: Option<usize>, memory: Option<u64>, declarations: &Declarations) -> ReadOptions {
+    let mut options = ReadOptions { threads: threads.unwrap_or(0), ..crate::read_options_for(declarations) };
     if let Some(memory) = memory {
         let threads = threads.or_else(|| std::thread::available_parallelism().ok().map(usize::from)).unwrap_or(1);
         let share = usize::try_from(memory).unwrap_or(usize::MAX) / (4 * threads);
@@ -307,6 +341,27 @@ mod tests {
     }
 
     #[test]
+    fn rules_files_add_to_the_packs_and_every_mistake_of_theirs_is_shown() {
+        let file = std::env::temp_dir().join(format!("retrograde-rules-{}.toml", std::process::id()));
+        let path = file.display().to_string();
+        let rule = |resource: &str, expression: &str| {
+            format!("[[invariant]]\nname = \"a\"\nresource = \"{resource}\"\nexpression = \"{expression}\"\n")
+        };
+        std::fs::write(&file, rule("widgets", "self.spec.n > 0")).unwrap();
+        let made = plan(&["--rules", &path, "-"]).unwrap();
+        assert_eq!(made.rules.declarations.invariants.len(), 1);
+        assert!(made.rules.declarations.references.len() > 1);
+        assert!(made.input.read.fields.cut("widgets", "").is_some_and(|cut| cut.member("spec").is_some()));
+        std::fs::write(&file, rule("Widget", "slef.spec.n > 0")).unwrap();
+        let error = format!("{:#}", plan(&["--rules", &path, "-"]).unwrap_err());
+        assert!(error.contains(&format!("{path}:3:12: a resource is expected")), "{error}");
+        assert!(error.contains(&format!("{path}:4:15: there is no `slef` here; did you mean self?")), "{error}");
+        assert!(error.contains("\n4 | expression = \"slef.spec.n > 0\"\n  |               ^^^^"), "{error}");
+        std::fs::remove_file(file).unwrap();
+        assert!(format!("{:#}", plan(&["--rules", &path, "-"]).unwrap_err()).contains("cannot read the rules file"));
+    }
+
+    #[test]
     fn evidence_is_never_overwritten_and_an_old_report_is() {
         let file = std::env::temp_dir().join(format!("retrograde-evidence-{}.log", std::process::id()));
         let path = file.display().to_string();
@@ -320,9 +375,10 @@ mod tests {
 
     #[test]
     fn memory_bounds_blocks_and_lines_but_never_to_nothing() {
-        let options = read_options(Some(2), Some(64 << 20));
+        let shipped = Declarations::shipped();
+        let options = read_options(Some(2), Some(64 << 20), shipped);
         assert_eq!((options.block_bytes, options.max_line_bytes), (4 << 20, 8 << 20));
-        assert_eq!(read_options(Some(2), Some(1)).block_bytes, 64 << 10);
-        assert_eq!(read_options(None, None).max_line_bytes, ReadOptions::default().max_line_bytes);
+        assert_eq!(read_options(Some(2), Some(1), shipped).block_bytes, 64 << 10);
+        assert_eq!(read_options(None, None, shipped).max_line_bytes, ReadOptions::default().max_line_bytes);
     }
 }

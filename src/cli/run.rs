@@ -106,7 +106,7 @@ pub fn explain(mut plan: Explaining, out: &mut dyn Write) -> anyhow::Result<Exit
     progress.end();
     let mut out = std::io::BufWriter::new(out);
     let page = &mut Page::new(&mut out, plan.look);
-    let options = check::Options::default();
+    let options = check::Options { declarations: plan.input.declarations.clone(), ..check::Options::default() };
     let mut met = false;
     for history in histories.iter().filter(|history| history.calls.is_empty()) {
         let order = Order::derive(history, &plan.input.order);
