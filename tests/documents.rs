@@ -3,6 +3,7 @@
 use retrograde::check::rules::find;
 use retrograde::check::{Group, RULES};
 use retrograde::model::Model;
+use retrograde::model::declaration::Declarations;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -154,4 +155,73 @@ fn links_between_pages_lead_somewhere() {
             assert!(path.exists(), "{} links to {target}", page.display());
         }
     }
+}
+
+/// The worked examples are the files that the tests read.
+#[test]
+fn the_page_about_rules_files_shows_the_examples_as_they_are() {
+    let page = read(&root().join("docs/rules-file.md"));
+    let examples = names("histories/rules-file", "");
+    assert_eq!(examples.len(), 5);
+    for example in examples {
+        let folder = root().join("histories/rules-file").join(&example);
+        let rules = read(&folder.join("rules.toml"));
+        assert!(
+            page.contains(&format!("```toml\n{rules}```\n")),
+            "docs/rules-file.md does not show {example} as it is"
+        );
+        for kind in ["violation", "fixed"] {
+            assert!(folder.join(format!("{kind}.sketch")).exists(), "{example}/{kind}");
+        }
+    }
+}
+
+fn rules_schema() -> serde_json::Value {
+    let text = read(&root().join("docs/rules-file.schema.json"));
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("docs/rules-file.schema.json: {error}"))
+}
+
+/// Every rules file of the repository is one by its schema.
+#[test]
+fn the_packs_and_examples_are_valid_by_the_schema_of_rules_files() {
+    let schema = jsonschema::validator_for(&rules_schema()).unwrap_or_else(|error| panic!("{error}"));
+    let files = |folder: &str| {
+        names(folder, ".toml").into_iter().map(move |name| format!("{folder}/{name}.toml")).collect::<Vec<_>>()
+    };
+    let mut all = files("src/model/packs");
+    all.extend(
+        names("histories/rules-file", "").into_iter().map(|name| format!("histories/rules-file/{name}/rules.toml")),
+    );
+    all.push("histories/rules/invariant/rules.toml".to_owned());
+    assert!(all.len() > 12);
+    for file in all {
+        let value: serde_json::Value =
+            toml::from_str(&read(&root().join(&file))).unwrap_or_else(|error| panic!("{file}: {error}"));
+        let mistakes: Vec<String> =
+            schema.iter_errors(&value).map(|error| format!("{}: {error}", error.instance_path)).collect();
+        assert!(mistakes.is_empty(), "{file}: {mistakes:#?}");
+    }
+}
+
+/// The fields of every table are those that the reader knows: what it says it expects.
+#[test]
+fn the_schema_of_rules_files_has_the_fields_that_are_read() {
+    let schema = rules_schema();
+    let known = |text: &str| {
+        let mistakes = Declarations::read("x.toml", text).err().unwrap_or_default();
+        let message = mistakes.first().map_or(String::new(), |mistake| mistake.message.clone());
+        let message = message.split("; did you mean").next().unwrap_or_default().to_owned();
+        assert!(message.starts_with("unknown field `zzz`"), "{text}: {message}");
+        message.split('`').skip(3).step_by(2).map(str::to_owned).collect::<BTreeSet<String>>()
+    };
+    let fields = |of: &serde_json::Value| {
+        let properties = of["properties"].as_object().unwrap_or_else(|| panic!("properties of {of}"));
+        properties.keys().cloned().collect::<BTreeSet<String>>()
+    };
+    assert_eq!(fields(&schema), known("zzz = 1"));
+    for (table, of) in schema["properties"].as_object().into_iter().flatten().filter(|(_, of)| of["type"] == "array") {
+        assert_eq!(fields(&of["items"]), known(&format!("[[{table}]]\nzzz = 1")), "{table}");
+    }
+    let part = &schema["properties"]["group"]["items"]["properties"]["part"]["items"];
+    assert_eq!(fields(part), known("[[group]]\n[[group.part]]\nzzz = 1"));
 }

@@ -150,7 +150,8 @@ fn recorded(text: &str, declarations: &Declarations) -> Result<History, String> 
 fn drawn(file: &Path) -> Result<Expectation, Failed> {
     let text = read(file)?;
     let declarations = declarations(file)?;
-    let history = recorded(&text, &declarations).map_err(|error| Failed::from(format!("{}\n{error}", file.display())))?;
+    let history =
+        recorded(&text, &declarations).map_err(|error| Failed::from(format!("{}\n{error}", file.display())))?;
     let found = Expectation::of(&history, &judged_by(&history, declarations));
     let expected = Expectation::in_sketch(&text);
     if expectation::updating() {

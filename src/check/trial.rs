@@ -121,5 +121,10 @@ fn judged_with(rule: &Rule, history: &History, options: &Options) -> Trial {
     for finding in &ruling.findings {
         assert!((1..=5).contains(&finding.certificate.facts.len()), "{finding:?}");
     }
-    Trial { checked: ruling.checked, undecided: ruling.undecided.values().sum(), open: ruling.open, findings: ruling.findings }
+    Trial {
+        checked: ruling.checked,
+        undecided: ruling.undecided.values().sum(),
+        open: ruling.open,
+        findings: ruling.findings,
+    }
 }

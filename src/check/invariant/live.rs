@@ -72,7 +72,13 @@ pub enum Meaning {
 /// What the outcome of an expression means, given whether all objects are known.
 pub fn meaning(growth: Growth, truth: bool, is_complete: bool) -> Meaning {
     match (truth, growth) {
-        _ if is_complete => if truth { Meaning::Holds } else { Meaning::False },
+        _ if is_complete => {
+            if truth {
+                Meaning::Holds
+            } else {
+                Meaning::False
+            }
+        }
         (false, Growth::False | Growth::Free) => Meaning::False,
         (true, Growth::False | Growth::True | Growth::Free) => Meaning::Holds,
         _ => Meaning::Partial,
@@ -222,7 +228,8 @@ impl<'h> Sweep<'_, 'h> {
         }
         for group in self.groups.values_mut() {
             if let Some(mut failing) = group.failing.take() {
-                failing.through = events.last().map_or(failing.from, |(revision, _)| before(*revision)).max(failing.from);
+                failing.through =
+                    events.last().map_or(failing.from, |(revision, _)| before(*revision)).max(failing.from);
                 tally.failures.push(failing);
             }
         }
@@ -421,4 +428,3 @@ pub fn next(revision: Revision) -> Revision {
 pub fn before(revision: Revision) -> Revision {
     Revision::new(revision.value().saturating_sub(1))
 }
-

@@ -68,7 +68,9 @@ fn objects(stage: &Stage<'_>, case: &Case<'_>, revision: Revision) -> BTreeMap<P
     let timeline = &stage.evidence.order.timeline;
     let mut found = BTreeMap::new();
     for &key in stage.keys_of(case.resource) {
-        let Some(version) = timeline.at_or_before(key, revision).filter(|v| v.change.lives() == Some(true)) else { continue };
+        let Some(version) = timeline.at_or_before(key, revision).filter(|v| v.change.lives() == Some(true)) else {
+            continue;
+        };
         if let Some(subject) = shown(stage, case, &version).map(|member| member.subject)
             && is_false(case, &Bindings::object(subject))
         {
@@ -118,7 +120,9 @@ fn groups(stage: &Stage<'_>, case: &Case<'_>, revision: Revision) -> BTreeMap<Pl
         members.insert(Vec::new(), Vec::new());
     }
     for &key in stage.keys_of(case.resource) {
-        let Some(version) = timeline.at_or_before(key, revision).filter(|v| v.change.lives() != Some(false)) else { continue };
+        let Some(version) = timeline.at_or_before(key, revision).filter(|v| v.change.lives() != Some(false)) else {
+            continue;
+        };
         let part = if version.change.lives() == Some(true) { part(stage, case, &version) } else { Part::Hidden };
         match part {
             Part::Outside => {}

@@ -41,7 +41,8 @@ pub fn evaluate<'h>(stage: &Stage<'h>, cases: &[Case<'h>], limits: Limits) -> Ve
     resources.sort_unstable();
     resources.dedup();
     for resource in resources {
-        let of_resource: Vec<&Case<'h>> = cases.iter().filter(single).filter(|case| case.resource == resource).collect();
+        let of_resource: Vec<&Case<'h>> =
+            cases.iter().filter(single).filter(|case| case.resource == resource).collect();
         for &key in stage.keys_of(resource) {
             for case in &of_resource {
                 let tally = &mut tallies[case.nth];

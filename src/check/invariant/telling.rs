@@ -46,9 +46,12 @@ fn draft(evidence: &Evidence<'_>, invariant: &Invariant, failure: &Failure) -> D
     };
     let of = place_words(evidence, invariant, failure);
     let says = failure.message.as_deref().unwrap_or(&invariant.title);
-    let mut reason = format!("{} ({}) says: {}", invariant.name, invariant.place, one_line(invariant.expression.text()));
+    let mut reason =
+        format!("{} ({}) says: {}", invariant.name, invariant.place, one_line(invariant.expression.text()));
     if let Some(list) = failure.complete {
-        reason += &format!(". All objects are known: a list of revision {list} shows them, and what follows shows every change.");
+        reason += &format!(
+            ". All objects are known: a list of revision {list} shows them, and what follows shows every change."
+        );
     }
     if !failure.is_certain {
         reason += ". Not proved: nothing shows that no other version lies between these two.";
@@ -65,7 +68,9 @@ fn draft(evidence: &Evidence<'_>, invariant: &Invariant, failure: &Failure) -> D
         refuted_by: match (invariant.scope, failure.is_certain) {
             (Scope::Object, _) => "another content of that version".to_owned(),
             (Scope::Transition, true) => "another content of one of the two versions".to_owned(),
-            (Scope::Transition, false) => "a version between the two over which each change keeps the invariant".to_owned(),
+            (Scope::Transition, false) => {
+                "a version between the two over which each change keeps the invariant".to_owned()
+            }
             (Scope::Live, _) => "a change or an end of one of these objects before that revision".to_owned(),
         },
         consequence: String::new(),
@@ -94,7 +99,9 @@ fn place_words(evidence: &Evidence<'_>, invariant: &Invariant, failure: &Failure
 
 /// When it began to be false, and for how long.
 fn time_words(evidence: &Evidence<'_>, failure: &Failure) -> String {
-    let is_change = matches!(failure.of, Place::Key(_)) && failure.versions.len() == 2 && failure.versions[1].revision == failure.from;
+    let is_change = matches!(failure.of, Place::Key(_))
+        && failure.versions.len() == 2
+        && failure.versions[1].revision == failure.from;
     if is_change {
         return format!(" at revision {}", failure.from);
     }

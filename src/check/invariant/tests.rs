@@ -74,10 +74,22 @@ fn an_object_must_be_as_the_expression_says() {
     let trial = trial(&rules, &history);
     assert_eq!(trial.findings.len(), 1);
     let finding = &trial.findings[0];
-    assert!(finding.summary.starts_with("mine is false of widgets.example.com d/a at revision 20: too many"), "{}", finding.summary);
-    assert!(finding.certificate.reason.contains("rules.toml:5) says: self.spec.n <= self.spec.most"), "{}", finding.certificate.reason);
+    assert!(
+        finding.summary.starts_with("mine is false of widgets.example.com d/a at revision 20: too many"),
+        "{}",
+        finding.summary
+    );
+    assert!(
+        finding.certificate.reason.contains("rules.toml:5) says: self.spec.n <= self.spec.most"),
+        "{}",
+        finding.certificate.reason
+    );
     let says: Vec<&str> = finding.certificate.facts.iter().map(|fact| fact.says.as_str()).collect();
-    assert!(says[0].starts_with("mine was true: widgets.example.com d/a@10") && says[1].contains("spec.most = 3, spec.n = 5"), "{says:?}");
+    assert!(
+        says[0].starts_with("mine was true: widgets.example.com d/a@10")
+            && says[1].contains("spec.most = 3, spec.n = 5"),
+        "{says:?}"
+    );
     assert!(holds(&rules, &(made("a", 10, ".spec.n=1 .spec.most=3") + &put("a", 10, 20, ".spec.n=3 .spec.most=3"))));
 }
 
@@ -97,7 +109,10 @@ fn an_invariant_speaks_of_what_it_selects() {
     let history = made("a", 10, ".spec.n=4 .spec.kind=small app=web");
     assert_eq!(kinds(&rules(""), &history), [Kind::Violation]);
     assert_eq!(kinds(&rules("severity = \"hazard\""), &history), [Kind::Hazard]);
-    assert_eq!(kinds(&rules("when = { \"spec.kind\" = [\"small\"], \"metadata.labels.app\" = [\"web\"] }"), &history).len(), 1);
+    assert_eq!(
+        kinds(&rules("when = { \"spec.kind\" = [\"small\"], \"metadata.labels.app\" = [\"web\"] }"), &history).len(),
+        1
+    );
     for rest in [
         "when = { \"spec.kind\" = [\"large\"] }",
         "unless = { \"spec.kind\" = [\"*\"] }",
@@ -185,7 +200,10 @@ fn two_living_objects_convict_whatever_others_there_are() {
         // Nothing shows the first one once the second is there.
         assert_eq!(kinds(&rules, &history.replace(list, "")), []);
         // It is gone before.
-        let after = made("a", 10, ".spec.host=h") + &gone("a", 15) + &made("b", 20, ".spec.host=h") + "o@A LIST => 40 {b:u-b@20}\n";
+        let after = made("a", 10, ".spec.host=h")
+            + &gone("a", 15)
+            + &made("b", 20, ".spec.host=h")
+            + "o@A LIST => 40 {b:u-b@20}\n";
         assert_eq!(kinds(&rules, &after), []);
     }
 }
@@ -195,7 +213,11 @@ fn what_more_objects_could_make_true_needs_all_of_them() {
     let rules = invariant("live", "objects.exists(o, o.spec.main)", "");
     let one = "o@A LIST => 9 {}\no@A WATCH from 9 +a:u-a@10[.spec.main=false]";
     assert_eq!(kinds(&rules, &format!("{one} ^15\n")), [Kind::Violation]);
-    assert!(holds(&rules, &format!("{one} +b:u-b@12[.spec.main=true] ^15\n").replace("LIST => 9 {}", "LIST => 9 {c:u-c@8[.spec.main=true]}")));
+    assert!(holds(
+        &rules,
+        &format!("{one} +b:u-b@12[.spec.main=true] ^15\n")
+            .replace("LIST => 9 {}", "LIST => 9 {c:u-c@8[.spec.main=true]}")
+    ));
     // Without the list there may be others.
     let trial = trial(&rules, &made("a", 10, ".spec.main=false"));
     assert!(trial.findings.is_empty() && trial.undecided > 0);
@@ -223,7 +245,10 @@ fn a_stretch_of_living_objects_has_a_beginning_and_an_end() {
     let trial = trial(&rules, &history);
     assert_eq!(trial.findings.len(), 1);
     let summary = &trial.findings[0].summary;
-    assert!(summary.starts_with("mine is false of the widgets.example.com with spec.host h from revision 20 through 29"), "{summary}");
+    assert!(
+        summary.starts_with("mine is false of the widgets.example.com with spec.host h from revision 20 through 29"),
+        "{summary}"
+    );
     let says: Vec<&str> = trial.findings[0].certificate.facts.iter().map(|fact| fact.says.as_str()).collect();
     assert!(says.len() == 3 && says[2] == "widgets.example.com d/a ended", "{says:?}");
 }
@@ -248,7 +273,11 @@ fn messages_can_be_expressions() {
 #[test]
 fn a_group_that_everything_is_in_is_bounded() {
     // Every object with every other, three times over.
-    let rules = invariant("live", "objects.all(a, !objects.exists(b, objects.exists_one(c, a.spec.host == b.spec.host + c.spec.host)))", "");
+    let rules = invariant(
+        "live",
+        "objects.all(a, !objects.exists(b, objects.exists_one(c, a.spec.host == b.spec.host + c.spec.host)))",
+        "",
+    );
     let items: Vec<String> = (0..60).map(|n| format!("o{n}:u{n}@{}[.spec.host=h{n}]", n + 1)).collect();
     let trial = ruled(&RULE, &rules, &format!("{HEAD}o@A LIST => 700 {{{}}}\n", items.join(", ")));
     assert!(trial.findings.is_empty());
@@ -283,11 +312,15 @@ fn drawn(seed: u64) -> String {
             }
             Some((uid, _, _)) if random(4) == 0 => {
                 store[at] = None;
-                (format!("DELETE {name}:u{uid} => {name}:u{uid}@{revision}[gone]"), format!("-{name}:u{uid}@{revision}"))
+                (
+                    format!("DELETE {name}:u{uid} => {name}:u{uid}@{revision}[gone]"),
+                    format!("-{name}:u{uid}@{revision}"),
+                )
             }
             Some((uid, base, _)) => {
                 store[at] = Some((uid, revision, host * 10 + n));
-                let based = if random(2) == 0 { format!("PUT {name}:u{uid}@{base}") } else { format!("PATCH {name}:u{uid}") };
+                let based =
+                    if random(2) == 0 { format!("PUT {name}:u{uid}@{base}") } else { format!("PATCH {name}:u{uid}") };
                 (format!("{based} => {}", body(uid)), format!("~{}", shown(uid, hidden)))
             }
         };

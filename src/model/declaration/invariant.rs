@@ -59,7 +59,8 @@ impl Invariant {
 
     /// Whether it speaks of the objects of a namespace.
     pub fn speaks_of(&self, namespace: &str) -> bool {
-        self.namespaces.is_empty() || self.namespaces.iter().any(|pattern| super::presumption::matches(pattern, namespace))
+        self.namespaces.is_empty()
+            || self.namespaces.iter().any(|pattern| super::presumption::matches(pattern, namespace))
     }
 }
 

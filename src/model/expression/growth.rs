@@ -128,7 +128,8 @@ fn quantified(c: &ComprehensionExpr) -> Growth {
     let Expr::Call(step) = &c.loop_step.expr else { return Growth::Open };
     let [IdedExpr { expr: Expr::Ident(result), .. }, inner] = step.args.as_slice() else { return Growth::Open };
     let is_result = matches!(&c.result.expr, Expr::Ident(name) if *name == c.accu_var) && *result == c.accu_var;
-    let starts = |wanted: bool| matches!(&c.accu_init.expr, Expr::Literal(LiteralValue::Boolean(b)) if *b.inner() == wanted);
+    let starts =
+        |wanted: bool| matches!(&c.accu_init.expr, Expr::Literal(LiteralValue::Boolean(b)) if *b.inner() == wanted);
     let more = match step.func_name.as_str() {
         operators::LOGICAL_AND if is_result && starts(true) => Growth::False,
         operators::LOGICAL_OR if is_result && starts(false) => Growth::True,
@@ -158,9 +159,7 @@ fn grows(part: &IdedExpr) -> bool {
 /// Whether a part is the number of elements of such a list.
 fn counts(part: &IdedExpr) -> bool {
     match &part.expr {
-        Expr::Call(call) if call.func_name == "size" => {
-            call.target.as_deref().into_iter().chain(&call.args).all(grows)
-        }
+        Expr::Call(call) if call.func_name == "size" => call.target.as_deref().into_iter().chain(&call.args).all(grows),
         _ => false,
     }
 }

@@ -5,8 +5,12 @@
 //! What one step does is bounded by the length of the expression and of the longest value; so a round costs more where values
 //! are long.
 
-use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, ListExpr, LiteralValue, SelectExpr, operators};
-use cel::common::types::{CelBool, CelBytes, CelList, CelMap, CelMapKey, CelOptional, CelString, DYN_TYPE, STRING_TYPE};
+use cel::common::ast::{
+    CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, ListExpr, LiteralValue, SelectExpr, operators,
+};
+use cel::common::types::{
+    CelBool, CelBytes, CelList, CelMap, CelMapKey, CelOptional, CelString, DYN_TYPE, STRING_TYPE,
+};
 use cel::common::value::{CowVal, Val};
 use cel::{Env, ExecutionError};
 use regex::{Regex, RegexBuilder};
@@ -72,7 +76,13 @@ pub fn declare(env: &mut Env) {
         env.add_overload(RANGE, "range_of_loop", vec![DYN_TYPE.to_owned()], range),
         env.add_overload(SIZED, "sized_value", vec![DYN_TYPE.to_owned()], sized),
         env.add_overload("matches", "matches", matches, is_match),
-        env.add_member_overload("matches", "text_matches", STRING_TYPE.to_owned(), vec![STRING_TYPE.to_owned()], is_match),
+        env.add_member_overload(
+            "matches",
+            "text_matches",
+            STRING_TYPE.to_owned(),
+            vec![STRING_TYPE.to_owned()],
+            is_match,
+        ),
     ];
     debug_assert!(declared.iter().all(Result::is_ok), "{declared:?}");
 }
@@ -127,7 +137,8 @@ fn weigh(value: &dyn Val, bytes: &mut u64) -> bool {
 }
 
 fn is_match<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
-    let texts: Vec<&str> = args.iter().filter_map(|arg| arg.downcast_ref::<CelString<'_>>()).map(|s| s.inner()).collect();
+    let texts: Vec<&str> =
+        args.iter().filter_map(|arg| arg.downcast_ref::<CelString<'_>>()).map(|s| s.inner()).collect();
     let [text, pattern] = texts.as_slice() else { return Err(ExecutionError::MissingArgumentOrTarget) };
     let found = KNOWN.with_borrow_mut(|known| {
         if !known.contains_key(*pattern) {
@@ -185,14 +196,34 @@ pub fn field_name(written: &str) -> String {
         return written.to_owned();
     }
     let reserved = [
-        "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let",
-        "loop", "package", "namespace", "return", "var", "void", "while",
+        "true",
+        "false",
+        "null",
+        "in",
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "for",
+        "function",
+        "if",
+        "import",
+        "let",
+        "loop",
+        "package",
+        "namespace",
+        "return",
+        "var",
+        "void",
+        "while",
     ];
     let inner = written.strip_prefix("__").and_then(|rest| rest.strip_suffix("__"));
     if let Some(word) = inner.filter(|word| reserved.contains(word)) {
         return word.to_owned();
     }
-    let parts = [("__underscores__", "\u{0}"), ("__dot__", "."), ("__dash__", "-"), ("__slash__", "/"), ("\u{0}", "__")];
+    let parts =
+        [("__underscores__", "\u{0}"), ("__dot__", "."), ("__dash__", "-"), ("__slash__", "/"), ("\u{0}", "__")];
     parts.iter().fold(written.to_owned(), |name, (escaped, plain)| name.replace(escaped, plain))
 }
 

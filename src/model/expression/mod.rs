@@ -129,7 +129,10 @@ impl Expression {
         typing::check(&root, gives, &places)?;
         let growth = growth::of(&root);
         let news = growth::news(&root).into_iter().map(metering::metered).collect();
-        Ok(Expression { text: text.into(), program: Arc::new(Program { root: metering::metered(root), news, paths, growth }) })
+        Ok(Expression {
+            text: text.into(),
+            program: Arc::new(Program { root: metering::metered(root), news, paths, growth }),
+        })
     }
 
     /// The text that it was read from.
@@ -264,7 +267,8 @@ fn place(text: &str, (line, column): (isize, isize)) -> Range<usize> {
 /// A parser's message without what only its makers know.
 fn plain(message: &str) -> String {
     let message = message.strip_prefix("Syntax error: ").unwrap_or(message);
-    let message = message.split(", expecting {").next().unwrap_or(message).split(" expecting {").next().unwrap_or(message);
+    let message =
+        message.split(", expecting {").next().unwrap_or(message).split(" expecting {").next().unwrap_or(message);
     let message: String = message.replace("<EOF>", "the end").chars().take(160).collect();
     format!("no expression in CEL: {message}")
 }

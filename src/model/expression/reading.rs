@@ -51,7 +51,8 @@ pub fn paths(root: &IdedExpr, sees: Sees, places: &Places<'_>) -> Result<Vec<Pat
     if !reading.flaws.is_empty() {
         return Err(reading.flaws);
     }
-    let is_identity = |path: &[String]| matches!(path, [m, n] if m == "metadata" && super::subject::IDENTITY.contains(&n.as_str()));
+    let is_identity =
+        |path: &[String]| matches!(path, [m, n] if m == "metadata" && super::subject::IDENTITY.contains(&n.as_str()));
     let path = |names: Vec<String>| Path { steps: names.into_iter().take(DEEPEST).map(Step::Member).collect() };
     Ok(reading.paths.into_iter().filter(|names| !is_identity(names)).map(path).collect())
 }
@@ -70,7 +71,8 @@ impl Reading<'_, '_> {
     fn keep(&mut self, part: &IdedExpr, origin: Origin) {
         let Origin::Part(names) = origin else { return };
         match names.as_slice() {
-            [] => self.flaw(part, "name a field of the object, such as self.spec: only fields that are named are kept of it"),
+            [] => self
+                .flaw(part, "name a field of the object, such as self.spec: only fields that are named are kept of it"),
             [only] if only == "metadata" => {
                 self.flaw(part, "name a field of metadata, such as self.metadata.labels: not all of it is kept");
             }

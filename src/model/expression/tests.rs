@@ -25,7 +25,8 @@ fn history(expression: &Expression, specs: [&str; 2]) -> History {
         )
     };
     let items = [object(0, specs[0]), object(1, specs[1])].join(",");
-    let text = format!(r#"{{"apiVersion":"v1","kind":"WidgetList","metadata":{{"resourceVersion":"9"}},"items":[{items}]}}"#);
+    let text =
+        format!(r#"{{"apiVersion":"v1","kind":"WidgetList","metadata":{{"resourceVersion":"9"}},"items":[{items}]}}"#);
     let input = InputFile::in_memory(FileId(0), "x.json", text.as_bytes());
     let options = ReadOptions { fields: Arc::new(fields), ..ReadOptions::default() };
     let history = load(vec![input], &options, &Domains::default(), &());
@@ -109,7 +110,10 @@ fn what_cannot_be_evaluated_says_why() {
         ("self.spec.n", "it gives no truth value but a int"),
         ("self.spec.n * 9223372036854775807 > 1", "a number is too large"),
         ("self.spec.s.matches('(')", "matches: its pattern is no regular expression of moderate size"),
-        ("self.spec.s.matches('((a{1000}){1000}){1000}')", "matches: its pattern is no regular expression of moderate size"),
+        (
+            "self.spec.s.matches('((a{1000}){1000}){1000}')",
+            "matches: its pattern is no regular expression of moderate size",
+        ),
         ("self.spec.n.size() == 1", "found no matching overload for 'size' applied to 'int.()'"),
     ] {
         assert_eq!(outcome(text, Sees::Object, [SPEC, "{}"]), Outcome::Failed(why.to_owned()), "{text}");
@@ -209,7 +213,9 @@ fn of_what_was_true_only_what_is_new_is_asked() {
             assert_eq!(outcome, Outcome::Truth(truth), "{text} {n}");
         }
     }
-    for text in ["objects.size() <= 1", "!objects.exists(o, o.spec.n == 1)", "objects.all(o, objects.size() > 1)", "1 == 1"] {
+    for text in
+        ["objects.size() <= 1", "!objects.exists(o, o.spec.n == 1)", "objects.all(o, objects.size() > 1)", "1 == 1"]
+    {
         assert!(!read(text, Sees::Objects).asks_only_news(), "{text}");
     }
 }
