@@ -31,7 +31,9 @@ impl Expectation {
                 BrokenBy::Client => "client",
                 BrokenBy::Nobody => "nobody",
             };
-            format!("{} {} by {whom}: {}", f.kind_word(), f.rule, history.client_name(f.incarnation))
+            // Of nobody that is known the line ends with the colon.
+            let client = history.client_name(f.incarnation);
+            format!("{} {} by {whom}: {client}", f.kind_word(), f.rule).trim_end().to_owned()
         });
         Expectation { findings: findings.collect(), verdict: judgement.verdict.word().to_owned() }
     }
