@@ -22,6 +22,9 @@
 //! [`check::Judgement::unchecked`] says what that is.
 #![deny(missing_docs)]
 
+#[cfg(feature = "container")]
+pub mod container;
+
 pub mod ingest;
 
 pub mod history;

@@ -323,6 +323,15 @@ fn coverage(history: &History, order: &Order) -> Vec<CoverageReport> {
 /// What no rule could look at, and why.
 fn unchecked_evidence(history: &History, order: &Order) -> Vec<String> {
     let mut reasons = Vec::new();
+    let gone: Vec<_> = history.inputs.iter().filter(|input| input.gone && input.identity.is_some()).collect();
+    if let Some(first) = gone.first() {
+        reasons.push(format!(
+            "{} of {} files of evidence changed or are gone since they were packed ({}): their lines cannot be shown, and what only a body tells stays open",
+            gone.len(),
+            history.inputs.len(),
+            first.shown
+        ));
+    }
     let silent = history.operations.iter().filter(|o| {
         o.is_answered()
             && matches!(o.verb, crate::history::Verb::List | crate::history::Verb::Get)

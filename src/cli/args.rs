@@ -34,6 +34,9 @@ pub enum Command {
     Show(Show),
     /// One request in full: was this read stale, and whose fault was it?
     Explain(Explain),
+    /// Read and join evidence once, into one small file that every command reads instead of it.
+    #[command(after_help = PACKED)]
+    Pack(Pack),
     /// Completions for a shell, on standard output.
     Completions {
         /// The shell.
@@ -44,6 +47,10 @@ pub enum Command {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 holds, 1 violated, 3 unknown, 2 no report could be made.";
+
+const PACKED: &str = "What the evidence does not say about itself (--source, --format, --domain) is said here: the file keeps it. With --rules, say it here and when checking. Lines of \
+                      the evidence are not copied; they are looked for where they were, or beside the file. \
+                      Exit codes: 0 packed, 2 not written, 3 nothing was recognised.";
 
 /// When colours are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -70,7 +77,8 @@ pub enum FailOn {
 /// What is read, and what the evidence does not say about itself.
 #[derive(Debug, Args)]
 pub struct Evidence {
-    /// Files and directories; `-` is standard input. Formats are detected, gzip and zstd are unpacked.
+    /// Files and directories; `-` is standard input. Formats are detected, gzip and zstd are unpacked; containers that
+    /// `retrograde pack` wrote are evidence too.
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
     /// Say what a file does not: GLOB:server=NAME,client=NAME,clock=NAME (repeatable). GLOB is matched against the end of
@@ -103,6 +111,10 @@ pub struct Evidence {
     /// not fit is a problem, and a search that does not is unknown, never a crash.
     #[arg(long, value_name = "SIZE", value_parser = value::memory)]
     pub memory: Option<u64>,
+    /// Keep what was read, and do not read it again while no file changed: in $RETROGRADE_CACHE_DIR, or retrograde/ in the
+    /// system's folder for caches (the last 32 are kept).
+    #[arg(long)]
+    pub cache: bool,
     /// List everything instead of the first of many.
     #[arg(long, short)]
     pub verbose: bool,
@@ -197,6 +209,17 @@ pub struct Explain {
     /// Requests about a key or with it in the answer, such as 'pods default/web-0' or web-0.
     #[arg(long, value_name = "KEY", required_unless_present = "audit_id")]
     pub key: Option<String>,
+}
+
+/// `retrograde pack`.
+#[derive(Debug, Args)]
+pub struct Pack {
+    /// The evidence.
+    #[command(flatten)]
+    pub evidence: Evidence,
+    /// The file that is written; by custom it ends with .rgh.
+    #[arg(long, short, value_name = "FILE")]
+    pub output: PathBuf,
 }
 
 /// The slugs of all rules: clap refuses others and suggests the nearest.

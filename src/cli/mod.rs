@@ -2,8 +2,10 @@
 
 pub mod args;
 pub mod baseline;
+pub mod cache;
 pub mod exit;
 pub mod interrupt;
+pub mod pack;
 pub mod plan;
 pub mod progress;
 pub mod run;
@@ -36,6 +38,7 @@ fn command(arguments: Arguments) -> anyhow::Result<Exit> {
         Command::Check(check) => run::check(plan::Plan::of(check, look)?),
         Command::Rules(rules) => run::rules(rules.rule.as_deref(), look, &mut io::stdout().lock()),
         Command::Explain(explain) => run::explain(plan::Explaining::of(explain, look)?, &mut io::stdout().lock()),
+        Command::Pack(typed) => pack::pack(typed, &mut io::stdout().lock()),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Arguments::command(), "retrograde", &mut script);

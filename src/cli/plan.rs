@@ -41,6 +41,8 @@ pub struct Input {
     pub threads: Option<usize>,
     /// The model of operation logs, where given.
     pub model: Option<String>,
+    /// Whether what is read is kept.
+    pub cache: bool,
 }
 
 /// A check that is ready to run.
@@ -205,12 +207,14 @@ impl Showing {
 }
 
 impl Input {
-    fn of(typed: Evidence) -> anyhow::Result<Input> {
+    /// Finds the files, and takes what is said of them.
+    pub fn of(typed: Evidence) -> anyhow::Result<Input> {
         if typed.paths.iter().filter(|path| is_stdout(path)).count() > 1 {
             bail!("standard input can be read once only");
         }
         let declarations = declarations(&typed.rules)?;
         let files = ingest::inputs(&typed.paths, &typed.source, &typed.format)?;
+        refuse_to_change_what_is_packed(&files, &typed.domain)?;
         let threads = typed.threads.map(usize::from);
         let clock_skew = typed.clock_skew.map(nanoseconds);
         Ok(Input {
@@ -221,6 +225,7 @@ impl Input {
             order: OrderOptions { clock_skew, same_process: typed.same_process },
             threads,
             model: typed.model,
+            cache: typed.cache,
         })
     }
 }
@@ -246,6 +251,18 @@ fn declarations(paths: &[PathBuf]) -> anyhow::Result<Arc<Declarations>> {
         }
     }
     Ok(Arc::new(all))
+}
+
+/// What a container holds was read with what was said of it then.
+fn refuse_to_change_what_is_packed(files: &[InputFile], domains: &[(String, String, String)]) -> anyhow::Result<()> {
+    let said = |file: &&InputFile| !domains.is_empty() || !file.source.glob.is_empty() || file.format.is_some();
+    match files.iter().filter(said).find(|file| ingest::is_container(file)) {
+        Some(file) => bail!(
+            "{} was packed: what its files do not say of themselves (--source, --format, --domain) is said to `retrograde pack`",
+            file.shown
+        ),
+        None => Ok(()),
+    }
 }
 
 /// Blocks and lines that keep reading below the limit: each thread holds a block that it parses and one that waits, and a

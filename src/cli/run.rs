@@ -1,5 +1,6 @@
 //! Runs what was planned.
 
+use super::cache::Cache;
 use super::exit::Exit;
 use super::interrupt;
 use super::is_broken_pipe;
@@ -66,13 +67,23 @@ pub fn check(mut plan: Plan) -> anyhow::Result<Exit> {
 }
 
 /// Reads the files of the input, which are those of the histories from then on.
-fn read(input: &mut Input) -> anyhow::Result<(Vec<History>, Progress)> {
+pub fn read(input: &mut Input) -> anyhow::Result<(Vec<History>, Progress)> {
     if let Some(threads) = input.threads {
         rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().context("starting threads")?;
     }
-    let files = std::mem::take(&mut input.files);
-    let progress = Progress::over(&files);
-    let mut histories = history::load_each(files, &input.read, &input.domains, &progress);
+    let cache = if input.cache { Cache::of(input) } else { None };
+    let progress = Progress::over(&input.files);
+    let mut histories = match cache.as_ref().and_then(|cache| cache.find(input)) {
+        Some(histories) => histories,
+        None => {
+            let files = std::mem::take(&mut input.files);
+            let histories = history::load_each(files, &input.read, &input.domains, &progress);
+            if let Some(cache) = &cache {
+                cache.keep(input, &histories);
+            }
+            histories
+        }
+    };
     if let Some(model) = &input.model {
         histories.iter_mut().for_each(|history| history.calls.model = Some(model.clone()));
     }

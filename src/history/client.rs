@@ -2,6 +2,7 @@
 
 use super::ids::{ClientId, ClockId, Symbol};
 use crate::ingest::Time;
+use serde::{Deserialize, Serialize};
 
 /// What the evidence says about the process behind a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -25,7 +26,7 @@ pub struct Process {
 }
 
 /// Which rule told one process life from the others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum ToldBy {
     /// The recorder named the incarnation.
     CaptureLabel,
@@ -59,7 +60,7 @@ impl ToldBy {
 }
 
 /// One process life of a client.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Incarnation {
     /// Whose.
     pub client: ClientId,

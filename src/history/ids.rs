@@ -1,4 +1,7 @@
-//! Identifiers: u32 newtypes, so that a key never passes for a client.
+//! Identifiers: u32 newtypes, so that a key never passes for a client. Stored, each is one more than it is, so that "none", which most
+//! rows have somewhere, takes a byte.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 macro_rules! id {
     ($($(#[$doc:meta])* $name:ident;)*) => {$(
@@ -18,6 +21,18 @@ macro_rules! id {
             /// As an index of its table.
             pub fn index(self) -> usize {
                 self.0 as usize
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                self.0.wrapping_add(1).serialize(serializer)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                u32::deserialize(deserializer).map(|stored| $name(stored.wrapping_sub(1)))
             }
         }
 

@@ -69,6 +69,40 @@ impl Interner {
         self.ends.is_empty()
     }
 
+    /// All texts in a row, in id order.
+    #[cfg(feature = "container")]
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The texts of these lengths in a row; `None` where they are not, or one is there twice.
+    #[cfg(feature = "container")]
+    pub(super) fn of_texts(text: String, lengths: &[u32]) -> Option<Interner> {
+        let mut interner = Interner { text, ends: Vec::with_capacity(lengths.len()), ..Interner::default() };
+        let mut end = 0u32;
+        for length in lengths {
+            end = end.checked_add(*length)?;
+            interner.text.is_char_boundary(end as usize).then_some(())?;
+            interner.ends.push(end);
+        }
+        (interner.text.len() == end as usize).then_some(())?;
+        let (buffer, ends) = (&interner.text, &interner.ends);
+        let hash = |&id: &u32| FxBuildHasher.hash_one(slice(buffer, ends, id));
+        interner.table.reserve(ends.len(), hash);
+        for id in 0..ends.len() as u32 {
+            let text = slice(buffer, ends, id);
+            let hash_of_text = hash(&id);
+            if interner.table.find(hash_of_text, |&other| slice(buffer, ends, other) == text).is_some() {
+                return None;
+            }
+            interner.table.insert_unique(hash_of_text, id, hash);
+            if text.is_empty() {
+                interner.empty = Symbol(id);
+            }
+        }
+        Some(interner)
+    }
+
     /// All texts in id order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         (0..self.ends.len() as u32).map(|id| slice(&self.text, &self.ends, id))
@@ -133,5 +167,19 @@ mod tests {
         }
         assert_eq!(interner.find("pod-4999").map(|s| interner.get(s)), Some("pod-4999"));
         assert_eq!(interner.find("absent"), None);
+    }
+
+    #[cfg(feature = "container")]
+    #[test]
+    fn texts_in_a_row_are_names_again_unless_one_is_there_twice() {
+        let mut interner = Interner::default();
+        ["pods", "", "é", "nodes"].iter().for_each(|text| _ = interner.intern(text));
+        let again = Interner::of_texts(interner.text().to_owned(), &[4, 0, 2, 5]).expect("the same names");
+        assert_eq!(again.iter().collect::<Vec<_>>(), ["pods", "", "é", "nodes"]);
+        assert_eq!((again.find("é"), again.find(""), again.find("x")), (Some(Symbol(2)), Some(Symbol(1)), None));
+        for lengths in [&[4, 0, 2, 4][..], &[4, 0, 2, 6], &[4, 0, 1, 6], &[4, 0, 0, 7], &[u32::MAX, 12]] {
+            assert!(Interner::of_texts(interner.text().to_owned(), lengths).is_none(), "{lengths:?}");
+        }
+        assert!(Interner::of_texts("xx".to_owned(), &[1, 1]).is_none());
     }
 }

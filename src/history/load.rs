@@ -25,22 +25,27 @@ pub fn load(inputs: Vec<InputFile>, options: &ReadOptions, domains: &Domains, pr
 }
 
 /// Reads inputs into histories, at least one: that of the cluster, where there is evidence of one (or of nothing at all), then
-/// one for each operation log, then one for each etcd report, in the order of the inputs.
+/// one for each operation log, then one for each etcd report, in the order of the inputs; then those of containers.
 pub fn load_each(
     inputs: Vec<InputFile>,
     options: &ReadOptions,
     domains: &Domains,
     progress: &dyn Progress,
 ) -> Vec<History> {
-    let ingest::Reports { reports, others } = ingest::etcd_reports(inputs);
-    if reports.is_empty() {
-        return load_others(others, options, domains, progress);
+    let found = ingest::etcd_reports(inputs);
+    let mut own: Vec<History> = Vec::new();
+    if !found.reports.is_empty() {
+        own.extend(etcd::load(found.reports, options, progress).into_iter().map(History::of_etcd));
     }
-    let mut histories = match others.is_empty() {
-        true => Vec::new(),
-        false => load_others(others, options, domains, progress),
-    };
-    histories.extend(etcd::load(reports, options, progress).into_iter().map(History::of_etcd));
+    #[cfg(feature = "container")]
+    for file in found.containers {
+        own.extend(super::snapshot::load(file, &options.fields, progress));
+    }
+    if found.others.is_empty() && !own.is_empty() {
+        return own;
+    }
+    let mut histories = load_others(found.others, options, domains, progress);
+    histories.append(&mut own);
     histories
 }
 

@@ -23,6 +23,8 @@ pub mod scope;
 pub mod selector;
 mod sides;
 pub mod sketch;
+#[cfg(feature = "container")]
+pub mod snapshot;
 pub mod store;
 mod testimony;
 

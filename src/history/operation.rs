@@ -4,9 +4,10 @@ use super::ids::{AttributesId, ClockId, IncarnationId, KeyId, OperationId, Scope
 use super::request::{Asked, Verb};
 use super::revision::Revision;
 use crate::ingest::{Position, Time};
+use serde::{Deserialize, Serialize};
 
 /// An audit id: 128 bits where it is a UUID, else an interned text. Not unique and not trustworthy (a client may send it).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum AuditId {
     /// None was recorded.
     #[default]
@@ -18,7 +19,7 @@ pub enum AuditId {
 }
 
 /// Marks of an operation, one bit each.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Marks(pub u32);
 
 impl Marks {
@@ -96,7 +97,7 @@ pub enum Outcome {
 }
 
 /// One request with what is known of its answer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Operation {
     /// Where its answer stands (or the only record of it).
     pub position: Position,
@@ -145,7 +146,7 @@ pub struct Operation {
 }
 
 /// Subresources that differ in meaning.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Subresource {
     /// The object itself.
     #[default]
@@ -215,7 +216,7 @@ impl Operation {
 }
 
 /// One item of a list (or of the initial part of a stream).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Item {
     /// Its key.
     pub key: KeyId,
@@ -228,7 +229,7 @@ pub struct Item {
 }
 
 /// The kind of a delivery.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum DeliveryKind {
     /// An object entered the scope (or is part of the initial state).
     Added,
@@ -247,7 +248,7 @@ pub enum DeliveryKind {
 }
 
 /// One event of a watch stream, as it reached the client.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Delivery {
     /// Where it stands.
     pub position: Position,
@@ -268,7 +269,7 @@ pub struct Delivery {
 }
 
 /// How a stream ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StreamEnd {
     /// The evidence does not say (it may be open still).
     #[default]
@@ -282,7 +283,7 @@ pub enum StreamEnd {
 }
 
 /// A watch of which the deliveries are known.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Stream {
     /// This stream.
     pub id: StreamId,
@@ -306,7 +307,7 @@ impl Stream {
 }
 
 /// One event of an etcd witness.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct WitnessEvent {
     /// Where it stands.
     pub position: Position,
@@ -327,7 +328,7 @@ pub struct WitnessEvent {
 }
 
 /// A stretch of revisions that a witness shows without a hole: (after, through].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WitnessSpan {
     /// Everything after this revision.
     pub after: Revision,
@@ -340,7 +341,7 @@ pub struct WitnessSpan {
 }
 
 /// The begin or the end of one pass of a decision (`decision` lines of a capture).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bracket {
     /// Where it stands.
     pub position: Position,
@@ -357,7 +358,7 @@ pub struct Bracket {
 }
 
 /// What a recorder notes for pictures (`mark` lines of a capture): never evidence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Annotation {
     /// Where it stands.
     pub position: Position,
@@ -370,7 +371,7 @@ pub struct Annotation {
 }
 
 /// A read from a client-side cache (`read` lines of a capture).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct CacheRead {
     /// Where it stands.
     pub position: Position,

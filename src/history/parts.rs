@@ -7,6 +7,7 @@ use super::ids::{PartId, Symbol};
 use super::interner::Interner;
 use hashbrown::HashTable;
 use rustc_hash::FxHasher;
+use serde::{Deserialize, Serialize};
 use std::hash::{Hash, Hasher};
 
 /// A value, one level deep.
@@ -26,8 +27,8 @@ pub enum Part<'v> {
     Map(&'v [(Symbol, PartId)]),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Node {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Node {
     Null,
     Bool(bool),
     Number(Symbol),
@@ -35,6 +36,10 @@ enum Node {
     List(u32, u32),
     Map(u32, u32),
 }
+
+/// Deeper than any JSON that is read (serde_json stops at 128), so that whoever walks down needs no guard.
+#[cfg(feature = "container")]
+const DEEPEST: u8 = 200;
 
 /// All parts of a history.
 #[derive(Clone, Debug, Default)]
@@ -48,6 +53,50 @@ impl Parts {
     /// A value.
     pub fn get(&self, id: PartId) -> Part<'_> {
         view(&self.children, self.nodes[id.index()])
+    }
+
+    /// How they are kept: the values, and the elements and members of all of them.
+    #[cfg(feature = "container")]
+    pub(super) fn rows(&self) -> (&[Node], &[(Symbol, PartId)]) {
+        (&self.nodes, &self.children)
+    }
+
+    /// Parts that were kept so. `None` where they cannot have been: a value is made of earlier ones, no deeper than a reader of JSON
+    /// goes, names the first `names` symbols, and is there once.
+    #[cfg(feature = "container")]
+    pub(super) fn of_rows(nodes: Vec<Node>, children: Vec<(Symbol, PartId)>, names: usize) -> Option<Parts> {
+        let mut parts = Parts { nodes, children, table: HashTable::new() };
+        let mut depths: Vec<u8> = Vec::with_capacity(parts.nodes.len());
+        let mut begin = 0;
+        for (id, &node) in parts.nodes.iter().enumerate() {
+            if let Node::List(start, length) | Node::Map(start, length) = node {
+                // One behind the other, without a hole.
+                let end = start.checked_add(length)?;
+                (start == begin && end as usize <= parts.children.len()).then_some(())?;
+                begin = end;
+            }
+            let value = view(&parts.children, node);
+            let is_name = |name: Symbol| name.index() < names;
+            let (sound, below) = match value {
+                Part::Null | Part::Bool(_) => (true, &[][..]),
+                Part::Number(name) | Part::Text(name) => (is_name(name), &[][..]),
+                Part::List(below) => (below.iter().all(|(name, _)| !name.is_some()), below),
+                Part::Map(below) => {
+                    (below.iter().all(|(name, _)| is_name(*name)) && below.is_sorted_by(|a, b| a.0 < b.0), below)
+                }
+            };
+            let deepest =
+                below.iter().map(|(_, id)| depths.get(id.index()).copied()).try_fold(0, |d, o| Some(d.max(o?)))?;
+            (sound && deepest < DEEPEST).then_some(())?;
+            depths.push(deepest + 1);
+            let hash = hash(value);
+            let (nodes, children) = (&parts.nodes, &parts.children);
+            if parts.table.find(hash, |&other| view(children, nodes[other as usize]) == value).is_some() {
+                return None;
+            }
+            parts.table.insert_unique(hash, id as u32, |&other| self::hash(view(children, nodes[other as usize])));
+        }
+        (begin as usize == parts.children.len()).then_some(parts)
     }
 
     /// How many different ones there are.
@@ -182,6 +231,47 @@ mod tests {
         assert_eq!((parts.member(one, b), parts.member(one, x)), (Some(text), None));
         assert_ne!(parts.intern(Part::List(&[(Symbol::NONE, text)])), one);
         assert_ne!(parts.intern(Part::Number(x)), text);
+    }
+
+    #[cfg(feature = "container")]
+    #[test]
+    fn rows_are_parts_again_unless_they_cannot_have_been_any() {
+        let (mut names, mut parts) = (Interner::default(), Parts::default());
+        let [a, b] = ["a", "b"].map(|name| names.intern(name));
+        let text = parts.intern(Part::Text(a));
+        let list = parts.intern(Part::List(&[(Symbol::NONE, text), (Symbol::NONE, text)]));
+        let map = parts.intern(Part::Map(&[(a, list), (b, text)]));
+        let (nodes, children) = (parts.rows().0.to_vec(), parts.rows().1.to_vec());
+        let mut again = Parts::of_rows(nodes.clone(), children.clone(), 2).expect("the same parts");
+        assert_eq!(again.json(&names, map), parts.json(&names, map));
+        assert_eq!((again.intern(Part::Text(a)), again.len()), (text, 3));
+        let changed = |node: usize, to: Node, child: (usize, Symbol, PartId)| {
+            let (mut nodes, mut children) = (nodes.clone(), children.clone());
+            nodes[node] = to;
+            children[child.0] = (child.1, child.2);
+            Parts::of_rows(nodes, children, 2)
+        };
+        let same = (0, Symbol::NONE, text);
+        assert!(changed(0, nodes[0], same).is_some());
+        for wrong in [
+            changed(0, nodes[0], (0, Symbol::NONE, list)),
+            changed(0, nodes[0], (0, Symbol::NONE, PartId::NONE)),
+            changed(0, nodes[0], (0, a, text)),
+            changed(0, nodes[0], (2, b, list)),
+            changed(0, nodes[0], (3, Symbol(2), text)),
+            changed(0, Node::Text(Symbol::NONE), same),
+            changed(1, Node::List(0, 5), same),
+            changed(1, Node::List(u32::MAX, 2), same),
+            changed(1, Node::List(1, 1), same),
+            changed(1, Node::Text(a), same),
+        ] {
+            assert!(wrong.is_none());
+        }
+        let chain = |depth: u32| {
+            let nodes = std::iter::once(Node::Null).chain((0..depth).map(|at| Node::List(at, 1))).collect();
+            Parts::of_rows(nodes, (0..depth).map(|at| (Symbol::NONE, PartId(at))).collect(), 0)
+        };
+        assert!(chain(128).is_some() && chain(100_000).is_none());
     }
 
     #[test]

@@ -5,10 +5,11 @@
 
 use super::revision::Revision;
 use base64::Engine as _;
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
 /// The verb of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Verb {
     /// One object.
     Get,
@@ -68,7 +69,7 @@ impl Verb {
 }
 
 /// Which version a read asks for, as written. What a server promises for it is the contract's business.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Asked {
     /// No resourceVersion.
     #[default]

@@ -1,9 +1,10 @@
 //! Resources, the domains that they live in, and their keys in etcd.
 
 use super::ids::{DomainId, ResourceId, Symbol};
+use serde::{Deserialize, Serialize};
 
 /// A resource: API group (empty for the core group) and plural name, after cohabiting groups were made one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Resource {
     /// API group.
     pub group: Symbol,
@@ -12,7 +13,7 @@ pub struct Resource {
 }
 
 /// A key of the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Key {
     /// Resource.
     pub resource: ResourceId,
@@ -23,7 +24,7 @@ pub struct Key {
 }
 
 /// Where a resource's revisions come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placement {
     /// Its domain.
     pub domain: DomainId,

@@ -1,5 +1,6 @@
 //! Revisions: positions in one domain's total order.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A revision of up to 128 bits; [`Revision::NONE`] (zero) where there is none.
@@ -7,7 +8,7 @@ use std::fmt;
 /// Kubernetes writes revisions as decimal text (`resourceVersion`), up to unsigned 128 bit (KEP-5504). They compare only
 /// inside one domain. `0` and the empty text are requests' sentinels, never versions, so zero serves as "none".
 /// Kept as two words: a `u128` would align every record that holds one to 16 bytes.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Revision {
     high: u64,
     low: u64,

@@ -1,9 +1,10 @@
 //! Scopes, and what is known of a version beside its identity.
 
 use super::ids::{PartId, ResourceId, Symbol};
+use serde::{Deserialize, Serialize};
 
 /// What a request covers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Scope {
     /// Resource.
     pub resource: ResourceId,
@@ -20,7 +21,7 @@ pub struct Scope {
 }
 
 /// What is known of a version beside its identity. `NONE` anywhere: the evidence does not say.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Attributes {
     /// Labels as raw JSON.
     pub labels: Symbol,

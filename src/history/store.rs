@@ -116,9 +116,9 @@ impl History {
         self.keys[key.index()].resource
     }
 
-    /// The domain of a resource.
+    /// The domain of a resource; the first one for the objects of operation logs, which have no place.
     pub fn domain_of(&self, resource: ResourceId) -> DomainId {
-        self.placements[resource.index()].domain
+        self.placements.get(resource.index()).map_or(DomainId(0), |placement| placement.domain)
     }
 
     /// Whether the revisions of two resources certainly come from one counter: one resource, or one domain in which neither

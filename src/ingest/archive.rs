@@ -4,6 +4,7 @@
 //! Tar Format" (long names, base-256 numbers).
 
 use super::problem::Fault;
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::io::{self, Read};
 
@@ -16,7 +17,7 @@ const LONGEST_HEADER: u64 = 1 << 20;
 const MOST_MEMBERS: usize = 1 << 20;
 
 /// One file of an archive.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
     /// Its path, without `./` or `/` in front.
     pub name: String,

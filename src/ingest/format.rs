@@ -1,7 +1,9 @@
 //! The formats of evidence.
 
+use serde::{Deserialize, Serialize};
+
 /// A format that ingest reads (or recognises as evidence that cannot be read).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Format {
     /// Audit events, one a line, or `EventList` batches.
     Audit,

@@ -14,6 +14,7 @@ pub mod etcd_watch;
 pub mod fields;
 pub mod format;
 mod framing;
+mod identity;
 mod ledger;
 pub mod object;
 mod outline;
@@ -31,11 +32,14 @@ pub mod timestamp;
 
 pub use archive::Member;
 pub use format::Format;
+pub use identity::Identity;
 pub use position::{FileId, Position, Time};
 pub use problem::{FileSummary, Problem};
 pub use reports::{EtcdReport, Reports, etcd_reports};
 pub use reread::reread;
 pub use source::{InputError, InputFile, SourceRule, inputs};
+#[cfg(feature = "container")]
+pub use stream::{content, is_container};
 
 use block::{BlockReader, Buffers, Piece};
 use fields::Fields;

@@ -1,16 +1,17 @@
 //! Where a fact stands in the evidence, and when it happened.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Index of an input file in the order in which the inputs were given (directories are walked in name order).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct FileId(pub u32);
 
 /// The place of one line (or one document) of evidence: enough to re-read it, so that no text is kept.
 ///
 /// `offset` counts bytes from the start of the *decompressed* content; `line` counts from 1. Every event of an audit
 /// `EventList` shares the position of its line.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct Position {
     /// The file.
     pub file: FileId,
@@ -23,7 +24,7 @@ pub struct Position {
 /// Nanoseconds since 1970-01-01T00:00:00Z on some clock; [`Time::UNKNOWN`] where the evidence has none.
 ///
 /// Two times compare only when they belong to one clock (or through the offsets that the evidence proves).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Time(pub i64);
 
 impl Time {

@@ -1,10 +1,12 @@
 //! What could not be used: never fatal, always counted, always with its place.
 
+use super::format::Format;
 use super::position::FileId;
+use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
 /// One piece of evidence that could not be used as it stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
     /// The file, or `None` for a path that could not be opened at all.
     pub file: Option<FileId>,
@@ -21,13 +23,17 @@ pub struct Problem {
 /// How many problems of one file are kept word for word; all are counted.
 pub const KEPT_PROBLEMS_PER_FILE: usize = 20;
 
+/// The name of a [`Format`] (with a name of its own, so that serde does not take it for text borrowed from what is read).
+pub type FormatName = &'static str;
+
 /// What reading one file came to.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct FileSummary {
     /// The path as the user named it.
     pub path: String,
     /// The format, as `retrograde show` names it, or `None` for a file that is no evidence.
-    pub format: Option<&'static str>,
+    #[serde(deserialize_with = "known_format")]
+    pub format: Option<FormatName>,
     /// Why a file without format is not evidence (shown in the list of ignored files).
     pub ignored: Option<String>,
     /// Lines (or documents) met.
@@ -48,6 +54,13 @@ impl FileSummary {
     pub fn too_many_problems(&self) -> bool {
         self.problems > 0 && self.problems * 1000 > self.lines
     }
+}
+
+/// The name of a format that there is.
+fn known_format<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&'static str>, D::Error> {
+    let Some(name) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
+    let known = Format::from_name(&name).ok_or_else(|| serde::de::Error::custom("a format that nobody knows"))?;
+    Ok(Some(known.name()))
 }
 
 /// A problem before its place is known.

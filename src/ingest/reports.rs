@@ -14,6 +14,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 pub struct Reports {
     /// Evidence of etcd clusters: a report of the robustness suite each, or the data directory of a member.
     pub reports: Vec<EtcdReport>,
+    /// Histories that were packed.
+    #[cfg(feature = "container")]
+    pub containers: Vec<InputFile>,
     /// Everything else.
     pub others: Vec<InputFile>,
 }
@@ -38,6 +41,11 @@ pub fn etcd_reports(files: Vec<InputFile>) -> Reports {
     let mut only_reports = true;
     for (file, look) in files.into_iter().zip(seen) {
         let root = match look {
+            #[cfg(feature = "container")]
+            Look::Container => {
+                found.containers.push(file);
+                continue;
+            }
             Look::Evidence(format, _) if format.is_of_etcd() => Some(roots.root(layout::place(&file.shown, format))),
             Look::Other => roots.around(&file.shown),
             Look::Evidence(..) | Look::Unseen => {
@@ -72,6 +80,8 @@ enum Look {
     /// Evidence; of a log, whose.
     Evidence(Format, Option<Writer>),
     Other,
+    #[cfg(feature = "container")]
+    Container,
     /// It can be read once only.
     Unseen,
 }
@@ -95,6 +105,10 @@ fn look<'a>(opener: &mut Opener<'a>, file: &'a InputFile, buffer: &mut [u8]) -> 
     // What cannot be opened will say so when it is read.
     let Ok(mut stream) = opener.open(file, &()) else { return Look::Other };
     let (n, _) = stream::fill(&mut stream, buffer);
+    #[cfg(feature = "container")]
+    if buffer[..n].starts_with(&crate::container::MAGIC) {
+        return Look::Container;
+    }
     match detect(&buffer[..n], n < buffer.len(), None) {
         Detected::Evidence(format, _) => Look::Evidence(format, wal::writer(&buffer[..n])),
         Detected::Ignored(_) => Look::Other,

@@ -46,6 +46,9 @@ enum Source<'a> {
 
 impl<'a> Source<'a> {
     fn open(file: &'a InputFile) -> Option<Source<'a>> {
+        if file.gone {
+            return None;
+        }
         let regular = file.bytes.is_some() || std::fs::metadata(&file.path).is_ok_and(|data| data.is_file());
         // Standard input and pipes are gone once they were read.
         if !regular {

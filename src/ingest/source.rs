@@ -2,8 +2,10 @@
 
 use super::archive::{self, Member};
 use super::format::Format;
+use super::identity::Identity;
 use super::position::FileId;
 use super::stream;
+use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +13,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 /// `--source 'GLOB:server=b,client=x,clock=c'`: what a file does not say about itself.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceRule {
     /// Matched against the end of the path; `*` stays within one name.
     pub glob: String,
@@ -63,11 +65,12 @@ impl SourceRule {
 }
 
 /// One input with what the user said about it: a file, a pipe, standard input (`-`), or bytes in memory.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct InputFile {
     /// Index in the list of inputs.
     pub id: FileId,
     /// Where it is.
+    #[serde(serialize_with = "as_text")]
     pub path: PathBuf,
     /// The path as it is shown: as the user typed it, plus what a directory walk added.
     pub shown: String,
@@ -76,9 +79,20 @@ pub struct InputFile {
     /// `--format`, where one matched.
     pub format: Option<Format>,
     /// The content, where it is already in memory; the path is then only a name.
+    #[serde(skip)]
     pub bytes: Option<Arc<[u8]>>,
     /// Which file of the archive at `path` it is, where it is one.
     pub member: Option<Member>,
+    /// What it was when it was read, where somebody wants to know later whether it still is.
+    pub identity: Option<Identity>,
+    /// Whether it can no longer be read as it was: it belongs to a history that was packed, and has changed or is gone since.
+    #[serde(skip)]
+    pub gone: bool,
+}
+
+/// A path that is no text is stored as what comes nearest, where no file will be found.
+fn as_text<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&path.to_string_lossy())
 }
 
 impl InputFile {
@@ -222,7 +236,17 @@ impl Walk<'_> {
         }
         let format = self.formats.iter().rev().find(|(glob, _)| matches_end(glob, &shown)).map(|(_, format)| *format);
         let id = FileId(u32::try_from(self.files.len()).unwrap_or(u32::MAX));
-        self.files.push(InputFile { id, path: path.to_owned(), shown, source, format, bytes: None, member });
+        self.files.push(InputFile {
+            id,
+            path: path.to_owned(),
+            shown,
+            source,
+            format,
+            bytes: None,
+            member,
+            identity: None,
+            gone: false,
+        });
     }
 }
 

@@ -119,6 +119,23 @@ pub(super) fn open<'a>(input: &'a InputFile, progress: &'a dyn Progress) -> Resu
     Opener::default().open(input, progress)
 }
 
+/// The content of an input, decompressed.
+#[cfg(feature = "container")]
+pub fn content<'a>(input: &'a InputFile, progress: &'a dyn Progress) -> io::Result<impl Read + 'a> {
+    open(input, progress).map_err(|fault| io::Error::other(fault.found))
+}
+
+/// Whether an input is a container of histories. Pipes cannot be looked at before they are read.
+#[cfg(feature = "container")]
+pub fn is_container(input: &InputFile) -> bool {
+    let regular = input.bytes.is_some() || std::fs::metadata(&input.path).is_ok_and(|data| data.is_file());
+    let mut beginning = crate::container::MAGIC.map(|byte| !byte);
+    if let Some(mut stream) = regular.then(|| open(input, &()).ok()).flatten() {
+        fill(&mut stream, &mut beginning).1.ok();
+    }
+    beginning == crate::container::MAGIC
+}
+
 fn open_file<'a>(input: &'a InputFile, progress: &'a dyn Progress) -> Result<Stream<'a>, Fault> {
     if let Some(bytes) = &input.bytes {
         return decompressed(Counted { inner: &bytes[..], progress });

@@ -11,6 +11,7 @@ use super::ids::{IncarnationId, KeyId, Symbol, ValueId};
 use crate::ingest::call::Ending;
 use crate::ingest::{Position, Time};
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 
 /// What an operation log holds.
 #[derive(Clone, Debug, Default)]
@@ -35,7 +36,7 @@ pub struct Calls {
 }
 
 /// One call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {
     /// Who asked.
     pub process: IncarnationId,
@@ -56,7 +57,7 @@ pub struct Call {
 }
 
 /// A time with its place in the order, and in the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moment {
     /// Place in the order of the log: only comparing it means something.
     pub rank: i64,
@@ -67,7 +68,7 @@ pub struct Moment {
 }
 
 /// How often a function was called.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Function {
     /// Its name.
     pub name: Symbol,
@@ -84,7 +85,7 @@ pub struct Function {
 }
 
 /// Something that the log does not tell.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lost {
     /// The rank of the first event that may stand behind what is missing: everything below is complete.
     pub from: i64,

@@ -5,6 +5,7 @@ use super::super::interner::Interner;
 use crate::ingest::call::{Datum, Node};
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
+use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use std::hash::BuildHasher;
 
@@ -13,7 +14,7 @@ const LONGEST: usize = 1 << 16;
 
 /// One value. Equal values have one [`ValueId`], however they were written: lists and vectors of equal elements are equal, sets
 /// and maps have no order.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Value {
     /// `nil`, `null`.
     Nil,
@@ -55,6 +56,40 @@ impl Values {
     pub fn get(&self, id: ValueId) -> &Value {
         const NIL: Value = Value::Nil;
         self.rows.get(id.index()).unwrap_or(&NIL)
+    }
+
+    /// How they are kept.
+    #[cfg(feature = "container")]
+    pub(in super::super) fn rows(&self) -> &[Value] {
+        &self.rows
+    }
+
+    /// Values that were kept so. `None` where they cannot have been: a value is made of earlier ones and is there once.
+    #[cfg(feature = "container")]
+    pub(in super::super) fn of_rows(rows: Vec<Value>, texts: Interner) -> Option<Values> {
+        let mut table = HashTable::with_capacity(rows.len());
+        for (at, value) in rows.iter().enumerate() {
+            let (is_text, is_part) = (|s: &Symbol| s.index() < texts.len(), |id: &ValueId| id.index() < at);
+            let sound = match value {
+                Value::Nil | Value::Bool(_) | Value::Int(_) | Value::Char(_) => true,
+                Value::Number(text) | Value::Text(text) | Value::Keyword(text) | Value::Word(text) => is_text(text),
+                Value::Sequence(parts) => parts.iter().all(is_part),
+                Value::Set(parts) => parts.iter().all(is_part) && parts.is_sorted_by(|a, b| a < b),
+                Value::Map(parts) => {
+                    let pairs = parts.chunks_exact(2);
+                    let whole = pairs.remainder().is_empty() && parts.iter().all(is_part);
+                    whole && pairs.map(|pair| (pair[0], pair[1])).is_sorted()
+                }
+                Value::Tagged(tag, inner) => is_text(tag) && is_part(inner),
+            };
+            let hash = |&at: &u32| FxBuildHasher.hash_one(&rows[at as usize]);
+            let here = hash(&(at as u32));
+            if !sound || table.find(here, |&other: &u32| rows[other as usize] == *value).is_some() {
+                return None;
+            }
+            table.insert_unique(here, at as u32, hash);
+        }
+        Some(Values { rows, table, texts })
     }
 
     /// How many there are.

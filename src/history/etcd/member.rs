@@ -5,6 +5,7 @@ use super::operation::Request;
 use super::value::ValueId;
 use crate::history::Symbol;
 use crate::ingest::{FileId, Position};
+use serde::{Deserialize, Serialize};
 
 /// A member.
 #[derive(Clone, Debug, Default)]
@@ -39,7 +40,7 @@ pub struct Log {
 }
 
 /// An entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogEntry {
     /// Where it stands.
     pub position: Position,
@@ -52,7 +53,7 @@ pub struct LogEntry {
 }
 
 /// An entry that was replaced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Overwritten {
     /// The one that was committed.
     pub old: LogEntry,
@@ -78,7 +79,7 @@ pub struct Store {
 }
 
 /// A revision of a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredRevision {
     /// Where it stands.
     pub position: Position,
@@ -103,7 +104,7 @@ pub struct StoredRevision {
 }
 
 /// A lease.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lease {
     /// Its number.
     pub id: i64,

@@ -4,9 +4,10 @@ use super::outcome::Outcome;
 use super::value::ValueId;
 use crate::history::Symbol;
 use crate::ingest::{Position, Time};
+use serde::{Deserialize, Serialize};
 
 /// Neighbours in a table.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Span {
     /// The first one.
     pub start: u32,
@@ -32,7 +33,7 @@ impl Span {
 }
 
 /// A key, or the keys from it to an end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interval {
     /// First key.
     pub key: Symbol,
@@ -41,7 +42,7 @@ pub struct Interval {
 }
 
 /// A request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
     /// A read.
     Range(Range),
@@ -71,7 +72,7 @@ pub enum Request {
 }
 
 /// A read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Range {
     /// What is read.
     pub keys: Interval,
@@ -88,7 +89,7 @@ pub struct Range {
 }
 
 /// A transaction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Txn {
     /// Conditions, in [`Requests::conditions`].
     pub conditions: Span,
@@ -99,7 +100,7 @@ pub struct Txn {
 }
 
 /// A condition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Condition {
     /// The keys that it is about.
     pub keys: Interval,
@@ -114,7 +115,7 @@ pub struct Condition {
 }
 
 /// What a condition compares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Target {
     /// Number of changes in this life.
     Version,
@@ -131,7 +132,7 @@ pub enum Target {
 }
 
 /// How a condition compares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Relation {
     /// Equal.
     Equal,
@@ -146,7 +147,7 @@ pub enum Relation {
 }
 
 /// A step of a transaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Step {
     /// A read.
     Range(Range),
@@ -206,7 +207,7 @@ impl Requests {
 }
 
 /// An operation of a client.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Operation {
     /// Where it stands.
     pub position: Position,
@@ -237,7 +238,7 @@ pub struct Operation {
 }
 
 /// What a step came to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepResult {
     /// What was found, in [`super::Recording::pairs`].
     pub pairs: Span,
@@ -248,7 +249,7 @@ pub struct StepResult {
 }
 
 /// A key as a read found it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pair {
     /// Key.
     pub key: Symbol,

@@ -1,9 +1,10 @@
 //! What an error says about a request's effect.
 
 use crate::ingest::etcd::operation::Answer;
+use serde::{Deserialize, Serialize};
 
 /// How an operation ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
     /// Answered.
     Answered,

@@ -6,6 +6,7 @@ use super::value::Values;
 use super::watch::{Event, Response, Watch};
 use crate::history::interner::Interner;
 use crate::ingest::{FileId, FileSummary, InputFile, Problem};
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// What was recorded of one cluster.
@@ -46,7 +47,7 @@ pub struct Recording {
 }
 
 /// A client: one process that does one thing at a time. Watches run beside.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Client {
     /// Its name: that of its directory.
     pub name: String,

@@ -480,7 +480,11 @@ fn what_was_written_as_it_went_is_put_together_whatever_is_missing_at_the_end() 
         // Fields come in any order.
         let response = format!(r#""Responses":[{{"Events":[{event}],"Time":7}}]"#);
         let number = format!(r#""Watch":{number}"#);
-        if revision.is_multiple_of(2) { format!("{{{response},{number}}}\n") } else { format!("{{{number},{response}}}\n") }
+        if revision.is_multiple_of(2) {
+            format!("{{{response},{number}}}\n")
+        } else {
+            format!("{{{number},{response}}}\n")
+        }
     };
     let whole =
         r#"{"Responses":[{"IsProgressNotify":true,"Revision":9,"Time":9}],"Request":{"Key":"w"}}"#.to_owned() + "\n";

@@ -2,13 +2,14 @@
 
 use crate::history::Symbol;
 use crate::history::interner::{Interner, Table};
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
 /// Values of this length and more are recorded as their hash.
 pub const HASHED: usize = 20;
 
 /// A value: short ones whole, long ones as their hash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Value {
     /// The value. A long one stands here where its bytes are no text, so that its hash is not known.
     Text(Symbol),
@@ -17,7 +18,7 @@ pub enum Value {
 }
 
 /// Identifier of a value.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ValueId(pub u32);
 
 /// Interned values; the first one is empty.
@@ -62,6 +63,25 @@ impl Values {
             Value::Text(self.texts.intern(text))
         };
         ValueId(self.table.intern(value))
+    }
+
+    /// How they are kept.
+    #[cfg(feature = "container")]
+    pub(in super::super) fn rows(&self) -> (&Interner, &[Value]) {
+        (&self.texts, self.table.values())
+    }
+
+    /// Values that were kept so; `None` where they cannot have been: the first one is the empty text, and each is there once.
+    #[cfg(feature = "container")]
+    pub(in super::super) fn of_rows(texts: Interner, rows: Vec<Value>) -> Option<Values> {
+        let known = |value: &Value| !matches!(value, Value::Text(text) if text.index() >= texts.len());
+        let empty = matches!(rows.first(), Some(Value::Text(text)) if texts.find("") == Some(*text));
+        (empty && rows.iter().all(known)).then_some(())?;
+        let mut table = Table::default();
+        for (at, row) in rows.into_iter().enumerate() {
+            (table.intern(row) as usize == at).then_some(())?;
+        }
+        Some(Values { texts, table })
     }
 
     /// Takes a value of another table over.

@@ -4,10 +4,11 @@ use super::operation::Span;
 use super::value::ValueId;
 use crate::history::Symbol;
 use crate::ingest::{Position, Time};
+use serde::{Deserialize, Serialize};
 
 /// A watch. The client library resumes a broken one silently, possibly at another member, so it may span several of the
 /// server's.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Watch {
     /// Where it stands.
     pub position: Position,
@@ -30,7 +31,7 @@ pub struct Watch {
 }
 
 /// What was delivered at once.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Response {
     /// Line where it stands, in the file of its watch.
     pub line: u32,
@@ -49,7 +50,7 @@ pub struct Response {
 }
 
 /// One event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
     /// Line where it stands, in the file of its watch.
     pub line: u32,
@@ -70,7 +71,7 @@ pub struct Event {
 }
 
 /// What a key was before an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Previous {
     /// Value.
     pub value: ValueId,

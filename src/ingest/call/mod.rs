@@ -14,6 +14,7 @@ pub use datum::{Datum, Node, parse};
 
 use super::problem::{Fault, excerpt};
 use super::{Format, Time};
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
 /// One record of an operation log.
@@ -69,7 +70,7 @@ pub enum Kind {
 }
 
 /// How an operation ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Ending {
     /// With an answer.
     Ok,

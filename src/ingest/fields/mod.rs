@@ -51,6 +51,12 @@ impl Fields {
         Fields { declared: all, tree: Arc::new(tree) }
     }
 
+    /// Tells these fields from others: what was read with others shows other things.
+    pub fn fingerprint(&self) -> u64 {
+        let kept = format!("{self:?}");
+        u64::from(crc32c::crc32c(kept.as_bytes())) << 32 | kept.len() as u64
+    }
+
     /// What the parser looks out for.
     pub fn tree(&self) -> &Arc<Tree> {
         &self.tree

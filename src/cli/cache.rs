@@ -1,0 +1,192 @@
+//! `--cache`: what was read once is not read again while it is unchanged.
+//!
+//! A container in the cache answers one question, written out: this program, these files in this order with what is said of them, each with
+//! its path, size, times and a digest of 64 places of its content (all of it up to 1 MiB), and the options that decide what is read. It
+//! is used only where its question is this one, letter by letter. The cache is never needed: what is wrong with it is a warning, and
+//! the evidence is read.
+
+use super::pack;
+use super::plan::Input;
+use crate::history::History;
+use crate::history::snapshot::{self, Packing};
+use crate::ingest::{self, InputFile};
+use anyhow::{Context, anyhow};
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// How many containers are kept; the ones that were used last.
+const KEPT: usize = 32;
+
+/// The place of one answer.
+#[derive(Debug)]
+pub struct Cache {
+    question: String,
+    path: PathBuf,
+}
+
+impl Cache {
+    /// The place for an input, whose files are identified from then on. `None`, with the reason on standard error, where there can be
+    /// none.
+    pub fn of(input: &mut Input) -> Option<Cache> {
+        pack::identify(&mut input.files);
+        let found = question(input).and_then(|question| {
+            let mut hasher = DefaultHasher::new();
+            question.hash(&mut hasher);
+            let path = folder(|name| std::env::var_os(name))
+                .context("no folder for a cache is known: set RETROGRADE_CACHE_DIR")?
+                .join(format!("{:016x}.rgh", hasher.finish()));
+            Ok(Cache { question, path })
+        });
+        found.map_err(|error| eprintln!("warning: --cache is not used: {error:#}")).ok()
+    }
+
+    /// The histories, where they were kept.
+    pub fn find(&self, input: &Input) -> Option<Vec<History>> {
+        let file = File::open(&self.path).ok()?;
+        match snapshot::read(&mut BufReader::new(&file), &input.read.fields, None) {
+            Ok(unpacked) if unpacked.request == self.question => {
+                // What was used last is kept longest.
+                file.set_modified(SystemTime::now()).ok();
+                Some(unpacked.histories)
+            }
+            Ok(_) => None,
+            Err(error) => {
+                eprintln!("warning: {} is of no use: {error}", self.path.display());
+                None
+            }
+        }
+    }
+
+    /// Keeps histories, unless a file changed while it was read.
+    pub fn keep(&self, input: &Input, histories: &[History]) {
+        if let Err(error) = self.try_to_keep(input, histories) {
+            eprintln!("warning: --cache could not keep what was read: {error:#}");
+        }
+    }
+
+    fn try_to_keep(&self, input: &Input, histories: &[History]) -> anyhow::Result<()> {
+        if let Some(file) = pack::changed(histories).first() {
+            return Err(anyhow!("{} changed meanwhile", file.shown));
+        }
+        let folder = self.path.parent().unwrap_or(Path::new(""));
+        make_private(folder).with_context(|| format!("making {}", folder.display()))?;
+        let packing = Packing { fields: &input.read.fields, request: &self.question, compress: true };
+        pack::write(&self.path, histories, &packing)?;
+        remove_old(folder, KEPT);
+        Ok(())
+    }
+}
+
+/// Everything that decides what is read.
+fn question(input: &Input) -> anyhow::Result<String> {
+    let mut question = format!("retrograde {}\n", env!("CARGO_PKG_VERSION"));
+    // A build that reads otherwise is another program.
+    let program = std::env::current_exe().context("this program")?;
+    writeln!(question, "{}", outside(&program)?)?;
+    writeln!(question, "{} {}", input.read.block_bytes, input.read.max_line_bytes)?;
+    writeln!(question, "{:?} {:016x}", input.domains.overrides, input.read.fields.fingerprint())?;
+    for file in &input.files {
+        let identity = file.identity.with_context(|| format!("{} can be read once only", file.shown))?;
+        if ingest::is_container(file) {
+            return Err(anyhow!("{} is packed already", file.shown));
+        }
+        let InputFile { shown, source, format, member, .. } = file;
+        writeln!(question, "{shown:?} {source:?} {format:?} {member:?} {identity:?} {}", outside(&file.path)?)?;
+    }
+    Ok(question)
+}
+
+/// A file from outside: where it is, and what the system says of it.
+fn outside(path: &Path) -> anyhow::Result<String> {
+    let context = || path.display().to_string();
+    let (real, data) = (path.canonicalize().with_context(context)?, path.metadata().with_context(context)?);
+    let mut text = format!("{real:?} {} {:?}", data.len(), data.modified().ok());
+    #[cfg(unix)]
+    {
+        // Nobody can set the time of the last change of any kind.
+        use std::os::unix::fs::MetadataExt;
+        write!(text, " {} {} {}.{:09}", data.dev(), data.ino(), data.ctime(), data.ctime_nsec())?;
+    }
+    Ok(text)
+}
+
+/// Where containers lie: `RETROGRADE_CACHE_DIR`, or what the system has for caches.
+fn folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let set = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let absolute = |name: &str| set(name).filter(|path| path.is_absolute());
+    set("RETROGRADE_CACHE_DIR")
+        .or_else(|| absolute("XDG_CACHE_HOME").map(|path| path.join("retrograde")))
+        .or_else(|| absolute("LOCALAPPDATA").map(|path| path.join("retrograde").join("cache")))
+        .or_else(|| absolute("HOME").map(|path| path.join(".cache").join("retrograde")))
+}
+
+/// Makes a folder that is its owner's: containers hold names out of the evidence.
+fn make_private(folder: &Path) -> std::io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// Removes all containers but the last ones.
+fn remove_old(folder: &Path, kept: usize) {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let ours = entries.filter(|path| {
+        let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or("");
+        let named = name.len() == 16 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+        named && path.extension().is_some_and(|extension| extension == "rgh")
+    });
+    let mut ours: Vec<_> = ours.filter_map(|path| Some((path.metadata().ok()?.modified().ok()?, path))).collect();
+    ours.sort_unstable();
+    let many = ours.len().saturating_sub(kept);
+    for (_, path) in ours.drain(..many) {
+        fs::remove_file(path).ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn the_folder_is_the_named_one_or_that_of_the_system() {
+        let folder = |known: &[(&str, &str)]| {
+            folder(|name| known.iter().find(|(known, _)| *known == name).map(|(_, value)| OsString::from(value)))
+        };
+        assert_eq!(folder(&[("RETROGRADE_CACHE_DIR", "c"), ("HOME", "/h")]), Some("c".into()));
+        assert_eq!(folder(&[("RETROGRADE_CACHE_DIR", ""), ("HOME", "/h")]), Some("/h/.cache/retrograde".into()));
+        // The specification of base directories has relative ones ignored.
+        assert_eq!(folder(&[("XDG_CACHE_HOME", "x"), ("HOME", "/h")]), Some("/h/.cache/retrograde".into()));
+        assert_eq!(folder(&[("XDG_CACHE_HOME", "/x"), ("HOME", "/h")]), Some("/x/retrograde".into()));
+        assert_eq!(folder(&[]), None);
+    }
+
+    #[test]
+    fn the_containers_that_were_used_last_are_kept_and_other_files_are_left_alone() {
+        let folder = std::env::temp_dir().join(format!("retrograde-cache-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        make_private(&folder).unwrap();
+        let names: Vec<String> = (0..6).map(|n| format!("{n:016x}.rgh")).collect();
+        for (n, name) in names.iter().enumerate() {
+            let file = File::create(folder.join(name)).unwrap();
+            file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs((n as u64 * 5) % 6)).unwrap();
+        }
+        for other in ["notes.txt", "incident.rgh"] {
+            fs::write(folder.join(other), "x").unwrap();
+        }
+        remove_old(&folder, 2);
+        let mut left: Vec<String> =
+            fs::read_dir(&folder).unwrap().flatten().map(|e| e.file_name().into_string().unwrap()).collect();
+        left.sort();
+        // The times were 0, 5, 4, 3, 2, 1.
+        assert_eq!(left, [&names[1], &names[2], "incident.rgh", "notes.txt"]);
+        fs::remove_dir_all(folder).unwrap();
+    }
+}

@@ -1,0 +1,167 @@
+//! Histories as they were read and joined, packed into a [container](crate::container): what every later stage starts from, so that
+//! judging it gives what judging the evidence gives, without reading the evidence.
+//!
+//! Tables hold the rows of a [`History`] as they are, identifiers included. What can be made from them anew (look-up tables, the names that
+//! an etcd cluster's history has) is not stored. What is stored is checked before it is believed: every identifier names a row that is
+//! there, every range lies in its table, what must be in order is, and nothing contains itself ([`validity`]).
+//!
+//! Evidence is not copied: rows keep file, line and offset, and lines are read again from the file where it is still there and still is
+//! what it was ([`crate::ingest::Identity`]).
+
+mod facts;
+mod recording;
+mod validity;
+
+use super::store::History;
+use crate::container::{Container, Refusal, Writer};
+use crate::ingest::fields::Fields;
+use crate::ingest::{self, FileId, FileSummary, InputFile, Problem, Progress};
+use serde::{Deserialize, Serialize};
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+/// The version of what the tables hold. It counts up whenever a stored type changes; `tests/snapshot.rs` notices.
+pub const VERSION: u16 = 1;
+
+/// The kinds of tables. Numbers are never used twice.
+mod kind {
+    macro_rules! kinds {
+        ($($name:ident $number:literal)*) => {$( pub const $name: u16 = $number; )*};
+    }
+    kinds! {
+        MANIFEST 1 NATURE 2 INPUTS 3 FILES 4 PROBLEMS 5 NAME_LENGTHS 6 NAMES 7
+        RESOURCES 10 PLACEMENTS 11 DOMAINS 12 KEYS 13 SCOPES 14 ATTRIBUTES 15 PARTS 16 PART_CHILDREN 17
+        CLIENTS 20 INCARNATIONS 21 SERVERS 22 CLOCKS 23 SERVER_VERSIONS 24
+        OPERATIONS 30 ITEMS 31 STREAMS 32 DELIVERIES 33 WITNESS 34 WITNESS_SPANS 35 REQUEST_PLACES 36
+        CACHE_READS 37 BRACKETS 38 ANNOTATIONS 39
+        LOG 50 CALLS 51 VALUES 52 FUNCTIONS 53 CALL_KEYS 54
+        RECORDING 60 ETCD_CLIENTS 61 ETCD_OPERATIONS 62 CONDITIONS 63 STEPS 64 RESULTS 65 PAIRS 66 WATCHES 67 RESPONSES 68 EVENTS 69
+        MEMBERS 70 LOG_ENTRIES 71 OVERWRITTEN 72 STORED 73 LEASES 74
+    }
+}
+
+/// What a container says about itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Manifest {
+    /// The version of retrograde that wrote it.
+    tool: String,
+    /// Which declared fields were kept: [`Fields::fingerprint`].
+    fields: u64,
+    /// See [`Packing::request`].
+    request: String,
+    histories: u32,
+}
+
+/// What a history is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Nature {
+    /// Requests to Kubernetes, or the calls of an operation log.
+    Facts,
+    /// A recorded etcd cluster.
+    Recording,
+}
+
+/// How histories are packed.
+#[derive(Clone, Debug)]
+pub struct Packing<'p> {
+    /// The declared fields with which the evidence was read.
+    pub fields: &'p Fields,
+    /// Anything that the reader should get back: what a cached container answers.
+    pub request: &'p str,
+    /// Whether chunks are compressed, where the build can.
+    pub compress: bool,
+}
+
+/// What was packed.
+#[derive(Debug)]
+pub struct Unpacked {
+    /// As it was given.
+    pub request: String,
+    /// The histories.
+    pub histories: Vec<History>,
+}
+
+/// Packs histories. Inputs without an identity get the one that they have now.
+pub fn write<W: Write>(out: W, histories: &[History], packing: &Packing<'_>) -> io::Result<W> {
+    let mut writer = Writer::new(out, VERSION, packing.compress)?;
+    let manifest = Manifest {
+        tool: env!("CARGO_PKG_VERSION").to_owned(),
+        fields: packing.fields.fingerprint(),
+        request: packing.request.to_owned(),
+        histories: u32::try_from(histories.len()).map_err(io::Error::other)?,
+    };
+    writer.rows(kind::MANIFEST, &[manifest])?;
+    for history in histories {
+        let nature = if history.cluster.is_some() { Nature::Recording } else { Nature::Facts };
+        writer.rows(kind::NATURE, &[nature])?;
+        let identified = |input: &InputFile| InputFile {
+            identity: input.identity.or_else(|| ingest::Identity::of(input)),
+            ..input.clone()
+        };
+        writer.rows(kind::INPUTS, &history.inputs.iter().map(identified).collect::<Vec<_>>())?;
+        writer.rows(kind::PROBLEMS, &history.problems)?;
+        match &history.cluster {
+            Some(cluster) => recording::write(&mut writer, &cluster.recording)?,
+            None => facts::write(&mut writer, history)?,
+        }
+    }
+    writer.finish()
+}
+
+/// Unpacks histories that were read with these fields kept. Inputs are looked for where they were, and in the folder `beside`.
+pub fn read(from: &mut dyn Read, fields: &Fields, beside: Option<&Path>) -> Result<Unpacked, Refusal> {
+    let mut container = Container::read(from, VERSION)?;
+    let manifest: Manifest = container.row(kind::MANIFEST)?;
+    if manifest.fields != fields.fingerprint() {
+        let tool = &manifest.tool;
+        return Err(Refusal::Unfit(format!(
+            "keeps other fields of objects (retrograde {tool} wrote it): pack the evidence again, with the same --rules"
+        )));
+    }
+    let mut histories = Vec::new();
+    for _ in 0..manifest.histories {
+        let nature = container.row(kind::NATURE)?;
+        let mut inputs: Vec<InputFile> = container.rows(kind::INPUTS)?;
+        for (at, input) in inputs.iter_mut().enumerate() {
+            input.id = FileId(at as u32);
+            input.look_for(beside);
+        }
+        let problems: Vec<Problem> = container.rows(kind::PROBLEMS)?;
+        histories.push(match nature {
+            Nature::Recording => recording::read(&mut container, inputs, problems)?,
+            Nature::Facts => facts::read(&mut container, inputs, problems)?,
+        });
+    }
+    container.end()?;
+    Ok(Unpacked { request: manifest.request, histories })
+}
+
+/// Reads the histories of an input that is a container. One that is refused is a history of which nothing could be read, which is a
+/// problem.
+pub(super) fn load(input: InputFile, fields: &Fields, progress: &dyn Progress) -> Vec<History> {
+    let unpacked = ingest::content(&input, progress)
+        .map_err(Refusal::from)
+        .and_then(|mut content| read(&mut content, fields, input.path.parent()));
+    match unpacked {
+        Ok(unpacked) => unpacked.histories,
+        Err(refusal) => vec![refused(input, &refusal)],
+    }
+}
+
+fn refused(input: InputFile, refusal: &Refusal) -> History {
+    let id = FileId(0);
+    let problem = Problem {
+        file: Some(id),
+        path: input.shown.clone(),
+        line: 0,
+        expected: "a history container that can be read".to_owned(),
+        found: refusal.to_string(),
+    };
+    let file = FileSummary { path: input.shown.clone(), problems: 1, ..FileSummary::default() };
+    History {
+        inputs: vec![InputFile { id, ..input }],
+        files: vec![file],
+        problems: vec![problem],
+        ..History::default()
+    }
+}

@@ -1,0 +1,377 @@
+//! What must be true of a history before anybody may walk through it: rows name rows that are there, ranges lie in their tables, and
+//! what the builders leave in order is in order. Later stages rely on it without asking again.
+
+use crate::container::Refusal;
+use crate::history::calls::{Call, Calls};
+use crate::history::etcd::{self, Recording, Request, Span, Step, Txn};
+use crate::history::operation::*;
+use crate::history::store::History;
+use crate::history::{Attributes, Incarnation, Key, Scope, Symbol, Verb};
+use crate::ingest::{Position, Problem};
+
+/// How many rows a table has.
+#[derive(Clone, Copy, Debug)]
+struct Extent(usize);
+
+impl Extent {
+    fn of<T>(table: &[T]) -> Extent {
+        Extent(table.len())
+    }
+
+    /// Whether it has this row.
+    fn has(self, row: usize) -> bool {
+        row < self.0
+    }
+
+    /// Whether it has this row, or none is meant.
+    fn may(self, row: usize) -> bool {
+        row < self.0 || row == u32::MAX as usize
+    }
+
+    /// Whether it has these rows.
+    fn spans(self, start: u32, length: u32) -> bool {
+        start.checked_add(length).is_some_and(|end| end as usize <= self.0)
+    }
+}
+
+/// The extents of all tables that rows refer to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    files: Extent,
+    names: Extent,
+    resources: Extent,
+    domains: Extent,
+    keys: Extent,
+    scopes: Extent,
+    attributes: Extent,
+    parts: Extent,
+    clients: Extent,
+    incarnations: Extent,
+    servers: Extent,
+    clocks: Extent,
+    operations: Extent,
+    items: Extent,
+    deliveries: Extent,
+    values: Extent,
+}
+
+fn all<T>(rows: &[T], what: &str, sound: impl Fn(&T) -> bool) -> Result<(), Refusal> {
+    match rows.iter().position(|row| !sound(row)) {
+        Some(at) => Err(Refusal::contradiction(format!("{what} {at} refers to what is not there"))),
+        None => Ok(()),
+    }
+}
+
+fn must(holds: bool, what: &str) -> Result<(), Refusal> {
+    if holds { Ok(()) } else { Err(Refusal::contradiction(what)) }
+}
+
+impl Bounds {
+    pub fn of(history: &History) -> Bounds {
+        Bounds {
+            files: Extent::of(&history.files),
+            names: Extent(history.names.len()),
+            resources: Extent::of(&history.resources),
+            domains: Extent::of(&history.domains),
+            keys: Extent::of(&history.keys),
+            scopes: Extent::of(&history.scopes),
+            attributes: Extent::of(&history.attributes),
+            parts: Extent(history.parts.len()),
+            clients: Extent::of(&history.clients),
+            incarnations: Extent::of(&history.incarnations),
+            servers: Extent::of(&history.servers),
+            clocks: Extent::of(&history.clocks),
+            operations: Extent(history.operations.len()),
+            items: Extent::of(&history.items),
+            deliveries: Extent::of(&history.deliveries),
+            values: Extent(history.calls.values.len()),
+        }
+    }
+
+    /// Checks every row.
+    pub fn check(&self, history: &History) -> Result<(), Refusal> {
+        let h = history;
+        let name = |symbol: &Symbol| self.names.has(symbol.index());
+        inputs(h.inputs.len(), h.files.len(), &h.problems)?;
+        let is_log = !h.calls.is_empty();
+        must(h.placements.len() == if is_log { 0 } else { h.resources.len() }, "resources without a place")?;
+        must(!is_log || (h.operations.is_empty() && h.witness.is_empty()), "requests among the calls of a log")?;
+        all(&h.resources, "resource", |r| name(&r.group) && name(&r.plural))?;
+        all(&h.placements, "place", |p| self.domains.has(p.domain.index()))?;
+        all(&h.keys, "key", |k| self.key(k))?;
+        all(&h.scopes, "scope", |s| self.scope(s))?;
+        all(&h.attributes, "version", |a| self.attribute(a))?;
+        all(&h.clients, "client", name)?;
+        all(&h.incarnations, "process life", |i| self.incarnation(i))?;
+        all(&h.servers, "server", name)?;
+        all(&h.clocks, "clock", name)?;
+        all(&h.server_versions, "server's version", |(server, _)| self.servers.has(server.index()))?;
+        self.operations(h)?;
+        all(&h.items, "item", |i| {
+            self.keys.has(i.key.index()) && self.names.may(i.uid.index()) && self.attributes.may(i.attributes.index())
+        })?;
+        self.streams(h)?;
+        all(&h.deliveries, "delivery", |d| self.delivery(d))?;
+        all(&h.witness, "event of a witness", |w| {
+            self.place(w.position)
+                && self.keys.may(w.key.index())
+                && self.names.may(w.uid.index())
+                && self.attributes.may(w.attributes.index())
+        })?;
+        all(&h.witness_spans, "stretch of a witness", |s| self.scopes.may(s.scope.index()) && self.place(s.position))?;
+        all(&h.request_places, "place of a request", |(id, place)| {
+            self.operations.has(id.index()) && self.place(*place)
+        })?;
+        must(h.request_places.is_sorted(), "places of requests out of order")?;
+        all(&h.cache_reads, "read from a cache", |r| self.cache_read(r))?;
+        all(&h.brackets, "bracket of a decision", |b| {
+            self.place(b.position)
+                && self.clocks.may(b.clock.index())
+                && self.incarnations.may(b.incarnation.index())
+                && self.names.may(b.decision.index())
+        })?;
+        all(&h.annotations, "mark", |a| self.place(a.position) && name(&a.name))?;
+        self.calls(&h.calls)
+    }
+
+    fn place(&self, position: Position) -> bool {
+        self.files.has(position.file.0 as usize)
+    }
+
+    fn key(&self, key: &Key) -> bool {
+        self.resources.may(key.resource.index())
+            && self.names.may(key.namespace.index())
+            && self.names.may(key.name.index())
+    }
+
+    fn scope(&self, scope: &Scope) -> bool {
+        let names = [scope.namespace, scope.name, scope.labels, scope.fields, scope.shard];
+        self.resources.may(scope.resource.index()) && names.iter().all(|name| self.names.may(name.index()))
+    }
+
+    fn attribute(&self, attributes: &Attributes) -> bool {
+        let names = [attributes.labels, attributes.node, attributes.phase];
+        names.iter().all(|name| self.names.may(name.index())) && self.parts.may(attributes.fields.index())
+    }
+
+    fn incarnation(&self, life: &Incarnation) -> bool {
+        self.clients.has(life.client.index()) && self.clocks.may(life.clock.index())
+    }
+
+    fn operations(&self, history: &History) -> Result<(), Refusal> {
+        let mut before = None;
+        for (at, o) in history.operations.iter().enumerate() {
+            let audit_id = match o.audit_id {
+                AuditId::Text(text) => self.names.has(text.index()),
+                AuditId::None | AuditId::Uuid(..) => true,
+            };
+            let names = [o.request_uid, o.answer_uid, o.decision];
+            // Requests that are about no resource are left out when a history is built.
+            let of_resource = || self.resources.has(history.scopes[o.scope.index()].resource.index());
+            let sound = audit_id
+                && self.place(o.position)
+                && self.clocks.may(o.clock.index())
+                && self.servers.may(o.server.index())
+                && self.incarnations.may(o.incarnation.index())
+                && self.scopes.has(o.scope.index())
+                && of_resource()
+                && self.keys.may(o.key.index())
+                && names.iter().all(|name| self.names.may(name.index()))
+                && self.attributes.may(o.attributes.index())
+                && self.items.spans(o.items_start, o.items_len);
+            must(sound, &format!("operation {at} refers to what is not there"))?;
+            must(before <= Some((o.invoke, o.position)), &format!("operation {at} is out of order"))?;
+            before = Some((o.invoke, o.position));
+        }
+        Ok(())
+    }
+
+    fn streams(&self, history: &History) -> Result<(), Refusal> {
+        let mut delivered = 0;
+        let mut before = None;
+        for (at, stream) in history.streams.iter().enumerate() {
+            let of_a_watch = self.operations.has(stream.operation.index())
+                && history.operation(stream.operation).verb == Verb::Watch
+                && before < Some(stream.operation);
+            let in_order = stream.id.index() == at && stream.deliveries_start == delivered;
+            must(
+                of_a_watch && in_order && self.deliveries.spans(stream.deliveries_start, stream.deliveries_len),
+                &format!("stream {at} is not where it must be"),
+            )?;
+            delivered += stream.deliveries_len;
+            before = Some(stream.operation);
+        }
+        must(delivered as usize == self.deliveries.0, "deliveries of no stream")
+    }
+
+    fn delivery(&self, d: &Delivery) -> bool {
+        self.place(d.position)
+            && self.keys.may(d.key.index())
+            && self.names.may(d.uid.index())
+            && self.attributes.may(d.attributes.index())
+    }
+
+    fn cache_read(&self, read: &CacheRead) -> bool {
+        self.place(read.position)
+            && self.clocks.may(read.clock.index())
+            && self.incarnations.may(read.incarnation.index())
+            && self.names.may(read.decision.index())
+            && self.names.may(read.uid.index())
+            && self.keys.may(read.key.index())
+    }
+
+    fn calls(&self, calls: &Calls) -> Result<(), Refusal> {
+        let value = |id: crate::history::ValueId| self.values.may(id.index());
+        all(&calls.calls, "call", |call: &Call| {
+            self.incarnations.has(call.process.index())
+                && self.names.has(call.function.index())
+                && [call.key, call.argument, call.answer].into_iter().all(value)
+                && (!call.key.is_some() || calls.keys.contains_key(&call.key))
+                && self.place(call.invoke.position)
+                && self.place(call.ret.position)
+        })?;
+        all(&calls.functions, "function", |function| self.names.has(function.name.index()))?;
+        let mut keys = calls.keys.iter();
+        must(
+            keys.all(|(value, key)| self.values.has(value.index()) && self.keys.has(key.index())),
+            "keys of calls that are not there",
+        )?;
+        must(calls.calls.is_sorted_by_key(|call| (call.invoke.rank, call.invoke.position)), "calls out of order")
+    }
+}
+
+fn inputs(inputs: usize, files: usize, problems: &[Problem]) -> Result<(), Refusal> {
+    must(inputs == files, "another number of inputs than of files")?;
+    all(problems, "problem", |problem| problem.file.is_none_or(|file| (file.0 as usize) < files))
+}
+
+/// The deepest transaction inside transactions that is read from a log.
+const DEEPEST: u8 = 64;
+
+/// Checks every row of a recorded cluster.
+pub(super) fn check_recording(r: &Recording) -> Result<(), Refusal> {
+    let rows = Rows {
+        files: Extent::of(&r.files),
+        texts: Extent(r.texts.len()),
+        values: Extent(r.values.len()),
+        conditions: Extent::of(&r.requests.conditions),
+        depths: Vec::new(),
+    };
+    inputs(r.inputs.len(), r.files.len(), &r.problems)?;
+    let rows = rows.with_steps(&r.requests.steps)?;
+    let span = |span: Span, extent: Extent| extent.spans(span.start, span.len);
+    let (operations, watches) = (Extent::of(&r.operations), Extent::of(&r.watches));
+    let clients = Extent::of(&r.clients);
+    for (at, client) in r.clients.iter().enumerate() {
+        let mine =
+            |rows: &std::ops::Range<u32>, extent: Extent| rows.start <= rows.end && rows.end as usize <= extent.0;
+        let sound = mine(&client.operations, operations)
+            && mine(&client.watches, watches)
+            && r.operations_of(client).iter().all(|operation| operation.client as usize == at)
+            && r.watches_of(client).iter().all(|watch| watch.client as usize == at);
+        must(sound, &format!("client {at} has rows that are not its own"))?;
+    }
+    let results = Extent::of(&r.results);
+    all(&r.operations, "operation", |o| {
+        rows.place(o.position)
+            && clients.may(o.client as usize)
+            && rows.request(&o.request)
+            && span(o.results, results)
+            && rows.texts.may(o.error.index())
+    })?;
+    must(r.operations.is_sorted_by_key(|o| (o.client, o.call, o.begun, o.position)), "operations out of order")?;
+    all(&r.requests.conditions, "condition", |c| rows.interval(c.keys) && rows.value(c.value))?;
+    let pairs = Extent::of(&r.pairs);
+    all(&r.results, "result", |result| span(result.pairs, pairs))?;
+    all(&r.pairs, "pair", |pair| rows.texts.has(pair.key.index()) && rows.value(pair.value))?;
+    let responses = Extent::of(&r.responses);
+    all(&r.watches, "watch", |watch| {
+        rows.place(watch.position)
+            && clients.may(watch.client as usize)
+            && rows.texts.has(watch.key.index())
+            && rows.texts.may(watch.end.index())
+            && span(watch.responses, responses)
+    })?;
+    must(r.watches.is_sorted_by_key(|watch| (watch.client, watch.position)), "watches out of order")?;
+    let events = Extent::of(&r.events);
+    all(&r.responses, "response", |response| span(response.events, events) && rows.texts.may(response.error.index()))?;
+    all(&r.events, "event", |event| {
+        rows.texts.has(event.key.index())
+            && rows.value(event.value)
+            && event.previous.is_none_or(|previous| rows.value(previous.value))
+    })?;
+    for member in &r.members {
+        if let Some(log) = &member.log {
+            let entry = |entry: &etcd::LogEntry| rows.place(entry.position) && rows.request(&entry.request);
+            all(&log.entries, "entry", entry)?;
+            all(&log.overwritten, "entry in the place of another", |both| entry(&both.old) && entry(&both.new))?;
+            must(log.entries.is_sorted_by(|a, b| a.index < b.index), "entries out of order")?;
+        }
+        if let Some(store) = &member.store {
+            all(&store.revisions, "stored revision", |revision| {
+                rows.place(revision.position) && rows.texts.has(revision.key.index()) && rows.value(revision.value)
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// The extents of a recording's tables.
+struct Rows {
+    files: Extent,
+    texts: Extent,
+    values: Extent,
+    conditions: Extent,
+    /// How deep each step is: 1 unless it is a transaction.
+    depths: Vec<u8>,
+}
+
+impl Rows {
+    /// Steps are made of earlier ones.
+    fn with_steps(mut self, steps: &[Step]) -> Result<Rows, Refusal> {
+        self.depths.reserve_exact(steps.len());
+        for (at, step) in steps.iter().enumerate() {
+            let depth = match step {
+                Step::Range(range) => self.interval(range.keys).then_some(1),
+                Step::Put { key, value, .. } => (self.texts.has(key.index()) && self.value(*value)).then_some(1),
+                Step::Delete(keys) => self.interval(*keys).then_some(1),
+                Step::Txn(txn) => self.txn(*txn).filter(|depth| *depth < DEEPEST).map(|depth| depth + 1),
+                Step::Nothing => Some(1),
+            };
+            self.depths
+                .push(depth.ok_or_else(|| Refusal::contradiction(format!("step {at} refers to what is not there")))?);
+        }
+        Ok(self)
+    }
+
+    /// How deep the steps of a transaction are.
+    fn txn(&self, txn: Txn) -> Option<u8> {
+        let depth = |span: Span| {
+            let end = span.start.checked_add(span.len)?;
+            self.depths.get(span.start as usize..end as usize).map(|depths| depths.iter().copied().max().unwrap_or(0))
+        };
+        let conditions = self.conditions.spans(txn.conditions.start, txn.conditions.len);
+        let (success, failure) = (depth(txn.success)?, depth(txn.failure)?);
+        conditions.then_some(success.max(failure))
+    }
+
+    fn request(&self, request: &Request) -> bool {
+        match request {
+            Request::Range(range) => self.interval(range.keys),
+            Request::Txn(txn) => self.txn(*txn).is_some(),
+            _ => true,
+        }
+    }
+
+    fn interval(&self, keys: etcd::Interval) -> bool {
+        self.texts.has(keys.key.index()) && self.texts.may(keys.end.index())
+    }
+
+    fn value(&self, value: etcd::ValueId) -> bool {
+        self.values.has(value.0 as usize)
+    }
+
+    fn place(&self, position: Position) -> bool {
+        self.files.has(position.file.0 as usize)
+    }
+}

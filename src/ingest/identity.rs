@@ -1,0 +1,159 @@
+//! Whether a file still is what it was when it was read.
+
+use super::source::InputFile;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+
+/// How much is read at a place of a long file.
+const PIECE: usize = 16 << 10;
+
+/// At how many places, the first at the beginning and the last at the end; a file that is shorter than all of them is read whole.
+const PIECES: u64 = 64;
+
+/// What tells one content of a file from another, cheaply: no more than 1 MiB of it is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// Bytes, as they are stored.
+    pub size: u64,
+    /// When it was last changed, in nanoseconds since 1970; 0 where nobody knows.
+    pub modified: i64,
+    /// crc32c of 64 pieces of 16 KiB, evenly spread, or of all of it.
+    pub digest: u32,
+}
+
+impl Identity {
+    /// What an input is now. `None` for what can be read once only, or not at all.
+    pub fn of(input: &InputFile) -> Option<Identity> {
+        if let Some(bytes) = &input.bytes {
+            let size = bytes.len() as u64;
+            return Some(Identity { size, modified: 0, digest: digest(&mut io::Cursor::new(&bytes[..]), size).ok()? });
+        }
+        Identity::of_file(&input.path)
+    }
+
+    fn of_file(path: &Path) -> Option<Identity> {
+        let (size, modified) = outside(path)?;
+        Some(Identity { size, modified, digest: digest(&mut File::open(path).ok()?, size).ok()? })
+    }
+
+    /// Whether the file at a path has this content: its size and its time are these, or its size and its digest.
+    pub fn is_at(&self, path: &Path) -> bool {
+        match outside(path) {
+            Some((size, modified)) if size == self.size => {
+                (modified == self.modified && modified != 0)
+                    || Identity::of_file(path).is_some_and(|now| now.digest == self.digest)
+            }
+            _ => false,
+        }
+    }
+}
+
+impl InputFile {
+    /// Looks for the file that an input was read from: where it was, or else beside the container that names it. Where it is not, or
+    /// not as it was, the input is gone.
+    pub fn look_for(&mut self, beside: Option<&Path>) {
+        let Some(identity) = self.identity else {
+            self.gone = true;
+            return;
+        };
+        let near = beside.filter(|_| self.path.is_relative()).map(|folder| folder.join(&self.path));
+        let name = beside.zip(self.path.file_name()).map(|(folder, name)| folder.join(name));
+        let places = [Some(self.path.clone()), near, name];
+        match places.into_iter().flatten().find(|place| identity.is_at(place)) {
+            Some(place) => (self.path, self.gone) = (place, false),
+            None => self.gone = true,
+        }
+    }
+}
+
+/// Size and time of a regular file.
+fn outside(path: &Path) -> Option<(u64, i64)> {
+    let data = std::fs::metadata(path).ok().filter(|data| data.is_file())?;
+    let modified = data.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    Some((data.len(), modified.and_then(|since| i64::try_from(since.as_nanos()).ok()).unwrap_or(0)))
+}
+
+fn digest(content: &mut (impl Read + Seek), size: u64) -> io::Result<u32> {
+    let mut buffer = vec![0; PIECE];
+    let mut sum = 0;
+    let spread = size > PIECES * PIECE as u64;
+    let pieces = if spread { PIECES } else { size.div_ceil(PIECE as u64) };
+    for piece in 0..pieces {
+        if spread {
+            // The product does not fit in 64 bits for every size.
+            let at = u128::from(size - PIECE as u64) * u128::from(piece) / u128::from(PIECES - 1);
+            content.seek(SeekFrom::Start(at as u64))?;
+        }
+        let mut read = 0;
+        while read < buffer.len() {
+            match content.read(&mut buffer[read..])? {
+                0 => break,
+                n => read += n,
+            }
+        }
+        sum = crc32c::crc32c_append(sum, &buffer[..read]);
+    }
+    Ok(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ingest::FileId;
+    use std::fs;
+
+    fn of(bytes: &[u8]) -> Identity {
+        Identity::of(&InputFile::in_memory(FileId(0), "x", bytes)).expect("bytes can be read")
+    }
+
+    #[test]
+    fn a_change_at_the_beginning_at_the_end_or_anywhere_in_a_short_file_is_another_content() {
+        for length in [1, PIECE, PIECE * 64, PIECE * 64 + 1, 3 << 20] {
+            let bytes = vec![b'a'; length];
+            let changed = |at: usize| {
+                let mut bytes = bytes.clone();
+                bytes[at] = b'b';
+                of(&bytes)
+            };
+            assert_eq!(of(&bytes), of(&bytes));
+            assert_ne!(of(&bytes), changed(0));
+            assert_ne!(of(&bytes), changed(length - 1));
+            assert_ne!(of(&bytes), of(&bytes[1..]));
+            if length <= PIECE * 64 {
+                assert_ne!(of(&bytes), changed(length / 2));
+            }
+        }
+        assert_eq!(of(b"").size, 0);
+    }
+
+    #[test]
+    fn a_file_is_found_where_it_was_or_beside_the_container_and_only_as_it_was() {
+        let folder = std::env::temp_dir().join(format!("retrograde-identity-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(folder.join("there/logs")).unwrap();
+        let path = folder.join("a.log");
+        fs::write(&path, "one").unwrap();
+        let mut input = InputFile { path: path.clone(), ..InputFile::default() };
+        input.identity = Identity::of(&input);
+        let look = |beside: Option<&Path>| {
+            let mut input = input.clone();
+            input.look_for(beside);
+            (!input.gone).then_some(input.path)
+        };
+        assert_eq!(look(None), Some(path.clone()));
+        // Copied: another time, the same content.
+        fs::copy(&path, folder.join("there/a.log")).unwrap();
+        fs::remove_file(&path).unwrap();
+        assert_eq!((look(None), look(Some(&folder.join("there")))), (None, Some(folder.join("there/a.log"))));
+        fs::write(folder.join("there/a.log"), "two").unwrap();
+        assert_eq!(look(Some(&folder.join("there"))), None);
+        let mut piped = InputFile { path: "-".into(), ..InputFile::default() };
+        assert_eq!(Identity::of(&piped), None);
+        piped.look_for(None);
+        assert!(piped.gone);
+        fs::remove_dir_all(folder).unwrap();
+    }
+}

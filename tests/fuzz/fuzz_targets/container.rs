@@ -1,0 +1,30 @@
+#![no_main]
+
+#[path = "../../support/container.rs"]
+mod framing;
+
+use retrograde::history::snapshot::{VERSION, read};
+use retrograde::ingest::fields::Fields;
+use retrograde::report::page::Look;
+use retrograde::report::{Format, Part, Report};
+
+/// Reads bytes as a container, and judges and reports what is in it: no panic.
+fn judge(bytes: &[u8]) {
+    // As the sample was packed.
+    let Ok(unpacked) = read(&mut &*bytes, &Fields::default(), None) else { return };
+    for history in &unpacked.histories {
+        let judgement = retrograde::judge(history, &retrograde::Options::default());
+        let report = Report { histories: vec![Part::of(history, &judgement)] };
+        for format in [Format::Json, Format::Human, Format::Html] {
+            format.sink(Look::default()).write(&report, &mut std::io::sink()).expect("nothing to fail");
+        }
+    }
+}
+
+// As it is; and with the checksums made right, which no mutation would find by itself.
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    judge(bytes);
+    if let Some(chunks) = framing::chunks(bytes) {
+        judge(&framing::sealed(&chunks, VERSION));
+    }
+});

@@ -1,0 +1,213 @@
+//! `retrograde pack` and `--cache`, as they are typed.
+#![cfg(feature = "cli")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A folder that is removed with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("retrograde-packing-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn incident(name: &str) -> Folder {
+        let folder = Folder::new(name);
+        for entry in fs::read_dir("histories/incidents/kubelet-restart/buggy").unwrap().flatten() {
+            fs::copy(entry.path(), folder.0.join(entry.file_name())).unwrap();
+        }
+        folder
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn retrograde(arguments: &[&str], cache: &Path) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_retrograde"));
+    command.args(arguments).env("RETROGRADE_CACHE_DIR", cache).output().unwrap()
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn containers(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut found: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|e| e == "rgh")).collect();
+    found.sort();
+    found
+}
+
+#[test]
+fn every_command_reads_a_container_as_it_reads_the_evidence() {
+    let (evidence, to) = (Folder::incident("commands"), Folder::new("commands-to"));
+    let (path, packed) = (evidence.0.display().to_string(), to.text("x.rgh"));
+    let run = |arguments: &[&str]| retrograde(arguments, &to.0);
+    let written = run(&["pack", &path, "-o", &packed]);
+    assert_eq!(written.status.code(), Some(0), "{}", err(&written));
+    assert!(out(&written).starts_with("packed "), "{}", out(&written));
+    for (command, rest) in [
+        ("check", &["--json"][..]),
+        ("check", &["--report", "human=-"]),
+        ("check", &["--report", "sarif=-"]),
+        ("show", &[]),
+        ("show", &["--key", "pods default/pod-0"]),
+        ("explain", &["--client", "kubelet-1", "--key", "pod-0"]),
+    ] {
+        let of = |path: &str| run(&[&[command, path], rest].concat());
+        let (direct, again) = (of(&path), of(&packed));
+        assert_eq!(out(&direct), out(&again), "{command} {rest:?}");
+        assert_eq!(direct.status.code(), again.status.code(), "{command} {rest:?}");
+        assert!(!direct.stdout.is_empty());
+    }
+    // Packed again, from the container alone.
+    let twice = to.text("y.rgh");
+    assert_eq!(run(&["pack", &packed, "--output", &twice]).status.code(), Some(0));
+    assert!(fs::read(&packed).unwrap() == fs::read(&twice).unwrap());
+}
+
+#[test]
+fn a_container_moved_with_its_evidence_finds_it_beside_itself() {
+    let (evidence, to) = (Folder::incident("moved"), Folder::new("moved-to"));
+    let run = |arguments: &[&str]| retrograde(arguments, &to.0);
+    let packed = evidence.text("x.rgh");
+    assert_eq!(run(&["pack", &evidence.0.display().to_string(), "-o", &packed]).status.code(), Some(0));
+    let before = out(&run(&["check", "--json", &packed]));
+    let moved = to.0.join("moved");
+    fs::rename(&evidence.0, &moved).unwrap();
+    let packed = moved.join("x.rgh").display().to_string();
+    assert_eq!(out(&run(&["check", "--json", &packed])), before);
+    fs::remove_file(moved.join("audit-A.log")).unwrap();
+    let less = out(&run(&["check", &packed]));
+    assert!(less.contains("gone since they were packed"), "{less}");
+}
+
+#[test]
+fn what_is_no_sound_container_is_a_problem_and_unknown() {
+    let (evidence, to) = (Folder::incident("refused"), Folder::new("refused-to"));
+    let run = |arguments: &[&str]| retrograde(arguments, &to.0);
+    let packed = to.text("x.rgh");
+    assert_eq!(run(&["pack", &evidence.0.display().to_string(), "-o", &packed]).status.code(), Some(0));
+    let whole = fs::read(&packed).unwrap();
+    let mut later = whole.clone();
+    later[8] = 9;
+    let mut damaged = whole.clone();
+    damaged[whole.len() / 2] ^= 1;
+    for (bytes, why) in [
+        (&whole[..whole.len() - 1], "cut off"),
+        (&later, "a version that this retrograde does not read"),
+        (&damaged, "damaged"),
+    ] {
+        fs::write(&packed, bytes).unwrap();
+        for arguments in [&["check", &packed][..], &["check", "--json", &packed]] {
+            let refused = run(arguments);
+            assert_eq!(refused.status.code(), Some(3), "{}", out(&refused));
+            assert!(out(&refused).contains(why), "{}", out(&refused));
+        }
+        let nothing = run(&["pack", &packed, "-o", &to.text("y.rgh")]);
+        assert!(nothing.status.code() == Some(3) && err(&nothing).contains(why), "{}", err(&nothing));
+        assert!(!to.0.join("y.rgh").exists());
+    }
+}
+
+#[test]
+fn packing_overwrites_no_evidence_and_what_is_packed_cannot_be_read_otherwise() {
+    let (evidence, to) = (Folder::incident("usage"), Folder::new("usage-to"));
+    let run = |arguments: &[&str]| retrograde(arguments, &to.0);
+    let (path, packed) = (evidence.0.display().to_string(), to.text("x.rgh"));
+    for (arguments, why) in [
+        (&["pack", &path, "-o", &evidence.text("audit-A.log")][..], "will not be overwritten"),
+        (&["pack", &path, "-o", "-"], "into a file"),
+        (&["pack", &path, "-o", "/no/such/folder/x.rgh"], "cannot write"),
+        (&["pack", &path], "--output"),
+    ] {
+        let refused = run(arguments);
+        assert_eq!(refused.status.code(), Some(2), "{arguments:?}");
+        assert!(err(&refused).contains(why), "{}", err(&refused));
+    }
+    assert_eq!(run(&["pack", &path, "-o", &packed]).status.code(), Some(0));
+    for said in [["--domain", "apps/deployments=own"], ["--source", "x.rgh:server=a"], ["--format", "*:audit"]] {
+        let refused = run(&["check", &packed, said[0], said[1]]);
+        assert_eq!(refused.status.code(), Some(2), "{said:?}");
+        assert!(err(&refused).contains("said to `retrograde pack`"), "{}", err(&refused));
+    }
+    // Nothing is left beside it.
+    assert_eq!(fs::read_dir(&to.0).unwrap().count(), 1);
+}
+
+#[test]
+fn a_cached_check_says_what_the_check_says_and_notices_every_change() {
+    let (evidence, cache) = (Folder::incident("cache"), Folder::new("cache-to"));
+    let path = evidence.0.display().to_string();
+    let direct = || out(&retrograde(&["check", "--json", &path], &cache.0));
+    let cached = || {
+        let output = retrograde(&["check", "--cache", "--json", &path], &cache.0);
+        assert_eq!(err(&output), "");
+        out(&output)
+    };
+    let before = direct();
+    assert_eq!(containers(&cache.0).len(), 0);
+    assert_eq!((cached(), containers(&cache.0).len()), (before.clone(), 1));
+    assert_eq!((cached(), containers(&cache.0).len()), (before.clone(), 1));
+    // One byte changed in place, size and time as they were.
+    let log = evidence.0.join("audit-A.log");
+    let (text, data) = (fs::read(&log).unwrap(), fs::metadata(&log).unwrap());
+    let changed = String::from_utf8(text.clone()).unwrap().replacen("pod-0", "pod-1", 1);
+    fs::write(&log, changed).unwrap();
+    fs::File::options().write(true).open(&log).unwrap().set_modified(data.modified().unwrap()).unwrap();
+    let after = direct();
+    assert_eq!(cached(), after);
+    // Another file, and other words about the files.
+    fs::write(evidence.0.join("more.log"), &text).unwrap();
+    assert_eq!(cached(), direct());
+    let with =
+        |flag: &str| out(&retrograde(&["check", "--json", &path, "--source", "audit-A.log:server=z", flag], &cache.0));
+    assert_eq!(with("--cache"), with("--timings"));
+    assert!(containers(&cache.0).len() == 4);
+    // A container that is damaged is a warning, and is written anew.
+    fs::remove_file(evidence.0.join("more.log")).unwrap();
+    fs::write(&log, &text).unwrap();
+    let now = cached();
+    for path in containers(&cache.0) {
+        fs::write(path, "damaged").unwrap();
+    }
+    let warned = retrograde(&["check", "--cache", "--json", &path], &cache.0);
+    assert!(err(&warned).contains("is of no use"), "{}", err(&warned));
+    assert_eq!(out(&warned), now);
+    assert_eq!(cached(), now);
+}
+
+#[test]
+fn a_cache_that_cannot_be_used_is_a_warning() {
+    let (evidence, to) = (Folder::incident("no-cache"), Folder::new("no-cache-to"));
+    let path = evidence.0.display().to_string();
+    // A file stands where the folder should be.
+    let blocked = to.0.join("file");
+    fs::write(&blocked, "x").unwrap();
+    let direct = retrograde(&["check", "--json", &path], &to.0);
+    let warned = retrograde(&["check", "--cache", "--json", &path], &blocked);
+    assert!(err(&warned).contains("warning: --cache could not keep"), "{}", err(&warned));
+    assert_eq!((out(&warned), warned.status.code()), (out(&direct), direct.status.code()));
+    let packed = to.text("x.rgh");
+    assert_eq!(retrograde(&["pack", &path, "-o", &packed], &to.0).status.code(), Some(0));
+    let warned = retrograde(&["check", "--cache", "--json", &packed], &to.0);
+    assert!(err(&warned).contains("is packed already"), "{}", err(&warned));
+    assert_eq!(out(&warned), out(&direct));
+}
