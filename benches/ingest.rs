@@ -41,9 +41,13 @@ fn recorded() -> Option<Log> {
     let mut paths: Vec<_> = directory.filter_map(|entry| Some(entry.ok()?.path())).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "log"));
     paths.sort();
-    let files = ingest::inputs(&paths, &[], &[]).expect("the files are there");
+    // From memory, as the baseline: what the system takes to hand over a file is not what is compared.
     let bytes: Vec<Arc<[u8]>> =
         paths.iter().map(|path| std::fs::read(path).expect("the file can be read").into()).collect();
+    let in_memory = |(nth, bytes): (usize, &Arc<[u8]>)| {
+        InputFile::in_memory(FileId(nth as u32), &paths[nth].display().to_string(), bytes.clone())
+    };
+    let files = bytes.iter().enumerate().map(in_memory).collect();
     let events = bytes.iter().map(|bytes| bare(bytes)).sum();
     Some(Log { name: "audit-recorded", files, bytes, events })
 }

@@ -25,7 +25,7 @@
 
 use super::effect::{self, Effect, Link, Observation};
 use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
-use crate::history::{IncarnationId, KeyId, OperationId, Symbol};
+use crate::history::{ClockId, IncarnationId, KeyId, OperationId, Symbol};
 use crate::order::graph::Record;
 use rustc_hash::FxHashMap;
 
@@ -44,44 +44,72 @@ pub const RULE: Rule = Rule {
 /// What processes committed, by decision and by object.
 #[derive(Default)]
 struct Acts {
-    of_decision: FxHashMap<(IncarnationId, Symbol), Vec<OperationId>>,
-    of_key: FxHashMap<(IncarnationId, KeyId), Vec<OperationId>>,
+    of_decision: FxHashMap<(IncarnationId, Symbol), Series>,
+    of_key: FxHashMap<(IncarnationId, KeyId), Series>,
+}
+
+/// Writes of each clock in order of time.
+#[derive(Default)]
+struct Series(Vec<(ClockId, Vec<OperationId>)>);
+
+impl Series {
+    fn push(&mut self, clock: ClockId, id: OperationId) {
+        match self.0.iter_mut().find(|(of, _)| *of == clock) {
+            Some((_, ids)) => ids.push(id),
+            None => self.0.push((clock, vec![id])),
+        }
+    }
 }
 
 impl Acts {
-    fn collect(evidence: &Evidence<'_>) -> Acts {
+    /// Those that may follow one of the observations.
+    fn collect(evidence: &Evidence<'_>, observations: &[Observation]) -> Acts {
         let mut acts = Acts::default();
-        for (id, o) in evidence.operations().filter(|(_, o)| evidence.committed(o) && o.key.is_some()) {
-            if o.decision.is_some() {
-                acts.of_decision.entry((o.incarnation, o.decision)).or_default().push(id);
+        for observation in observations.iter().filter(|observation| observation.key.is_some()) {
+            acts.of_key.entry((observation.incarnation, observation.key)).or_default();
+        }
+        for (id, o) in evidence.operations() {
+            if !evidence.committed(&o) || !o.key.is_some() || !o.invoke.is_known() {
+                continue;
             }
-            acts.of_key.entry((o.incarnation, o.key)).or_default().push(id);
+            if o.decision.is_some() {
+                acts.of_decision.entry((o.incarnation, o.decision)).or_default().push(o.clock, id);
+            }
+            if let Some(of_key) = acts.of_key.get_mut(&(o.incarnation, o.key)) {
+                of_key.push(o.clock, id);
+            }
+        }
+        let series = acts.of_decision.values_mut().chain(acts.of_key.values_mut());
+        for (_, ids) in series.flat_map(|series| &mut series.0) {
+            ids.sort_by_key(|id| (evidence.history.operations.invoke(id.index()), *id));
         }
         acts
     }
 
     /// The first write that followed an observation.
     fn after(&self, evidence: &Evidence<'_>, observation: &Observation) -> Option<OperationId> {
-        let history = evidence.history;
-        let (time, clock) = match observation.record {
-            Record::Operation(id) => (history.operation(id).ret, history.operation(id).clock),
+        let operations = &evidence.history.operations;
+        let moment = match observation.record {
+            Record::Operation(id) => (operations.ret(id.index()), operations.clock(id.index())),
             _ => observation.begun,
         };
-        let acts = match observation.decision.is_some() {
+        let series = match observation.decision.is_some() {
             true => self.of_decision.get(&(observation.incarnation, observation.decision)),
             false => self.of_key.get(&(observation.incarnation, observation.key)),
         };
-        let follows = |id: &&OperationId| {
-            let o = history.operation(**id);
-            evidence.order.clocks.before((time, clock), (o.invoke, o.clock))
+        let first = |(clock, ids): &(ClockId, Vec<OperationId>)| {
+            let follows =
+                |id: &OperationId| evidence.order.clocks.before(moment, (operations.invoke(id.index()), *clock));
+            ids.get(ids.partition_point(|id| !follows(id))).copied()
         };
-        acts?.iter().find(follows).copied()
+        series?.0.iter().filter_map(first).min()
     }
 }
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
-    let acts = Acts::collect(evidence);
-    for observation in effect::observations(evidence) {
+    let observations: Vec<Observation> = effect::observations(evidence).collect();
+    let acts = Acts::collect(evidence, &observations);
+    for observation in observations {
         let Some(act) = acts.after(evidence, &observation) else { continue };
         ruling.checked(observation.incarnation);
         let Some(effect) = effect::before(evidence, observation, |link| link == Link::Written) else { continue };

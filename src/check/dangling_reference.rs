@@ -26,7 +26,9 @@
 use super::mentions::{Directory, Mention, is_collector};
 use super::place::{end, had_ended, when};
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
-use crate::history::{ClientId, IncarnationId, KeyId, Operation, OperationId, ResourceId, Revision, Symbol, Verb};
+use crate::history::{
+    ClientId, IncarnationId, KeyId, Operation, OperationId, PartId, ResourceId, Revision, Symbol, Verb,
+};
 use crate::model::declaration::Reference;
 use crate::order::{Change, Decisions, Lifetime, Source, Version};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -78,19 +80,24 @@ impl<'h> Dangling<'_, 'h> {
     fn made(&self, ruling: &mut Ruling<'_>, resource: ResourceId) {
         let evidence = self.evidence;
         let versions = evidence.order.timeline.of_resource(resource, Revision::NONE, Revision::new(u128::MAX));
-        let mut had: FxHashMap<KeyId, (Symbol, Option<Vec<Mention>>)> = FxHashMap::default();
+        let mut had: FxHashMap<KeyId, (Symbol, Option<PartId>, Option<Vec<Mention>>)> = FxHashMap::default();
         for version in versions {
-            let known = match version.change.lives() {
-                Some(true) => self.directory.mentions(self.reference, &version),
-                _ => None,
-            };
-            let before = had.insert(version.key, (version.uid, known.clone()));
+            let alive = version.change.lives() == Some(true);
+            let declared = evidence.history.declared(version.key, version.uid, version.attributes).filter(|_| alive);
+            let root = declared.map(|declared| declared.root());
+            // Most versions say what the one before said.
+            let same = had.get(&version.key).is_some_and(|(uid, before, _)| (*uid, *before) == (version.uid, root));
+            if same && root.is_some() && version.change != Change::Created {
+                continue;
+            }
+            let known = declared.and_then(|_| self.directory.mentions(self.reference, &version));
+            let before = had.insert(version.key, (version.uid, root, known.clone()));
             let Some(mentions) = known.filter(|_| version.writer.is_some()) else { continue };
             let writer = evidence.history.operation(version.writer).incarnation;
             for mention in &mentions {
                 let new = match (&before, version.change) {
                     (_, Change::Created) => true,
-                    (Some((uid, Some(before))), _) => *uid == version.uid && !before.contains(mention),
+                    (Some((uid, _, Some(before))), _) => *uid == version.uid && !before.contains(mention),
                     _ => false,
                 };
                 if !new || mention.uid.is_none() {

@@ -107,6 +107,13 @@ pub fn before(evidence: &Evidence<'_>, observation: Observation, wanted: fn(Link
     };
     let lacks = next.map_or(observation.revision, |version| version.revision);
     let (time, clock) = observation.begun;
+    // What was sent after an observation began, and all above it, nobody can have known before: for nearly every read that is
+    // everything it lacks.
+    let after = order.heads.after(history, &order.clocks, observation.resource, clock, time);
+    let first = if next.is_some() { lacks } else { Revision::new(lacks.value().saturating_add(1)) };
+    if after.is_some_and(|(after, _)| after <= first) {
+        return None;
+    }
     let of_session = order.frontiers.of_session(history, order, observation.incarnation);
     for (resource, frontier) in of_session {
         // An effect has a higher revision than its cause, where both come from one counter.

@@ -180,9 +180,11 @@ impl Holdings {
                 self.holds.append(&mut open);
                 continue;
             };
-            let (through, proof) = standing.through(&version);
             let at = self.stands.len();
-            self.stands.push(Stand { version, through, proof });
+            if !values.is_empty() {
+                let (through, proof) = standing.through(&version);
+                self.stands.push(Stand { version, through, proof });
+            }
             open = self.go_on(open, &values, version, at);
             last = Some((declared.root(), version.uid, values));
         }

@@ -25,7 +25,7 @@
 //! Sources: Terry et al., Session Guarantees (PDIS 1994); kubernetes#129795, #127429; KEP-5647 (stale controllers).
 
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
-use crate::history::{Asked, KeyId, Marks, Operation, OperationId, Revision, Verb};
+use crate::history::{Asked, KeyId, Marks, Operation, OperationId, Revision, Symbol, Verb};
 use crate::order::{Frontier, Showing, is_deliberate, remembers};
 
 /// The rule.
@@ -46,7 +46,7 @@ const COMMITS: usize = 10_000;
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let (history, order) = (evidence.history, evidence.order);
     for (id, o) in evidence.operations() {
-        if !remembers(history, o.incarnation) {
+        if !matches!(o.verb, Verb::List | Verb::Get | Verb::Update) || !remembers(history, o.incarnation) {
             continue;
         }
         let resource = history.scopes[o.scope.index()].resource;
@@ -57,9 +57,9 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             Verb::List if o.is_answered() && !deliberate => observer.list(ruling),
             Verb::Get if o.is_answered() && !deliberate && o.answered.is_some() && o.key.is_some() => {
                 ruling.checked(o.incarnation);
-                let fact = evidence.operation(id, o.answered, format!("read it at version {}", o.answered));
-                if !observer.removed(o.key, o.answer_uid, &fact, ruling) {
-                    observer.object(o.answered, || fact, ruling);
+                let fact = || evidence.operation(id, o.answered, format!("read it at version {}", o.answered));
+                if !observer.removed(o.key, o.answer_uid, fact, ruling) {
+                    observer.object(o.answered, fact, ruling);
                 }
             }
             // A base that T never had (a made-up number) was not read by anybody.
@@ -88,8 +88,8 @@ impl Observer<'_> {
         let (history, order, o) = (self.evidence.history, self.evidence.order, self.o);
         ruling.checked(o.incarnation);
         for item in history.items_of(o) {
-            let fact = self.evidence.item(self.id, item.key, item.uid, item.revision, self.shown());
-            if self.removed(item.key, item.uid, &fact, ruling) {
+            let fact = || self.evidence.item(self.id, item.key, item.uid, item.revision, self.shown());
+            if self.removed(item.key, item.uid, fact, ruling) {
                 return;
             }
         }
@@ -117,7 +117,7 @@ impl Observer<'_> {
     }
 
     /// An object that an own request had removed is shown alive. Its uid tells it from a later object of the name.
-    fn removed(&self, key: KeyId, uid: crate::history::Symbol, fact: &Fact, ruling: &mut Ruling<'_>) -> bool {
+    fn removed(&self, key: KeyId, uid: Symbol, fact: impl FnOnce() -> Fact, ruling: &mut Ruling<'_>) -> bool {
         let (history, order, o) = (self.evidence.history, self.evidence.order, self.o);
         let Some(removals) = self.frontier.removals.get(&key).filter(|_| uid.is_some()) else { return false };
         let own = removals.iter().find(|removal| {
@@ -132,7 +132,8 @@ impl Observer<'_> {
             .iter()
             .find(|v| v.writer == own.operation && v.change == crate::order::Change::Deleted)
             .map_or(Revision::NONE, |v| v.revision);
-        self.state(Showing::Answer(own.operation), known, key, fact.revision, fact.clone(), ruling);
+        let fact = fact();
+        self.state(Showing::Answer(own.operation), known, key, fact.revision, fact, ruling);
         true
     }
 

@@ -175,6 +175,39 @@ impl Operations {
         if row.form & WHOLE == 0 { row.took.after(row.invoke) } else { self.whole(index).ret }
     }
 
+    /// The revision that one answered.
+    #[inline]
+    pub fn answered(&self, index: usize) -> Revision {
+        let row = &self.rows[index];
+        if row.form & WHOLE == 0 { Revision::from(row.answered) } else { self.whole(index).answered }
+    }
+
+    /// The revision that one asked for or was based on.
+    #[inline]
+    pub fn asked_revision(&self, index: usize) -> Revision {
+        let row = &self.rows[index];
+        if row.form & WHOLE == 0 { Revision::from(row.asked_revision) } else { self.whole(index).asked_revision }
+    }
+
+    /// The clock of one's times.
+    #[inline]
+    pub fn clock(&self, index: usize) -> ClockId {
+        let row = &self.rows[index];
+        if row.form & WHOLE == 0 { self.sources[(row.source >> STATUS) as usize].2 } else { self.whole(index).clock }
+    }
+
+    /// What one asked to do.
+    #[inline]
+    pub fn verb(&self, index: usize) -> Verb {
+        self.rows[index].verb
+    }
+
+    /// The process life that sent one.
+    #[inline]
+    pub fn incarnation(&self, index: usize) -> IncarnationId {
+        self.rows[index].incarnation
+    }
+
     /// Appends one.
     pub(super) fn push(&mut self, operation: Operation) {
         let row = self.row(self.rows.len(), &operation);

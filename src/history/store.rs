@@ -83,13 +83,14 @@ impl History {
     }
 
     /// An operation.
+    #[inline]
     pub fn operation(&self, id: OperationId) -> Operation {
         self.operations.get(id.index())
     }
 
     /// The stream of a watch, where its deliveries are known.
     pub fn stream_of(&self, id: OperationId) -> Option<&Stream> {
-        if self.operation(id).verb != Verb::Watch {
+        if self.operations.verb(id.index()) != Verb::Watch {
             return None;
         }
         self.streams.binary_search_by_key(&id, |s| s.operation).ok().map(|at| &self.streams[at])

@@ -98,8 +98,8 @@ impl Facts {
     /// The revision.
     fn revision(&self, history: &History, number: u32) -> Revision {
         match self.fact(number) {
-            Fact::Answer(id) => history.operation(id).answered,
-            Fact::Asked(id) => history.operation(id).asked_revision,
+            Fact::Answer(id) => history.operations.answered(id.index()),
+            Fact::Asked(id) => history.operations.asked_revision(id.index()),
             Fact::Delivery(index) => history.deliveries[index].revision,
             Fact::Other(sight) => sight.revision,
         }
@@ -120,8 +120,8 @@ impl Facts {
     /// The clock of its time.
     fn clock(&self, history: &History, number: u32) -> ClockId {
         match self.fact(number) {
-            Fact::Answer(id) | Fact::Asked(id) => history.operation(id).clock,
-            Fact::Delivery(index) => history.operation(history.watch_of(index)).clock,
+            Fact::Answer(id) | Fact::Asked(id) => history.operations.clock(id.index()),
+            Fact::Delivery(index) => history.operations.clock(history.watch_of(index).index()),
             Fact::Other(sight) => sight.clock,
         }
     }
