@@ -8,6 +8,7 @@
 pub mod audit;
 pub mod fields;
 pub mod lists;
+pub mod machines;
 pub mod watch;
 
 use std::fmt::Write as _;

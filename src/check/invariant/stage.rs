@@ -13,7 +13,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// Steps of one evaluation at most.
 pub const STEPS: u64 = 100_000;
 
-/// Versions of one key by revision, and the removals between them.
+/// The evidence, as invariants look at it.
 pub struct Stage<'h> {
     /// The history.
     pub evidence: Evidence<'h>,

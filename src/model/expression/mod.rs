@@ -209,10 +209,24 @@ impl fmt::Debug for Expression {
     }
 }
 
+thread_local! {
+    /// Whether this thread has such a stack already.
+    static IS_DEEP: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
 /// Runs something on a stack that is large enough for any expression. Where no such thread can be made, it runs here.
 pub fn deep<R: Send>(act: impl FnOnce() -> R + Send) -> R {
+    if IS_DEEP.get() {
+        return act();
+    }
     let act = std::sync::Mutex::new(Some(act));
-    let run = || act.lock().ok().and_then(|mut act| act.take()).map(|act| act());
+    let run = || {
+        let act = act.lock().ok().and_then(|mut act| act.take());
+        IS_DEEP.set(true);
+        let result = act.map(|act| act());
+        IS_DEEP.set(false);
+        result
+    };
     let there = std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, run).ok()?;
         match thread.join() {

@@ -3,6 +3,7 @@
 use super::metering::{below, collected, field_name};
 use super::{Flaw, Places, Sees};
 use crate::ingest::fields::{Path, Step};
+use crate::model::declaration::nearest;
 use cel::common::ast::{ComprehensionExpr, Expr, IdedExpr, LiteralValue, operators};
 use std::collections::BTreeSet;
 
@@ -219,9 +220,4 @@ impl Reading<'_, '_> {
 
 fn is_optional(target: &IdedExpr) -> bool {
     matches!(&target.expr, Expr::Ident(name) if name == "optional")
-}
-
-/// The name that was probably meant.
-pub fn nearest<'n>(written: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
-    crate::model::declaration::nearest(written, names)
 }

@@ -255,3 +255,107 @@ fn long_values_cost_more() {
     outcome_with(text, Sees::Object, [&long, "{}"], &mut longer);
     assert!(longer + 40_000 < short, "{longer} {short}");
 }
+
+/// A random expression: most give a truth value.
+fn drawn(random: &mut impl FnMut(usize) -> usize, depth: usize, names: &[&str]) -> String {
+    let leaves = [
+        "true",
+        "false",
+        "1",
+        "3",
+        "0",
+        "2.5",
+        "'a'",
+        "'text'",
+        "[1, 2]",
+        "[]",
+        "{'x': 'a'}",
+        "null",
+        "self.spec.n",
+        "self.spec.s",
+        "self.spec.l",
+        "self.spec.m",
+        "self.spec.m.x",
+        "self.spec.missing",
+        "self.spec.o",
+        "has(self.spec.m.q)",
+        "self.metadata.name",
+    ];
+    if depth == 0 || random(6) == 0 {
+        let nth = random(leaves.len() + names.len());
+        return leaves.get(nth).copied().unwrap_or_else(|| names[nth - leaves.len()]).to_owned();
+    }
+    const LOOPS: [&str; 5] = ["all", "exists", "exists_one", "filter", "map"];
+    const TWO: [&str; 14] = ["&&", "||", "==", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "in"];
+    let mut part = |names: &[&str]| drawn(random, depth - 1, names);
+    let (a, b, c) = (part(names), part(names), part(names));
+    match random(9) {
+        0..=3 => format!("({a} {} {b})", TWO[random(TWO.len())]),
+        4 => format!("({a} ? {b} : {c})"),
+        5 => format!("!({a})"),
+        6 => format!("size({a})"),
+        7 => format!("[{a}, {b}]"),
+        _ => {
+            let name = ["x", "y", "z"][depth % 3];
+            let inner: Vec<&str> = names.iter().copied().chain([name]).collect();
+            let body = drawn(random, depth - 1, &inner);
+            format!(
+                "{}.{}({name}, {body})",
+                if random(2) == 0 { "self.spec.l".to_owned() } else { a },
+                LOOPS[random(5)]
+            )
+        }
+    }
+}
+
+#[test]
+fn metering_changes_no_outcome() {
+    let shape = read(
+        "self.spec.n == 1 || self.spec.s == '' || self.spec.l == [] || self.spec.m == {} || self.spec.o == []",
+        Sees::Object,
+    );
+    let history = history(&shape, [SPEC, "{}"]);
+    let bindings = Bindings::object(subjects(&history)[0].clone());
+    let mut state = 88_172_645_463_325_252_u64;
+    let mut random = move |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 11) as usize % below
+    };
+    let texts: Vec<String> = (0..5_000).map(|_| drawn(&mut random, 4, &[])).collect();
+    let decided = deep(|| {
+        let mut decided = 0;
+        for text in texts {
+            let Ok(expression) = Expression::read_here(&text, Sees::Object, Gives::Truth) else { continue };
+            let parsed = environment().parser().parse(&text).unwrap_or_else(|error| panic!("{error}"));
+            let plain = evaluate(&parsed, &bindings, &mut u64::MAX.clone());
+            let metered = expression.evaluate(&bindings, &mut 10_000_000);
+            assert_eq!(metered, plain, "{text}");
+            decided += usize::from(matches!(metered, Outcome::Truth(_)));
+        }
+        decided
+    });
+    assert!(decided > 100, "{decided}");
+}
+
+#[test]
+fn no_text_makes_reading_or_evaluating_panic() {
+    const WORDS: [&str; 28] = [
+        "self", ".", "spec", "(", ")", "[", "]", "{", "}", ":", ",", "all", "map", "x", "+", "-", "!", "&&", "?", "'",
+        "\"", "1", "has", "\u{e9}", "\n", "//", "in", "`",
+    ];
+    let mut state = 2_463_534_242_u64;
+    let mut random = move |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 11) as usize % below
+    };
+    for _ in 0..400 {
+        let text: String = (0..1 + random(24)).map(|_| WORDS[random(WORDS.len())]).collect();
+        if let Err(flaws) = Expression::read(&text, Sees::Object, Gives::Truth) {
+            assert!(!flaws.is_empty() && flaws.iter().all(|flaw| flaw.at.start <= flaw.at.end), "{text}: {flaws:?}");
+        }
+    }
+}
