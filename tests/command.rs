@@ -131,3 +131,27 @@ fn an_interrupt_while_reading_ends_with_no_report() {
     assert_ne!(status.code(), Some(0));
     drop(input);
 }
+
+#[test]
+fn invariants_of_a_rules_file_are_judged_and_its_mistakes_are_shown_in_their_lines() {
+    let file = place("rules.toml");
+    let path = file.to_str().unwrap();
+    let written = |expression: &str| {
+        let rule = "[[invariant]]\nname = \"mine\"\nresource = \"pods\"\nexpression = ";
+        std::fs::write(&file, format!("{rule}'{expression}'\n")).unwrap();
+        retrograde(&["check", "--only", "invariant", "--rules", path, INCIDENT])
+    };
+    let kept = written("self.metadata.name != \"\"");
+    assert_eq!(kept.status.code(), Some(0), "{}", text(&kept));
+    let broken = written("self.metadata.name == \"\"");
+    assert_eq!(broken.status.code(), Some(1));
+    assert!(text(&broken).contains("mine is false of pods default/"), "{}", text(&broken));
+    let open = written("self.metadata.nothing == \"\"");
+    assert_eq!(open.status.code(), Some(3), "{}", text(&open));
+    assert!(text(&open).contains("a value has no field `nothing`"), "{}", text(&open));
+    let wrong = written("self.metadata.name =! 1");
+    let said = String::from_utf8_lossy(&wrong.stderr).into_owned();
+    assert_eq!(wrong.status.code(), Some(2), "{said}");
+    assert!(said.contains(":4:") && said.contains("\n4 | expression = "), "{said}");
+    std::fs::remove_file(file).unwrap();
+}

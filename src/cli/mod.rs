@@ -26,7 +26,9 @@ pub fn main() -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             let text = format!("{error:#}");
-            let _ = writeln!(io::stderr(), "error: {}", crate::explain::visible::visible(&text));
+            // Mistakes in rules files are shown in their lines.
+            let lines: Vec<_> = text.lines().map(crate::explain::visible::visible).collect();
+            let _ = writeln!(io::stderr(), "error: {}", lines.join("\n"));
             Exit::NoReport.into()
         }
     }
