@@ -25,7 +25,7 @@ const STAGES: [&str; 13] = [
 const VERIFY: [&str; 3] = ["history", "ingest", "model"];
 
 /// What it may use of the search besides: the plain data of what is claimed, and about which calls. Nothing that decides.
-const VERIFY_CLAIMS: [&str; 6] = ["Call", "Core", "History", "Linearization", "Outcome", "SpecHistory"];
+const VERIFY_CLAIMS: [&str; 7] = ["Call", "Claim", "Core", "History", "Linearization", "Outcome", "SpecHistory"];
 
 /// What stands at the top of the repository, hidden files aside.
 const TOP: [&str; 10] = [

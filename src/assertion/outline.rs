@@ -70,6 +70,7 @@ pub(super) fn outline<S: Spec>(
         coverage: Vec::new(),
         unchecked: Vec::new(),
         problems: Vec::new(),
+        proofs: Vec::new(),
     };
     (history, judgement)
 }

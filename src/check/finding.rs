@@ -212,4 +212,6 @@ pub struct Judgement {
     pub unchecked: Vec<String>,
     /// Records that turned out to be unusable when a rule looked at them.
     pub problems: Vec<crate::ingest::Problem>,
+    /// Proofs of the verdict that can be decided again.
+    pub proofs: Vec<super::Proof>,
 }

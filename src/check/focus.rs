@@ -70,6 +70,8 @@ impl Judgement {
         let all = std::mem::take(&mut self.findings);
         let (kept, left): (Vec<Finding>, Vec<Finding>) = all.into_iter().partition(|f| focus.has(history, f));
         self.findings = kept;
+        // They are about everything that was found.
+        self.proofs.clear();
         for report in &mut self.rules {
             let of_rule = |findings: &[Finding], kind: Kind, reason: &str| {
                 let mut found = findings.iter().filter(|f| f.rule == report.rule && f.kind == kind);

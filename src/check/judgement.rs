@@ -34,6 +34,8 @@ pub struct Options {
     pub deadline: Option<std::time::Instant>,
     /// Bytes that a rule which has to search may hold at a time.
     pub memory: Option<usize>,
+    /// Whether to keep also proofs that are as long as the evidence: the order that explains an operation log.
+    pub proofs: bool,
     /// Set by somebody else to end it: no rule begins and no search goes on after that, and what is left is unknown.
     pub cancel: Option<&'static AtomicBool>,
 }
@@ -47,6 +49,7 @@ impl Default for Options {
             grace: None,
             deadline: None,
             memory: None,
+            proofs: false,
             cancel: None,
         }
     }
@@ -88,6 +91,7 @@ pub fn judge(history: &History, order: &Order, options: &Options) -> Judgement {
     let mut findings = Vec::new();
     let mut rules = Vec::new();
     let mut problems = Vec::new();
+    let mut proofs = Vec::new();
     let mut unchecked = unchecked_evidence(history, order);
     let lost = lost_input(history);
     let mut per_client: FxHashMap<(ClientId, usize), u64> = FxHashMap::default();
@@ -123,6 +127,7 @@ pub fn judge(history: &History, order: &Order, options: &Options) -> Judgement {
         });
         findings.extend(ruling.findings);
         problems.extend(ruling.problems);
+        proofs.extend(ruling.proofs);
     }
     for finding in &mut findings {
         finding.id = ruling::identify(&evidence, finding);
@@ -131,7 +136,7 @@ pub fn judge(history: &History, order: &Order, options: &Options) -> Judgement {
     order_findings(&mut findings);
     let clients = client_reports(history, &findings, &per_client, lost.as_deref());
     let verdict = overall(history, &rules);
-    Judgement { verdict, clients, rules, findings, coverage: coverage(history, order), unchecked, problems }
+    Judgement { verdict, clients, rules, findings, coverage: coverage(history, order), unchecked, problems, proofs }
 }
 
 fn rule_verdict(rule: &Rule, ruling: &Ruling<'_>, lost: Option<&str>) -> Verdict {

@@ -28,13 +28,13 @@
 
 use super::etcd::{self, Recorded as Cluster};
 use super::ruling::Limits;
-use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Proof, Rule, Ruling};
 use crate::history::calls::{Call as Recorded, Calls};
 use crate::history::{ClockId, History, KeyId};
 use crate::ingest::call::Ending;
 use crate::ingest::problem::{KEPT_PROBLEMS_PER_FILE, Problem};
 use crate::model::{Log, Model, Spec, TypedLog, Visitor};
-use crate::search::{self, Alternative, Budget, Call, Core, Limit, Outcome, Reason, Undecided, Verdict};
+use crate::search::{self, Alternative, Budget, Call, Claim, Core, Limit, Outcome, Reason, Undecided, Verdict};
 use std::time::{Duration, Instant};
 
 /// The rule.
@@ -71,7 +71,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         return;
     }
     match Model::of(log) {
-        Ok(model) => model.visit(log, Decision { history, model, ruling }),
+        Ok(model) => model.visit(log, Decision { history, model, ruling, proofs: evidence.options.proofs }),
         Err(why) => ruling.open = Some(format!("the model is not known: {why}")),
     }
 }
@@ -81,6 +81,8 @@ struct Decision<'d, 'e> {
     history: &'d History,
     model: Model,
     ruling: &'d mut Ruling<'e>,
+    /// Whether an order that explains the log is kept.
+    proofs: bool,
 }
 
 /// What a log tells for certain: everything below a rank, and why no more.
@@ -102,9 +104,11 @@ impl Visitor for Decision<'_, '_> {
         loop {
             let wanted = |call: &Recorded| !objects.contains(&call.key);
             let below = known.as_ref().map_or(i64::MAX, |known| known.below);
-            let (verdict, recorded) = decide(&log, calls, below, &wanted, &self.ruling.limits);
+            let (verdict, operations) = decide(&log, calls, below, &wanted, &self.ruling.limits);
+            let recorded: Vec<u32> = operations.iter().map(|&at| log.operations[at as usize].call).collect();
             match verdict {
-                Ok((core, reason)) => {
+                Decided::Violated(core, reason) => {
+                    self.ruling.proofs.push(self.proof(&core, &reason, &operations));
                     let key = self.found(&core, &reason, &recorded, None);
                     // Other objects of the log may be at fault as well.
                     if !key.is_some() || objects.len() + 1 >= OBJECTS {
@@ -112,15 +116,22 @@ impl Visitor for Decision<'_, '_> {
                     }
                     objects.push(key);
                 }
-                Err(Some(undecided)) => return self.open(&undecided, &recorded),
-                Err(None) => break,
+                Decided::Open(undecided) => return self.open(&undecided, &recorded),
+                Decided::Holds(order) => {
+                    // Nothing was left out then, so the numbers are those of the log.
+                    if self.proofs && known.is_none() && objects.is_empty() {
+                        self.ruling.proofs.push(Proof::Linearization { model: self.model.name(), order });
+                    }
+                    break;
+                }
             }
         }
         let Some(known) = known.filter(|_| objects.is_empty()) else { return };
         // What is certain holds. The rest may still show something.
         if known.below < i64::MAX {
-            let (verdict, recorded) = decide(&log, calls, i64::MAX, &|_| true, &self.ruling.limits);
-            if let Ok((core, reason)) = verdict {
+            let (verdict, operations) = decide(&log, calls, i64::MAX, &|_| true, &self.ruling.limits);
+            if let Decided::Violated(core, reason) = verdict {
+                let recorded: Vec<u32> = operations.iter().map(|&at| log.operations[at as usize].call).collect();
                 self.found(&core, &reason, &recorded, Some(&known));
             }
         }
@@ -128,10 +139,17 @@ impl Visitor for Decision<'_, '_> {
     }
 }
 
-/// A minimal core and why nothing explains it; else what is not decided, if anything.
-type Decided = Result<(Core, Reason), Option<Undecided>>;
+/// What came of a search.
+enum Decided {
+    /// The order that explains everything.
+    Holds(Vec<u32>),
+    /// A minimal core, and why nothing explains it.
+    Violated(Core, Reason),
+    /// What is not decided.
+    Open(Undecided),
+}
 
-/// Checks the calls below a rank; with the recorded call of each.
+/// Checks the operations below a rank; with the number of each in the log.
 fn decide<S: Spec>(
     log: &TypedLog<S>,
     calls: &Calls,
@@ -139,9 +157,9 @@ fn decide<S: Spec>(
     wanted: &dyn Fn(&Recorded) -> bool,
     limits: &Limits,
 ) -> (Decided, Vec<u32>) {
-    let mut recorded = Vec::with_capacity(log.operations.len());
+    let mut operations = Vec::with_capacity(log.operations.len());
     let mut given = Vec::with_capacity(log.operations.len());
-    for typed in &log.operations {
+    for (at, typed) in (0..).zip(&log.operations) {
         let call = &calls.calls[typed.call as usize];
         if call.invoke.rank >= below || !wanted(call) {
             continue;
@@ -154,9 +172,9 @@ fn decide<S: Spec>(
         };
         // A recorded call may be several, and a widened order may make those of one process overlap: what counts for an order
         // are the intervals, which say all that program order does.
-        let process = recorded.len() as u32;
+        let process = operations.len() as u32;
         given.push(Call { process, operation: typed.operation.clone(), invoke: call.invoke.rank, outcome });
-        recorded.push(typed.call);
+        operations.push(at);
     }
     let budget = || Budget {
         time: limits.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())),
@@ -165,8 +183,8 @@ fn decide<S: Spec>(
     };
     let decided = match search::History::new(given) {
         Ok(history) => match search::check(&log.spec, &history, &budget()) {
-            Verdict::Linearizable(_) => Err(None),
-            Verdict::Unknown(undecided) => Err(Some(undecided)),
+            Verdict::Linearizable(found) => Decided::Holds(found.order),
+            Verdict::Unknown(undecided) => Decided::Open(undecided),
             Verdict::Violated(core) => {
                 let core = search::minimal(&log.spec, &history, &core, &budget());
                 // Of calls that are too many to be reduced there are too many orders to tell.
@@ -175,16 +193,27 @@ fn decide<S: Spec>(
                 } else {
                     Reason::default()
                 };
-                Ok((core, reason))
+                Decided::Violated(core, reason)
             }
         },
         // More calls than there are indices; intervals and processes are in order by construction.
-        Err(_) => Err(Some(Undecided { limit: Limit::Memory, spent: Duration::ZERO, calls: Vec::new() })),
+        Err(_) => Decided::Open(Undecided { limit: Limit::Memory, spent: Duration::ZERO, calls: Vec::new() }),
     };
-    (decided, recorded)
+    (decided, operations)
 }
 
 impl Decision<'_, '_> {
+    /// The core for a machine: where it was not told what of each call counts, everything does.
+    fn proof(&self, core: &Core, why: &Reason, operations: &[u32]) -> Proof {
+        let whole = core.calls.iter().map(|&call| Claim { call, answer: true, invoked: true, returned: true });
+        let (claims, minimal) = match why.claims.as_slice() {
+            [] => (whole.collect(), false),
+            claims => (claims.to_vec(), core.minimal && why.minimal),
+        };
+        let numbered = claims.into_iter().map(|claim| Claim { call: operations[claim.call as usize], ..claim });
+        Proof::Core { model: self.model.name(), claims: numbered.collect(), minimal }
+    }
+
     /// Notes the calls that are none of the model, and what is certain without them; `None`: everything.
     fn known<S: Spec>(&mut self, log: &TypedLog<S>) -> Option<Known> {
         let calls = &self.history.calls;

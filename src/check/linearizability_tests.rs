@@ -121,7 +121,8 @@ fn a_spent_budget_is_unknown_and_says_what_is_open() {
     let evidence = Evidence { history: &history, order: &order, options: &options };
     let mut ruling = Ruling::new(&RULE, &evidence);
     std::mem::swap(&mut ruling.limits, &mut ruling_limits);
-    Model::Register.visit(log, Decision { history: &history, model: Model::Register, ruling: &mut ruling });
+    Model::Register
+        .visit(log, Decision { history: &history, model: Model::Register, ruling: &mut ruling, proofs: false });
     // A search that needs no memory may decide within none.
     if let Some(open) = &ruling.open {
         assert!(open.contains("the memory limit") && open.contains("key 7"), "{open}");

@@ -1,7 +1,7 @@
 //! What one rule collects: findings, folded by cause, and how much it checked.
 
 use super::rule::Rule;
-use super::{BrokenBy, Certificate, Evidence, Fact, Finding, Kind};
+use super::{BrokenBy, Certificate, Evidence, Fact, Finding, Kind, Proof};
 use crate::history::{ClientId, IncarnationId, KeyId, Revision};
 use crate::ingest::Problem;
 use rustc_hash::FxHashMap;
@@ -58,6 +58,8 @@ pub struct Ruling<'e> {
     pub open: Option<String>,
     /// Records that the rule could not use.
     pub problems: Vec<Problem>,
+    /// Proofs that can be decided again.
+    pub proofs: Vec<Proof>,
     /// What the rule may spend.
     pub limits: Limits,
 }
@@ -87,6 +89,7 @@ impl<'e> Ruling<'e> {
             undecided: FxHashMap::default(),
             open: None,
             problems: Vec::new(),
+            proofs: Vec::new(),
             limits: Limits::default(),
         }
     }

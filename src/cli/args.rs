@@ -37,6 +37,9 @@ pub enum Command {
     /// Read and join evidence once, into one small file that every command reads instead of it.
     #[command(after_help = PACKED)]
     Pack(Pack),
+    /// Hold a saved report (of `check --json`) against the evidence, without the engine that made it.
+    #[command(after_help = VERIFY_EXIT_CODES)]
+    Verify(Verify),
     /// Completions for a shell, on standard output.
     Completions {
         /// The shell.
@@ -51,6 +54,7 @@ const EXIT_CODES: &str = "Exit codes: 0 holds, 1 violated, 3 unknown, 2 no repor
 const PACKED: &str = "What the evidence does not say about itself (--source, --format, --domain) is said here: the file keeps it. With --rules, say it here and when checking. Lines of \
                       the evidence are not copied; they are looked for where they were, or beside the file. \
                       Exit codes: 0 packed, 2 not written, 3 nothing was recognised.";
+const VERIFY_EXIT_CODES: &str = "Exit codes: 0 all of it is confirmed, 1 something in it is wrong, 3 something is not confirmed, 2 it is no report.";
 
 /// When colours are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -167,9 +171,23 @@ pub struct Check {
     /// Say on standard error how long reading, judging and writing took.
     #[arg(long)]
     pub timings: bool,
+    /// Keep in the JSON also the order that explains an operation log which holds, for `retrograde verify`.
+    #[arg(long)]
+    pub proofs: bool,
     /// Stop searching, and beginning rules, after this time, such as 60s; what was not decided is unknown.
     #[arg(long, value_name = "DURATION", value_parser = value::duration)]
     pub time_budget: Option<Duration>,
+}
+
+/// `retrograde verify`.
+#[derive(Debug, Args)]
+pub struct Verify {
+    /// The report.
+    #[arg(value_name = "REPORT.json")]
+    pub report: PathBuf,
+    /// The evidence.
+    #[command(flatten)]
+    pub evidence: Evidence,
 }
 
 /// `retrograde rules`.

@@ -10,6 +10,7 @@ pub mod plan;
 pub mod progress;
 pub mod run;
 pub mod value;
+pub mod verify;
 
 use args::{Arguments, Command};
 use clap::{CommandFactory, Parser};
@@ -41,6 +42,7 @@ fn command(arguments: Arguments) -> anyhow::Result<Exit> {
         Command::Rules(rules) => run::rules(rules.rule.as_deref(), look, &mut io::stdout().lock()),
         Command::Explain(explain) => run::explain(plan::Explaining::of(explain, look)?, &mut io::stdout().lock()),
         Command::Pack(typed) => pack::pack(typed, &mut io::stdout().lock()),
+        Command::Verify(typed) => verify::run(&plan::Verifying::of(typed, look)?, &mut io::stdout().lock()),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Arguments::command(), "retrograde", &mut script);

@@ -1,6 +1,6 @@
 //! Arguments made ready to run: inputs found, outputs opened, contradictions refused before hours of work are spent.
 
-use super::args::{Check, Color, Evidence, Explain, FailOn, Show};
+use super::args::{Check, Color, Evidence, Explain, FailOn, Show, Verify};
 use super::baseline::Baseline;
 use crate::check::{self, Focus, Kind};
 use crate::history::Domains;
@@ -161,6 +161,7 @@ impl Plan {
                 grace: typed.grace.map(nanoseconds),
                 memory,
                 declarations,
+                proofs: typed.proofs,
                 ..check::Options::default()
             },
             time_budget: typed.time_budget,
@@ -194,6 +195,26 @@ impl Explaining {
         let look = Look { verbose: typed.evidence.verbose, ..look };
         let wanted = Wanted { audit_id: typed.audit_id, client: typed.client, key: typed.key };
         Ok(Explaining { input: Input::of(typed.evidence)?, wanted, look })
+    }
+}
+
+/// A `verify` that is ready to run.
+#[derive(Debug)]
+pub struct Verifying {
+    /// The evidence.
+    pub input: Input,
+    /// The report.
+    pub report: crate::verify::Report,
+    /// How the answer looks.
+    pub look: Look,
+}
+
+impl Verifying {
+    /// Makes the plan.
+    pub fn of(typed: Verify, look: Look) -> anyhow::Result<Verifying> {
+        let look = Look { verbose: typed.evidence.verbose, ..look };
+        let report = super::verify::read(&typed.report)?;
+        Ok(Verifying { input: Input::of(typed.evidence)?, report, look })
     }
 }
 

@@ -47,6 +47,8 @@ pub struct History<'a> {
     pub reason: &'a str,
     /// What was not checked and why, one sentence each.
     pub unchecked: &'a [String],
+    /// Proofs of the verdict, complete and for a machine: what `retrograde verify` decides again.
+    pub proofs: Vec<Proof<'a>>,
 }
 
 /// One input file.
@@ -243,4 +245,33 @@ pub struct Problem<'a> {
     pub expected: &'a str,
     /// What was found.
     pub found: &'a str,
+}
+
+/// A proof.
+#[derive(Debug, Serialize)]
+pub struct Proof<'a> {
+    /// `linearization`: `order` explains every answer. `core`: no order of the operations explains `claims`.
+    pub kind: &'static str,
+    /// The model that the operations are of.
+    pub model: &'a str,
+    /// Numbers of operations, first to last, separated by blanks.
+    pub order: Option<String>,
+    /// What is known of which operations.
+    pub claims: Vec<Claim>,
+    /// Whether it takes every claim.
+    pub minimal: bool,
+}
+
+/// What of an operation counts.
+#[derive(Debug, Serialize)]
+pub struct Claim {
+    /// Its number: from 0, in the order of invocations, without reads that nobody saw the answer of; a drained queue counts one
+    /// for each item.
+    pub operation: u32,
+    /// Its answer; of one that failed, that it failed. Otherwise only that it happened counts.
+    pub answer: bool,
+    /// That it did not happen before its invocation.
+    pub invoked: bool,
+    /// That it had happened by its return.
+    pub returned: bool,
 }

@@ -2,7 +2,7 @@
 
 use super::{Nature, Part, Report};
 use crate::check::{
-    BrokenBy, Certificate, ClientReport, CoverageReport, Effect, Fact, Finding, Judgement, Kind, Prevention,
+    BrokenBy, Certificate, ClientReport, CoverageReport, Effect, Fact, Finding, Judgement, Kind, Prevention, Proof,
     RuleReport, Verdict,
 };
 use crate::history::{
@@ -10,6 +10,7 @@ use crate::history::{
     Resource, ResourceId, Revision, ServerId, ToldBy,
 };
 use crate::ingest::{FileId, FileSummary, Position, Problem, Time};
+use crate::search::Claim;
 
 /// A judged history that owns its parts.
 pub(crate) struct Sample {
@@ -36,6 +37,7 @@ pub(crate) fn empty_judgement(verdict: Verdict) -> Judgement {
         findings: Vec::new(),
         coverage: Vec::new(),
         unchecked: Vec::new(),
+        proofs: Vec::new(),
     }
 }
 
@@ -258,6 +260,11 @@ pub(crate) fn restart(decorate: fn(&str) -> String) -> Sample {
             shown_by: "watch".to_owned(),
         }],
         unchecked: vec!["Selectors on labels: no body of 12 versions was recorded.".to_owned()],
+        proofs: vec![Proof::Core {
+            model: "register",
+            claims: vec![Claim { call: 7, answer: true, invoked: true, returned: false }],
+            minimal: true,
+        }],
     };
     Sample { history: history(decorate), judgement }
 }

@@ -2,7 +2,7 @@
 
 use super::question::{Decision, Question};
 use crate::model::Spec;
-use crate::search::{Outcome, SpecHistory};
+use crate::search::{Claim, Outcome, SpecHistory};
 
 /// Whether a question was decided by trying all orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,12 +51,28 @@ pub enum CoreFlaw {
         /// It.
         order: Vec<u32>,
     },
-    /// The other calls are enough.
-    #[error("call {call} can be left out: no order explains the others either")]
+    /// Less is enough.
+    #[error("{part} of call {call} can be left out: no order explains the rest either")]
     Reducible {
         /// The call.
         call: u32,
+        /// What of it.
+        part: &'static str,
     },
+}
+
+impl CoreFlaw {
+    /// With the calls named by other numbers.
+    pub(super) fn renamed(self, numbers: &[u32]) -> CoreFlaw {
+        let name = |call: u32| numbers.get(call as usize).copied().unwrap_or(call);
+        match self {
+            CoreFlaw::NoSuchCall { .. } => self,
+            CoreFlaw::Twice { call } => CoreFlaw::Twice { call: name(call) },
+            CoreFlaw::Unknown { call } => CoreFlaw::Unknown { call: name(call) },
+            CoreFlaw::Explained { order } => CoreFlaw::Explained { order: order.into_iter().map(name).collect() },
+            CoreFlaw::Reducible { call, part } => CoreFlaw::Reducible { call: name(call), part },
+        }
+    }
 }
 
 /// Whether calls are a core of a history: taking the outcome of every other call for unknown, no order explains them. Then
@@ -74,9 +90,76 @@ pub fn core<S: Spec>(
     minimal: bool,
     steps: u64,
 ) -> Result<CoreCheck, CoreFlaw> {
+    let whole = |&call: &u32| Claim { call, answer: true, invoked: true, returned: true };
+    let core: Vec<Claim> = core.iter().map(whole).collect();
+    let without = |claims: &[Claim], at: usize| {
+        let mut claims = claims.to_vec();
+        vec![(ALL, {
+            claims.remove(at);
+            claims
+        })]
+    };
+    decide(spec, history, &core, if minimal { Some(&without) } else { None }, steps)
+}
+
+/// As [`core`], of what counts of the calls: with `minimal`, also that it takes every answer and every bound that is claimed.
+///
+/// # Errors
+/// The first flaw.
+pub fn claims<S: Spec>(
+    spec: &S,
+    history: &SpecHistory<S>,
+    claims: &[Claim],
+    minimal: bool,
+    steps: u64,
+) -> Result<CoreCheck, CoreFlaw> {
+    let less = |claims: &[Claim], at: usize| {
+        let Claim { answer, invoked, returned, .. } = claims[at];
+        let has_failed = history.calls()[claims[at].call as usize].outcome == Outcome::Failed;
+        let mut fewer: Vec<(&'static str, Vec<Claim>)> = Vec::new();
+        let mut give_up = |part, less: &dyn Fn(&mut Claim)| {
+            let mut claims = claims.to_vec();
+            less(&mut claims[at]);
+            fewer.push((part, claims));
+        };
+        if !has_failed {
+            // What is impossible without all of a call is impossible without any part of it, so the parts are enough.
+            if answer {
+                give_up("the answer", &|claim| claim.answer = false);
+            }
+            if invoked {
+                give_up("the invocation", &|claim| claim.invoked = false);
+            }
+            if returned {
+                give_up("the return", &|claim| claim.returned = false);
+            }
+        }
+        if fewer.is_empty() {
+            let mut claims = claims.to_vec();
+            claims.remove(at);
+            fewer.push((ALL, claims));
+        }
+        fewer
+    };
+    decide(spec, history, claims, if minimal { Some(&less) } else { None }, steps)
+}
+
+/// The whole call.
+const ALL: &str = "all";
+
+/// Less than some claims, by what is given up of the one at a place.
+type Less<'l> = &'l dyn Fn(&[Claim], usize) -> Vec<(&'static str, Vec<Claim>)>;
+
+fn decide<S: Spec>(
+    spec: &S,
+    history: &SpecHistory<S>,
+    claims: &[Claim],
+    less: Option<Less<'_>>,
+    steps: u64,
+) -> Result<CoreCheck, CoreFlaw> {
     let calls = history.calls();
     let mut known = vec![false; calls.len()];
-    for &call in core {
+    for &Claim { call, .. } in claims {
         let Some(known) = known.get_mut(call as usize) else {
             return Err(CoreFlaw::NoSuchCall { call, calls: calls.len() });
         };
@@ -87,20 +170,26 @@ pub fn core<S: Spec>(
             return Err(CoreFlaw::Unknown { call });
         }
     }
-    let refuted = match Question::new(spec, history, &known).decide(steps) {
+    let refuted = match Question::new(spec, history, claims).decide(steps) {
         Decision::Impossible => Finality::Decided,
         Decision::TooLarge => Finality::TooLarge,
         Decision::Explained(order) => return Err(CoreFlaw::Explained { order }),
     };
     let mut irreducible = Finality::Decided;
-    for &call in core.iter().filter(|_| minimal) {
-        known[call as usize] = false;
-        match Question::new(spec, history, &known).decide(steps) {
+    let questions = (0..claims.len()).flat_map(|at| {
+        let fewer = less.map(|less| less(claims, at)).unwrap_or_default();
+        fewer.into_iter().map(move |(part, fewer)| (at, part, fewer))
+    });
+    for (at, part, fewer) in questions {
+        match Question::new(spec, history, &fewer).decide(steps) {
             Decision::Explained(_) => {}
-            Decision::TooLarge => irreducible = Finality::TooLarge,
-            Decision::Impossible => return Err(CoreFlaw::Reducible { call }),
+            // The others would take as long.
+            Decision::TooLarge => {
+                irreducible = Finality::TooLarge;
+                break;
+            }
+            Decision::Impossible => return Err(CoreFlaw::Reducible { call: claims[at].call, part }),
         }
-        known[call as usize] = true;
     }
     Ok(CoreCheck { refuted, irreducible })
 }

@@ -5,10 +5,16 @@
 //! Of `search` it uses the plain data of histories and certificates, of `model` the definition of a data type: not its hints.
 
 mod core;
+mod facts;
 mod linearization;
+mod operations;
 mod question;
+mod report;
 #[cfg(test)]
 mod tests;
 
-pub use core::{CoreCheck, CoreFlaw, Finality, core};
+pub use core::{CoreCheck, CoreFlaw, Finality, claims, core};
+pub use facts::{FactFlaw, FindingCheck};
 pub use linearization::{OrderFlaw, linearization, prefix};
+pub use operations::{ProofCheck, ProofFlaw};
+pub use report::{HistoryCheck, Proof, Report, ReportedHistory, report};

@@ -1,6 +1,6 @@
 use super::*;
 use crate::model::Spec;
-use crate::search::{Call, History, Outcome, SpecHistory};
+use crate::search::{Call, Claim, History, Outcome, SpecHistory};
 
 /// A register that holds a number; reads are answered with it, writes with nothing to see.
 struct Register;
@@ -102,7 +102,7 @@ fn a_stale_read_and_the_writes_that_it_missed_are_a_core() {
     assert_eq!(core(&Register, &history, &[0, 1, 2], true, 1000), Ok(decided));
     // Were the outcome of the first write unknown, it could have happened between the second one and the read.
     assert!(matches!(core(&Register, &history, &[1, 2], true, 1000), Err(CoreFlaw::Explained { .. })));
-    assert_eq!(core(&Register, &history, &[0, 1, 2, 3], true, 1000), Err(CoreFlaw::Reducible { call: 3 }));
+    assert_eq!(core(&Register, &history, &[0, 1, 2, 3], true, 1000), Err(CoreFlaw::Reducible { call: 3, part: "all" }));
     assert_eq!(core(&Register, &history, &[0, 1, 2, 3], false, 1000), Ok(decided));
 }
 
@@ -142,4 +142,26 @@ fn what_is_too_large_is_said_to_be_too_large() {
     let check = core(&Register, &history, &all, false, 1000).unwrap();
     assert_eq!(check.refuted, Finality::TooLarge);
     assert_eq!(core(&Register, &history, &[12], true, 1000).unwrap().refuted, Finality::Decided);
+}
+
+#[test]
+fn a_claim_counts_only_as_far_as_it_is_made() {
+    let history =
+        history(&[(Write(1), 0, answered(10, 0)), (Write(2), 20, answered(30, 0)), (Read, 40, answered(50, 1))]);
+    let claim = |call, answer, invoked, returned| Claim { call, answer, invoked, returned };
+    let tight = [claim(0, false, false, true), claim(1, false, true, true), claim(2, true, true, false)];
+    let decided = CoreCheck { refuted: Finality::Decided, irreducible: Finality::Decided };
+    assert_eq!(claims(&Register, &history, &tight, true, 1000), Ok(decided));
+    let loose = [claim(0, true, false, true), tight[1], tight[2]];
+    assert_eq!(
+        claims(&Register, &history, &loose, true, 1000),
+        Err(CoreFlaw::Reducible { call: 0, part: "the answer" })
+    );
+    let early = [tight[0], tight[1], claim(2, true, true, true)];
+    assert_eq!(
+        claims(&Register, &history, &early, true, 1000),
+        Err(CoreFlaw::Reducible { call: 2, part: "the return" })
+    );
+    let less = [tight[0], claim(1, false, false, true), tight[2]];
+    assert!(matches!(claims(&Register, &history, &less, true, 1000), Err(CoreFlaw::Explained { .. })));
 }

@@ -5,8 +5,8 @@
 mod tests;
 
 use super::document::{
-    Certificate, Client, Coverage, Document, Domain, Fact, Finding, History, Incarnation, Input, Prevention, Problem,
-    Rule, SCHEMA, Source,
+    Certificate, Claim, Client, Coverage, Document, Domain, Fact, Finding, History, Incarnation, Input, Prevention,
+    Problem, Proof, Rule, SCHEMA, Source,
 };
 use super::extent::Extent;
 use super::{Part, Report, Sink};
@@ -14,6 +14,7 @@ use crate::check;
 use crate::explain::visible::acts;
 use crate::explain::words;
 use crate::history::{self, KeyId, Revision};
+use std::fmt::Write as _;
 use std::io;
 
 /// Writes the document of [`super::document`], indented, with a newline at its end.
@@ -108,6 +109,31 @@ fn part<'a>(part: &Part<'a>) -> History<'a> {
             .collect(),
         reason: judgement.verdict.reason(),
         unchecked: &judgement.unchecked,
+        proofs: judgement.proofs.iter().map(proof).collect(),
+    }
+}
+
+fn proof(proof: &check::Proof) -> Proof<'_> {
+    match proof {
+        check::Proof::Linearization { model, order } => {
+            let mut text = String::with_capacity(order.len() * 7);
+            for operation in order {
+                if !text.is_empty() {
+                    text.push(' ');
+                }
+                let _ = write!(text, "{operation}");
+            }
+            Proof { kind: "linearization", model, order: Some(text), claims: Vec::new(), minimal: false }
+        }
+        check::Proof::Core { model, claims, minimal } => {
+            let claims = claims.iter().map(|claim| Claim {
+                operation: claim.call,
+                answer: claim.answer,
+                invoked: claim.invoked,
+                returned: claim.returned,
+            });
+            Proof { kind: "core", model, order: None, claims: claims.collect(), minimal: *minimal }
+        }
     }
 }
 

@@ -16,6 +16,8 @@ use std::collections::BTreeSet;
 pub struct Reason {
     /// What of each call counts; by invocation.
     pub claims: Vec<Claim>,
+    /// Whether it was shown that every part of every claim counts.
+    pub minimal: bool,
     /// Calls of the core of which the first had returned before the second was invoked: the pairs that count and do not follow
     /// from others.
     pub before: Vec<(u32, u32)>,
@@ -109,6 +111,7 @@ impl<O, A> Task<O, A> for Explain<'_, '_, '_> {
             (claim.invoked, claim.returned) = (false, false);
         }
         let is_failed: Vec<bool> = what.claims.iter().map(|claim| failed(claim.call)).collect();
+        let mut minimal = true;
         for at in (0..what.claims.len()).filter(|&at| !is_failed[at]) {
             // The first that is given up is missed the least: most writes have nothing to say, and the past says less.
             for part in [Part::Answer, Part::Returned, Part::Invoked] {
@@ -116,6 +119,7 @@ impl<O, A> Task<O, A> for Explain<'_, '_, '_> {
                 let required = what.required(&is_failed);
                 let decided = Relaxed::new(&mut search.world, &what.times, &known, required).decide(&mut self.budget);
                 if decided != Decision::Impossible {
+                    minimal &= decided != Decision::Open;
                     what.take_back(at, part, kept);
                 }
             }
@@ -123,7 +127,7 @@ impl<O, A> Task<O, A> for Explain<'_, '_, '_> {
         let required = what.required(&is_failed);
         let relaxed = Relaxed::new(&mut search.world, &what.times, &known, required);
         let (alternatives, complete) = Orders::of(relaxed, &mut self.budget);
-        Some(Reason { before: what.before(search.times), claims: what.claims, alternatives, complete })
+        Some(Reason { before: what.before(search.times), claims: what.claims, minimal, alternatives, complete })
     }
 }
 

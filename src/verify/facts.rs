@@ -1,0 +1,201 @@
+//! The certificates of a saved report, looked up in the evidence that they cite.
+//!
+//! A fact is confirmed as far as its own line shows it: that a record of the evidence begins at that place, with that audit
+//! id, and that it names the revision, the key and the uid. A fact may also rest on what other records show (the revision of
+//! a list that the watch after it discloses, the key of an answer whose body was not recorded): then its line does not name
+//! it, and that is said. The step from the facts to the verdict is the reader's: the reason of the certificate states it.
+
+use super::report::{Report, ReportedFact, ReportedFinding, ReportedSource, file_named};
+use crate::ingest::{self, Batch, FileId, InputFile, Position, ReadOptions, Record, Refused};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// What looking up all facts of a finding came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FindingCheck {
+    /// Facts that stand where the report says.
+    pub standing: u64,
+    /// Claims that their lines confirm: an audit id, a revision, a key, a uid.
+    pub confirmed: u64,
+    /// Claims that rest on other records than the one cited, as (claim, how often).
+    pub derived: BTreeMap<&'static str, u64>,
+    /// What is wrong.
+    pub flaws: Vec<FactFlaw>,
+}
+
+/// Why a fact is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FactFlaw {
+    /// The file was not given.
+    #[error("{file} is not among the evidence")]
+    NoSuchFile {
+        /// As the report names it.
+        file: String,
+    },
+    /// No record begins there.
+    #[error("no record begins at byte {offset} of {file}")]
+    NothingThere {
+        /// The file.
+        file: String,
+        /// The place.
+        offset: u64,
+    },
+    /// It begins on another line.
+    #[error("the record at byte {offset} of {file} stands on line {found}, not {claimed}")]
+    OtherLine {
+        /// The file.
+        file: String,
+        /// The place.
+        offset: u64,
+        /// The line that the report names.
+        claimed: u32,
+        /// Where it stands.
+        found: u32,
+    },
+    /// The audit event there is another one.
+    #[error("{file}:{line} is an audit event, but not {claimed}")]
+    OtherAuditEvent {
+        /// The file.
+        file: String,
+        /// The line.
+        line: u32,
+        /// The audit id that the report names.
+        claimed: String,
+    },
+}
+
+impl FactFlaw {
+    /// Whether evidence is missing rather than wrong.
+    pub fn is_missing_evidence(&self) -> bool {
+        matches!(self, FactFlaw::NoSuchFile { .. })
+    }
+}
+
+/// Looks up every fact of every finding, in the order of the report.
+pub(super) fn findings(report: &Report, files: &[InputFile], options: &ReadOptions) -> Vec<Vec<FindingCheck>> {
+    let facts = || {
+        let findings = report.histories.iter().flat_map(|history| &history.findings);
+        findings.flat_map(|finding| finding.occurrences.iter().flat_map(|certificate| &certificate.facts))
+    };
+    let names: HashSet<&str> = facts().map(|fact| fact.source.file.as_str()).collect();
+    let files: HashMap<&str, &InputFile> =
+        names.into_iter().filter_map(|name| Some((name, file_named(files, name)?))).collect();
+    let mut wanted: HashMap<&str, HashSet<u64>> = HashMap::new();
+    for fact in facts() {
+        wanted.entry(&fact.source.file).or_default().insert(fact.source.offset);
+    }
+    let places: HashMap<&str, Places> = wanted
+        .into_iter()
+        .filter_map(|(name, offsets)| Some((name, Places::read(files.get(name)?, &offsets, options))))
+        .collect();
+    let check = |finding: &ReportedFinding| {
+        let mut check = FindingCheck::default();
+        for fact in finding.occurrences.iter().flat_map(|certificate| &certificate.facts) {
+            check.fact(fact, places.get(fact.source.file.as_str()));
+        }
+        check
+    };
+    report.histories.iter().map(|history| history.findings.iter().map(check).collect()).collect()
+}
+
+/// The records that begin at some offsets of a file.
+struct Places(HashMap<u64, Place>);
+
+struct Place {
+    line: u32,
+    is_audit: bool,
+    text: String,
+    /// Keys of etcd, which stand there as base64.
+    etcd_keys: Vec<String>,
+}
+
+/// What one block of a file has of the wanted offsets: line in the block, offset, whether it is an audit event, keys of etcd.
+struct Wanted<'a>(&'a HashSet<u64>, Vec<(u32, u64, bool, Vec<String>)>);
+
+impl Batch for Wanted<'_> {
+    fn record(&mut self, line: u32, offset: u64, record: Record<'_>) -> Result<(), Refused> {
+        if self.0.contains(&offset) {
+            let keys = match &record {
+                Record::Etcd(response) => {
+                    let events = response.events.iter().flatten();
+                    let decoded = events.filter_map(|event| STANDARD.decode(event.kv.key.as_bytes()).ok());
+                    decoded.map(|key| String::from_utf8_lossy(&key).into_owned()).collect()
+                }
+                _ => Vec::new(),
+            };
+            self.1.push((line, offset, matches!(record, Record::Audit(_)), keys));
+        }
+        Ok(())
+    }
+}
+
+impl Places {
+    fn read(file: &InputFile, offsets: &HashSet<u64>, options: &ReadOptions) -> Places {
+        let mut found: Vec<(u32, u64, bool, Vec<String>)> = Vec::new();
+        let file = InputFile { id: FileId(0), ..file.clone() };
+        ingest::read(
+            std::slice::from_ref(&file),
+            options,
+            &(),
+            |_, _| Wanted(offsets, Vec::new()),
+            |_, first, batch| {
+                found.extend(batch.1.into_iter().map(|(line, at, audit, keys)| (first + line, at, audit, keys)))
+            },
+        );
+        found.dedup_by_key(|(_, offset, ..)| *offset);
+        let positions: Vec<Position> =
+            found.iter().map(|&(line, offset, ..)| Position { file: file.id, line, offset }).collect();
+        let texts = ingest::reread(&file, &positions);
+        let places = found.into_iter().zip(texts).map(|((line, offset, is_audit, etcd_keys), text)| {
+            (offset, Place { line, is_audit, text: text.unwrap_or_default(), etcd_keys })
+        });
+        Places(places.collect())
+    }
+}
+
+impl FindingCheck {
+    fn fact(&mut self, fact: &ReportedFact, places: Option<&Places>) {
+        let ReportedSource { file, line, offset } = fact.source.clone();
+        let Some(places) = places else { return self.flaws.push(FactFlaw::NoSuchFile { file }) };
+        // A fact about a whole file has no line.
+        let Some(place) = places.0.get(&offset) else {
+            return self.flaws.push(FactFlaw::NothingThere { file, offset });
+        };
+        if place.line != line && line != 0 {
+            return self.flaws.push(FactFlaw::OtherLine { file, offset, claimed: line, found: place.line });
+        }
+        if let Some(claimed) = &fact.audit_id
+            && place.is_audit
+            && !names(&place.text, claimed)
+        {
+            return self.flaws.push(FactFlaw::OtherAuditEvent { file, line, claimed: claimed.clone() });
+        }
+        self.standing += 1;
+        let shows_key = |key: &str| {
+            let object = key.split_once(' ').map_or(key, |(_, object)| object);
+            let parts = object.split('/').all(|part| names(&place.text, part));
+            parts || place.etcd_keys.iter().any(|key| key.ends_with(&format!("/{object}")))
+        };
+        let claims = [
+            ("audit id", fact.audit_id.as_deref().map(|id| names(&place.text, id))),
+            ("revision", fact.revision.as_deref().map(|revision| names(&place.text, revision))),
+            ("key", fact.key.as_deref().map(shows_key)),
+            ("uid", fact.uid.as_deref().map(|uid| names(&place.text, uid))),
+        ];
+        for (claim, shown) in claims {
+            match shown {
+                Some(true) => self.confirmed += 1,
+                Some(false) => *self.derived.entry(claim).or_default() += 1,
+                None => {}
+            }
+        }
+    }
+}
+
+/// Whether a text has a word: not as a part of a longer number or name.
+fn names(text: &str, word: &str) -> bool {
+    let part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric());
+    let alone = |at: usize| !part(text[..at].chars().next_back()) && !part(text[at + word.len()..].chars().next());
+    !word.is_empty() && text.match_indices(word).any(|(at, _)| alone(at))
+}

@@ -1,0 +1,189 @@
+//! A saved report, as far as it can be decided again.
+
+use super::facts::{self, FindingCheck};
+use super::operations::{self, ProofCheck};
+use crate::history::{self, Domains, History};
+use crate::ingest::{InputFile, ReadOptions};
+use serde::Deserialize;
+
+/// A saved report, as far as its certificates go.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Report {
+    /// `retrograde/report/1`.
+    pub schema: String,
+    /// Its histories.
+    pub histories: Vec<ReportedHistory>,
+}
+
+/// One history of it.
+#[derive(Clone, Debug, Deserialize)]
+pub struct ReportedHistory {
+    /// Its name.
+    pub name: String,
+    /// `kubernetes`, `etcd` or `operations`.
+    pub kind: String,
+    /// Its verdict.
+    pub verdict: String,
+    /// Its files.
+    pub inputs: Vec<ReportedInput>,
+    /// Its findings.
+    pub findings: Vec<ReportedFinding>,
+    /// Its proofs.
+    #[serde(default)]
+    pub proofs: Vec<Proof>,
+}
+
+/// One file of it.
+#[derive(Clone, Debug, Deserialize)]
+pub struct ReportedInput {
+    /// The path as it was given.
+    pub file: String,
+}
+
+/// A proof. A further kind is a variant here, and what decides it in [`report`].
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Proof {
+    /// An order that explains every answer of an operation log.
+    Linearization {
+        /// The model.
+        model: String,
+        /// Numbers of operations, first to last, separated by blanks.
+        order: String,
+    },
+    /// What no order of the operations explains.
+    Core {
+        /// The model.
+        model: String,
+        /// What counts of which operations.
+        claims: Vec<ReportedClaim>,
+        /// Whether it takes every claim.
+        minimal: bool,
+    },
+    /// One that this version does not know.
+    #[serde(other)]
+    Unknown,
+}
+
+/// What of an operation counts: [`crate::search::Claim`].
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub struct ReportedClaim {
+    /// Its number.
+    pub operation: u32,
+    /// Its answer, or that it failed.
+    pub answer: bool,
+    /// Its invocation.
+    pub invoked: bool,
+    /// Its return.
+    pub returned: bool,
+}
+
+/// One finding.
+#[derive(Clone, Debug, Deserialize)]
+pub struct ReportedFinding {
+    /// Its id.
+    pub id: String,
+    /// Its rule.
+    pub rule: String,
+    /// The certificate of each occurrence.
+    pub occurrences: Vec<ReportedCertificate>,
+}
+
+/// One certificate.
+#[derive(Clone, Debug, Deserialize)]
+pub struct ReportedCertificate {
+    /// Its facts.
+    pub facts: Vec<ReportedFact>,
+}
+
+/// One fact.
+#[derive(Clone, Debug, Deserialize)]
+pub struct ReportedFact {
+    /// Where it stands.
+    pub source: ReportedSource,
+    /// The revision that counts.
+    pub revision: Option<String>,
+    /// The key, as `pods default/web-0`.
+    pub key: Option<String>,
+    /// The uid.
+    pub uid: Option<String>,
+    /// The audit id.
+    pub audit_id: Option<String>,
+}
+
+/// A place in the evidence.
+#[derive(Clone, Debug, Deserialize)]
+pub struct ReportedSource {
+    /// The path as it was given.
+    pub file: String,
+    /// Line from 1; 0 where it is the whole file.
+    pub line: u32,
+    /// Byte offset in the decompressed content.
+    pub offset: u64,
+}
+
+/// What verifying one history of a report came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HistoryCheck {
+    /// Of each finding.
+    pub findings: Vec<FindingCheck>,
+    /// Of each proof.
+    pub proofs: Vec<ProofCheck>,
+}
+
+/// Looks up the facts of all findings in the evidence, and decides all proofs again, in the order of the report. `model` is what
+/// the user says operation logs are of; `steps` bounds each question that is decided by trying all orders.
+pub fn report(
+    report: &Report,
+    files: &[InputFile],
+    options: &ReadOptions,
+    model: Option<&str>,
+    steps: u64,
+) -> Vec<HistoryCheck> {
+    let findings = facts::findings(report, files, options);
+    let check = |(reported, findings): (&ReportedHistory, Vec<FindingCheck>)| {
+        let evidence = if reported.proofs.is_empty() { None } else { evidence(reported, files, options, model) };
+        let proof = |proof: &Proof| match (proof, &evidence) {
+            (Proof::Unknown, _) => ProofCheck::Open("a kind of proof that this version does not know".to_owned()),
+            (_, None) => ProofCheck::Open(match reported.inputs.as_slice() {
+                [input] => format!("{} is not among the evidence", input.file),
+                _ => "its files are not all among the evidence".to_owned(),
+            }),
+            (Proof::Linearization { .. } | Proof::Core { .. }, Some(history)) => {
+                operations::check(history, &reported.verdict, proof, steps)
+            }
+        };
+        HistoryCheck { proofs: reported.proofs.iter().map(proof).collect(), findings }
+    };
+    report.histories.iter().zip(findings).map(check).collect()
+}
+
+/// The history that was reported about, read again from its files.
+fn evidence(
+    reported: &ReportedHistory,
+    files: &[InputFile],
+    options: &ReadOptions,
+    model: Option<&str>,
+) -> Option<History> {
+    let inputs = reported.inputs.iter().map(|input| file_named(files, &input.file).cloned());
+    let inputs: Vec<InputFile> = inputs.collect::<Option<_>>()?;
+    let renumbered = (0..).zip(inputs).map(|(id, file)| InputFile { id: crate::ingest::FileId(id), ..file });
+    let mut history = history::load(renumbered.collect(), options, &Domains::default(), &());
+    if let Some(model) = model {
+        history.calls.model = Some(model.to_owned());
+    }
+    Some(history)
+}
+
+/// The input of a name: as it was given then or, evidence being moved, the only one whose path ends alike.
+pub(super) fn file_named<'a>(files: &'a [InputFile], name: &str) -> Option<&'a InputFile> {
+    if let Some(file) = files.iter().find(|file| file.shown == name) {
+        return Some(file);
+    }
+    let parts = |path: &str| path.split(['/', '\\']).rev().map(str::to_owned).collect::<Vec<_>>();
+    let wanted = parts(name);
+    let alike = |file: &InputFile| parts(&file.shown).iter().zip(&wanted).take_while(|(a, b)| a == b).count();
+    let best = files.iter().map(alike).max().filter(|best| *best > 0)?;
+    let mut found = files.iter().filter(|file| alike(file) == best);
+    found.next().filter(|_| found.next().is_none())
+}

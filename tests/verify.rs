@@ -1,0 +1,147 @@
+//! Reports of checks, verified: honest ones are confirmed, forged ones are not.
+#![cfg(feature = "cli")]
+
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const INCIDENT: &str = "histories/incidents/kubelet-restart/buggy";
+
+fn run(arguments: &[&str]) -> (Option<i32>, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_retrograde"))
+        .args(arguments)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("the program runs");
+    let said = String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+    (output.status.code(), said + &String::from_utf8_lossy(&output.stderr))
+}
+
+struct Saved(PathBuf);
+
+impl Saved {
+    fn check(name: &str, evidence: &str) -> Saved {
+        let path = std::env::temp_dir().join(format!("retrograde-verify-{name}-{}.json", std::process::id()));
+        run(&["check", "--quiet", "--proofs", &format!("--json={}", path.display()), evidence]);
+        Saved(path)
+    }
+
+    fn verify(&self, evidence: &str) -> (Option<i32>, String) {
+        run(&["verify", self.0.to_str().unwrap(), evidence])
+    }
+
+    /// What comes of the report with one thing in it changed.
+    fn forged(&self, evidence: &str, change: impl Fn(&mut Value)) -> (Option<i32>, String) {
+        let honest = std::fs::read_to_string(&self.0).unwrap();
+        let mut document: Value = serde_json::from_str(&honest).unwrap();
+        change(&mut document["histories"][0]);
+        std::fs::write(&self.0, document.to_string()).unwrap();
+        let result = self.verify(evidence);
+        std::fs::write(&self.0, honest).unwrap();
+        result
+    }
+}
+
+impl Drop for Saved {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+fn log(model: &str, prefix: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("histories/models").join(model);
+    let mut names: Vec<String> =
+        folder.read_dir().unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    let name = names.into_iter().find(|name| name.starts_with(prefix)).unwrap();
+    format!("histories/models/{model}/{name}")
+}
+
+#[test]
+fn every_verdict_over_the_committed_logs_is_confirmed() {
+    for model in ["register", "cas-register", "multi-register", "kv", "list-append", "mutex", "set", "counter", "pool"]
+    {
+        for (prefix, proof) in [("fixed", "linearization"), ("violation", "it takes every answer")] {
+            let log = log(model, prefix);
+            let (code, said) = Saved::check(&format!("{model}-{prefix}"), &log).verify(&log);
+            assert!(code == Some(0) && said.contains(proof), "{log}: {code:?} {said}");
+        }
+    }
+}
+
+#[test]
+fn an_order_that_was_tampered_with_is_found_out() {
+    let log = log("cas-register", "fixed-keys");
+    let saved = Saved::check("order", &log);
+    let order = |order: fn(Vec<&str>) -> Vec<&str>| {
+        saved.forged(&log, |history| {
+            let text = history["proofs"][0]["order"].as_str().unwrap().to_owned();
+            history["proofs"][0]["order"] = json!(order(text.split(' ').collect()).join(" "));
+        })
+    };
+    assert_eq!(order(|order| order).0, Some(0));
+    for (change, said) in [
+        ((|order| order[..order.len() - 1].to_vec()) as fn(Vec<&str>) -> Vec<&str>, "does not happen"),
+        (|order| order.into_iter().rev().collect(), "cannot be answered as it was"),
+        (|order| [&order[..], &order[..1]].concat(), "twice"),
+        (|_| vec!["4000000"], "there is no call"),
+        (|_| vec!["-1"], "no number"),
+    ] {
+        let (code, text) = order(change);
+        assert!(code == Some(1) && text.contains(said), "{code:?} {text}");
+    }
+    let (code, text) = saved.forged(&log, |history| history["verdict"] = json!("violated"));
+    assert!(code == Some(1) && text.contains("another verdict"), "{text}");
+    let (code, _) = saved.forged(&log, |history| history["proofs"] = json!([]));
+    assert_eq!(code, Some(3), "a verdict without a proof is not confirmed");
+    let (code, text) = saved.forged(&log, |history| history["proofs"][0]["kind"] = json!("oath"));
+    assert!(code == Some(3) && text.contains("does not know"), "{text}");
+}
+
+#[test]
+fn a_core_that_was_tampered_with_is_found_out() {
+    let log = log("register", "violation");
+    let saved = Saved::check("core", &log);
+    let (code, text) = saved.forged(&log, |history| {
+        let claims = history["proofs"][0]["claims"].as_array_mut().unwrap();
+        claims.remove(0);
+    });
+    assert!(code == Some(1) && text.contains("this order explains"), "{text}");
+    let (code, text) = saved.forged(&log, |history| {
+        for claim in history["proofs"][0]["claims"].as_array_mut().unwrap() {
+            for part in ["answer", "invoked", "returned"] {
+                claim[part] = json!(true);
+            }
+        }
+    });
+    assert!(code == Some(1) && text.contains("can be left out"), "{text}");
+    let other = self::log("register", "fixed");
+    let (code, text) = saved.verify(&other);
+    assert!(code == Some(3) && text.contains("not among the evidence"), "{text}");
+}
+
+#[test]
+fn facts_of_a_cluster_are_looked_up_where_the_report_says_they_stand() {
+    let saved = Saved::check("facts", INCIDENT);
+    let (code, text) = saved.verify(INCIDENT);
+    assert!(code == Some(0) && text.contains("facts stand where the report says"), "{text}");
+    let fact = |change: fn(&mut Value)| {
+        saved.forged(INCIDENT, |history| {
+            for fact in history["findings"][0]["occurrences"][0]["facts"].as_array_mut().unwrap() {
+                change(fact);
+            }
+        })
+    };
+    for (change, said) in [
+        ((|fact| fact["source"]["offset"] = json!(1)) as fn(&mut Value), "no record begins at byte 1"),
+        (|fact| fact["source"]["line"] = json!(4000), "not 4000"),
+        (|fact| fact["audit_id"] = json!("00000000-0000-0000-0000-000000000000"), "but not 00000000"),
+    ] {
+        let (code, text) = fact(change);
+        assert!(code == Some(1) && text.contains(said), "{code:?} {text}");
+    }
+    let (code, text) = fact(|fact| fact["source"]["file"] = json!("elsewhere.log"));
+    assert!(code == Some(3) && text.contains("not among the evidence"), "{text}");
+    let (code, text) = run(&["verify", "Cargo.toml", INCIDENT]);
+    assert!(code == Some(2) && text.contains("no report"), "{text}");
+}
