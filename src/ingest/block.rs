@@ -366,13 +366,20 @@ impl<'a> OpenFile<'a> {
             return;
         }
         if self.buffer.is_empty() {
-            self.buffer = self.buffers.take(target.max(self.options.block_bytes));
-        } else if self.buffer.len() < target {
-            self.buffer.resize(target, 0);
+            self.buffer = self.buffers.take(SAMPLE);
         }
-        let (n, result) = stream::fill(&mut self.stream, &mut self.buffer[self.filled..target]);
-        self.filled += n;
-        self.eof = self.filled < target;
+        let result = loop {
+            // Step by step: most files are small, and clearing room that nothing is read into takes longer than reading them.
+            let end = target.min(self.buffer.len());
+            let (n, result) = stream::fill(&mut self.stream, &mut self.buffer[self.filled..end]);
+            self.filled += n;
+            self.eof = self.filled < end;
+            if self.eof || self.filled >= target {
+                break result;
+            }
+            let more = (4 * self.buffer.len()).min(target.max(self.options.block_bytes));
+            self.buffer.resize(more, 0);
+        };
         if let Err(error) = result {
             self.eof = true;
             let mut fault = fault_of(&error);
