@@ -131,7 +131,7 @@ impl<'t, S: Spec> Trial<'t, S> {
 
     /// The calls up to the earliest return that no order gets past.
     fn core(&self, part: &Part, dead: Dead, forms: Option<&Forms<'_>>) -> Core {
-        let try_to = |goal| schedule::finish(part, self.search(part, forms, Some(goal)), &self.watch);
+        let try_to = |goal| schedule::finish(self.search(part, forms, Some(goal)), &self.watch);
         // An order gets to `low`, and none gets to `high`.
         let (mut low, mut high) = (dead.reached, part.events.len());
         let mut longest = None;

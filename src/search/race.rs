@@ -1,12 +1,16 @@
 //! Two ways to one result, raced: different growth laws beat the splitting of one search.
 //!
-//! The result does not depend on threads or time. Work is counted, not clocked, and given out in rounds of doubling size. Where
-//! both ways come to an end in one round, the first one's result counts; it is waited for, unless the second one's is such that
-//! the first can come to no other ([`Outcome::is_settled`]).
+//! The result does not depend on threads or time. Work is counted, not clocked, and done in rounds of doubling size. The way that
+//! comes to an end in the earlier round counts, the first one where both do in one. So where one has come to an end, the other goes
+//! on only until it is known not to do so in an earlier round. Where a result is such that the other way can come to no other
+//! ([`Outcome::is_settled`]), nobody waits.
+//!
+//! On two threads neither way waits for the other after each round, unless it is more than a round ahead: both run at their own
+//! speed. On one they take turns.
 
 use super::budget::{NOBODY, Watch};
 use super::verdict::Limit;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 /// What a way comes to.
 pub(super) trait Outcome: Send {
@@ -26,11 +30,63 @@ pub(super) trait Runner: Send {
     fn run(&mut self, until: u64, memory: usize, watch: &Watch<'_>) -> Result<Option<Self::Found>, Limit>;
 }
 
-/// A race. The second way is begun where the first does not come to an end soon.
-pub(super) struct Race<A, B, F> {
-    first: Option<A>,
-    second: Option<B>,
+/// A race. The second way is begun where the first does not come to an end in its first round.
+pub(super) struct Race<A: Runner, B: Runner, F> {
+    /// Work of the first round.
+    base: u64,
+    first: Way<A>,
+    second: Way<B>,
     begin: Option<F>,
+}
+
+/// A way, and how far it has come.
+struct Way<R: Runner> {
+    /// `None`: at an end, or out of memory.
+    runner: Option<R>,
+    /// The round that comes next.
+    next: u32,
+    /// What it came to, and in which round.
+    found: Option<(u32, R::Found)>,
+    /// The limit that ended it, other than memory.
+    limit: Option<Limit>,
+}
+
+impl<R: Runner> Way<R> {
+    fn new(runner: Option<R>, next: u32) -> Self {
+        Way { runner, next, found: None, limit: None }
+    }
+
+    /// Does one round. Memory ends a way, not the race.
+    fn round(&mut self, base: u64, memory: usize, watch: &Watch<'_>) {
+        let Some(runner) = &mut self.runner else { return };
+        match runner.run(until(base, self.next), memory, watch) {
+            Ok(None) => self.next += 1,
+            Ok(Some(found)) => {
+                self.found = Some((self.next, found));
+                self.runner = None;
+            }
+            Err(Limit::Memory) => self.runner = None,
+            Err(limit) => self.limit = Some(limit),
+        }
+    }
+
+    /// Whether it can do a round before `end`.
+    fn goes_on(&self, end: u32) -> bool {
+        self.runner.is_some() && self.limit.is_none() && self.next < end
+    }
+
+    /// The first round of which it is not known what comes of it.
+    fn known(&self) -> u32 {
+        if self.runner.is_some() { self.next } else { u32::MAX }
+    }
+
+    fn is_settled(&self) -> bool {
+        self.found.as_ref().is_some_and(|(_, found)| found.is_settled())
+    }
+}
+
+fn until(base: u64, round: u32) -> u64 {
+    base.saturating_mul(1 << round.min(40))
 }
 
 impl<A, B, F> Race<A, B, F>
@@ -39,8 +95,64 @@ where
     B: Runner<Found = A::Found>,
     F: FnOnce() -> B + Send,
 {
-    pub(super) fn new(first: A, begin: F) -> Self {
-        Race { first: Some(first), second: None, begin: Some(begin) }
+    /// `base` is the work of the first round.
+    pub(super) fn new(base: u64, first: A, begin: F) -> Self {
+        Race { base, first: Way::new(Some(first), 0), second: Way::new(None, 1), begin: Some(begin) }
+    }
+
+    /// The result, if it is known.
+    fn result(&mut self) -> Option<A::Found> {
+        let (first, second) = (&mut self.first, &mut self.second);
+        let second_counts = match (&first.found, &second.found) {
+            (None, None) => return None,
+            _ if first.is_settled() => false,
+            _ if second.is_settled() => true,
+            (Some((round, _)), None) if second.known() >= *round => false,
+            (None, Some((round, _))) if first.known() > *round => true,
+            (Some((first, _)), Some((second, _))) => second < first,
+            _ => return None,
+        };
+        let found = if second_counts { second.found.take() } else { first.found.take() };
+        found.map(|(_, found)| found)
+    }
+
+    /// Both ways, each on its thread where there are two, until one is at an end, or has done the rounds before `end`, or is
+    /// a round ahead.
+    fn together(&mut self, end: u32, memory: usize, watch: &Watch<'_>) {
+        let (first, second, base) = (&mut self.first, &mut self.second, self.base);
+        let known = [first.known(), second.known()].map(AtomicU32::new);
+        // The round from which on the other one need not go on, and one more.
+        let stop = |round: usize, settled: bool| AtomicUsize::new(if settled { 0 } else { round });
+        let first_won = stop(first.found.as_ref().map_or(NOBODY, |found| found.0 as usize), first.is_settled());
+        let second_won = stop(second.found.as_ref().map_or(NOBODY, |found| found.0 as usize + 1), second.is_settled());
+        rayon::join(
+            || {
+                while first.goes_on(end) && first.next <= known[1].load(Ordering::Relaxed).saturating_add(1) {
+                    let rank = first.next as usize + 1;
+                    if second_won.load(Ordering::Relaxed) < rank {
+                        break;
+                    }
+                    first.round(base, memory, &watch.among(&second_won, rank));
+                    if let Some((round, found)) = &first.found {
+                        first_won.store(if found.is_settled() { 0 } else { *round as usize }, Ordering::Relaxed);
+                    }
+                    known[0].store(first.known(), Ordering::Relaxed);
+                }
+            },
+            || {
+                while second.goes_on(end) && second.next <= known[0].load(Ordering::Relaxed).saturating_add(1) {
+                    let rank = second.next as usize + 1;
+                    if first_won.load(Ordering::Relaxed) < rank {
+                        break;
+                    }
+                    second.round(base, memory, &watch.among(&first_won, rank));
+                    if let Some((round, found)) = &second.found {
+                        second_won.store(if found.is_settled() { 0 } else { *round as usize + 1 }, Ordering::Relaxed);
+                    }
+                    known[1].store(second.known(), Ordering::Relaxed);
+                }
+            },
+        );
     }
 }
 
@@ -52,58 +164,120 @@ where
 {
     type Found = A::Found;
 
-    fn run(&mut self, until: u64, memory: usize, watch: &Watch<'_>) -> Result<Option<A::Found>, Limit> {
+    fn run(&mut self, work: u64, memory: usize, watch: &Watch<'_>) -> Result<Option<A::Found>, Limit> {
         let memory = memory / 2;
-        if let Some(begin) = self.begin.take() {
-            let result = round(&mut self.first, until, memory, watch);
-            self.second = Some(begin());
-            if !matches!(result, Ok(None)) {
-                return result;
+        let end = (0..u64::BITS).find(|&round| until(self.base, round) > work).unwrap_or(u32::MAX);
+        loop {
+            if let Some(found) = self.result() {
+                return Ok(Some(found));
             }
-            return if self.first.is_some() { Ok(None) } else { round(&mut self.second, until, memory, watch) };
-        }
-        let (won, settled) = (AtomicUsize::new(NOBODY), AtomicUsize::new(NOBODY));
-        let (first, second) = rayon::join(
-            || {
-                let result = round(&mut self.first, until, memory, &watch.among(&settled, 1));
-                if !matches!(result, Ok(None)) {
-                    won.store(0, Ordering::Relaxed);
+            if let Some(limit) = self.first.limit.take().or(self.second.limit.take()) {
+                return Err(limit);
+            }
+            let begun = self.begin.is_none();
+            match (self.first.goes_on(end), begun && self.second.goes_on(end)) {
+                (true, false) => self.first.round(self.base, memory, watch),
+                (false, true) => self.second.round(self.base, memory, watch),
+                (true, true) if rayon::current_num_threads() > 1 => self.together(end, memory, watch),
+                (true, true) if self.first.next <= self.second.next => self.first.round(self.base, memory, watch),
+                (true, true) => self.second.round(self.base, memory, watch),
+                (false, false) if begun && self.first.runner.is_none() && self.second.runner.is_none() => {
+                    return Err(Limit::Memory);
                 }
-                result
-            },
-            || {
-                let result = round(&mut self.second, until, memory, &watch.among(&won, 1));
-                if result.as_ref().is_ok_and(|found| found.as_ref().is_some_and(Outcome::is_settled)) {
-                    settled.store(0, Ordering::Relaxed);
-                }
-                result
-            },
-        );
-        match (first, second) {
-            (_, Ok(Some(found))) if Outcome::is_settled(&found) => Ok(Some(found)),
-            (Ok(Some(found)), _) => Ok(Some(found)),
-            (Err(limit), _) => Err(limit),
-            (Ok(None), second) => match (&self.first, &self.second) {
-                (None, None) => Err(Limit::Memory),
-                _ => second,
-            },
+                (false, false) if begun || self.first.runner.is_some() => return Ok(None),
+                (false, false) => {}
+            }
+            if (self.first.next > 0 || self.first.runner.is_none())
+                && let Some(begin) = self.begin.take_if(|_| self.first.found.is_none())
+            {
+                self.second.runner = Some(begin());
+            }
         }
     }
 }
 
-/// One round of one way. Memory ends a way, not the race.
-fn round<R: Runner>(
-    runner: &mut Option<R>,
-    until: u64,
-    memory: usize,
-    watch: &Watch<'_>,
-) -> Result<Option<R::Found>, Limit> {
-    let Some(running) = runner else { return Ok(None) };
-    match running.run(until, memory, watch) {
-        Err(Limit::Memory) => {
-            *runner = None;
+#[cfg(test)]
+mod tests {
+    use super::super::verdict::Budget;
+    use super::*;
+
+    /// Comes to an end after so much work.
+    struct Count {
+        work: u64,
+        end: u64,
+        found: &'static str,
+    }
+
+    impl Outcome for &'static str {
+        fn is_settled(&self) -> bool {
+            self.starts_with("settled")
+        }
+    }
+
+    impl Runner for Count {
+        type Found = &'static str;
+
+        fn run(&mut self, until: u64, _memory: usize, watch: &Watch<'_>) -> Result<Option<&'static str>, Limit> {
+            while self.work < until {
+                if self.work >= self.end {
+                    return if self.found == "memory" { Err(Limit::Memory) } else { Ok(Some(self.found)) };
+                }
+                self.work += 1;
+                if self.work.is_multiple_of(64)
+                    && let Some(limit) = watch.reached()
+                {
+                    return Err(limit);
+                }
+            }
             Ok(None)
         }
-        result => result,
+    }
+
+    fn race(
+        first: (u64, &'static str),
+        second: (u64, &'static str),
+        threads: usize,
+        steps: bool,
+    ) -> Result<&'static str, Limit> {
+        let count = |(end, found)| Count { work: 0, end, found };
+        let mut race = Race::new(100, count(first), || count(second));
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let watch = Watch::begin(&Budget::default());
+        pool.install(|| {
+            let mut until = if steps { 70 } else { u64::MAX };
+            loop {
+                match race.run(until, usize::MAX, &watch) {
+                    Ok(Some(found)) => return Ok(found),
+                    Ok(None) => until = until.saturating_mul(2),
+                    Err(limit) => return Err(limit),
+                }
+            }
+        })
+    }
+
+    #[test]
+    fn who_ends_in_the_earlier_round_counts_on_any_number_of_threads() {
+        for (first, second, result) in [
+            ((10, "a"), (10, "b"), Ok("a")),
+            ((150, "a"), (10, "b"), Ok("a")),
+            ((250, "a"), (10, "b"), Ok("b")),
+            ((100_000, "a"), (99_000, "b"), Ok("a")),
+            ((100_000, "a"), (40_000, "b"), Ok("b")),
+            ((40_000, "a"), (100_000, "b"), Ok("a")),
+            ((40_000, "a"), (u64::MAX, "b"), Ok("a")),
+            ((u64::MAX, "a"), (40_000, "b"), Ok("b")),
+            ((u64::MAX, "a"), (40_000, "settled"), Ok("settled")),
+            ((40_000, "settled"), (u64::MAX, "b"), Ok("settled")),
+            ((50, "memory"), (40_000, "b"), Ok("b")),
+            ((5_000, "memory"), (40_000, "b"), Ok("b")),
+            ((40_000, "a"), (5_000, "memory"), Ok("a")),
+            ((40_000, "memory"), (5_000, "memory"), Err(Limit::Memory)),
+        ] {
+            for (threads, steps) in [(1, false), (2, false), (1, true), (2, true), (3, false)] {
+                for _ in 0..20 {
+                    assert_eq!(race(first, second, threads, steps), result, "{first:?} {second:?} {threads} {steps}");
+                }
+            }
+        }
     }
 }

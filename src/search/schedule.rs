@@ -64,6 +64,9 @@ pub(super) fn decide<'p>(parts: &'p [Part], begin: impl Fn(&'p Part) -> Search<'
         let won = AtomicUsize::new(NOBODY);
         let memory = watch.memory()
             / running.len().min(rayon::current_num_threads()).max(if round == 0 { 1 } else { running.len() }).max(1);
+        // Nobody has to wait for its turn.
+        let alone = running.len() == 1;
+        let all: u64 = running.iter().map(|running| work(&parts[running.part], round)).fold(0, u64::saturating_add);
         let step = |(rank, running): (usize, &mut Running<'p>)| {
             let watch = watch.among(&won, rank);
             if let Some(limit) = watch.reached() {
@@ -71,7 +74,7 @@ pub(super) fn decide<'p>(parts: &'p [Part], begin: impl Fn(&'p Part) -> Search<'
                 return;
             }
             let part = &parts[running.part];
-            let until = work(part, round);
+            let until = if alone { u64::MAX } else { work(part, round) };
             let search = running.search.get_or_insert_with(|| begin(part));
             running.result = search.run(until, memory, &watch);
             if matches!(running.result, Ok(Some(Found::Impossible(_)))) {
@@ -82,7 +85,7 @@ pub(super) fn decide<'p>(parts: &'p [Part], begin: impl Fn(&'p Part) -> Search<'
             }
         };
         match running.len() {
-            0..=1 => running.iter_mut().enumerate().for_each(step),
+            _ if alone || all < LITTLE => running.iter_mut().enumerate().for_each(step),
             _ => running.par_iter_mut().enumerate().for_each(step),
         }
         let mut left = Vec::new();
@@ -115,16 +118,23 @@ pub(super) fn decide<'p>(parts: &'p [Part], begin: impl Fn(&'p Part) -> Search<'
 ///
 /// # Errors
 /// The limit that ended it.
-pub(super) fn finish(part: &Part, mut search: Search<'_>, watch: &Watch<'_>) -> Result<Found, Limit> {
-    for round in 0.. {
-        if let Some(found) = search.run(work(part, round), watch.memory(), watch)? {
+pub(super) fn finish(mut search: Search<'_>, watch: &Watch<'_>) -> Result<Found, Limit> {
+    loop {
+        if let Some(found) = search.run(u64::MAX, watch.memory(), watch)? {
             return Ok(found);
         }
     }
-    unreachable!("work has no end")
 }
+
+/// Less work than this is done before other threads have woken up.
+const LITTLE: u64 = 20_000;
 
 /// How much work a part is worth up to a round. Most parts need a few units for each event.
 fn work(part: &Part, round: u32) -> u64 {
-    (part.events.len() as u64 * 4 + 256) << round.min(40)
+    first_work(part.events.len()) << round.min(40)
+}
+
+/// How much work so many events are worth at first.
+pub(super) fn first_work(events: usize) -> u64 {
+    events as u64 * 4 + 256
 }

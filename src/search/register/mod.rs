@@ -24,7 +24,7 @@ use super::budget::Watch;
 use super::mask::Mask;
 use super::partition::Part;
 use super::race::{Race, Runner};
-use super::schedule::{Found, Search};
+use super::schedule::{Found, Search, first_work};
 use super::switches::Switches;
 use super::verdict::Limit;
 use automaton::{Automaton, Kind};
@@ -74,7 +74,8 @@ fn within<'p, M: Mask + 'p>(problem: Arc<Problem<'p>>, switches: Switches) -> Se
         Some(width) => Box::new(Ordered { way: begin(width), problem }),
         None => {
             let (first, second) = (begin(Width::Beam(1)), problem.clone());
-            let way = Race::new(first, move || Ladder::<M>::new(second, switches.reductions, Width::Everything));
+            let work = first_work(problem.course.events.len());
+            let way = Race::new(work, first, move || Ladder::<M>::new(second, switches.reductions, Width::Everything));
             Box::new(Ordered { way, problem })
         }
     }
