@@ -84,9 +84,9 @@ fn history(drawn: &[Access]) -> SpecHistory<Register> {
 
 /// Generated families (`generator/operations.rs`): the check alone.
 fn families(criterion: &mut criterion::Criterion<measure::ThreadTime>) {
-    let scale = if measure::is_trial() { 10 } else { 1 };
-    let unique = |clients, operations, unknown| Family::unique(clients, operations / scale, unknown);
-    let five = |clients, operations, unknown| Family::five_values(clients, operations / scale, unknown);
+    let scale: usize = if measure::is_trial() { 10 } else { 1 };
+    let unique = |clients, operations: usize, unknown| Family::unique(clients, operations / scale, unknown);
+    let five = |clients, operations: usize, unknown| Family::five_values(clients, operations / scale, unknown);
     let mut drawn: Vec<(String, Vec<Access>, bool)> = Vec::new();
     for family in [
         unique(10, 10_000, 0.0),

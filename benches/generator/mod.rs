@@ -6,9 +6,11 @@
 #![allow(dead_code, reason = "each bench uses a part")]
 
 pub mod audit;
+pub mod chance;
 pub mod fields;
 pub mod lists;
 pub mod machines;
+pub mod operations;
 pub mod watch;
 
 use std::fmt::Write as _;

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""retrograde and porcupine over the same files, one after the other, on this machine; a Markdown table on standard output.
+"""retrograde and porcupine over the same logs, in turn, on this machine; a Markdown table on standard output.
 
-    run.py --retrograde target/release/retrograde --peers /tmp/peers DATA...
+    run.py --retrograde target/release/retrograde --timing target/release/deps/peers-HASH --peers /tmp/peers LOG...
 
-`go build -o /tmp/peers .` in this folder makes the other one. DATA are Jepsen logs of etcd (*.log) and logs of key-value stores (*.txt).
-Processor time of all threads, so that other work on the machine does not count; of whole processes, from their start to their end.
-One of retrograde reads, checks, explains and writes its report: the median of five. One of porcupine reads and checks
-five times: a fifth of it. Peak resident memory; 30 s and 4 GB for one check.
+`go build -o /tmp/peers .` in this folder makes the one, `cargo bench --no-run` the others. LOGs are Jepsen logs of registers (*.log) and
+logs of key-value stores (*.txt). For each: the check alone, in process, the median of five runs or, where they are short, of as many as
+take 50 ms; reading and check, the median of five; peak resident memory of a process that did only this; 30 s and 4 GB for one check.
+And the processor time of a whole `retrograde check`, which also explains and writes its report: the median of five processes.
 """
 import argparse
 import math
@@ -19,59 +19,69 @@ import tempfile
 RUNS, LIMIT = 5, 30
 
 
-def ours(binary, file, model):
-    """Verdict, milliseconds, MB."""
-    times, peak = [], 0.0
-    for _ in range(RUNS):
-        with tempfile.TemporaryFile() as out:
-            command = [binary, "check", "--model", model, "--time-budget", f"{LIMIT}s", "--memory", "4GiB", file]
-            child = subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL)
-            _, status, used = os.wait4(child.pid, 0)
-            times.append((used.ru_utime + used.ru_stime) * 1000)
-            child.returncode = os.waitstatus_to_exitcode(status)
-            peak = max(peak, used.ru_maxrss / 1024)
-            out.seek(0)
-            verdict = out.read(10).split()[0].decode().lower()
-    return {"consistent": "holds"}.get(verdict, verdict), statistics.median(times), peak
-
-
-def theirs(binary, file, model):
-    command = [binary, "-model", model, "-runs", str(RUNS), "-limit", f"{LIMIT}s", file]
+def measured(command):
+    """Verdict, milliseconds of the check, of reading and check, MB; processor time of the process in milliseconds."""
     with tempfile.TemporaryFile() as out:
-        child = subprocess.Popen(command, stdout=out)
+        child = subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL)
         _, status, used = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
         out.seek(0)
-        verdict, _, _, _, peak = out.read().decode().split("\t")
-    # What ends at a limit ran once.
-    runs = 1 if verdict in ("time", "memory") else RUNS
-    return verdict, (used.ru_utime + used.ru_stime) * 1000 / runs, float(peak)
+        return out.read().decode(), (used.ru_utime + used.ru_stime) * 1000
+
+
+def in_process(command):
+    verdict, _, check, total, peak = measured(command)[0].split("\t")
+    return verdict, float(check), float(total), float(peak)
+
+
+def whole(binary, model, log):
+    command = [binary, "check", "--model", model, "--time-budget", f"{LIMIT}s", "--memory", "4GiB", log]
+    return statistics.median(measured(command)[1] for _ in range(RUNS))
+
+
+def times(peer, ours, peer_verdict):
+    more = ">" if peer_verdict in ("time", "memory") else ""
+    ratio = peer / ours
+    return f"{more}{ratio:,.0f}" if ratio >= 100 else f"{more}{ratio:.1f}"
 
 
 def main():
     options = argparse.ArgumentParser()
-    options.add_argument("--retrograde", required=True)
+    options.add_argument("--retrograde")
+    options.add_argument("--timing", required=True)
     options.add_argument("--peers", required=True)
-    options.add_argument("data", nargs="+")
+    options.add_argument("--threads", default="0")
+    options.add_argument("logs", nargs="+")
     options = options.parse_args()
-    rows = []
-    for file in options.data:
-        name = os.path.basename(file)
+    print("| log, model | verdict | check, ms | porcupine | times | with reading, ms | porcupine | times | MB | porcupine | process, ms |")
+    print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    ratios, wrong = [], []
+    for log in options.logs:
+        name = os.path.basename(log)
         for model, peer in [("cas-register", "register")] if name.endswith(".log") else [("kv", "kv"), ("kv", "kv-whole")]:
-            ours_row, theirs_row = ours(options.retrograde, file, model), theirs(options.peers, file, peer)
-            rows.append((f"{name} {peer}", ours_row, theirs_row))
-            print(".", end="", file=sys.stderr, flush=True)
-    print("\n| file | retrograde | ms | MB | porcupine | ms | MB | times |\n| --- | --- | ---: | ---: | --- | ---: | ---: | ---: |")
-    ratios = []
-    for name, (verdict, spent, held), (peer, peer_spent, peer_held) in rows:
-        ratio = peer_spent / spent
-        ratios.append(ratio)
-        more = ">" if peer in ("time", "memory") else ""
-        print(f"| {name} | {verdict} | {spent:.2f} | {held:.0f} | {peer} | {peer_spent:.2f} | {peer_held:.0f} | {more}{ratio:.2f} |")
-    differ = [name for name, a, b in rows if {a[0], b[0]} == {"holds", "violated"}]
-    slower = sum(ratio < 1 for ratio in ratios)
-    mean = math.exp(statistics.mean(map(math.log, ratios)))
-    print(f"\n{len(rows)} checks, geometric mean {mean:.2f} times, slower in {slower}, verdicts that differ: {differ or 'none'}.")
+            limit = ["--runs", str(RUNS), "--limit", str(LIMIT), "--threads", options.threads]
+            ours = in_process([options.timing, "--model", model, *limit, log])
+            theirs = in_process([options.peers, "-model", peer, "-runs", str(RUNS), "-limit", f"{LIMIT}s", log])
+            process = f"{whole(options.retrograde, model, log):.2f}" if options.retrograde else ""
+            verdict = ours[0] if ours[0] == theirs[0] else f"{ours[0]}, porcupine {theirs[0]}"
+            if {ours[0], theirs[0]} == {"holds", "violated"}:
+                wrong.append(name)
+            check, total = (times(theirs[at], ours[at], theirs[0]) for at in (1, 2))
+            ratios.append((theirs[1] / ours[1], theirs[2] / ours[2], name))
+            print(
+                f"| {name} {peer} | {verdict} | {ours[1]:.4f} | {theirs[1]:.4f} | {check} | {ours[2]:.4f} | {theirs[2]:.4f} | {total} "
+                f"| {ours[3]:.0f} | {theirs[3]:.0f} | {process} |",
+                flush=True,
+            )
+    for at, what in [(0, "the check"), (1, "reading and check")]:
+        of = sorted(ratio[at] for ratio in ratios)
+        mean = math.exp(statistics.mean(map(math.log, of)))
+        slower = [ratio[2] for ratio in ratios if ratio[at] < 1]
+        print(
+            f"\n{len(of)} checks, {what}: least {of[0]:.2f} times, geometric mean {mean:.2f}, greatest {of[-1]:,.0f}; "
+            f"slower in {len(slower)}: {', '.join(slower) or 'none'}."
+        )
+    print(f"\nVerdicts that differ: {', '.join(wrong) or 'none'}.")
 
 
 main()
