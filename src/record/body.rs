@@ -48,6 +48,11 @@ impl<B: Body> Tapped<B> {
 }
 
 impl<B> Tapped<B> {
+    /// A body that nobody looks at.
+    pub(super) fn plain(inner: B) -> Tapped<B> {
+        Tapped { inner: Box::pin(inner), tap: None }
+    }
+
     fn end(&mut self, end: End<'_>) {
         if let Some(tap) = self.tap.take() {
             tap.end(end);

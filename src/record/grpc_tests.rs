@@ -1,14 +1,14 @@
 //! A gRPC client of etcd as HTTP sees it.
 
-use super::body::Tapped;
 use super::etcd::EtcdRecorder;
 use super::grpc::EtcdLayer;
+use super::specimen::{Boxed, Pieces, read, run};
 use crate::check::Verdict;
 use crate::history::etcd::{Outcome, Recording, Request as Asked};
 use crate::ingest::etcd::fixture::Message;
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
-use http_body::{Body, Frame};
+use http_body::Frame;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
@@ -17,37 +17,6 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use tower_layer::Layer;
 use tower_service::Service;
-
-/// A body of one type, as the channel of a client has one.
-struct Boxed(Pin<Box<dyn Body<Data = Bytes, Error = io::Error> + Send>>);
-
-impl Boxed {
-    fn tapped(body: Tapped<Boxed>) -> Boxed {
-        Boxed(Box::pin(body))
-    }
-}
-
-impl Body for Boxed {
-    type Data = Bytes;
-    type Error = io::Error;
-
-    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        self.0.as_mut().poll_frame(context)
-    }
-}
-
-/// A body of pieces. `None` among them: the connection breaks.
-struct Pieces(VecDeque<Option<Frame<Bytes>>>);
-
-impl Body for Pieces {
-    type Data = Bytes;
-    type Error = io::Error;
-
-    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        let piece = self.0.pop_front();
-        Poll::Ready(piece.map(|piece| piece.ok_or_else(|| io::Error::from(io::ErrorKind::ConnectionReset))))
-    }
-}
 
 fn framed(message: &Message) -> Vec<u8> {
     let mut bytes = vec![0];
@@ -70,27 +39,6 @@ fn pieces(messages: &[Message], size: usize, end: Option<HeaderMap>) -> Boxed {
         bytes.chunks(size).map(|piece| Some(Frame::data(Bytes::copy_from_slice(piece)))).collect();
     pieces.push_back(end.map(Frame::trailers));
     Boxed(Box::pin(Pieces(pieces)))
-}
-
-fn run<T>(future: impl Future<Output = T>) -> T {
-    let mut future = pin!(future);
-    let mut context = Context::from_waker(Waker::noop());
-    loop {
-        if let Poll::Ready(done) = future.as_mut().poll(&mut context) {
-            return done;
-        }
-    }
-}
-
-async fn read(mut body: Boxed) -> (Vec<u8>, Option<io::Error>) {
-    let mut bytes = Vec::new();
-    loop {
-        match std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
-            Some(Ok(frame)) => bytes.extend(frame.into_data().unwrap_or_default()),
-            Some(Err(error)) => return (bytes, Some(error)),
-            None => return (bytes, None),
-        }
-    }
 }
 
 /// What etcd does with one request.

@@ -11,14 +11,26 @@
 
 #[cfg(feature = "tower")]
 mod body;
+#[cfg(feature = "tower")]
+mod content;
 mod etcd;
 #[cfg(feature = "tower")]
 mod grpc;
 #[cfg(all(test, feature = "tower"))]
 mod grpc_tests;
+#[cfg(feature = "tower")]
+mod kube;
+#[cfg(all(test, feature = "tower"))]
+mod kube_tests;
+#[cfg(feature = "tower")]
+mod reduction;
+#[cfg(all(test, feature = "tower"))]
+mod specimen;
 
 #[cfg(feature = "tower")]
 pub use body::Tapped;
 pub use etcd::{EtcdCall, EtcdClient, EtcdRecorder, EtcdWatches, replay};
 #[cfg(feature = "tower")]
 pub use grpc::{EtcdLayer, EtcdService};
+#[cfg(feature = "tower")]
+pub use kube::{KubeLayer, KubeService};

@@ -1,0 +1,69 @@
+//! The content of an answer as it comes, whatever it is encoded in.
+
+#[cfg(feature = "compress")]
+use flate2::write::GzDecoder;
+#[cfg(feature = "compress")]
+use std::io::Write;
+
+/// An encoding that is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Encoding {
+    Plain,
+    #[cfg(feature = "compress")]
+    Gzip,
+}
+
+impl Encoding {
+    /// Of the header `Content-Encoding`.
+    pub(super) fn of(header: &str) -> Option<Encoding> {
+        match header.trim().to_ascii_lowercase().as_str() {
+            "" | "identity" => Some(Encoding::Plain),
+            #[cfg(feature = "compress")]
+            "gzip" | "x-gzip" => Some(Encoding::Gzip),
+            _ => None,
+        }
+    }
+}
+
+/// What decodes it.
+pub(super) enum Content {
+    Plain,
+    #[cfg(feature = "compress")]
+    Gzip(Box<GzDecoder<Vec<u8>>>),
+}
+
+impl Content {
+    pub(super) fn new(encoding: Encoding) -> Content {
+        match encoding {
+            Encoding::Plain => Content::Plain,
+            #[cfg(feature = "compress")]
+            Encoding::Gzip => Content::Gzip(Box::new(GzDecoder::new(Vec::new()))),
+        }
+    }
+
+    /// Puts what the bytes stand for behind the rest. Whether they stand for anything.
+    pub(super) fn decode(&mut self, bytes: &[u8], rest: &mut Vec<u8>) -> bool {
+        match self {
+            Content::Plain => {
+                rest.extend_from_slice(bytes);
+                true
+            }
+            #[cfg(feature = "compress")]
+            Content::Gzip(decoder) => {
+                // What was compressed in one piece and sent is to be seen at once.
+                let done = decoder.write_all(bytes).and_then(|()| decoder.flush());
+                rest.append(decoder.get_mut());
+                done.is_ok()
+            }
+        }
+    }
+
+    /// The same at the end.
+    pub(super) fn finish(self, rest: &mut Vec<u8>) -> bool {
+        match self {
+            Content::Plain => true,
+            #[cfg(feature = "compress")]
+            Content::Gzip(decoder) => decoder.finish().map(|mut last| rest.append(&mut last)).is_ok(),
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! A layer between a client of Kubernetes and its connection.
+
+use super::body::{End, Tap, Tapped};
+use super::content::{Content, Encoding};
+use super::reduction::Reduction;
+use crate::assertion::lines::lock;
+use crate::assertion::{Capture, Exchange};
+use crate::history::{Verb, request};
+use crate::ingest::fields::Fields;
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response, StatusCode};
+use http_body::Body;
+use serde_json::Value;
+use std::fmt::Display;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use tower_layer::Layer;
+use tower_service::Service;
+
+/// Longer bodies, and longer lines of a stream, are not kept: the answer is recorded without its body.
+const LONGEST: usize = 64 << 20;
+
+/// Records what a client of Kubernetes asks and is told, as a [`Capture`].
+///
+/// It wraps any service that takes HTTP requests, such as the client of kube-rs. The second argument makes a body of the service's type
+/// of one that is looked at: `kube::client::Body::wrap_body`. `docs/guide-ci.md` shows it.
+///
+/// Kept of bodies is what identifies objects, and the fields that the shipped declarations name; of Secrets, what identifies them.
+/// Requests for tokens, and requests that become a connection of their own (exec, attach, port-forward, proxy), are not recorded. An
+/// answer in protobuf, or in an encoding that is not read, is recorded without its body; [`Capture::error`] says so.
+#[derive(Debug)]
+pub struct KubeLayer<B> {
+    capture: Capture,
+    fields: Arc<Fields>,
+    body: fn(Tapped<B>) -> B,
+}
+
+impl<B> KubeLayer<B> {
+    /// A layer that writes into a capture.
+    pub fn new(capture: Capture, body: fn(Tapped<B>) -> B) -> Self {
+        KubeLayer { capture, fields: crate::read_options().fields, body }
+    }
+
+    /// Keeps these fields of bodies instead of those that the shipped declarations name. Declarations that name others, and are put to
+    /// the capture, find them missing.
+    pub fn keeping(mut self, fields: Arc<Fields>) -> Self {
+        self.fields = fields;
+        self
+    }
+}
+
+impl<B> Clone for KubeLayer<B> {
+    fn clone(&self) -> Self {
+        KubeLayer { capture: self.capture.clone(), fields: Arc::clone(&self.fields), body: self.body }
+    }
+}
+
+impl<B, S> Layer<S> for KubeLayer<B> {
+    type Service = KubeService<S, B>;
+
+    fn layer(&self, inner: S) -> KubeService<S, B> {
+        KubeService { inner, layer: self.clone() }
+    }
+}
+
+/// The service of a [`KubeLayer`].
+#[derive(Debug)]
+pub struct KubeService<S, B> {
+    inner: S,
+    layer: KubeLayer<B>,
+}
+
+impl<S: Clone, B> Clone for KubeService<S, B> {
+    fn clone(&self) -> Self {
+        KubeService { inner: self.inner.clone(), layer: self.layer.clone() }
+    }
+}
+
+impl<S, B, R> Service<Request<B>> for KubeService<S, B>
+where
+    S: Service<Request<B>, Response = Response<R>>,
+    S::Error: Display,
+    S::Future: Send + 'static,
+    B: Body<Data = Bytes> + 'static,
+    B::Error: Display,
+    R: Body<Data = Bytes>,
+    R::Error: Display,
+{
+    type Response = Response<Tapped<R>>;
+    type Error = S::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Tapped<R>>, S::Error>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let KubeLayer { capture, fields, body } = self.layer.clone();
+        let Some(asked) = Asked::of(&request, &fields) else {
+            let answer = self.inner.call(request);
+            return Box::pin(async move { Ok(answer.await?.map(Tapped::plain)) });
+        };
+        let at = capture.now();
+        let sent = Arc::new(Mutex::new(Sent { capture, asked, at, exchange: None }));
+        let sender = Box::new(Sender { sent: Arc::clone(&sent), body: Some(Vec::new()) });
+        let answer = self.inner.call(request.map(|inner| body(Tapped::new(inner, sender))));
+        Box::pin(async move {
+            let response = match answer.await {
+                Ok(response) => response,
+                Err(error) => {
+                    if let Some(exchange) = lock(&sent).exchange.take() {
+                        exchange.error(&error.to_string());
+                    }
+                    return Err(error);
+                }
+            };
+            let mut sent = lock(&sent);
+            // An answer before the request was read whole: what it was is told now.
+            sent.begin(None);
+            let Some(exchange) = sent.exchange.take() else { return Ok(response.map(Tapped::plain)) };
+            let receiver = Receiver::new(&sent, exchange, response.status(), response.headers());
+            drop(sent);
+            Ok(response.map(|inner| Tapped::new(inner, receiver)))
+        })
+    }
+}
+
+/// What is recorded of a request.
+struct Asked {
+    method: String,
+    uri: String,
+    watch: bool,
+    reduction: Reduction,
+}
+
+impl Asked {
+    /// `None`: nothing that says anything about objects.
+    fn of<B>(request: &Request<B>, fields: &Fields) -> Option<Asked> {
+        let uri = request.uri().path_and_query().map_or_else(String::new, ToString::to_string);
+        let line = request::parse(&uri)?;
+        let review = matches!(&*line.group, "authentication.k8s.io" | "authorization.k8s.io");
+        let connection = matches!(&*line.subresource, "exec" | "attach" | "portforward" | "proxy" | "log" | "token");
+        let verb = request::verb_of(request.method().as_str(), &line);
+        if line.plural.is_empty() || review || connection || verb == Verb::Other {
+            return None;
+        }
+        let reduction = Reduction::of(fields.cut(&line.plural, &line.group));
+        let watch = verb == Verb::Watch;
+        Some(Asked { method: request.method().as_str().to_owned(), watch, reduction, uri })
+    }
+}
+
+/// A request, and how far it is.
+struct Sent {
+    capture: Capture,
+    asked: Asked,
+    at: i64,
+    exchange: Option<Exchange>,
+}
+
+impl Sent {
+    /// Notes the request, once.
+    fn begin(&mut self, body: Option<&[u8]>) {
+        if self.exchange.is_none() {
+            let body = body.and_then(|body| serde_json::from_slice(body).ok());
+            let body: Option<Value> = body.map(|body: Value| self.asked.reduction.apply(&body));
+            let Asked { method, uri, .. } = &self.asked;
+            self.exchange = Some(self.capture.request_at(self.at, method, uri, body.as_ref()));
+        }
+    }
+}
+
+/// Looks at the body of a request: it is noted before its last byte is sent, and, where it comes in pieces, before its second one.
+struct Sender {
+    sent: Arc<Mutex<Sent>>,
+    /// The first piece; `None`: there were others.
+    body: Option<Vec<u8>>,
+}
+
+impl Tap for Sender {
+    fn data(&mut self, bytes: &[u8]) {
+        match &mut self.body {
+            Some(body) if body.is_empty() => body.extend_from_slice(bytes),
+            // Too late to tell what it was: time counts from the first byte.
+            _ => {
+                self.body = None;
+                lock(&self.sent).begin(None);
+            }
+        }
+    }
+
+    fn end(self: Box<Self>, end: End<'_>) {
+        let body = self.body.as_deref().filter(|body| !body.is_empty() && end == End::Eof);
+        lock(&self.sent).begin(body);
+    }
+}
+
+/// Looks at an answer.
+struct Receiver {
+    capture: Capture,
+    exchange: Exchange,
+    reduction: Reduction,
+    status: u16,
+    audit_id: String,
+    /// `None`: it cannot be read, or no more of it.
+    content: Option<Content>,
+    /// What has not been used: a body, or the beginning of an event.
+    rest: Vec<u8>,
+    watch: bool,
+}
+
+impl Receiver {
+    fn new(sent: &Sent, mut exchange: Exchange, status: StatusCode, headers: &HeaderMap) -> Box<Receiver> {
+        let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+        let Sent { capture, asked, .. } = sent;
+        let (kind, encoding, audit_id) = (text("content-type"), text("content-encoding"), text("audit-id"));
+        let watch = asked.watch && status.is_success();
+        let is_json = kind.is_empty() || kind.to_ascii_lowercase().contains("json");
+        let content = Encoding::of(&encoding).filter(|_| is_json).map(Content::new);
+        if content.is_none() {
+            capture.note(format!("the answer to {} cannot be read: {kind} {encoding}", asked.uri));
+        } else if watch {
+            // The stream begins. One of which nothing can be read might as well not have been answered.
+            exchange.response(status.as_u16(), &audit_id, None::<&Value>);
+        }
+        Box::new(Receiver {
+            capture: capture.clone(),
+            exchange,
+            reduction: asked.reduction.clone(),
+            status: status.as_u16(),
+            audit_id,
+            content,
+            rest: Vec::new(),
+            watch,
+        })
+    }
+
+    /// Notes the events that are whole.
+    fn events(&mut self) {
+        let mut at = 0;
+        while let Some(end) = self.rest[at..].iter().position(|byte| *byte == b'\n') {
+            let line = self.rest[at..at + end].trim_ascii();
+            at += end + 1;
+            if line.is_empty() {
+                continue;
+            }
+            let Ok(event) = serde_json::from_slice::<Value>(line) else {
+                self.give_up("a line of a watch that is no event");
+                return;
+            };
+            self.exchange.event(&self.reduction.event(&event));
+        }
+        self.rest.drain(..at);
+    }
+
+    /// Nothing more of this answer is recorded: it stays open, so that nobody misses what came.
+    fn give_up(&mut self, why: &str) {
+        self.capture.note(why.to_owned());
+        self.content = None;
+        self.rest = Vec::new();
+    }
+}
+
+impl Tap for Receiver {
+    fn data(&mut self, bytes: &[u8]) {
+        let Some(content) = &mut self.content else { return };
+        if !content.decode(bytes, &mut self.rest) {
+            self.give_up("an answer in a broken encoding");
+        } else if self.watch {
+            self.events();
+        }
+        if self.rest.len() > LONGEST {
+            self.give_up("an answer that is too long to be kept");
+        }
+    }
+
+    fn end(self: Box<Self>, end: End<'_>) {
+        let Receiver { capture, mut exchange, reduction, status, audit_id, content, mut rest, watch } = *self;
+        match end {
+            // It stays open: nobody knows what came.
+            _ if watch && content.is_none() => {}
+            End::Eof if watch => exchange.end(),
+            End::Dropped if watch => exchange.close(),
+            // Nobody knows what the rest would have said; a client takes it as no answer.
+            End::Error(why) => exchange.error(why),
+            End::Dropped => exchange.response(status, &audit_id, None::<&Value>),
+            End::Eof => {
+                let readable = content.is_some_and(|content| content.finish(&mut rest));
+                let body = serde_json::from_slice(&rest).ok().filter(|_| readable);
+                let body: Option<Value> = body.map(|body: Value| reduction.apply(&body));
+                if body.is_none() && readable && !rest.trim_ascii().is_empty() {
+                    capture.note("an answer that is no JSON".to_owned());
+                }
+                exchange.response(status, &audit_id, body.as_ref());
+            }
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Bodies of Kubernetes, cut down to what the capture format needs.
+
+use crate::ingest::fields::Cut;
+use serde_json::{Map, Value};
+
+/// What is kept of bodies about one resource.
+#[derive(Clone, Debug)]
+pub(super) struct Reduction {
+    cut: Cut,
+}
+
+/// Members of `metadata` that tell objects, lists and their lives apart.
+const METADATA: [&str; 13] = [
+    "name",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "finalizers",
+    "labels",
+    "ownerReferences",
+    "generation",
+    "continue",
+    "remainingItemCount",
+];
+
+/// Members of options and of a `Status`, which describe a request and not an object.
+const OF_REQUESTS: [&str; 9] = [
+    "preconditions",
+    "dryRun",
+    "propagationPolicy",
+    "gracePeriodSeconds",
+    "orphanDependents",
+    "code",
+    "reason",
+    "message",
+    "details",
+];
+
+/// Kinds that are nothing but that.
+const REQUESTS: [&str; 2] = ["Status", "DeleteOptions"];
+
+const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+
+impl Reduction {
+    /// Keeps a cut of objects, beside what identifies them.
+    pub(super) fn of(cut: Option<Cut>) -> Reduction {
+        Reduction { cut: cut.unwrap_or_default() }
+    }
+
+    /// A body: an object, a list, a table, a status, options, or a patch.
+    pub(super) fn apply(&self, body: &Value) -> Value {
+        match body {
+            Value::Object(object) => Value::Object(self.object(object)),
+            Value::Array(steps) => steps.iter().map(step).collect(),
+            _ => Value::Null,
+        }
+    }
+
+    /// An event of a watch.
+    pub(super) fn event(&self, event: &Value) -> Value {
+        let mut kept = Map::new();
+        if let Some(kind) = event.get("type") {
+            kept.insert("type".to_owned(), kind.clone());
+        }
+        if let Some(object) = event.get("object") {
+            kept.insert("object".to_owned(), self.apply(object));
+        }
+        Value::Object(kept)
+    }
+
+    fn object(&self, object: &Map<String, Value>) -> Map<String, Value> {
+        let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
+        let is_request = REQUESTS.contains(&kind) || kind.is_empty() && object.contains_key("preconditions");
+        // Whatever the request was for, a Secret is one.
+        let bare = Cut::default();
+        let cut = if matches!(kind, "Secret" | "SecretList") { &bare } else { &self.cut };
+        let mut kept = Map::new();
+        for (name, value) in object {
+            let value = match name.as_str() {
+                "kind" | "apiVersion" => value.clone(),
+                "metadata" => metadata(value, cut.member(name)),
+                "items" | "rows" => Value::Array(self.elements(name, value)),
+                "spec" | "status" if value.is_object() => {
+                    let field = if name == "spec" { "nodeName" } else { "phase" };
+                    let mut part = cut.member(name).and_then(|cut| as_map(kept_of(value, cut))).unwrap_or_default();
+                    part.extend(
+                        value.get(field).filter(|value| value.is_string()).map(|v| (field.to_owned(), v.clone())),
+                    );
+                    Value::Object(part)
+                }
+                "status" if value.is_string() => value.clone(),
+                "target" if kind == "Binding" => value.clone(),
+                "deleteOptions" => self.apply(value),
+                _ if is_request && OF_REQUESTS.contains(&name.as_str()) => value.clone(),
+                _ => match cut.member(name) {
+                    Some(cut) => kept_of(value, cut),
+                    None => continue,
+                },
+            };
+            kept.insert(name.clone(), value);
+        }
+        kept
+    }
+
+    /// Items of a list, or the objects of a table's rows.
+    fn elements(&self, name: &str, value: &Value) -> Vec<Value> {
+        let elements = value.as_array().map_or(&[][..], Vec::as_slice);
+        let row = |row: &Value| match row.get("object") {
+            Some(object) => Value::Object(Map::from_iter([("object".to_owned(), self.apply(object))])),
+            None => Value::Object(Map::new()),
+        };
+        elements.iter().map(|element| if name == "items" { self.apply(element) } else { row(element) }).collect()
+    }
+}
+
+fn as_map(value: Value) -> Option<Map<String, Value>> {
+    match value {
+        Value::Object(map) => Some(map),
+        _ => None,
+    }
+}
+
+fn metadata(value: &Value, cut: Option<&Cut>) -> Value {
+    let Some(metadata) = value.as_object() else { return Value::Null };
+    let mut kept = cut.and_then(|cut| as_map(kept_of(value, cut))).unwrap_or_default();
+    for (name, value) in metadata.iter().filter(|(name, _)| METADATA.contains(&name.as_str())) {
+        kept.insert(name.clone(), value.clone());
+    }
+    if let Some(mark) = metadata.get("annotations").and_then(|annotations| annotations.get(INITIAL_EVENTS_END)) {
+        let annotations = kept.entry("annotations").or_insert_with(|| Value::Object(Map::new()));
+        if let Value::Object(annotations) = annotations {
+            annotations.insert(INITIAL_EVENTS_END.to_owned(), mark.clone());
+        }
+    }
+    Value::Object(kept)
+}
+
+/// What a cut keeps of a value.
+fn kept_of(value: &Value, cut: &Cut) -> Value {
+    if cut.whole {
+        return value.clone();
+    }
+    match value {
+        Value::Array(elements) => match cut.element() {
+            Some(cut) => elements.iter().map(|element| kept_of(element, cut)).collect(),
+            None => elements.iter().map(|_| Value::Null).collect(),
+        },
+        Value::Object(members) => {
+            let each = cut.element();
+            // Where nothing below is wanted, the names are.
+            let names = each.is_none() && cut.members.is_empty();
+            let kept = members.iter().filter_map(|(name, value)| match cut.member(name).or(each) {
+                Some(cut) => Some((name.clone(), kept_of(value, cut))),
+                None => names.then(|| (name.clone(), Value::Null)),
+            });
+            Value::Object(kept.collect())
+        }
+        _ => Value::Null,
+    }
+}
+
+/// A step of a JSON patch: only those about identity and version have conditions.
+fn step(step: &Value) -> Value {
+    let text = |name: &str| step.get(name).cloned().unwrap_or_default();
+    let mut kept = Map::from_iter([("op".to_owned(), text("op")), ("path".to_owned(), text("path"))]);
+    let told = text("path").as_str().is_some_and(|path| {
+        METADATA.iter().any(|name| path.strip_prefix("/metadata/").is_some_and(|rest| rest == *name))
+    });
+    if told && let Some(value) = step.get("value") {
+        kept.insert("value".to_owned(), value.clone());
+    }
+    Value::Object(kept)
+}
