@@ -59,20 +59,11 @@ impl Capture {
 
     /// Notes a request: before its first byte is sent. `body` is the object that is written, where there is one.
     pub fn request(&self, method: &str, uri: &str, body: Option<&impl Serialize>) -> Exchange {
-        self.request_at(self.now(), method, uri, body)
-    }
-
-    /// Notes a request that began at a time.
-    pub(crate) fn request_at(&self, at: i64, method: &str, uri: &str, body: Option<&impl Serialize>) -> Exchange {
         let id = self.inner.next.fetch_add(1, Ordering::Relaxed);
         let mut line = vec![("method", json!(method)), ("uri", json!(uri))];
         line.extend(self.value(body).map(|body| ("body", body)));
-        self.inner.write_at(at, "request", id, line);
+        self.inner.write("request", id, line);
         Exchange { capture: self.clone(), id }
-    }
-
-    pub(crate) fn now(&self) -> i64 {
-        self.inner.clock.now()
     }
 
     /// Notes something for the reader of pictures, such as a fault that a test injects. It is never evidence.
@@ -104,17 +95,12 @@ impl Capture {
 
 impl Inner {
     fn write(&self, kind: &str, id: u64, fields: Vec<(&str, Value)>) {
-        self.write_at(self.clock.now(), kind, id, fields);
-    }
-
-    fn write_at(&self, at: i64, kind: &str, id: u64, fields: Vec<(&str, Value)>) {
         let mut line = Map::from_iter([("kind".to_owned(), json!(kind))]);
         if id > 0 {
             line.insert("id".to_owned(), json!(id));
         }
-        line.insert("at".to_owned(), json!(at));
         line.extend(fields.into_iter().map(|(name, value)| (name.to_owned(), value)));
-        self.lines.append(&Value::Object(line));
+        self.lines.write(Ok(line), &self.clock);
     }
 }
 

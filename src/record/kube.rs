@@ -3,19 +3,18 @@
 use super::body::{End, Tap, Tapped};
 use super::content::{Content, Encoding};
 use super::reduction::Reduction;
-use crate::assertion::lines::lock;
 use crate::assertion::{Capture, Exchange};
 use crate::history::{Verb, request};
 use crate::ingest::fields::Fields;
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body::Body;
 use serde_json::Value;
 use std::fmt::Display;
 use std::future::Future;
-use std::pin::Pin;
-use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -24,8 +23,9 @@ const LONGEST: usize = 64 << 20;
 
 /// Records what a client of Kubernetes asks and is told, as a [`Capture`].
 ///
-/// It wraps any service that takes HTTP requests, such as the client of kube-rs. The second argument makes a body of the service's type
-/// of one that is looked at: `kube::client::Body::wrap_body`. `docs/guide-ci.md` shows it.
+/// It wraps any service that takes HTTP requests, such as the client of kube-rs. The second argument copies the body of a request, where
+/// it is in memory: `kube::client::Body::try_clone`. `docs/guide-ci.md` shows it. A request is noted before it is handed on; a body that
+/// cannot be copied is not recorded.
 ///
 /// Kept of bodies is what identifies objects, and the fields that the shipped declarations name; of Secrets, what identifies them.
 /// Requests for tokens, and requests that become a connection of their own (exec, attach, port-forward, proxy), are not recorded. An
@@ -34,13 +34,13 @@ const LONGEST: usize = 64 << 20;
 pub struct KubeLayer<B> {
     capture: Capture,
     fields: Arc<Fields>,
-    body: fn(Tapped<B>) -> B,
+    copy: fn(&B) -> Option<B>,
 }
 
 impl<B> KubeLayer<B> {
     /// A layer that writes into a capture.
-    pub fn new(capture: Capture, body: fn(Tapped<B>) -> B) -> Self {
-        KubeLayer { capture, fields: crate::read_options().fields, body }
+    pub fn new(capture: Capture, copy: fn(&B) -> Option<B>) -> Self {
+        KubeLayer { capture, fields: crate::read_options().fields, copy }
     }
 
     /// Keeps these fields of bodies instead of those that the shipped declarations name. Declarations that name others, and are put to
@@ -53,7 +53,7 @@ impl<B> KubeLayer<B> {
 
 impl<B> Clone for KubeLayer<B> {
     fn clone(&self) -> Self {
-        KubeLayer { capture: self.capture.clone(), fields: Arc::clone(&self.fields), body: self.body }
+        KubeLayer { capture: self.capture.clone(), fields: Arc::clone(&self.fields), copy: self.copy }
     }
 }
 
@@ -83,8 +83,7 @@ where
     S: Service<Request<B>, Response = Response<R>>,
     S::Error: Display,
     S::Future: Send + 'static,
-    B: Body<Data = Bytes> + 'static,
-    B::Error: Display,
+    B: Body,
     R: Body<Data = Bytes>,
     R::Error: Display,
 {
@@ -97,39 +96,55 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let KubeLayer { capture, fields, body } = self.layer.clone();
-        let Some(asked) = Asked::of(&request, &fields) else {
+        let KubeLayer { capture, fields, copy } = &self.layer;
+        let Some(asked) = Asked::of(&request, fields) else {
             let answer = self.inner.call(request);
             return Box::pin(async move { Ok(answer.await?.map(Tapped::plain)) });
         };
-        let at = capture.now();
-        let sent = Arc::new(Mutex::new(Sent { capture, asked, at, exchange: None }));
-        let sender = Box::new(Sender { sent: Arc::clone(&sent), body: Some(Vec::new()) });
-        let answer = self.inner.call(request.map(|inner| body(Tapped::new(inner, sender))));
+        let body = copy(request.body()).and_then(whole);
+        let body: Option<Value> = body.and_then(|body| serde_json::from_slice(&body).ok());
+        let body = body.map(|body| asked.reduction.apply(&body));
+        let exchange = capture.request(request.method().as_str(), &asked.uri, body.as_ref());
+        let capture = capture.clone();
+        let answer = self.inner.call(request);
         Box::pin(async move {
-            let response = match answer.await {
-                Ok(response) => response,
-                Err(error) => {
-                    if let Some(exchange) = lock(&sent).exchange.take() {
-                        exchange.error(&error.to_string());
-                    }
-                    return Err(error);
+            match answer.await {
+                Ok(response) => {
+                    let receiver = Receiver::new(capture, asked, exchange, response.status(), response.headers());
+                    Ok(response.map(|inner| Tapped::new(inner, receiver)))
                 }
-            };
-            let mut sent = lock(&sent);
-            // An answer before the request was read whole: what it was is told now.
-            sent.begin(None);
-            let Some(exchange) = sent.exchange.take() else { return Ok(response.map(Tapped::plain)) };
-            let receiver = Receiver::new(&sent, exchange, response.status(), response.headers());
-            drop(sent);
-            Ok(response.map(|inner| Tapped::new(inner, receiver)))
+                Err(error) => {
+                    exchange.error(&error.to_string());
+                    Err(error)
+                }
+            }
         })
+    }
+}
+
+/// The bytes of a body that is in memory.
+fn whole<B: Body>(body: B) -> Option<Vec<u8>> {
+    let mut body = pin!(body);
+    let mut context = Context::from_waker(Waker::noop());
+    let mut bytes = Vec::new();
+    loop {
+        match body.as_mut().poll_frame(&mut context) {
+            Poll::Ready(Some(Ok(frame))) => {
+                let Ok(mut data) = frame.into_data() else { continue };
+                while data.has_remaining() {
+                    let chunk = data.chunk();
+                    bytes.extend_from_slice(chunk);
+                    data.advance(chunk.len());
+                }
+            }
+            Poll::Ready(None) => return Some(bytes).filter(|bytes| !bytes.is_empty()),
+            Poll::Ready(Some(Err(_))) | Poll::Pending => return None,
+        }
     }
 }
 
 /// What is recorded of a request.
 struct Asked {
-    method: String,
     uri: String,
     watch: bool,
     reduction: Reduction,
@@ -147,53 +162,7 @@ impl Asked {
             return None;
         }
         let reduction = Reduction::of(fields.cut(&line.plural, &line.group));
-        let watch = verb == Verb::Watch;
-        Some(Asked { method: request.method().as_str().to_owned(), watch, reduction, uri })
-    }
-}
-
-/// A request, and how far it is.
-struct Sent {
-    capture: Capture,
-    asked: Asked,
-    at: i64,
-    exchange: Option<Exchange>,
-}
-
-impl Sent {
-    /// Notes the request, once.
-    fn begin(&mut self, body: Option<&[u8]>) {
-        if self.exchange.is_none() {
-            let body = body.and_then(|body| serde_json::from_slice(body).ok());
-            let body: Option<Value> = body.map(|body: Value| self.asked.reduction.apply(&body));
-            let Asked { method, uri, .. } = &self.asked;
-            self.exchange = Some(self.capture.request_at(self.at, method, uri, body.as_ref()));
-        }
-    }
-}
-
-/// Looks at the body of a request: it is noted before its last byte is sent, and, where it comes in pieces, before its second one.
-struct Sender {
-    sent: Arc<Mutex<Sent>>,
-    /// The first piece; `None`: there were others.
-    body: Option<Vec<u8>>,
-}
-
-impl Tap for Sender {
-    fn data(&mut self, bytes: &[u8]) {
-        match &mut self.body {
-            Some(body) if body.is_empty() => body.extend_from_slice(bytes),
-            // Too late to tell what it was: time counts from the first byte.
-            _ => {
-                self.body = None;
-                lock(&self.sent).begin(None);
-            }
-        }
-    }
-
-    fn end(self: Box<Self>, end: End<'_>) {
-        let body = self.body.as_deref().filter(|body| !body.is_empty() && end == End::Eof);
-        lock(&self.sent).begin(body);
+        Some(Asked { uri, watch: verb == Verb::Watch, reduction })
     }
 }
 
@@ -212,9 +181,14 @@ struct Receiver {
 }
 
 impl Receiver {
-    fn new(sent: &Sent, mut exchange: Exchange, status: StatusCode, headers: &HeaderMap) -> Box<Receiver> {
+    fn new(
+        capture: Capture,
+        asked: Asked,
+        mut exchange: Exchange,
+        status: StatusCode,
+        headers: &HeaderMap,
+    ) -> Box<Receiver> {
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
-        let Sent { capture, asked, .. } = sent;
         let (kind, encoding, audit_id) = (text("content-type"), text("content-encoding"), text("audit-id"));
         let watch = asked.watch && status.is_success();
         let is_json = kind.is_empty() || kind.to_ascii_lowercase().contains("json");
@@ -226,9 +200,9 @@ impl Receiver {
             exchange.response(status.as_u16(), &audit_id, None::<&Value>);
         }
         Box::new(Receiver {
-            capture: capture.clone(),
+            capture,
             exchange,
-            reduction: asked.reduction.clone(),
+            reduction: asked.reduction,
             status: status.as_u16(),
             audit_id,
             content,

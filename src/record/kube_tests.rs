@@ -68,8 +68,8 @@ impl Recorded {
 
     fn ask(&self, method: &str, uri: &str, body: &str, answer: Response<Boxed>) -> (Vec<u8>, Option<io::Error>) {
         let service = Server(Arc::new(Mutex::new(Some(Ok(answer)))));
-        let mut service = KubeLayer::new(self.capture.clone(), Boxed::tapped).layer(service);
-        let body = if body.is_empty() { boxed([]) } else { boxed([Some(body)]) };
+        let mut service = KubeLayer::new(self.capture.clone(), copied).layer(service);
+        let body = asking(body);
         let request = Request::builder().method(method).uri(uri).body(body).unwrap();
         run(async { read(Boxed::tapped(service.call(request).await.unwrap().into_body())).await })
     }
@@ -81,11 +81,16 @@ impl Drop for Recorded {
     }
 }
 
+/// A copy of a request's body.
+fn copied(body: &Asking) -> Option<Asking> {
+    Some(body.clone())
+}
+
 /// Answers once: after it has read the request.
 #[derive(Clone)]
 struct Server(Arc<Mutex<Option<io::Result<Response<Boxed>>>>>);
 
-impl Service<Request<Boxed>> for Server {
+impl Service<Request<Asking>> for Server {
     type Response = Response<Boxed>;
     type Error = io::Error;
     type Future = Pin<Box<dyn Future<Output = io::Result<Response<Boxed>>> + Send>>;
@@ -94,16 +99,24 @@ impl Service<Request<Boxed>> for Server {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<Boxed>) -> Self::Future {
+    fn call(&mut self, request: Request<Asking>) -> Self::Future {
         let answer = self.0.lock().unwrap().take();
         Box::pin(async move {
-            read(request.into_body()).await;
+            read(Boxed(Box::pin(request.into_body()))).await;
             match answer {
                 Some(answer) => answer,
                 None => std::future::pending().await,
             }
         })
     }
+}
+
+/// The body of a request.
+type Asking = Pieces;
+
+fn asking(text: &str) -> Asking {
+    let pieces = (!text.is_empty()).then(|| Some(Frame::data(Bytes::copy_from_slice(text.as_bytes()))));
+    Pieces(pieces.into_iter().collect())
 }
 
 /// A body of these pieces; `None`: the connection breaks.
@@ -181,8 +194,8 @@ fn events_are_noted_as_they_pass_and_nothing_is_asked_for_ahead() {
     let recorded = Recorded::new();
     let (one, two) = (event("ADDED", &pod("a", 106)), event("ADDED", &pod("b", 107)));
     let service = Server(Arc::new(Mutex::new(Some(Ok(answer(200, JSON, boxed([Some(&*one), Some(&*two)])))))));
-    let mut service = KubeLayer::new(recorded.capture.clone(), Boxed::tapped).layer(service);
-    let request = Request::builder().uri(WATCH).body(boxed([])).unwrap();
+    let mut service = KubeLayer::new(recorded.capture.clone(), copied).layer(service);
+    let request = Request::builder().uri(WATCH).body(asking("")).unwrap();
     let mut body = run(service.call(request)).unwrap().into_body();
     let kinds = || recorded.lines().iter().map(|line| line["kind"].as_str().unwrap().to_owned()).collect::<Vec<_>>();
     assert_eq!(kinds(), ["request", "response"]);
@@ -214,18 +227,18 @@ fn how_an_answer_ends_is_told() {
     // The client hangs up.
     let dropped = Recorded::new();
     let service = Server(Arc::new(Mutex::new(Some(Ok(answer(200, JSON, boxed([Some(&*one)])))))));
-    let mut service = KubeLayer::new(dropped.capture.clone(), Boxed::tapped).layer(service);
-    drop(run(service.call(Request::builder().uri(WATCH).body(boxed([])).unwrap())));
+    let mut service = KubeLayer::new(dropped.capture.clone(), copied).layer(service);
+    drop(run(service.call(Request::builder().uri(WATCH).body(asking("")).unwrap())));
     assert_eq!(end(&dropped)["reason"], "closed");
     // No connection, and no answer.
     let failed = Recorded::new();
     let service = Server(Arc::new(Mutex::new(Some(Err(io::Error::from(io::ErrorKind::ConnectionReset))))));
-    let mut service = KubeLayer::new(failed.capture.clone(), Boxed::tapped).layer(service);
-    assert!(run(service.call(Request::builder().uri(PODS).body(boxed([])).unwrap())).is_err());
+    let mut service = KubeLayer::new(failed.capture.clone(), copied).layer(service);
+    assert!(run(service.call(Request::builder().uri(PODS).body(asking("")).unwrap())).is_err());
     assert_eq!(end(&failed)["reason"], "error");
     let silent = Recorded::new();
-    let mut service = KubeLayer::new(silent.capture.clone(), Boxed::tapped).layer(Server(Arc::default()));
-    let put = boxed([Some("{\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\"}}")]);
+    let mut service = KubeLayer::new(silent.capture.clone(), copied).layer(Server(Arc::default()));
+    let put = asking("{\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\"}}");
     let request = Request::builder().method("POST").uri("/api/v1/namespaces/default/pods").body(put).unwrap();
     let mut future = pin!(service.call(request));
     assert!(future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());

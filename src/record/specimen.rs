@@ -30,6 +30,16 @@ impl Body for Boxed {
 /// A body of pieces. `None` among them: the connection breaks.
 pub(super) struct Pieces(pub VecDeque<Option<Frame<Bytes>>>);
 
+impl Clone for Pieces {
+    fn clone(&self) -> Self {
+        let copy = |frame: &Frame<Bytes>| match (frame.data_ref(), frame.trailers_ref()) {
+            (Some(data), _) => Frame::data(data.clone()),
+            (None, trailers) => Frame::trailers(trailers.cloned().unwrap_or_default()),
+        };
+        Pieces(self.0.iter().map(|frame| frame.as_ref().map(copy)).collect())
+    }
+}
+
 impl Body for Pieces {
     type Data = Bytes;
     type Error = io::Error;
