@@ -58,12 +58,12 @@ impl Content {
         }
     }
 
-    /// The same at the end.
-    pub(super) fn finish(self, rest: &mut Vec<u8>) -> bool {
+    /// What is left at the end; `None`: it ended too early.
+    pub(super) fn finish(self) -> Option<Vec<u8>> {
         match self {
-            Content::Plain => true,
+            Content::Plain => Some(Vec::new()),
             #[cfg(feature = "compress")]
-            Content::Gzip(decoder) => decoder.finish().map(|mut last| rest.append(&mut last)).is_ok(),
+            Content::Gzip(decoder) => decoder.finish().ok(),
         }
     }
 }

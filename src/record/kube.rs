@@ -261,7 +261,9 @@ impl Tap for Receiver {
             End::Error(why) => exchange.error(why),
             End::Dropped => exchange.response(status, &audit_id, None::<&Value>),
             End::Eof => {
-                let readable = content.is_some_and(|content| content.finish(&mut rest));
+                let last = content.and_then(Content::finish);
+                let readable = last.is_some();
+                rest.extend(last.unwrap_or_default());
                 let body = serde_json::from_slice(&rest).ok().filter(|_| readable);
                 let body: Option<Value> = body.map(|body: Value| reduction.apply(&body));
                 if body.is_none() && readable && !rest.trim_ascii().is_empty() {

@@ -38,7 +38,7 @@ fn clients() -> Option<&'static Path> {
         // Beside the other builds, so that it is built once.
         let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("etcd-client");
         let status = Command::new(env!("CARGO"))
-            .args(["build", "--locked", "--quiet", "--manifest-path"])
+            .args(["build", "--quiet", "--manifest-path"])
             .arg(folder.join("Cargo.toml"))
             .arg("--target-dir")
             .arg(&target)
