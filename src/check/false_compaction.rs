@@ -1,6 +1,7 @@
 //! ## What it proves
 //! A read or a watch was told that its revision is compacted, and no compaction that anybody asked for by then, nor one in the
-//! members' logs, reaches it; or a read below an acknowledged compaction was answered.
+//! members' logs, reaches it; a read of the latest state was; or a read below an acknowledged compaction was answered, or a
+//! compaction through what had been compacted before it was sent was acknowledged.
 //!
 //! ## Why it matters
 //! The first makes clients list again for nothing, and hides lost events behind an error that looks legal. The second reads what
@@ -16,7 +17,8 @@
 //! Reports of etcd's robustness suite: all requests for compaction, and the answers to reads and watches of past revisions.
 //!
 //! ## What it cannot see
-//! Compactions of a cluster that compacts by itself, where no log is in the report.
+//! Compactions of a cluster that compacts by itself, where no log is in the report. Where compactions of unknown outcome have to
+//! explain several answers, and no choice of them seems to, the rule is left open rather than broken.
 //!
 //! ## Traps
 //! The revision of a compaction itself stays readable. Negative revisions are answered as compacted on any store.

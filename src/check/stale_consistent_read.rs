@@ -17,7 +17,8 @@
 //! For a list: its revision (the body, or the watch that goes on from it) and a change of its scope above it that something
 //! (a write's answer, an event, another read) showed before the list was sent. For a read of one object: its version and a
 //! later one of the same object; a removal of the object that was answered before; or 404 for an object that was there all the
-//! time from before the request until after its answer.
+//! time from before the request until after its answer. In reports of etcd's robustness suite every answer has its revision, and
+//! what watches were told counts like an answer; a read or compaction that was told of a future revision was answered below it.
 //!
 //! ## What it cannot see
 //! Writes that nobody recorded, and writes whose revision nothing shows.

@@ -6,6 +6,9 @@
 #[path = "../../benches/generator/chance.rs"]
 mod chance;
 mod cluster;
+mod differential;
+mod oracle;
+mod small;
 
 use chance::Chance;
 use cluster::{Etcd, Recorded, Response, run, watch};

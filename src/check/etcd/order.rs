@@ -4,7 +4,7 @@ use super::Recorded;
 use super::writes::Sightings;
 use crate::check::{Fact, Kind, Ruling};
 use crate::history::{History, Symbol};
-use crate::order::etcd::{Contradiction, Mismatch, Unfilled, Unfit, Witness};
+use crate::order::etcd::{Contradiction, Mismatch, Misuse, Unfilled, Unfit, Witness};
 
 /// Facts of candidates that a finding shows.
 const CANDIDATES: usize = 2;
@@ -49,6 +49,12 @@ pub fn check(history: &History, r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         let incarnation = r.client_of(at);
         ruling.found(r.draft(Kind::Violation, incarnation, key, String::new(), summary, facts, reason));
     }
+    if !analysis.settled {
+        leave_open("nobody knows which of several ends of leases removed which keys".to_owned());
+    }
+    for misuse in &analysis.misuses {
+        leases(r, misuse, ruling, &mut leave_open);
+    }
     let whole = history.problems.is_empty() && analysis.filling.unfilled.iter().all(|gap| repeated(gap).is_some());
     for gap in &analysis.filling.unfilled {
         unfilled(r, gap, whole, ruling);
@@ -78,6 +84,21 @@ pub fn check(history: &History, r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         leave_open(format!("the answer to `{}` has another shape than the request", r.asked(*at)));
     }
     ruling.open = open;
+}
+
+/// A lease that was used before its grant or behind its end.
+fn leases(r: &Recorded<'_>, misuse: &Misuse, ruling: &mut Ruling<'_>, leave_open: &mut impl FnMut(String)) {
+    let asked = r.asked(misuse.used);
+    let Some(bound) = misuse.bound.filter(|_| misuse.certain) else {
+        leave_open(format!("`{asked}` was answered although the lease seems to have ended by then"));
+        return;
+    };
+    let fact = |at: u32| r.answered(at, format!("{}; answered at revision {}", r.asked(at), r.operation(at).revision));
+    let facts = vec![fact(bound), fact(misuse.used)];
+    let summary = format!("A request was answered as if a lease were alive that was not: {asked}.");
+    let reason = "A lease is alive from its grant to its end; what names another one is refused.";
+    let incarnation = r.client_of(misuse.used);
+    ruling.found(r.draft(Kind::Violation, incarnation, Symbol::NONE, asked, summary, facts, reason));
 }
 
 /// A fact, and the evidence behind a version that it cites.

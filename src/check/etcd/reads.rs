@@ -3,7 +3,7 @@
 use super::{Recorded, revision};
 use crate::check::{Fact, Kind, Ruling};
 use crate::history::Symbol;
-use crate::history::etcd::{Outcome, Request};
+use crate::history::etcd::{Outcome, Range, Request};
 use crate::order::etcd::{Class, Compactions};
 
 /// `stale-consistent-read`: answers from before something that was complete when they were asked for.
@@ -13,16 +13,21 @@ pub fn stale(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
             ruling.checked(r.client_of(at));
         }
     }
+    never_future(r, ruling);
     for backward in &r.analysis.backward {
         if r.analysis.effects.class(backward.later) == Class::Write {
             continue;
         }
-        let (earlier, later) = (r.operation(backward.earlier), r.operation(backward.later));
         let facts = r.went_back(backward, "answered");
-        let summary = format!(
-            "An answer of revision {} to a request that was sent after revision {} had been seen.",
-            later.revision, earlier.revision
-        );
+        let seen = r.proved(backward.earlier);
+        let summary = match r.operation(backward.later).revision {
+            0 => format!(
+                "A request that was sent after revision {seen} had been seen was answered by a store that had not reached it."
+            ),
+            number => format!(
+                "An answer of revision {number} to a request that was sent after revision {seen} had been seen."
+            ),
+        };
         let reason = "etcd's reads are linearizable unless they ask to be serializable: what was complete when a request was sent \
                       is in its answer.";
         let incarnation = r.client_of(backward.later);
@@ -30,15 +35,56 @@ pub fn stale(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     }
 }
 
+/// Reads of what every store has, refused because it had not come about.
+fn never_future(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
+    for (at, operation) in (0..).zip(&r.recording.operations) {
+        let future = operation.outcome == Outcome::Future;
+        let (Request::Range(Range { revision: ..=1, .. }) | Request::Compact { revision: ..=1 }) = operation.request
+        else {
+            continue;
+        };
+        if future {
+            let facts =
+                vec![r.sent(at, r.asked(at)), r.answered(at, "was told that the revision asked for is in the future")];
+            let summary = "A request for the revision of an empty store was told that it is in the future.".to_owned();
+            let reason = "A store begins at revision 1.";
+            let incarnation = r.client_of(at);
+            ruling.found(r.draft(Kind::Violation, incarnation, Symbol::NONE, String::new(), summary, facts, reason));
+        }
+    }
+}
+
 /// The part of `false-compaction` that is about reads.
 pub fn compactions(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
+    for &(earlier, later) in &r.analysis.placing.repeated {
+        let facts = vec![
+            r.answered(earlier, format!("{}; acknowledged", r.asked(earlier))),
+            r.sent(later, format!("{}; acknowledged too", r.asked(later))),
+        ];
+        let summary =
+            format!("It was acknowledged that a client {}, which had been done before it asked.", r.asked(later));
+        let reason = "Who asks to compact through a revision that is compacted already is told so.";
+        ruling.found(r.draft(Kind::Violation, r.client_of(later), Symbol::NONE, String::new(), summary, facts, reason));
+    }
+    if r.analysis.placing.stuck {
+        ruling.open = Some("no order of the compactions fits every answer and delivery that depends on one".to_owned());
+    }
     let compactions = Compactions::of(r.recording);
     for (at, operation) in (0..).zip(&r.recording.operations) {
         let Request::Range(range) = operation.request else { continue };
         if range.revision <= 0 {
+            if operation.outcome == Outcome::Compacted {
+                let facts =
+                    vec![r.sent(at, r.asked(at)), r.answered(at, "was told that the revision asked for is compacted")];
+                let summary = "A read of the latest state was refused as compacted.".to_owned();
+                let reason = "A compaction keeps the latest state of every key.";
+                let key = range.keys.key;
+                ruling.found(r.draft(Kind::Violation, r.client_of(at), key, String::new(), summary, facts, reason));
+            }
             continue;
         }
         match operation.outcome {
+            Outcome::Answered if range.serializable => {}
             Outcome::Answered => {
                 ruling.checked(r.client_of(at));
                 let Some(compaction) = compactions.certain(operation.call, range.revision) else { continue };

@@ -225,7 +225,11 @@ pub fn before_write(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         let Flaw::Foreseen { told: Past::Event(event), operation } = flaw else { return None };
         let facts =
             vec![r.delivered(watch, event), r.sent(operation, format!("sent the write: {}", r.asked(operation)))];
-        let summary = format!("A watch delivered revision {} before its write was sent.", r.number_of(event));
+        let (shown, made) = (r.number_of(event), r.operation(operation).revision);
+        let summary = match shown == made {
+            true => format!("A watch delivered revision {shown} before its write was sent."),
+            false => format!("A watch delivered revision {shown} before the write of revision {made} was sent."),
+        };
         let reason = "Both times are of one clock, that of the process which recorded the report.";
         Some(r.draft(Kind::Violation, r.watcher(watch), r.key_of(event), stream(watch), summary, facts, reason))
     });

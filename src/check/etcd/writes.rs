@@ -1,10 +1,10 @@
 //! Rules about the course of writes.
 
-use super::Recorded;
+use super::{Recorded, revision};
 use crate::check::{Fact, Kind, Ruling};
 use crate::history::Symbol;
-use crate::history::etcd::Recording;
-use crate::order::etcd::{Backward, Class, Contradiction, Mismatch, Witness};
+use crate::history::etcd::{Recording, Request};
+use crate::order::etcd::{Backward, Class, Contradiction, Mismatch, Proof, Witness};
 use rustc_hash::FxHashSet;
 
 impl Recorded<'_> {
@@ -17,12 +17,44 @@ impl Recorded<'_> {
         }
     }
 
-    /// An answer, and one to a later request that is of a lower revision.
+    /// What showed a revision, and the answer to a later request that is of a lower one.
     pub(super) fn went_back(&self, backward: &Backward, answered: &str) -> Vec<Fact> {
-        let (earlier, later) = (self.operation(backward.earlier), self.operation(backward.later));
-        let first = format!("{}; answered at revision {}", self.asked(backward.earlier), earlier.revision);
-        let then = format!("{}; {answered} at revision {}", self.asked(backward.later), later.revision);
-        vec![self.answered(backward.earlier, first), self.sent(backward.later, then)]
+        let asked = self.asked(backward.later);
+        let then = match self.operation(backward.later).revision {
+            0 => format!("{asked}; was told that this revision is in the future"),
+            number => format!("{asked}; {answered} at revision {number}"),
+        };
+        vec![self.proof(backward.earlier), self.sent(backward.later, then)]
+    }
+
+    /// Cites what shows that a revision exists.
+    fn proof(&self, proof: Proof) -> Fact {
+        match proof {
+            Proof::Operation(at) => match self.operation(at).revision {
+                0 => self.answered(at, self.asked(at)),
+                number => self.answered(at, format!("{}; answered at revision {number}", self.asked(at))),
+            },
+            Proof::Response(watch, n) => {
+                let number = self.proved(proof);
+                let fact = self.response(watch, n, format!("was told of revision {number}"));
+                Fact { revision: revision(number), ..fact }
+            }
+        }
+    }
+
+    /// The highest revision that something shows to exist.
+    pub(super) fn proved(&self, proof: Proof) -> i64 {
+        match proof {
+            Proof::Operation(at) => match self.operation(at).request {
+                Request::Compact { revision } => revision,
+                _ => self.operation(at).revision,
+            },
+            Proof::Response(_, n) => {
+                let response = &self.recording.responses[n as usize];
+                let events = response.events.of(&self.recording.events).iter().map(|event| event.revision);
+                events.chain(response.progress.then_some(response.revision)).max().unwrap_or(0)
+            }
+        }
     }
 
     pub(super) fn write(&self, at: u32) -> Fact {
@@ -63,11 +95,11 @@ pub fn rewind(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         if r.analysis.effects.class(backward.later) != Class::Write {
             continue;
         }
-        let (earlier, later) = (r.operation(backward.earlier), r.operation(backward.later));
         let facts = r.went_back(backward, "acknowledged");
         let summary = format!(
             "A write that was sent after revision {} had been seen was given revision {}.",
-            earlier.revision, later.revision
+            r.proved(backward.earlier),
+            r.operation(backward.later).revision
         );
         let reason = "Revisions only rise.";
         let incarnation = r.client_of(backward.later);

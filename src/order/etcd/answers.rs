@@ -3,7 +3,7 @@
 use super::census::Census;
 use super::effects::{Change, Class, Effects};
 use super::store::{covers, taken};
-use super::timeline::{State, Timeline};
+use super::timeline::{State, Timeline, Version};
 use crate::history::Symbol;
 use crate::history::etcd::{Condition, Operation, Range, Recording, Relation, Request, Span, Step, Target, Txn};
 
@@ -119,8 +119,8 @@ struct Look {
     range: Range,
     /// Index of the result.
     result: u32,
-    /// Keys that the transaction itself had changed by then are not compared.
-    own: bool,
+    /// How many steps of a transaction that writes came before.
+    steps: u32,
 }
 
 impl Answers {
@@ -139,7 +139,7 @@ impl Answers {
                         answers.mismatches.push(Mismatch::Unreached { operation: at });
                         continue;
                     }
-                    looks.push(Look { at: asked, operation: at, range, result: operation.results.start, own: false });
+                    looks.push(Look { at: asked, operation: at, range, result: operation.results.start, steps: 0 });
                 }
                 Request::Txn(txn) => answers.txn(recording, effects, timeline, at, operation, txn, &mut looks),
                 _ => {}
@@ -176,7 +176,7 @@ impl Answers {
             let result = operation.results.start + n;
             match step {
                 Step::Range(range) if range.revision <= 0 => {
-                    looks.push(Look { at: before, operation: at, range: *range, result, own: class == Class::Write });
+                    looks.push(Look { at: before, operation: at, range: *range, result, steps: n });
                 }
                 Step::Delete(keys) if !keys.end.is_some() => {
                     let touched = steps[..n as usize].iter().any(|other| touches(recording, other, keys.key));
@@ -258,7 +258,7 @@ impl Answers {
         let Look { at, operation, range, .. } = look;
         self.compared += 1;
         let before = self.mismatches.len();
-        let own: &[Change] = if look.own { effects.changes(operation) } else { &[] };
+        let own = own(recording, effects, operation, look.steps);
         let mut last = None;
         for p in result.pairs.start..result.pairs.start + result.pairs.len {
             let pair = &recording.pairs[p as usize];
@@ -272,31 +272,41 @@ impl Answers {
                 }
             }
             last = last.max(Some(place));
-            if own.iter().any(|change| change.key == pair.key) {
+            if let Some(change) = own.iter().find(|change| change.key == pair.key) {
+                let number = recording.operations[operation as usize].revision;
+                let shown = |value| recording.values.same(value, pair.value) != Some(false) && pair.revision == number;
+                if !change.value.is_some_and(shown) {
+                    self.mismatches.push(Mismatch::Unborn { operation, pair: p, at });
+                } else if let Some(version) = timeline.at(pair.key, number).filter(|known| known.change == *change) {
+                    self.counted(timeline, operation, p, pair.version, version);
+                }
                 continue;
             }
             self.pair(recording, timeline, operation, p, at);
         }
-        if !own.is_empty() {
-            return;
-        }
         let limit = if range.limit > 0 { u32::try_from(range.limit).unwrap_or(u32::MAX) } else { u32::MAX };
         let single = !range.keys.end.is_some();
         // Transactions lose the limits of their reads: what is beyond what they found may have been cut off.
-        let cut = result.pairs.len >= limit
-            || (!look.own && matches!(recording.operations[operation as usize].request, Request::Txn(_)) && !single);
+        let of_txn = matches!(recording.operations[operation as usize].request, Request::Txn(_));
+        let cut = result.pairs.len >= limit || (of_txn && !single);
         let through = if cut { last } else { Some(usize::MAX) };
         if range.count_only {
         } else if single {
             if result.pairs.len == 0 {
-                self.absent(timeline, operation, range.keys.key, at);
+                self.absent(timeline, operation, range.keys.key, at, &own);
             }
         } else if self.mismatches.len() == before {
-            self.members(recording, timeline, census, look, result.pairs, through);
+            self.members(recording, timeline, census, look, result.pairs, through, &own);
         }
-        let whole = matches!(recording.operations[operation as usize].request, Request::Range(_));
-        if whole && self.mismatches.len() == before && timeline.known_between(1, at) {
-            let expected = census.count(range.keys, at, usize::MAX);
+        if self.mismatches.len() == before && timeline.known_between(1, at) {
+            let of_own = own.iter().filter(|change| covers(recording, range.keys, change.key));
+            let moved: i64 = of_own
+                .map(|change| {
+                    let there = matches!(timeline.state(change.key, at), State::There(_));
+                    i64::from(change.value.is_some()) - i64::from(there)
+                })
+                .sum();
+            let expected = census.count(range.keys, at, usize::MAX) + moved;
             if expected != result.count {
                 self.mismatches.push(Mismatch::WrongCount { operation, count: result.count, expected, at });
             }
@@ -318,19 +328,35 @@ impl Answers {
             return;
         };
         let index = timeline.index(version);
-        if version.revision > pair.revision || version.change.value.is_none() {
+        let gone = version.change.value.is_none() && version.revision == pair.revision;
+        if version.revision > pair.revision || gone {
             self.mismatches.push(Mismatch::Outdated { operation, pair: p, version: index, at });
         } else if version.revision < pair.revision {
             if timeline.known_between(version.revision, at) {
                 self.mismatches.push(Mismatch::Unborn { operation, pair: p, at });
             }
-        } else if pair.version > 0 && version.version > 0 && pair.version != version.version {
-            self.mismatches.push(Mismatch::Miscounted { operation, pair: p, version: index });
+        } else {
+            self.counted(timeline, operation, p, pair.version, version);
+        }
+    }
+
+    /// How often a key was said to have changed.
+    fn counted(&mut self, timeline: &Timeline, operation: u32, pair: u32, told: i64, version: &Version) {
+        if told > 0 && version.version > 0 && told != version.version {
+            self.mismatches.push(Mismatch::Miscounted { operation, pair, version: timeline.index(version) });
         }
     }
 
     /// A key that was not found.
-    fn absent(&mut self, timeline: &Timeline, operation: u32, key: Symbol, at: i64) {
+    fn absent(&mut self, timeline: &Timeline, operation: u32, key: Symbol, at: i64, own: &[Change]) {
+        if let Some(change) = own.iter().find(|change| change.key == key) {
+            // The transaction's own revision has it.
+            let version = timeline.at(key, at + 1).filter(|version| version.change == *change);
+            if let Some(version) = version.filter(|_| change.value.is_some()) {
+                self.mismatches.push(Mismatch::Missing { operation, version: timeline.index(version), at });
+            }
+            return;
+        }
         match timeline.state(key, at) {
             State::There(version) => {
                 let version = timeline.index(version);
@@ -342,6 +368,7 @@ impl Answers {
     }
 
     /// Keys that a list had to find.
+    #[allow(clippy::too_many_arguments)]
     fn members(
         &mut self,
         recording: &Recording,
@@ -350,21 +377,47 @@ impl Answers {
         look: Look,
         pairs: Span,
         through: Option<usize>,
+        own: &[Change],
     ) {
         let Some(through) = through else { return };
         // Where T is known without a hole, counting is enough; only a wrong count needs a name.
         let whole = timeline.known_between(1, look.at);
-        if whole && census.count(look.range.keys, look.at, through) == i64::from(pairs.len) {
+        if whole && own.is_empty() && census.count(look.range.keys, look.at, through) == i64::from(pairs.len) {
             return;
         }
         let found =
             |key: Symbol| (pairs.start..pairs.start + pairs.len).any(|p| recording.pairs[p as usize].key == key);
         for key in census.keys_inside(look.range.keys, through) {
             if !found(*key) {
-                self.absent(timeline, look.operation, *key, look.at);
+                self.absent(timeline, look.operation, *key, look.at, own);
             }
         }
     }
+}
+
+/// What a transaction that writes had changed itself before a step: the last change of each key.
+fn own(recording: &Recording, effects: &Effects, operation: u32, steps: u32) -> Vec<Change> {
+    let Operation { request: Request::Txn(txn), failure, results, .. } = recording.operations[operation as usize]
+    else {
+        return Vec::new();
+    };
+    if steps == 0 || effects.class(operation) != Class::Write {
+        return Vec::new();
+    }
+    let before = taken(txn, !failure).of(&recording.requests.steps).iter().take(steps as usize);
+    let mut changes: Vec<Change> = Vec::new();
+    for (step, result) in before.zip(results.of(&recording.results)) {
+        let change = match step {
+            Step::Put { key, value, .. } => Change { key: *key, value: Some(*value) },
+            Step::Delete(keys) if result.deleted > 0 => Change { key: keys.key, value: None },
+            _ => continue,
+        };
+        match changes.iter_mut().find(|other| other.key == change.key) {
+            Some(other) => *other = change,
+            None => changes.push(change),
+        }
+    }
+    changes
 }
 
 /// Whether a step changes a key.

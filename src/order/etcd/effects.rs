@@ -1,7 +1,7 @@
 //! What each operation says about the store: whether it changed something, what, and which revision its answer stands at.
 
 use crate::history::Symbol;
-use crate::history::etcd::{Operation, Outcome, Recording, Request, Span, Step, Txn, ValueId};
+use crate::history::etcd::{Operation, Outcome, Recording, Request, Span, Step, StepResult, Txn, ValueId};
 
 /// What an operation did, as far as its answer shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ impl Effects {
         }
         let taken = if operation.failure { txn.failure } else { txn.success };
         let (steps, results) = (taken.of(&recording.requests.steps), operation.results.of(&recording.results));
-        if steps.len() != results.len() {
+        if steps.len() != results.len() || steps.iter().zip(results).any(|(step, result)| !is_of(step, result)) {
             self.misshapen.push(at);
         }
         let mut open = false;
@@ -114,6 +114,16 @@ impl Effects {
             Class::Either => Some((write, write + 1)),
             _ => None,
         }
+    }
+}
+
+/// Whether a result can be that of a step.
+fn is_of(step: &Step, result: &StepResult) -> bool {
+    match step {
+        Step::Put { .. } => result.deleted == 0 && result.pairs.len == 0 && result.count == 0,
+        Step::Range(_) => result.deleted == 0,
+        Step::Delete(_) => result.pairs.len == 0 && result.count == 0,
+        Step::Txn(_) | Step::Nothing => true,
     }
 }
 

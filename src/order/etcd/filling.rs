@@ -3,6 +3,7 @@
 
 use super::answers::holds;
 use super::effects::{Change, Class, Effects};
+use super::lease::{Lives, attached};
 use super::log::Logged;
 use super::proofs::{Proof, Proofs};
 use super::store::covers;
@@ -12,7 +13,7 @@ use crate::history::etcd::{Recording, Request, Step, Txn};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Who made a revision.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Filler {
     /// An operation of a client.
     Operation(u32),
@@ -161,22 +162,33 @@ struct Builder<'t> {
     timeline: &'t Timeline,
     proofs: &'t Proofs,
     leases: Leases,
+    lives: &'t Lives,
     filling: Filling,
-    /// Gaps with those that fit.
+    /// Gaps with those that fit: operations, and behind all of these ends of leases.
     gaps: Vec<(i64, Vec<u32>)>,
+    /// The leases that may have ended; `None`: one of which nobody knows what was attached to it.
+    expiries: Vec<Option<i64>>,
 }
 
 impl Filling {
     /// Of T.
-    pub fn of(recording: &Recording, effects: &Effects, timeline: &Timeline, proofs: &Proofs) -> Filling {
+    pub fn of(
+        recording: &Recording,
+        effects: &Effects,
+        timeline: &Timeline,
+        proofs: &Proofs,
+        lives: &Lives,
+    ) -> Filling {
         let mut builder = Builder {
             recording,
             effects,
             timeline,
             proofs,
             leases: Leases::default(),
+            lives,
             filling: Filling::default(),
             gaps: Vec::new(),
+            expiries: Vec::new(),
         };
         builder.walk();
         builder.matching()
@@ -237,17 +249,21 @@ impl Builder<'_> {
         let mut claimant = None;
         let mut maker = revision.writer;
         if maker.is_none() && revision.complete {
-            claimant = claimed.iter().copied().find(|at| self.fits(*at, number, &changes));
+            claimant = claimed.iter().copied().find(|at| self.fits(*at, number, &changes) == Some(true));
             if let Some(at) = claimant {
                 self.filling.fillers.push((number, Filler::Operation(at)));
                 maker = Some(at);
             } else {
                 let seen = self.proofs.first(number).map(|(time, _)| time);
                 let about = changes.first().map(|change| unknown.about(change.key)).into_iter().flatten();
-                let candidates: Vec<u32> = about
+                let in_time = about
                     .filter(|at| seen.is_none_or(|seen| self.recording.operations[*at as usize].call <= seen))
-                    .filter(|at| self.fits(*at, number, &changes))
-                    .collect();
+                    .filter_map(|at| match self.fits(at, number, &changes) {
+                        Some(false) => None,
+                        fits => Some((at, fits.is_some())),
+                    });
+                let (sure, unsure): (Vec<_>, Vec<_>) = in_time.partition(|(_, sure)| *sure);
+                let mut candidates: Vec<u32> = sure.into_iter().map(|(at, _)| at).collect();
                 let attaches = |at: u32| {
                     let request = Some(self.recording.operations[at as usize].request);
                     changes.iter().map(|change| self.attached(request, change.key)).collect::<Vec<_>>()
@@ -255,12 +271,15 @@ impl Builder<'_> {
                 // Where they differ, nobody knows what the keys are attached to.
                 let first = candidates.first().copied();
                 let agree = |first: &u32| candidates.iter().all(|at| attaches(*at) == attaches(*first));
-                maker = first.filter(agree);
-                if let Some(lease) = candidates.is_empty().then(|| self.expired(&changes)).flatten() {
-                    self.filling.fillers.push((number, Filler::Expiry(lease)));
-                } else {
-                    self.gaps.push((number, candidates));
+                maker = first.filter(|first| unsure.is_empty() && agree(first));
+                let expired = self.expired(number, &changes);
+                if expired.is_some() || self.may_have_expired(number, &changes) {
+                    // Behind all requests there are: one that no client sent.
+                    candidates.push((self.recording.operations.len() + self.expiries.len()) as u32);
+                    self.expiries.push(expired);
                 }
+                candidates.extend(unsure.into_iter().map(|(at, _)| at));
+                self.gaps.push((number, candidates));
             }
         }
         let request = maker.map(|at| self.recording.operations[at as usize].request);
@@ -288,22 +307,46 @@ impl Builder<'_> {
         }
     }
 
-    /// The lease of which the end is just these changes.
-    fn expired(&self, changes: &[Change]) -> Option<i64> {
+    /// A lease of which the end is just these changes.
+    fn expired(&self, revision: i64, changes: &[Change]) -> Option<i64> {
         let keys = removed(changes)?;
-        let lease = keys.iter().find_map(|key| match self.leases.of_key.get(key) {
+        let named = keys.iter().find_map(|key| match self.leases.of_key.get(key) {
             Some(Attached::To(lease)) => Some(*lease),
             _ => None,
-        })?;
-        self.leases.ends(lease, &keys).then_some(lease)
+        });
+        // What transactions put may be attached to any.
+        let leases = named.map_or_else(|| self.lives.may_end(revision), |lease| vec![lease]);
+        leases.into_iter().find(|lease| self.may_hold(*lease, &keys, revision) && self.leases.ends(*lease, &keys))
     }
 
-    /// Whether a request, applied just before a revision, has just these changes.
-    fn fits(&self, at: u32, revision: i64, changes: &[Change]) -> bool {
+    /// Whether a lease may be alive just before a revision, and was when keys were put.
+    fn may_hold(&self, lease: i64, keys: &[Symbol], revision: i64) -> bool {
+        let since = |key: &Symbol| self.timeline.at(*key, revision - 1).map_or(revision, |version| version.revision);
+        keys.iter().map(since).chain([revision]).all(|at| self.lives.may_live(lease, at))
+    }
+
+    /// Whether the end of a lease may be just these changes because what was attached to it behind a hole of T is not known.
+    fn may_have_expired(&self, revision: i64, changes: &[Change]) -> bool {
+        self.filling.open.is_some() && removed(changes).is_some() && !self.lives.may_end(revision).is_empty()
+    }
+
+    /// Whether a request, applied just before a revision, has just these changes; `None`: not known.
+    fn fits(&self, at: u32, revision: i64, changes: &[Change]) -> Option<bool> {
         match self.recording.operations[at as usize].request {
-            Request::LeaseRevoke { lease } => removed(changes).is_some_and(|keys| self.leases.ends(lease, &keys)),
-            Request::Txn(txn) => self.effect(txn, revision - 1).is_some_and(|effect| {
-                let mut effect = effect;
+            Request::LeaseRevoke { lease } => {
+                let Some(keys) = removed(changes).filter(|_| self.lives.may_live(lease, revision)) else {
+                    return Some(false);
+                };
+                // Behind a hole nobody knows what is attached.
+                let ends = self.may_hold(lease, &keys, revision) && self.leases.ends(lease, &keys);
+                (ends || self.filling.open.is_none()).then_some(ends)
+            }
+            Request::Txn(txn)
+                if attached(self.recording, txn).is_some_and(|lease| !self.lives.may_live(lease, revision)) =>
+            {
+                Some(false)
+            }
+            Request::Txn(txn) => self.effect(txn, revision - 1).map(|mut effect| {
                 let mut changes = changes.to_vec();
                 effect.sort_unstable();
                 changes.sort_unstable();
@@ -316,7 +359,7 @@ impl Builder<'_> {
                 };
                 effect.len() == changes.len() && effect.iter().zip(&changes).all(same)
             }),
-            _ => false,
+            _ => Some(false),
         }
     }
 
@@ -364,7 +407,14 @@ impl Builder<'_> {
                 without.push(gap);
             }
         }
-        let made = used.iter().map(|(at, gap)| (self.gaps[*gap].0, Filler::Operation(*at)));
+        let count = self.recording.operations.len();
+        let made = used.iter().filter_map(|(at, gap)| {
+            let filler = match (*at as usize).checked_sub(count) {
+                None => Filler::Operation(*at),
+                Some(expiry) => Filler::Expiry(self.expiries[expiry]?),
+            };
+            Some((self.gaps[*gap].0, filler))
+        });
         self.filling.fillers.extend(made);
         self.filling.fillers.sort_by_key(|(revision, _)| *revision);
         if !without.is_empty() {
@@ -393,7 +443,9 @@ impl Builder<'_> {
                 })
                 .collect();
             candidates.truncate(64);
-            let refused = refused.about(first.key).find(|at| late(*at).is_none() && self.fits(*at, number, &changes));
+            let refused = refused
+                .about(first.key)
+                .find(|at| late(*at).is_none() && self.fits(*at, number, &changes) == Some(true));
             let repeats = written.about(first.key).find(|at| self.effects.changes(*at) == changes);
             let entry = revision.entry;
             self.filling.unfilled.push(Unfilled { revision: number, candidates, refused, repeats, entry });

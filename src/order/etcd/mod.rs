@@ -5,8 +5,10 @@
 
 pub mod answers;
 mod census;
+pub mod compaction;
 pub mod effects;
 pub mod filling;
+pub mod lease;
 pub mod log;
 pub mod proofs;
 pub mod store;
@@ -14,14 +16,16 @@ pub mod streams;
 pub mod timeline;
 
 pub use answers::{Answers, Mismatch};
+pub use compaction::{Compactions, Placing};
 pub use effects::{Change, Class, Effects};
 pub use filling::{Filler, Filling, Unfilled, Unfit};
+pub use lease::Misuse;
 pub use log::{Log, Logged};
 pub use proofs::{Backward, Proof, Proofs};
-pub use streams::{Compactions, Flaw, Past, Streams};
+pub use streams::{Flaw, Past, Streams};
 pub use timeline::{Contradiction, State, Timeline, Version, Witness};
 
-use crate::history::etcd::Recording;
+use crate::history::etcd::{Operation, Recording, Request};
 
 /// Everything that is known of a recording.
 #[derive(Debug)]
@@ -42,6 +46,12 @@ pub struct Analysis {
     pub filling: Filling,
     /// Watches held against T.
     pub streams: Streams,
+    /// The place of compactions.
+    pub placing: Placing,
+    /// Uses of leases outside of their lives.
+    pub misuses: Vec<Misuse>,
+    /// Whether the order keeps time where ends of leases that seem to have written are taken to have, and others not.
+    pub settled: bool,
 }
 
 impl Analysis {
@@ -51,11 +61,25 @@ impl Analysis {
         let log = Log::of(recording);
         let proofs = Proofs::of(recording);
         let timeline = Timeline::rebuild(recording, &effects, &log);
-        let backward = proofs::backward(recording, &effects);
+        let revision = |at: u32| recording.operations[at as usize].revision;
+        // Where another write was acknowledged, it did not write.
+        let denied = |at: u32| timeline.revision(revision(at))?.writer.map(|_| false);
+        let backward = proofs::backward(recording, &effects, denied);
         let compactions = Compactions::of(recording);
         let answers = Answers::compare(recording, &effects, &timeline);
-        let filling = Filling::of(recording, &effects, &timeline, &proofs);
+        let lives = lease::Lives::of(recording, &effects);
+        let filling = Filling::of(recording, &effects, &timeline, &proofs, &lives);
         let streams = Streams::of(recording, &effects, &timeline, &compactions, log.compaction);
-        Analysis { effects, log, proofs, timeline, backward, answers, filling, streams }
+        let placing = Placing::of(recording, &effects, &timeline, &filling, &streams.demands, log.compaction);
+        let makers: rustc_hash::FxHashSet<Filler> = filling.fillers.iter().map(|(_, filler)| *filler).collect();
+        let made = |at: u32| Some(makers.contains(&Filler::Operation(at)));
+        let ambiguous = backward.is_empty() && recording.operations.iter().any(is_revoke);
+        let settled = !ambiguous || proofs::backward(recording, &effects, made).is_empty();
+        let misuses = lease::misuses(recording, &effects, &filling, &lives);
+        Analysis { effects, log, proofs, timeline, backward, answers, filling, streams, placing, misuses, settled }
     }
+}
+
+fn is_revoke(operation: &Operation) -> bool {
+    matches!(operation.request, Request::LeaseRevoke { .. })
 }

@@ -1,7 +1,7 @@
 //! When which revision was known to exist, and answers that came after newer ones.
 
-use super::effects::Effects;
-use crate::history::etcd::Recording;
+use super::effects::{Class, Effects};
+use crate::history::etcd::{Operation, Outcome, Recording, Request};
 use crate::ingest::Time;
 
 /// What proves that a revision existed.
@@ -25,40 +25,20 @@ pub struct Proofs {
 /// An operation that was answered from before one that was complete when it was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backward {
-    /// The earlier operation, with the highest place in the order.
-    pub earlier: u32,
-    /// The later one, below it.
+    /// What showed the highest place in the order before: an answer, or what a watch was told.
+    pub earlier: Proof,
+    /// The later operation, below it.
     pub later: u32,
 }
 
 impl Proofs {
     /// Of answers and of what watches delivered.
     pub fn of(recording: &Recording) -> Proofs {
-        let mut all: Vec<(Time, i64, Proof)> = Vec::new();
-        for (at, operation) in recording.operations.iter().enumerate() {
-            if operation.revision > 0 && operation.returned.is_known() {
-                all.push((operation.returned, operation.revision, Proof::Operation(at as u32)));
-            }
-        }
-        for (at, watch) in recording.watches.iter().enumerate() {
-            for n in watch.responses.start..watch.responses.start + watch.responses.len {
-                let response = &recording.responses[n as usize];
-                let events = response.events.of(&recording.events).iter().map(|event| event.revision);
-                let progress = response.progress.then_some(response.revision);
-                if let Some(revision) = events.chain(progress).max().filter(|revision| *revision > 0) {
-                    all.push((response.time, revision, Proof::Response(at as u32, n)));
-                }
-            }
-        }
-        Proofs::from(all)
-    }
-
-    /// Of answers alone.
-    pub fn of_operations(recording: &Recording) -> Proofs {
-        let answered = |(at, o): (usize, &crate::history::etcd::Operation)| {
-            (o.revision > 0 && o.returned.is_known()).then_some((o.returned, o.revision, Proof::Operation(at as u32)))
-        };
-        Proofs::from(recording.operations.iter().enumerate().filter_map(answered).collect())
+        let answers = (0..).zip(&recording.operations).filter_map(|(at, operation)| {
+            let revision = shown(operation).filter(|_| operation.returned.is_known())?;
+            Some((operation.returned, revision, Proof::Operation(at)))
+        });
+        Proofs::from(answers.chain(told(recording)).collect())
     }
 
     fn from(mut all: Vec<(Time, i64, Proof)>) -> Proofs {
@@ -92,38 +72,108 @@ impl Proofs {
     }
 }
 
-/// Operations below one that was complete before they were sent. Intervals are closed: what returned at the very time of
+/// The revision that an answer shows to exist.
+fn shown(operation: &Operation) -> Option<i64> {
+    match operation.request {
+        Request::Compact { revision } => (operation.outcome == Outcome::Answered).then_some(revision),
+        _ => (operation.revision > 0).then_some(operation.revision),
+    }
+}
+
+/// What watches were told: time, revision, who.
+fn told(recording: &Recording) -> impl Iterator<Item = (Time, i64, Proof)> {
+    (0..).zip(&recording.watches).flat_map(move |(at, watch)| {
+        (watch.responses.start..watch.responses.start + watch.responses.len).filter_map(move |n| {
+            let response = &recording.responses[n as usize];
+            let events = response.events.of(&recording.events).iter().map(|event| event.revision);
+            let progress = response.progress.then_some(response.revision);
+            let revision = events.chain(progress).max().filter(|revision| *revision > 0)?;
+            Some((response.time, revision, Proof::Response(at, n)))
+        })
+    })
+}
+
+/// Operations below something that was complete before they were sent. Intervals are closed: what returned at the very time of
 /// a call is concurrent with it.
 ///
 /// This is complete: without such a pair the order of revisions keeps the order of time, since every cycle of the two together
 /// holds a step of time that goes back in revisions.
-pub fn backward(recording: &Recording, effects: &Effects) -> Vec<Backward> {
-    let answered = |at: &u32| {
-        let operation = &recording.operations[*at as usize];
-        operation.revision > 0 && operation.returned.is_known()
-    };
-    let known: Vec<u32> = (0..recording.operations.len() as u32).filter(answered).collect();
-    let of = |at: u32| &recording.operations[at as usize];
-    let (mut by_call, mut by_return) = (known.clone(), known);
-    by_call.sort_by_key(|at| (of(*at).call, *at));
-    by_return.sort_by_key(|at| (of(*at).returned, *at));
-    let mut found = Vec::new();
-    let mut returned = by_return.into_iter().peekable();
-    let mut highest: Option<(i128, u32)> = None;
-    for later in by_call {
-        while let Some(at) = returned.next_if(|at| of(*at).returned < of(later).call) {
-            if let Some((slot, _)) = effects.slots(at, of(at).revision)
-                && highest.is_none_or(|(other, _)| other < slot)
-            {
-                highest = Some((slot, at));
-            }
+///
+/// `wrote` says of an answer that does not say whether it wrote which it is, where that is known.
+pub fn backward(recording: &Recording, effects: &Effects, wrote: impl Fn(u32) -> Option<bool>) -> Vec<Backward> {
+    let mut returned: Vec<(Time, i128, Proof)> = Vec::new();
+    let mut sent: Vec<(Time, u32, i128)> = Vec::new();
+    for (at, operation) in (0..).zip(&recording.operations) {
+        let Some((mut lowest, mut highest)) = places(effects, at, operation) else { continue };
+        match (effects.class(at) == Class::Either).then(|| wrote(at)).flatten() {
+            Some(true) => highest = lowest,
+            Some(false) => lowest = highest,
+            None => {}
         }
-        let slot = effects.slots(later, of(later).revision).map(|(_, slot)| slot);
-        if let (Some((above, earlier)), Some(slot)) = (highest, slot)
-            && slot < above
-        {
+        if let Some(place) = lowest.filter(|_| operation.returned.is_known()) {
+            returned.push((operation.returned, place, Proof::Operation(at)));
+        }
+        if let Some(place) = highest.filter(|_| operation.revision == 0 || operation.returned.is_known()) {
+            sent.push((operation.call, at, place));
+        }
+    }
+    let by_operations = returned.len();
+    returned.extend(told(recording).map(|(time, revision, proof)| (time, behind_write(revision), proof)));
+    // Of two at one time, the answer of a client is the plainer one.
+    let (answers, watches) = returned.split_at_mut(by_operations);
+    answers.sort_unstable_by_key(|(time, place, proof)| (*time, *place, rank(*proof)));
+    watches.sort_unstable_by_key(|(time, place, proof)| (*time, *place, rank(*proof)));
+    sent.sort_unstable();
+    let (mut answers, mut watches) = (answers.iter().peekable(), watches.iter().peekable());
+    let mut answered: Option<(i128, Proof)> = None;
+    let mut delivered: Option<(i128, Proof)> = None;
+    let raise = |highest: &mut Option<(i128, Proof)>, place: i128, proof: Proof| {
+        if highest.is_none_or(|(other, _)| other < place) {
+            *highest = Some((place, proof));
+        }
+    };
+    let mut found = Vec::new();
+    for (call, later, place) in sent {
+        while let Some((_, place, proof)) = answers.next_if(|(time, ..)| *time < call) {
+            raise(&mut answered, *place, *proof);
+        }
+        while let Some((_, place, proof)) = watches.next_if(|(time, ..)| *time < call) {
+            raise(&mut delivered, *place, *proof);
+        }
+        let above = |(other, _): &(i128, Proof)| place < *other;
+        // A write that a watch foresaw is the watch's fault.
+        let delivered = delivered.filter(|_| effects.class(later) != Class::Write);
+        if let Some((_, earlier)) = answered.filter(above).or(delivered.filter(above)) {
             found.push(Backward { earlier, later });
         }
     }
     found
+}
+
+fn rank(proof: Proof) -> (u32, u32) {
+    match proof {
+        Proof::Operation(at) => (at, 0),
+        Proof::Response(watch, response) => (watch, response),
+    }
+}
+
+/// Places in the order: of the write of a revision, of what shows it, of what was answered at it.
+fn behind_write(revision: i64) -> i128 {
+    i128::from(revision) * 4 + 1
+}
+
+/// The lowest place that an operation can have, if it has one, and the highest.
+fn places(effects: &Effects, at: u32, operation: &Operation) -> Option<(Option<i128>, Option<i128>)> {
+    if let Some((lowest, highest)) = effects.slots(at, operation.revision).filter(|_| operation.revision > 0) {
+        return Some((Some(lowest * 2), Some(highest * 2)));
+    }
+    match (operation.outcome, operation.request) {
+        (Outcome::Answered, Request::Compact { revision }) => Some((Some(behind_write(revision)), None)),
+        // It was answered before the write of that revision.
+        (Outcome::Future, Request::Range(range)) if !range.serializable => {
+            Some((None, Some(i128::from(range.revision) * 4 - 1)))
+        }
+        (Outcome::Future, Request::Compact { revision }) => Some((None, Some(i128::from(revision) * 4 - 1))),
+        _ => None,
+    }
 }

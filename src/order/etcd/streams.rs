@@ -6,11 +6,12 @@
 //!
 //! Source: etcd `Documentation` "watch guarantees"; `server/etcdserver/api/v3rpc/watch.go`, `server/storage/mvcc/watchable_store.go`.
 
+use super::compaction::{Compactions, Demand};
 use super::effects::Effects;
 use super::store::covers;
 use super::timeline::{State, Timeline, Witness};
 use crate::history::Symbol;
-use crate::history::etcd::{Event, Interval, Outcome, Recording, Request, Watch};
+use crate::history::etcd::{Event, Interval, Recording, Watch};
 use crate::ingest::Time;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -133,48 +134,8 @@ pub struct Streams {
     pub events: u64,
     /// Watches that begin at a revision that etcd gives no meaning to.
     pub senseless: u64,
-}
-
-/// What was asked to be compacted, by time.
-pub struct Compactions {
-    /// Sent, through, whether it was answered, and when.
-    asked: Vec<(Time, i64)>,
-    /// Acknowledged: answered at, through, the operation.
-    done: Vec<(Time, i64, u32)>,
-}
-
-impl Compactions {
-    /// Of all clients.
-    pub fn of(recording: &Recording) -> Compactions {
-        let mut compactions = Compactions { asked: Vec::new(), done: Vec::new() };
-        for (at, operation) in (0..).zip(&recording.operations) {
-            let Request::Compact { revision } = operation.request else { continue };
-            if !matches!(operation.outcome, Outcome::Refused | Outcome::Future) {
-                compactions.asked.push((operation.call, revision));
-            }
-            if operation.outcome == Outcome::Answered && operation.returned.is_known() {
-                compactions.done.push((operation.returned, revision, at));
-            }
-        }
-        compactions.asked.sort();
-        compactions.done.sort();
-        for asked in 1..compactions.asked.len() {
-            compactions.asked[asked].1 = compactions.asked[asked].1.max(compactions.asked[asked - 1].1);
-        }
-        compactions
-    }
-
-    /// The highest revision that can have been compacted through by a time.
-    pub fn possible(&self, time: Time) -> i64 {
-        let at = self.asked.partition_point(|(sent, _)| *sent <= time);
-        self.asked[..at].last().map_or(0, |(_, through)| *through)
-    }
-
-    /// A compaction that was over before a time, above a revision.
-    pub fn certain(&self, before: Time, above: i64) -> Option<u32> {
-        let at = self.done.partition_point(|(answered, ..)| *answered < before);
-        self.done[..at].iter().find(|(_, through, _)| *through > above).map(|(.., operation)| *operation)
-    }
+    /// Deliveries that only a compaction explains.
+    pub demands: Vec<Demand>,
 }
 
 struct Walk<'t> {
@@ -295,6 +256,8 @@ impl Walk<'_> {
                 let possible = self.compactions.possible(response.time).max(logged);
                 if possible <= next {
                     self.flaw(at, Flaw::Compacted { response: n, next, highest: possible });
+                } else {
+                    self.streams.demands.push(Demand { above: next, by: response.time });
                 }
             }
         }
@@ -327,12 +290,17 @@ impl Walk<'_> {
         {
             self.flaw(at, Flaw::Progress { told: Past::Progress(before), against: Past::Progress(n) });
         }
-        let writes = self.sent.partition_point(|(revision, ..)| *revision <= response.revision);
+        self.foreseen(at, Past::Progress(n), response.revision, response.time);
+    }
+
+    /// What was told of a revision before that, or one before it, can have come about.
+    fn foreseen(&mut self, at: u32, told: Past, revision: i64, time: Time) {
+        let writes = self.sent.partition_point(|(other, ..)| *other <= revision);
         if let Some((_, call, operation)) = self.sent[..writes].last()
-            && *call > response.time
-            && response.time.is_known()
+            && *call > time
+            && time.is_known()
         {
-            self.flaw(at, Flaw::Foreseen { told: Past::Progress(n), operation: *operation });
+            self.flaw(at, Flaw::Foreseen { told, operation: *operation });
         }
     }
 
@@ -345,6 +313,8 @@ impl Walk<'_> {
             && time.is_known()
         {
             self.flaw(at, Flaw::Foreseen { told: Past::Event(e), operation: writer });
+        } else if self.timeline.contradictions.is_empty() {
+            self.foreseen(at, Past::Event(e), event.revision, time);
         }
         if self.timeline.may_be_lost(event.revision, time) {
             return;
@@ -372,7 +342,12 @@ impl Walk<'_> {
                     || (told.version > 0 && known.version > 0 && told.version != known.version)
             }
             // A compaction through this revision took the one before away.
-            (None, Some(_)) => watch.previous && self.compactions.possible(time) < event.revision,
+            (None, Some(_)) => {
+                if watch.previous {
+                    self.streams.demands.push(Demand { above: event.revision - 1, by: time });
+                }
+                watch.previous && self.compactions.possible(time) < event.revision
+            }
         };
         if wrong {
             let version = before.map(|version| self.timeline.index(version));

@@ -1,0 +1,264 @@
+//! What was compacted when. Compactions have no revision of their own in the order, but the highest revision compacted through only
+//! rises: so acknowledged ones stand in the order of their revisions, each behind every read of what it takes away and before every
+//! answer that misses it. Whether they have a place is a schedule: each as early as what stands before it allows.
+//!
+//! Source: etcd `server/storage/mvcc/kvstore.go` (`updateCompactRev`, `checkPrevCompactionCompleted`), `kvstore_txn.go`
+//! (`rangeKeys`), `server/etcdserver/apply` (compactions are proposed like writes).
+
+use super::effects::{Class, Effects};
+use super::filling::{Filler, Filling};
+use super::timeline::Timeline;
+use crate::history::etcd::{Outcome, Recording, Request};
+use crate::ingest::Time;
+
+/// What was asked to be compacted, by time.
+pub struct Compactions {
+    /// Sent, through, whether it was answered, and when.
+    asked: Vec<(Time, i64)>,
+    /// Acknowledged: answered at, through, the operation.
+    done: Vec<(Time, i64, u32)>,
+}
+
+impl Compactions {
+    /// Of all clients.
+    pub fn of(recording: &Recording) -> Compactions {
+        let mut compactions = Compactions { asked: Vec::new(), done: Vec::new() };
+        for (at, operation) in (0..).zip(&recording.operations) {
+            let Request::Compact { revision } = operation.request else { continue };
+            if !matches!(operation.outcome, Outcome::Refused | Outcome::Future) {
+                compactions.asked.push((operation.call, revision));
+            }
+            if operation.outcome == Outcome::Answered && operation.returned.is_known() {
+                compactions.done.push((operation.returned, revision, at));
+            }
+        }
+        compactions.asked.sort();
+        compactions.done.sort();
+        for asked in 1..compactions.asked.len() {
+            compactions.asked[asked].1 = compactions.asked[asked].1.max(compactions.asked[asked - 1].1);
+        }
+        compactions
+    }
+
+    /// The highest revision that can have been compacted through by a time.
+    pub fn possible(&self, time: Time) -> i64 {
+        let at = self.asked.partition_point(|(sent, _)| *sent <= time);
+        self.asked[..at].last().map_or(0, |(_, through)| *through)
+    }
+
+    /// A compaction that was over before a time, above a revision.
+    pub fn certain(&self, before: Time, above: i64) -> Option<u32> {
+        let at = self.done.partition_point(|(answered, ..)| *answered < before);
+        self.done[..at].iter().find(|(_, through, _)| *through > above).map(|(.., operation)| *operation)
+    }
+}
+
+/// An answer that only a compaction above a revision explains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Demand {
+    /// That revision.
+    pub above: i64,
+    /// When the answer had arrived.
+    pub by: Time,
+}
+
+/// Whether compactions have a place in the order.
+#[derive(Debug, Default)]
+pub struct Placing {
+    /// Acknowledged compactions of what another one had taken away before they were sent: that one, and they.
+    pub repeated: Vec<(u32, u32)>,
+    /// Whether some answer or compaction has no place, for a reason that more than two records show.
+    pub stuck: bool,
+}
+
+/// A compaction that took effect, or may have.
+#[derive(Clone, Copy)]
+struct Taken {
+    through: i64,
+    /// The earliest time, by itself.
+    from: Time,
+    /// When it was answered.
+    until: Time,
+}
+
+impl Placing {
+    /// Of a recording in which every revision has its maker. `logged`: the highest revision that the members' logs compact through.
+    pub fn of(
+        recording: &Recording,
+        effects: &Effects,
+        timeline: &Timeline,
+        filling: &Filling,
+        demands: &[Demand],
+        logged: i64,
+    ) -> Placing {
+        let mut placing = Placing::default();
+        let compactions: Vec<u32> = (0..recording.operations.len() as u32)
+            .filter(|at| matches!(recording.operations[*at as usize].request, Request::Compact { .. }))
+            .collect();
+        placing.repeated = repeated(recording, &compactions);
+        if filling.open.is_some() || !filling.unfilled.is_empty() {
+            return placing;
+        }
+        let mut demands: Vec<Demand> = demands.to_vec();
+        demands.extend(refusals(recording));
+        demands.retain(|demand| demand.above >= logged);
+        if compactions.is_empty() && demands.is_empty() {
+            return placing;
+        }
+        let earliest = Earliest::of(recording, effects, timeline, filling);
+        let reads = reads(recording, &earliest);
+        let mut known = Vec::new();
+        let mut unknown = Vec::new();
+        for at in compactions {
+            let operation = &recording.operations[at as usize];
+            let Request::Compact { revision: through } = operation.request else { continue };
+            let Some(exists) = earliest.of_revision(through) else { continue };
+            // What is read at a revision below was read before.
+            let read = reads.partition_point(|(asked, _)| *asked < through);
+            let read = reads[..read].last().map_or(Time(i64::MIN), |(_, time)| *time);
+            let from = operation.call.max(exists).max(read);
+            let until = if operation.returned.is_known() { operation.returned } else { Time(i64::MAX) };
+            match operation.outcome {
+                Outcome::Answered => known.push(Taken { through, from, until }),
+                Outcome::Unknown => unknown.push(Taken { through, from, until: Time(i64::MAX) }),
+                _ => {}
+            }
+        }
+        let mut taken = known.clone();
+        let chain = schedule(&mut taken);
+        for demand in &demands {
+            let Some(chain) = chain.as_deref().filter(|chain| !is_met(chain, *demand)) else { continue };
+            // The one that can be earliest: nothing else speaks against it.
+            let start = |one: &Taken| {
+                let before = chain.partition_point(|(through, _)| *through < one.through);
+                chain[..before].last().map_or(one.from, |(_, time)| one.from.max(*time))
+            };
+            let fits = unknown.iter().filter(|one| one.through > demand.above);
+            match fits.min_by_key(|one| (start(one), one.through)) {
+                Some(one) if !taken.iter().any(|other| other.through == one.through) => taken.push(*one),
+                Some(_) => {}
+                None => placing.stuck = true,
+            }
+        }
+        placing.stuck |=
+            !schedule(&mut taken).is_some_and(|chain| demands.iter().all(|demand| is_met(&chain, *demand)));
+        placing
+    }
+}
+
+/// Acknowledged compactions that were sent after one through the same or a later revision had been answered.
+fn repeated(recording: &Recording, compactions: &[u32]) -> Vec<(u32, u32)> {
+    let done = Compactions::of(recording);
+    let answered = |at: &&u32| recording.operations[**at as usize].outcome == Outcome::Answered;
+    let pair = |at: &u32| {
+        let operation = &recording.operations[*at as usize];
+        let Request::Compact { revision } = operation.request else { return None };
+        Some((done.certain(operation.call, revision - 1)?, *at))
+    };
+    compactions.iter().filter(answered).filter_map(pair).collect()
+}
+
+/// Answers of clients that miss what was compacted.
+fn refusals(recording: &Recording) -> impl Iterator<Item = Demand> {
+    recording.operations.iter().filter(|operation| operation.outcome == Outcome::Compacted).filter_map(|operation| {
+        let by = if operation.returned.is_known() { operation.returned } else { Time(i64::MAX) };
+        match operation.request {
+            Request::Range(range) => Some(Demand { above: range.revision, by }),
+            Request::Compact { revision } => Some(Demand { above: revision - 1, by }),
+            _ => None,
+        }
+    })
+}
+
+/// Reads of the past that were answered, by the revision asked for, each with the earliest time of it and all before.
+fn reads(recording: &Recording, earliest: &Earliest) -> Vec<(i64, Time)> {
+    let read = |operation: &crate::history::etcd::Operation| match operation.request {
+        // A member that answers for itself may be behind the compaction.
+        Request::Range(range)
+            if operation.outcome == Outcome::Answered && range.revision > 0 && !range.serializable =>
+        {
+            Some((range.revision, operation.call.max(earliest.of_revision(operation.revision)?)))
+        }
+        _ => None,
+    };
+    let mut reads: Vec<(i64, Time)> = recording.operations.iter().filter_map(read).collect();
+    reads.sort_unstable();
+    let mut latest = Time(i64::MIN);
+    for (_, time) in &mut reads {
+        latest = latest.max(*time);
+        *time = latest;
+    }
+    reads
+}
+
+/// The times of compactions in the order of their revisions; `None`: one is answered too early.
+fn schedule(taken: &mut [Taken]) -> Option<Vec<(i64, Time)>> {
+    taken.sort_by_key(|one| one.through);
+    let mut chain: Vec<(i64, Time)> = Vec::with_capacity(taken.len());
+    for one in taken {
+        let time = chain.last().map_or(one.from, |(_, before)| one.from.max(*before));
+        // Of two through one revision the second is refused.
+        if time > one.until || chain.last().is_some_and(|(through, _)| *through == one.through) {
+            return None;
+        }
+        chain.push((one.through, time));
+    }
+    Some(chain)
+}
+
+fn is_met(chain: &[(i64, Time)], demand: Demand) -> bool {
+    let at = chain.partition_point(|(through, _)| *through <= demand.above);
+    chain.get(at).is_some_and(|(_, time)| *time <= demand.by)
+}
+
+/// The earliest time at which each revision can have come about: the latest call of anything at or before it in the order.
+struct Earliest {
+    /// By revision, from 0 through the one behind the last.
+    times: Vec<Time>,
+}
+
+impl Earliest {
+    /// Of a T without a hole.
+    fn of(recording: &Recording, effects: &Effects, timeline: &Timeline, filling: &Filling) -> Earliest {
+        let mut times = vec![Time(i64::MIN); timeline.revisions.len() + 3];
+        let mut not_before = |revision: i64, time: Time| {
+            if let Some(at) = usize::try_from(revision).ok().and_then(|at| times.get_mut(at)) {
+                *at = time.max(*at);
+            }
+        };
+        let makers: rustc_hash::FxHashMap<u32, i64> = filling
+            .fillers
+            .iter()
+            .filter_map(|(revision, filler)| match filler {
+                Filler::Operation(at) => Some((*at, *revision)),
+                Filler::Expiry(_) => None,
+            })
+            .collect();
+        for (at, operation) in (0..).zip(&recording.operations) {
+            match (effects.class(at), operation.outcome, operation.request) {
+                (Class::Write, ..) => not_before(operation.revision, operation.call),
+                (Class::Unknown | Class::Either, ..) if makers.contains_key(&at) => {
+                    not_before(makers[&at], operation.call)
+                }
+                (Class::Same | Class::Either, ..) => not_before(operation.revision + 1, operation.call),
+                (_, Outcome::Future, Request::Range(range)) if !range.serializable => {
+                    not_before(range.revision, operation.call)
+                }
+                (_, Outcome::Future, Request::Compact { revision }) => not_before(revision, operation.call),
+                _ => {}
+            }
+        }
+        let mut latest = Time(i64::MIN);
+        for time in &mut times {
+            latest = latest.max(*time);
+            *time = latest;
+        }
+        Earliest { times }
+    }
+
+    /// Of a revision; `None`: nobody has seen it.
+    fn of_revision(&self, revision: i64) -> Option<Time> {
+        let last = self.times.len() as i64 - 2;
+        (revision <= last).then(|| self.times[usize::try_from(revision).unwrap_or(0)])
+    }
+}

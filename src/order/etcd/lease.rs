@@ -1,0 +1,211 @@
+//! The lives of leases: from their grant to their end, and what was attached to them in between.
+//!
+//! A lease of which no grant is recorded, or one that was asked for and not answered with its number known, may live at any time.
+//!
+//! Source: etcd `server/lease/lessor.go` (`Grant`, `Revoke`, `Attach`: the lease has to exist).
+
+use super::effects::{Class, Effects};
+use super::filling::{Filler, Filling};
+use crate::history::etcd::{Outcome, Recording, Request, Step, Txn};
+use rustc_hash::FxHashMap;
+
+/// What answers alone say about the lives of leases.
+#[derive(Debug, Default)]
+pub struct Lives {
+    rows: FxHashMap<i64, Life>,
+}
+
+/// Revisions: what is said to be at one happened at it or behind it, before the next one.
+#[derive(Clone, Debug, Default)]
+struct Life {
+    /// Of its grants, ascending.
+    granted: Vec<i64>,
+    /// Of its ends, ascending.
+    ended: Vec<i64>,
+    /// The last one at which it was alive for certain.
+    used: i64,
+    /// Whether it may have been granted at any time: by somebody who was not answered, or whose record is missing.
+    always: bool,
+}
+
+impl Lives {
+    /// Of a recording.
+    pub fn of(recording: &Recording, effects: &Effects) -> Lives {
+        let mut lives = Lives::default();
+        for (at, operation) in (0..).zip(&recording.operations) {
+            let answered = matches!(effects.class(at), Class::Write | Class::Same | Class::Either);
+            let (lease, kind) = match operation.request {
+                Request::LeaseGrant { lease, .. } if lease != 0 => (lease, Kind::Grant),
+                Request::LeaseRevoke { lease } => (lease, Kind::End),
+                Request::Txn(txn) => match attached(recording, txn) {
+                    Some(lease) => (lease, Kind::Attach),
+                    None => continue,
+                },
+                _ => continue,
+            };
+            let life = lives.rows.entry(lease).or_default();
+            match kind {
+                Kind::Grant if answered => life.granted.push(operation.revision),
+                Kind::Grant => life.always |= operation.outcome == Outcome::Unknown,
+                _ if !answered => {}
+                Kind::Attach => life.used = life.used.max(operation.revision),
+                Kind::End => {
+                    life.ended.push(operation.revision);
+                    life.used = life.used.max(operation.revision);
+                }
+            }
+        }
+        for life in lives.rows.values_mut() {
+            life.always |= life.granted.is_empty();
+            life.granted.sort_unstable();
+            life.ended.sort_unstable();
+        }
+        lives
+    }
+
+    /// Whether a lease may be alive just before a revision.
+    pub fn may_live(&self, lease: i64, before: i64) -> bool {
+        let last = |revisions: &[i64]| {
+            let at = revisions.partition_point(|revision| *revision < before);
+            revisions[..at].last().copied()
+        };
+        self.rows.get(&lease).is_none_or(|life| {
+            let granted = last(&life.granted);
+            life.always || granted.is_some_and(|granted| last(&life.ended).is_none_or(|ended| ended <= granted))
+        })
+    }
+
+    /// Leases that may end with a revision on their own, those that are used again behind it last.
+    pub fn may_end(&self, revision: i64) -> Vec<i64> {
+        let may = |(lease, _): &(&i64, &Life)| self.may_live(**lease, revision);
+        let mut leases: Vec<(bool, i64)> =
+            self.rows.iter().filter(may).map(|(lease, life)| (life.used >= revision, *lease)).collect();
+        leases.sort_unstable();
+        leases.into_iter().map(|(_, lease)| lease).collect()
+    }
+}
+
+/// Something that a lease was used for outside of its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Misuse {
+    /// Its grant or its end, where a client asked for it.
+    pub bound: Option<u32>,
+    /// The request that was answered as if the lease were alive.
+    pub used: u32,
+    /// Whether answers alone say so: else another request of unknown outcome, or the end of a lease, may have done what it is
+    /// taken to have done.
+    pub certain: bool,
+}
+
+/// A use of a lease, by its place in the order: a write at revision r is at 2r, what changed nothing at 2r + 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Use {
+    lease: i64,
+    place: i64,
+    kind: Kind,
+    operation: Option<u32>,
+    certain: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Grant,
+    Attach,
+    End,
+}
+
+/// Uses of leases outside of their lives.
+pub fn misuses(recording: &Recording, effects: &Effects, filling: &Filling, lives: &Lives) -> Vec<Misuse> {
+    let mut uses = uses(recording, effects, filling);
+    let call = |one: &Use| one.operation.map(|at| recording.operations[at as usize].call);
+    uses.sort_unstable_by_key(|one| (one.lease, one.place, call(one), *one));
+    let mut found = Vec::new();
+    for uses in uses.chunk_by(|a, b| a.lease == b.lease) {
+        if lives.rows.get(&uses[0].lease).is_some_and(|life| !life.always) {
+            life(recording, uses, &mut found);
+        }
+    }
+    found
+}
+
+/// Walks through the uses of one lease.
+fn life(recording: &Recording, uses: &[Use], found: &mut Vec<Misuse>) {
+    let operation = |one: &Use| one.operation.map(|at| &recording.operations[at as usize]);
+    // Of two that changed nothing at one revision, time tells which came first, unless they overlap.
+    let may_precede = |one: &Use, other: &Use| {
+        one.place == other.place
+            && operation(one).zip(operation(other)).is_none_or(|(one, other)| one.call <= other.returned)
+    };
+    let grants = || uses.iter().filter(|one| one.kind == Kind::Grant);
+    let mut alive = false;
+    // Whether it was alive when its uses at one place began.
+    let mut before = (i64::MIN, false);
+    let mut end: Option<&Use> = None;
+    for one in uses {
+        if one.place != before.0 {
+            before = (one.place, alive);
+        }
+        // Whether a grant at this place is left over that no end at it needs.
+        let here = |kind: Kind| uses.iter().filter(|other| other.place == one.place && other.kind == kind).count();
+        let spare = || here(Kind::Grant) + usize::from(before.1) > here(Kind::End);
+        if one.kind == Kind::Grant {
+            let needed = |end: &Use| end.place == one.place && may_precede(one, end) && !spare();
+            alive |= !end.is_some_and(needed);
+            continue;
+        }
+        let granted_beside = grants().any(|grant| may_precede(grant, one));
+        if !alive && !granted_beside {
+            let bound = end.or_else(|| grants().find(|grant| grant.place >= one.place));
+            if let (Some(bound), Some(used)) = (bound, one.operation) {
+                found.push(Misuse { bound: bound.operation, used, certain: one.certain && bound.certain });
+            }
+        }
+        if one.kind == Kind::End {
+            end = Some(one);
+            alive = spare() && grants().any(|grant| may_precede(one, grant));
+        }
+    }
+}
+
+fn uses(recording: &Recording, effects: &Effects, filling: &Filling) -> Vec<Use> {
+    let mut uses = Vec::new();
+    let mut makers: FxHashMap<u32, i64> = FxHashMap::default();
+    for (revision, filler) in &filling.fillers {
+        match filler {
+            Filler::Operation(at) => drop(makers.insert(*at, *revision)),
+            Filler::Expiry(lease) => {
+                let place = revision * 2;
+                uses.push(Use { lease: *lease, place, kind: Kind::End, operation: None, certain: false });
+            }
+        }
+    }
+    for (at, operation) in (0..).zip(&recording.operations) {
+        let made = makers.get(&at).copied();
+        // The place, and whether the answer alone says it.
+        let place = match effects.class(at) {
+            Class::Write => Some((operation.revision * 2, true)),
+            Class::Same => Some((operation.revision * 2 + 1, true)),
+            Class::Either => Some(made.map_or((operation.revision * 2 + 1, true), |revision| (revision * 2, true))),
+            _ => made.map(|revision| (revision * 2, false)),
+        };
+        let Some((place, certain)) = place else { continue };
+        let mut add = |lease: i64, kind: Kind| {
+            uses.push(Use { lease, place, kind, operation: Some(at), certain });
+        };
+        match operation.request {
+            Request::LeaseGrant { lease, .. } if lease != 0 => add(lease, Kind::Grant),
+            Request::LeaseRevoke { lease } => add(lease, Kind::End),
+            Request::Txn(txn) => attached(recording, txn).into_iter().for_each(|lease| add(lease, Kind::Attach)),
+            _ => {}
+        }
+    }
+    uses
+}
+
+/// The lease that a put of a single step names: those of transactions are not recorded.
+pub fn attached(recording: &Recording, txn: Txn) -> Option<i64> {
+    match txn.success.of(&recording.requests.steps) {
+        [Step::Put { lease, .. }] if txn.conditions.len == 0 && *lease != 0 => Some(*lease),
+        _ => None,
+    }
+}

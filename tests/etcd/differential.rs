@@ -1,0 +1,116 @@
+//! Small histories, decided, and every way in which they can have happened tried: the two never contradict.
+
+use crate::chance::Chance;
+use crate::oracle;
+use crate::small::Small;
+use rayon::prelude::*;
+use retrograde::check::Verdict;
+use retrograde::history::History;
+use std::collections::BTreeMap;
+
+/// Histories in the test command; `RETROGRADE_ETCD_SMALL` asks for another number.
+const HISTORIES: u64 = 200_000;
+
+/// Histories of one task.
+const BLOCK: u64 = 500;
+
+/// The rules about reports of etcd.
+const RULES: [&str; 17] = [
+    "false-compaction",
+    "false-progress",
+    "linearizability",
+    "lost-write",
+    "revision-reuse",
+    "revision-rewind",
+    "split-timeline",
+    "stale-consistent-read",
+    "watch-before-write",
+    "watch-duplicate",
+    "watch-filter",
+    "watch-gap",
+    "watch-prehistory",
+    "watch-prev-value",
+    "watch-reorder",
+    "watch-split",
+    "watch-type",
+];
+
+/// Contradictions that a failure shows.
+const SHOWN: usize = 12;
+
+/// How many of each verdict were possible, and what contradicts.
+#[derive(Default)]
+struct Counts {
+    verdicts: BTreeMap<(String, bool), u64>,
+    contradictions: Vec<(u64, String)>,
+}
+
+impl Counts {
+    fn of(first: u64) -> Counts {
+        let mut counts = Counts::default();
+        let mut options = retrograde::Options::default();
+        options.check.only = RULES.map(str::to_owned).to_vec();
+        for seed in first..first + BLOCK {
+            counts.add(seed, &options);
+        }
+        counts
+    }
+
+    /// Decides one, and tries every way.
+    fn add(&mut self, seed: u64, options: &retrograde::Options) {
+        let small = Small::draw(&mut Chance::new(seed));
+        let judgement = retrograde::judge(&History::of_etcd(small.recording()), options);
+        let possible = oracle::is_possible(&small);
+        let contradicts = match judgement.verdict {
+            Verdict::Violated => possible,
+            Verdict::Holds => !possible,
+            _ => false,
+        };
+        if contradicts {
+            let found: String = judgement.findings.iter().map(|f| format!("{}: {}\n", f.rule, f.summary)).collect();
+            let told = format!("seed {seed}, possible: {possible}, yet {}\n{small}{found}", judgement.verdict.word());
+            self.contradictions.push((small.size(), told));
+        }
+        *self.verdicts.entry((judgement.verdict.word().to_owned(), possible)).or_default() += 1;
+    }
+
+    fn and(mut self, other: Counts) -> Counts {
+        other.verdicts.into_iter().for_each(|(kind, count)| *self.verdicts.entry(kind).or_default() += count);
+        self.contradictions.extend(other.contradictions);
+        self
+    }
+}
+
+#[test]
+fn no_verdict_contradicts_trying_every_way_in_which_it_can_have_happened() {
+    let histories = std::env::var("RETROGRADE_ETCD_SMALL").ok().and_then(|n| n.parse().ok()).unwrap_or(HISTORIES);
+    let from = std::env::var("RETROGRADE_ETCD_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(0u64);
+    let counts = (0..histories.div_ceil(BLOCK)).into_par_iter().map(|at| Counts::of(from + at * BLOCK));
+    let Counts { verdicts, mut contradictions } = counts.reduce(Counts::default, Counts::and);
+    println!("{histories} histories from seed {from}; verdict and whether possible: {verdicts:?}");
+    contradictions.sort();
+    let shown: String = contradictions.iter().take(SHOWN).map(|(_, told)| format!("{told}\n")).collect();
+    assert!(contradictions.is_empty(), "{} contradictions, the smallest first:\n{shown}", contradictions.len());
+    let count = |word: &str, possible| verdicts.get(&(word.to_owned(), possible)).copied().unwrap_or(0);
+    let (possible, impossible) = [true, false]
+        .map(|which| ["holds", "unknown", "violated"].map(|word| count(word, which)).iter().sum::<u64>())
+        .into();
+    assert!(count("unknown", true) * 5 < possible, "few are decided: {verdicts:?}");
+    assert!(count("unknown", false) * 3 < impossible, "few are decided: {verdicts:?}");
+    assert!(possible * 4 > histories && impossible * 5 > histories, "one kind is rare: {verdicts:?}");
+}
+
+#[test]
+fn other_rules_have_nothing_to_say_about_reports_of_etcd() {
+    let mut options = retrograde::Options::default();
+    options.check.skip = RULES.map(str::to_owned).to_vec();
+    for seed in 0..BLOCK {
+        let small = Small::draw(&mut Chance::new(seed));
+        let judgement = retrograde::judge(&History::of_etcd(small.recording()), &options);
+        assert!(
+            judgement.rules.iter().all(|rule| matches!(rule.verdict, Verdict::NotChecked(_))),
+            "{:?}",
+            judgement.rules
+        );
+    }
+}

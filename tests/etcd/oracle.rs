@@ -1,0 +1,427 @@
+//! Every way in which a small history of etcd can have happened, tried one after the other: which requests took effect, in which
+//! order, which leases ended on their own, what puts of transactions were attached to. Slow, and written from etcd's
+//! documentation alone: it shares nothing with what decides reports.
+
+use crate::small::{Answer, Ask, Compare, Event, Found, Key, Look, Name, Operation, Small, Step, Told, Watch};
+use std::collections::BTreeSet;
+
+/// A key that is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Live {
+    pub value: Name,
+    pub changed: i64,
+    pub version: i64,
+    pub lease: i64,
+}
+
+/// What each key is.
+pub type State = [Option<Live>; 4];
+
+/// A store with its past.
+#[derive(Clone, Debug)]
+pub struct Server {
+    /// States by revision, from revision 1 on.
+    pub states: Vec<State>,
+    pub leases: BTreeSet<i64>,
+    /// Leases of which nobody knows when they live.
+    pub elsewhere: BTreeSet<i64>,
+    pub compacted: i64,
+}
+
+/// The leases that puts of a transaction took, which its record does not say, in the order of the puts.
+pub type Hidden = Vec<i64>;
+
+impl Server {
+    pub fn new() -> Server {
+        Server { states: vec![State::default()], leases: BTreeSet::new(), elsewhere: BTreeSet::new(), compacted: 0 }
+    }
+
+    pub fn revision(&self) -> i64 {
+        self.states.len() as i64
+    }
+
+    fn lives(&self, lease: i64) -> bool {
+        self.leases.contains(&lease) || self.elsewhere.contains(&lease)
+    }
+
+    pub fn now(&self) -> &State {
+        &self.states[self.states.len() - 1]
+    }
+
+    pub fn state(&self, revision: i64) -> &State {
+        &self.states[revision as usize - 1]
+    }
+
+    /// The keys of a revision that it changed, and what each was before and after.
+    pub fn changes(&self, revision: i64) -> Vec<(Key, Option<Live>, Option<Live>)> {
+        let pairs = self.state(revision - 1).iter().zip(self.state(revision));
+        let changes = (0..).zip(pairs).filter(|(_, (before, after))| before != after);
+        changes.map(|(key, (before, after))| (key, *before, *after)).collect()
+    }
+
+    /// A lease ends on its own. Returns whether keys went with it.
+    pub fn expire(&mut self, lease: i64) -> bool {
+        self.leases.remove(&lease);
+        let mut state = *self.now();
+        let attached = |live: &Option<Live>| live.is_some_and(|live| live.lease == lease);
+        state.iter_mut().filter(|live| attached(live)).for_each(|live| *live = None);
+        let removed = state != *self.now();
+        if removed {
+            self.states.push(state);
+        }
+        removed
+    }
+
+    /// Does what is asked, and answers.
+    pub fn apply(&mut self, ask: &Ask, hidden: &Hidden) -> Answer {
+        let done = |server: &Server, results| Answer::Done { revision: server.revision(), failure: false, results };
+        match ask {
+            Ask::Range(look) if look.revision > self.revision() => Answer::Future,
+            Ask::Range(look) if look.revision > 0 && look.revision < self.compacted => Answer::Compacted,
+            Ask::Range(look) => {
+                let at = if look.revision > 0 { look.revision } else { self.revision() };
+                done(self, vec![found(self.state(at), look)])
+            }
+            Ask::Txn { conditions, success, failure } => self.txn(conditions, success, failure, hidden),
+            // Whether a lease that lives may be granted again is not judged: numbers are the server's choice.
+            Ask::Grant(lease) => {
+                self.leases.insert(*lease);
+                done(self, Vec::new())
+            }
+            Ask::Revoke(lease) => {
+                if !self.lives(*lease) {
+                    return Answer::Refused;
+                }
+                self.expire(*lease);
+                done(self, Vec::new())
+            }
+            Ask::Compact(through) if *through <= self.compacted => Answer::Compacted,
+            Ask::Compact(through) if *through > self.revision() => Answer::Future,
+            Ask::Compact(through) => {
+                self.compacted = *through;
+                Answer::Done { revision: 0, failure: false, results: Vec::new() }
+            }
+        }
+    }
+
+    fn txn(&mut self, conditions: &[(Key, Compare)], success: &[Step], failure: &[Step], hidden: &Hidden) -> Answer {
+        let holds = |(key, compare): &(Key, Compare)| {
+            let live = self.now()[*key as usize];
+            match compare {
+                Compare::Changed(number) => live.map_or(0, |live| live.changed) == *number,
+                Compare::Version(number) => live.map_or(0, |live| live.version) == *number,
+            }
+        };
+        let holds = conditions.iter().all(holds);
+        let steps = if holds { success } else { failure };
+        let mut hidden = hidden.iter();
+        let plain = is_plain(conditions, success, failure);
+        let (mut state, mut changed, mut results) = (*self.now(), false, Vec::new());
+        let number = self.revision() + 1;
+        for step in steps {
+            let mut result = Found::default();
+            match step {
+                Step::Put(key, value, lease) => {
+                    let lease = if plain || *lease != 0 { *lease } else { *hidden.next().unwrap_or(&0) };
+                    if lease != 0 && !self.lives(lease) {
+                        return Answer::Refused;
+                    }
+                    let version = state[*key as usize].map_or(0, |live| live.version) + 1;
+                    state[*key as usize] = Some(Live { value: *value, changed: number, version, lease });
+                    changed = true;
+                }
+                Step::Delete(key) => {
+                    result.deleted = i64::from(state[*key as usize].take().is_some());
+                    changed |= result.deleted > 0;
+                }
+                Step::Look(look) => result = found(&state, look),
+            }
+            results.push(result);
+        }
+        if changed {
+            self.states.push(state);
+        }
+        Answer::Done { revision: self.revision(), failure: !holds, results }
+    }
+}
+
+/// Only of these requests the lease is recorded.
+fn is_plain(conditions: &[(Key, Compare)], success: &[Step], failure: &[Step]) -> bool {
+    conditions.is_empty() && failure.is_empty() && success.len() == 1
+}
+
+fn found(state: &State, look: &Look) -> Found {
+    let inside = |key: &Key| look.end.map_or(*key == look.key, |end| *key >= look.key && *key < end);
+    let all = (0..).zip(state).filter(|(key, _)| inside(key)).filter_map(|(key, live)| Some((key, live.as_ref()?)));
+    let value = |live: &Live| if look.keys_only { Name::EMPTY } else { live.value };
+    let all: Vec<_> = all.map(|(key, live)| (key, value(live), live.changed, live.version)).collect();
+    let count = all.len() as i64;
+    let shown = if look.limit > 0 { all.len().min(look.limit as usize) } else { all.len() };
+    Found { pairs: all[..shown].to_vec(), count, deleted: 0 }
+}
+
+/// What is tried.
+struct Trial<'s> {
+    small: &'s Small,
+    /// Whether events of this history say what they create.
+    marks_creation: bool,
+}
+
+/// How far a trial came. The place of something in time is the earliest that the order allows: the latest call so far.
+#[derive(Clone)]
+struct Course {
+    server: Server,
+    placed: u32,
+    time: i64,
+    /// When each revision came about, from revision 2 on.
+    born: Vec<i64>,
+    /// Through what was compacted, and when.
+    compactions: Vec<(i64, i64)>,
+}
+
+/// Whether a history can have happened.
+pub fn is_possible(small: &Small) -> bool {
+    let marks_creation = small.watches.iter().flat_map(|watch| &watch.told).any(|told| match told {
+        Told::Events { events, .. } => events.iter().any(|event| event.create),
+        _ => false,
+    });
+    let mut server = Server::new();
+    server.elsewhere = granted_elsewhere(small);
+    let course = Course { server, placed: 0, time: 0, born: Vec::new(), compactions: Vec::new() };
+    Trial { small, marks_creation }.goes_on(&course)
+}
+
+/// Leases of which no grant is recorded: somebody else's.
+fn granted_elsewhere(small: &Small) -> BTreeSet<i64> {
+    let mut leases = BTreeSet::new();
+    for operation in &small.operations {
+        match &operation.ask {
+            Ask::Txn { success, failure, .. } => {
+                leases.extend(success.iter().chain(failure).filter_map(|step| match step {
+                    Step::Put(_, _, lease) if *lease != 0 => Some(*lease),
+                    _ => None,
+                }))
+            }
+            Ask::Revoke(lease) => drop(leases.insert(*lease)),
+            _ => {}
+        }
+    }
+    let granted = |lease: &i64| small.operations.iter().any(|operation| operation.ask == Ask::Grant(*lease));
+    leases.retain(|lease| !granted(lease));
+    leases
+}
+
+impl Trial<'_> {
+    fn goes_on(&self, course: &Course) -> bool {
+        let left = || (0..self.small.operations.len()).filter(|at| course.placed & (1 << at) == 0);
+        let answered = |at: &usize| self.small.operations[*at].is_answered();
+        let of = |at: usize| &self.small.operations[at];
+        // Nobody is told of a revision that is over.
+        if left().filter(answered).any(|at| of(at).revision().is_some_and(|told| told < course.server.revision())) {
+            return false;
+        }
+        if !left().any(|at| answered(&at)) && self.small.watches.iter().all(|watch| self.fits(course, watch)) {
+            return true;
+        }
+        // A lease of which nobody was told the number is of no use to anybody.
+        let happens = |at: &usize| {
+            !matches!((&of(*at).answer, &of(*at).ask), (Answer::Refused, _) | (Answer::Unknown, Ask::Grant(0)))
+        };
+        for at in left().filter(happens) {
+            let is_over = |other: usize| answered(&other) && of(other).returned < of(at).call;
+            if left().any(is_over) || self.is_foreseen(course, of(at).call) {
+                continue;
+            }
+            for hidden in hidden(&of(at).ask, &course.server) {
+                if self.step(course, at, &hidden).is_some_and(|next| self.goes_on(&next)) {
+                    return true;
+                }
+            }
+        }
+        for lease in course.server.leases.iter().chain(&course.server.elsewhere).copied() {
+            let mut next = course.clone();
+            if next.server.expire(lease) {
+                next.born.push(next.time);
+                if self.goes_on(&next) {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    /// Whether a watch had been told of a revision before a time that did not exist by then.
+    fn is_foreseen(&self, course: &Course, time: i64) -> bool {
+        let shown = |told: &Told| match told {
+            Told::Events { time: at, events, .. } if *at < time => events.iter().map(|event| event.revision).max(),
+            Told::Progress { time: at, revision } if *at < time => Some(*revision),
+            _ => None,
+        };
+        let shown = self.small.watches.iter().flat_map(|watch| &watch.told).filter_map(shown);
+        shown.max().is_some_and(|shown| shown > course.server.revision())
+    }
+
+    fn step(&self, course: &Course, at: usize, hidden: &Hidden) -> Option<Course> {
+        let operation = &self.small.operations[at];
+        let mut next = course.clone();
+        let answer = next.server.apply(&operation.ask, hidden);
+        next.placed |= 1 << at;
+        next.time = next.time.max(operation.call);
+        if next.server.revision() > course.server.revision() {
+            next.born.push(next.time);
+        }
+        if next.server.compacted > course.server.compacted {
+            next.compactions.push((next.server.compacted, next.time));
+        }
+        let fits = match &operation.answer {
+            // One that changes nothing need not have happened.
+            Answer::Unknown => {
+                next.born.len() > course.born.len()
+                    || next.compactions.len() > course.compactions.len()
+                    || next.server.leases != course.server.leases
+            }
+            told => same(&operation.ask, told, &answer),
+        };
+        fits.then_some(next)
+    }
+
+    fn fits(&self, course: &Course, watch: &Watch) -> bool {
+        match watch.from {
+            0 => (1..=course.server.revision() + 1).any(|from| self.fits_from(course, watch, from)),
+            from => self.fits_from(course, watch, from),
+        }
+    }
+
+    fn fits_from(&self, course: &Course, watch: &Watch, from: i64) -> bool {
+        let last = course.server.revision();
+        let expected = (2..=last).filter(|number| *number >= from).flat_map(|number| {
+            let of_watch = course.server.changes(number).into_iter().filter(|(key, ..)| watch.covers(*key));
+            of_watch.map(move |change| (number, change))
+        });
+        let expected: Vec<(i64, (Key, Option<Live>, Option<Live>))> = expected.collect();
+        let exists = |number: i64, time: i64| {
+            number < 2 || course.born.get(number as usize - 2).is_some_and(|born| *born <= time)
+        };
+        let compacted =
+            |above: i64, time: i64| course.compactions.iter().any(|(through, at)| *through > above && *at <= time);
+        let (mut next, mut highest, mut through) = (0, 0, from - 1);
+        for told in &watch.told {
+            match told {
+                Told::Events { time, revision, events } => {
+                    let Some(due) = expected.get(next..next + events.len()) else { return false };
+                    let mut left: Vec<&Event> = events.iter().collect();
+                    for (number, change) in due {
+                        let fits = |event: &&Event| {
+                            event.revision == *number && self.shows(event, change, watch, &compacted, *time)
+                        };
+                        let Some(at) = left.iter().position(fits) else { return false };
+                        left.remove(at);
+                    }
+                    // In the order of revisions, and each as a whole.
+                    let end = due.last().map_or(0, |(number, _)| *number);
+                    next += events.len();
+                    let is_whole = expected.get(next).is_none_or(|(number, _)| *number > end);
+                    let in_order = events.windows(2).all(|pair| pair[0].revision <= pair[1].revision);
+                    if !is_whole || !in_order || *revision < end || !exists(end, *time) || end <= through {
+                        return false;
+                    }
+                    highest = end;
+                }
+                Told::Progress { time, revision } => {
+                    let due = expected.get(next).is_some_and(|(number, _)| number <= revision);
+                    if due || !exists(*revision, *time) || *revision < through || *revision < highest {
+                        return false;
+                    }
+                    through = *revision;
+                }
+                Told::Compacted { time } => {
+                    if !compacted(watch.from.max(highest + 1).max(1), *time) {
+                        return false;
+                    }
+                }
+            }
+        }
+        true
+    }
+
+    fn shows(
+        &self,
+        event: &Event,
+        (key, before, after): &(Key, Option<Live>, Option<Live>),
+        watch: &Watch,
+        compacted: &impl Fn(i64, i64) -> bool,
+        time: i64,
+    ) -> bool {
+        let previous = before.map(|live| (live.value, live.changed, live.version));
+        event.key == *key
+            && event.value == after.map(|live| live.value)
+            && (!self.marks_creation || event.create == (before.is_none() && after.is_some()))
+            && match (event.previous, previous) {
+                (None, Some(_)) => !watch.previous || compacted(event.revision - 1, time),
+                (told, known) => told == known,
+            }
+    }
+}
+
+/// What puts of a request can have been attached to, where the record does not say.
+fn hidden(ask: &Ask, server: &Server) -> Vec<Hidden> {
+    let Ask::Txn { conditions, success, failure } = ask else { return vec![Vec::new()] };
+    let alive = || server.leases.iter().chain(&server.elsewhere).copied();
+    if is_plain(conditions, success, failure) || alive().next().is_none() {
+        return vec![Vec::new()];
+    }
+    let puts = |steps: &[Step]| steps.iter().filter(|step| matches!(step, Step::Put(_, _, 0))).count();
+    let mut all: Vec<Hidden> = vec![Vec::new()];
+    for _ in 0..puts(success).max(puts(failure)) {
+        all =
+            all.iter().flat_map(|some| alive().chain([0]).map(|lease| [some.clone(), vec![lease]].concat())).collect();
+    }
+    all
+}
+
+/// Whether an answer is the one that was recorded.
+fn same(ask: &Ask, told: &Answer, given: &Answer) -> bool {
+    let (
+        Answer::Done { revision, failure, results },
+        Answer::Done { revision: other, failure: given_failure, results: given },
+    ) = (told, given)
+    else {
+        return told == given;
+    };
+    let steps = match ask {
+        Ask::Txn { success, failure: otherwise, .. } => {
+            if *failure {
+                &otherwise[..]
+            } else {
+                &success[..]
+            }
+        }
+        _ => &[],
+    };
+    let result = |(at, (told, given)): (usize, (&Found, &Found))| match steps.get(at) {
+        // The limit of a list in a transaction is not recorded, nor whether it only counts.
+        Some(Step::Look(look)) if look.end.is_some() => {
+            given.pairs.starts_with(&told.pairs) && told.count == given.count && told.deleted == given.deleted
+        }
+        _ => told == given,
+    };
+    revision == other
+        && failure == given_failure
+        && results.len() == given.len()
+        && results.iter().zip(given).enumerate().all(result)
+}
+
+impl Operation {
+    /// Whether it has a place in every order.
+    fn is_answered(&self) -> bool {
+        !matches!(self.answer, Answer::Unknown | Answer::Refused)
+    }
+
+    /// The revision that its answer is of.
+    fn revision(&self) -> Option<i64> {
+        match self.answer {
+            Answer::Done { revision, .. } if !matches!(self.ask, Ask::Compact(_)) => Some(revision),
+            _ => None,
+        }
+    }
+}
