@@ -69,6 +69,9 @@ struct Dangling<'e, 'h> {
     reference: &'e Reference,
 }
 
+/// What the last version of a name said: of which life, all of it as one value, its mentions.
+type Said = (Symbol, Option<PartId>, Option<Vec<Mention>>);
+
 impl<'h> Dangling<'_, 'h> {
     /// The life that a mention names by uid.
     fn life(&self, mention: &Mention) -> Option<&'h Lifetime> {
@@ -80,7 +83,7 @@ impl<'h> Dangling<'_, 'h> {
     fn made(&self, ruling: &mut Ruling<'_>, resource: ResourceId) {
         let evidence = self.evidence;
         let versions = evidence.order.timeline.of_resource(resource, Revision::NONE, Revision::new(u128::MAX));
-        let mut had: FxHashMap<KeyId, (Symbol, Option<PartId>, Option<Vec<Mention>>)> = FxHashMap::default();
+        let mut had: FxHashMap<KeyId, Said> = FxHashMap::default();
         for version in versions {
             let alive = version.change.lives() == Some(true);
             let declared = evidence.history.declared(version.key, version.uid, version.attributes).filter(|_| alive);

@@ -102,7 +102,7 @@ pub fn core<S: Spec>(
     decide(spec, history, &core, if minimal { Some(&without) } else { None }, steps)
 }
 
-/// As [`core`], of what counts of the calls: with `minimal`, also that it takes every answer and every bound that is claimed.
+/// As [`core()`], of what counts of the calls: with `minimal`, also that it takes every answer and every bound that is claimed.
 ///
 /// # Errors
 /// The first flaw.

@@ -298,7 +298,7 @@ impl Trial<'_> {
             let of_watch = course.server.changes(number).into_iter().filter(|(key, ..)| watch.covers(*key));
             of_watch.map(move |change| (number, change))
         });
-        let expected: Vec<(i64, (Key, Option<Live>, Option<Live>))> = expected.collect();
+        let expected: Vec<_> = expected.collect();
         let exists = |number: i64, time: i64| {
             number < 2 || course.born.get(number as usize - 2).is_some_and(|born| *born <= time)
         };

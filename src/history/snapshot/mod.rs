@@ -3,7 +3,7 @@
 //!
 //! Tables hold the rows of a [`History`] as they are, identifiers included. What can be made from them anew (look-up tables, the names that
 //! an etcd cluster's history has) is not stored. What is stored is checked before it is believed: every identifier names a row that is
-//! there, every range lies in its table, what must be in order is, and nothing contains itself ([`validity`]).
+//! there, every range lies in its table, what must be in order is, and nothing contains itself (`validity`).
 //!
 //! Evidence is not copied: rows keep file, line and offset, and lines are read again from the file where it is still there and still is
 //! what it was ([`crate::ingest::Identity`]).

@@ -2,7 +2,7 @@
 //!
 //! The language itself is the business of the crate `cel`. Here is what it leaves to its users: which names there are, which
 //! fields of objects an expression reads (they are kept when evidence is read), whether more objects can make a false
-//! expression true again ([`Growth`]), and that no expression runs for ever ([`metering`]).
+//! expression true again ([`Growth`]), and that no expression runs for ever (`metering`).
 
 mod growth;
 mod metering;
