@@ -2,7 +2,8 @@
 
 use crate::{PATIENCE, Shared};
 use etcd_client::{
-    Client, Compare, CompareOp, DeleteOptions, Error, GetOptions, GetResponse, LeaseGrantOptions, PutOptions, Txn, TxnOp,
+    Client, Compare, CompareOp, DeleteOptions, Error, GetOptions, GetResponse, LeaseGrantOptions, PutOptions, Txn,
+    TxnOp,
 };
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
