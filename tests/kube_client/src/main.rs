@@ -82,7 +82,8 @@ fn serve(mut connection: TcpStream) -> Option<()> {
             (requests.read_line(&mut head).ok()? > 0).then_some(())?;
         }
         let target = head.split(' ').nth(1)?;
-        let mut text = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n".to_owned();
+        let mut text =
+            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n".to_owned();
         for chunk in answer(target, lists).as_bytes().chunks(37) {
             text += &format!("{:x}\r\n{}\r\n", chunk.len(), str::from_utf8(chunk).ok()?);
         }
