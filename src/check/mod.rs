@@ -78,7 +78,7 @@ mod standing;
 mod stretch;
 mod torn_snapshot;
 #[cfg(test)]
-mod trial;
+pub(crate) mod trial;
 mod unfenced_leader;
 mod unsafe_first_read;
 mod unsafe_relist;

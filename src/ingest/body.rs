@@ -79,6 +79,9 @@ pub struct Body<'a> {
     /// `dryRun` of an options body: any element means that nothing is committed.
     #[serde(rename = "dryRun", deserialize_with = "list_or_null")]
     pub dry_run: Vec<IgnoredAny>,
+    /// See [`Item::recorded_fields`].
+    #[serde(borrow, rename = "recordedFields")]
+    pub recorded_fields: Option<Text<'a>>,
     /// Declared fields outside `metadata`, `spec` and `status`.
     #[serde(skip)]
     pub kept: Kept<'a>,
@@ -97,7 +100,8 @@ read_through_the_sieve!(Body at [] knows [
     "reason",
     "details",
     "preconditions",
-    "dryRun"
+    "dryRun",
+    "recordedFields"
 ] sieved ["metadata", "spec", "status"]);
 
 /// `null` counts as present and empty: Go writes an empty list so.

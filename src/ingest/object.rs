@@ -224,9 +224,12 @@ pub struct Item<'a> {
     /// Phase.
     #[serde(borrow)]
     pub status: StatusField<'a>,
+    /// A recorder cut this object down to what identifies it and the fields at these paths, by spaces apart; `None`: nobody cut it.
+    #[serde(borrow, rename = "recordedFields")]
+    pub recorded_fields: Option<Text<'a>>,
     /// Declared fields outside `metadata`, `spec` and `status`.
     #[serde(skip)]
     pub kept: Kept<'a>,
 }
 
-read_through_the_sieve!(Item at [] knows ["kind", "apiVersion", "metadata", "spec", "status"] sieved ["metadata", "spec", "status"]);
+read_through_the_sieve!(Item at [] knows ["kind", "apiVersion", "metadata", "spec", "status", "recordedFields"] sieved ["metadata", "spec", "status"]);

@@ -43,8 +43,8 @@ impl<B> KubeLayer<B> {
         KubeLayer { capture, fields: crate::read_options().fields, copy }
     }
 
-    /// Keeps these fields of bodies instead of those that the shipped declarations name. Declarations that name others, and are put to
-    /// the capture, find them missing.
+    /// Keeps these fields of bodies instead of those that the shipped declarations name. What is kept stands beside each object
+    /// (`recordedFields`): of a resource of which a rule reads more than was kept, the capture shows that rule nothing.
     pub fn keeping(mut self, fields: Arc<Fields>) -> Self {
         self.fields = fields;
         self
@@ -161,7 +161,7 @@ impl Asked {
         if line.plural.is_empty() || review || connection || verb == Verb::Other {
             return None;
         }
-        let reduction = Reduction::of(fields.cut(&line.plural, &line.group));
+        let reduction = Reduction::of(fields, &line.plural, &line.group);
         Some(Asked { uri, watch: verb == Verb::Watch, reduction })
     }
 }

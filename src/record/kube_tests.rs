@@ -3,9 +3,10 @@
 use super::kube::KubeLayer;
 use super::specimen::{Boxed, Pieces, read, run};
 use crate::assertion::{Capture, Subject};
+use crate::check::trial::declared;
 use crate::check::{Kind, Verdict};
 use crate::history::{self, Domains};
-use crate::ingest;
+use crate::ingest::{self, ReadOptions};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::{Body, Frame};
@@ -67,8 +68,18 @@ impl Recorded {
     }
 
     fn ask(&self, method: &str, uri: &str, body: &str, answer: Response<Boxed>) -> (Vec<u8>, Option<io::Error>) {
-        let service = Server(Arc::new(Mutex::new(Some(Ok(answer)))));
-        let mut service = KubeLayer::new(self.capture.clone(), copied).layer(service);
+        self.ask_through(KubeLayer::new(self.capture.clone(), copied), method, uri, body, answer)
+    }
+
+    fn ask_through(
+        &self,
+        layer: KubeLayer<Asking>,
+        method: &str,
+        uri: &str,
+        body: &str,
+        answer: Response<Boxed>,
+    ) -> (Vec<u8>, Option<io::Error>) {
+        let mut service = layer.layer(Server(Arc::new(Mutex::new(Some(Ok(answer))))));
         let body = asking(body);
         let request = Request::builder().method(method).uri(uri).body(body).unwrap();
         run(async { read(Boxed::tapped(service.call(request).await.unwrap().into_body())).await })
@@ -311,6 +322,41 @@ fn of_bodies_only_what_identifies_and_what_is_declared_is_kept_and_nothing_of_se
     assert_eq!(answered["spec"]["nodeName"], "n1");
     assert_eq!(answered["metadata"].get("managedFields"), None);
     assert_eq!(lines.iter().filter(|line| line["body"].is_array()).count(), 1);
+}
+
+#[test]
+fn what_the_layer_left_out_is_not_missing_for_a_rule_that_reads_it() {
+    const RULES: &str = r#"
+        [[invariant]]
+        name = "has-a-class"
+        title = "a pod names its class"
+        resource = "pods"
+        expression = "has(self.spec.priorityClassName)"
+    "#;
+    let declarations = declared(RULES);
+    let judged = |keeping: bool, class: &str| {
+        let recorded = Recorded::new();
+        let layer = KubeLayer::new(recorded.capture.clone(), copied);
+        let layer = if keeping { layer.keeping(declarations.fields()) } else { layer };
+        let mut pod = pod("web-0", 110);
+        if !class.is_empty() {
+            pod["spec"]["priorityClassName"] = json!(class);
+        }
+        let asked =
+            recorded.ask_through(layer, "GET", WATCH, "", answer(200, JSON, boxed([Some(&*event("ADDED", &pod))])));
+        assert!(asked.1.is_none());
+        let inputs = ingest::inputs(std::slice::from_ref(&recorded.path), &[], &[]).unwrap();
+        let options = ReadOptions { fields: declarations.fields(), ..crate::read_options() };
+        let history = history::load(inputs, &options, &Domains::default(), &());
+        let check = crate::check::Options { declarations: Arc::clone(&declarations), ..Default::default() };
+        let options = crate::Options { check, ..crate::Options::default() };
+        let judgement = crate::judge(&history, &options);
+        judgement.rules.iter().find(|rule| rule.rule == "invariant").unwrap().verdict.clone()
+    };
+    assert_eq!(judged(true, ""), Verdict::Violated);
+    assert_eq!(judged(true, "low"), Verdict::Holds);
+    assert!(!matches!(judged(false, ""), Verdict::Violated | Verdict::Holds));
+    assert!(!matches!(judged(false, "low"), Verdict::Violated | Verdict::Holds));
 }
 
 #[test]

@@ -1,30 +1,15 @@
 //! Bodies of Kubernetes, cut down to what the capture format needs.
 
-use crate::ingest::fields::Cut;
+use crate::ingest::fields::{self, Cut, Fields};
 use serde_json::{Map, Value};
 
 /// What is kept of bodies about one resource.
 #[derive(Clone, Debug)]
 pub(super) struct Reduction {
     cut: Cut,
+    /// The paths of the cut, to be written beside each object.
+    named: String,
 }
-
-/// Members of `metadata` that tell objects, lists and their lives apart.
-const METADATA: [&str; 13] = [
-    "name",
-    "namespace",
-    "uid",
-    "resourceVersion",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "finalizers",
-    "labels",
-    "ownerReferences",
-    "generation",
-    "continue",
-    "remainingItemCount",
-];
 
 /// Members of options and of a `Status`, which describe a request and not an object.
 const OF_REQUESTS: [&str; 9] = [
@@ -45,9 +30,9 @@ const REQUESTS: [&str; 2] = ["Status", "DeleteOptions"];
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 impl Reduction {
-    /// Keeps a cut of objects, beside what identifies them.
-    pub(super) fn of(cut: Option<Cut>) -> Reduction {
-        Reduction { cut: cut.unwrap_or_default() }
+    /// Keeps these fields of objects of a resource, beside what identifies them.
+    pub(super) fn of(fields: &Fields, plural: &str, group: &str) -> Reduction {
+        Reduction { cut: fields.cut(plural, group).unwrap_or_default(), named: fields.named(plural, group) }
     }
 
     /// A body: an object, a list, a table, a status, options, or a patch.
@@ -102,6 +87,10 @@ impl Reduction {
             };
             kept.insert(name.clone(), value);
         }
+        if kept.get("metadata").is_some_and(|metadata| metadata.get("uid").is_some()) {
+            let named = if std::ptr::eq(cut, &bare) { "" } else { &self.named };
+            kept.insert("recordedFields".to_owned(), Value::from(named));
+        }
         kept
     }
 
@@ -126,7 +115,7 @@ fn as_map(value: Value) -> Option<Map<String, Value>> {
 fn metadata(value: &Value, cut: Option<&Cut>) -> Value {
     let Some(metadata) = value.as_object() else { return Value::Null };
     let mut kept = cut.and_then(|cut| as_map(kept_of(value, cut))).unwrap_or_default();
-    for (name, value) in metadata.iter().filter(|(name, _)| METADATA.contains(&name.as_str())) {
+    for (name, value) in metadata.iter().filter(|(name, _)| fields::IDENTITY.contains(&name.as_str())) {
         kept.insert(name.clone(), value.clone());
     }
     if let Some(mark) = metadata.get("annotations").and_then(|annotations| annotations.get(INITIAL_EVENTS_END)) {
@@ -167,7 +156,7 @@ fn step(step: &Value) -> Value {
     let text = |name: &str| step.get(name).cloned().unwrap_or_default();
     let mut kept = Map::from_iter([("op".to_owned(), text("op")), ("path".to_owned(), text("path"))]);
     let told = text("path").as_str().is_some_and(|path| {
-        METADATA.iter().any(|name| path.strip_prefix("/metadata/").is_some_and(|rest| rest == *name))
+        fields::IDENTITY.iter().any(|name| path.strip_prefix("/metadata/").is_some_and(|rest| rest == *name))
     });
     if told && let Some(value) = step.get("value") {
         kept.insert("value".to_owned(), value.clone());

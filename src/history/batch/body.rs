@@ -50,8 +50,9 @@ impl Batch {
     /// One object of a list; `list` is the list's kind and API version, for objects that leave out their own.
     pub(super) fn item(&mut self, resource: ResourceId, list: (&str, &str), item: &BodyItem<'_>) -> Item {
         let (kind, api_version) = if item.kind.is_empty() { list } else { (&*item.kind, &*item.api_version) };
-        let BodyItem { kept, metadata, spec, status, .. } = item;
-        let source = Source { resource, kind, api_version, kept, metadata, spec, status };
+        let BodyItem { kept, metadata, spec, status, recorded_fields, .. } = item;
+        let recorded_fields = recorded_fields.as_deref();
+        let source = Source { resource, kind, api_version, kept, metadata, spec, status, recorded_fields };
         let revision = self.version(&item.metadata.resource_version);
         let attributes = self.attributes(source);
         let key = self.tables.key(resource, &item.metadata.namespace, &item.metadata.name);

@@ -6,7 +6,7 @@ use super::super::interner::Interner;
 use super::super::parts::{Part, Parts};
 use super::super::resource;
 use super::{Batch, Tables};
-use crate::ingest::fields::{Cut, Fields, Found, Tree};
+use crate::ingest::fields::{self, Cut, Fields, Found, Tree};
 use crate::ingest::object::{Body, Kept, Metadata, Spec, StatusField};
 use serde::de::{self, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
@@ -21,15 +21,30 @@ const LONGEST: usize = 4 << 20;
 pub(super) struct Keeping {
     fields: Arc<Fields>,
     /// By resource of the batch; `None`: not asked yet.
-    cuts: Vec<Option<Option<Arc<Cut>>>>,
+    wanted: Vec<Option<Option<Arc<Wanted>>>>,
     /// The same by kind and API version, where the resource stands on another line: the last one asked.
-    by_kind: (String, String, Option<Arc<Cut>>),
+    by_kind: (String, String, Option<Arc<Wanted>>),
+}
+
+/// What is kept of a resource.
+#[derive(Debug)]
+struct Wanted {
+    cut: Cut,
+    /// Its paths.
+    named: String,
+}
+
+impl Wanted {
+    fn of(fields: &Fields, plural: &str, group: &str) -> Option<Arc<Wanted>> {
+        let cut = fields.cut(plural, group)?;
+        Some(Arc::new(Wanted { cut, named: fields.named(plural, group) }))
+    }
 }
 
 impl Keeping {
     pub fn new(fields: Arc<Fields>) -> Keeping {
         let by_kind = (String::new(), String::new(), None);
-        Keeping { fields, cuts: Vec::new(), by_kind }
+        Keeping { fields, wanted: Vec::new(), by_kind }
     }
 }
 
@@ -46,18 +61,20 @@ pub(super) struct Source<'b, 'a> {
     pub metadata: &'b Metadata<'a>,
     pub spec: &'b Option<Spec<'a>>,
     pub status: &'b StatusField<'a>,
+    pub recorded_fields: Option<&'b str>,
 }
 
 impl<'b, 'a> Source<'b, 'a> {
     /// A body that is an object.
     pub fn of(body: &'b Body<'a>, resource: ResourceId) -> Source<'b, 'a> {
-        let Body { kind, api_version, kept, metadata, spec, status, .. } = body;
-        Source { resource, kind, api_version, kept, metadata, spec, status }
+        let Body { kind, api_version, kept, metadata, spec, status, recorded_fields, .. } = body;
+        let recorded_fields = recorded_fields.as_deref();
+        Source { resource, kind, api_version, kept, metadata, spec, status, recorded_fields }
     }
 }
 
 impl Batch {
-    fn cut(&mut self, source: &Source<'_, '_>) -> Option<Arc<Cut>> {
+    fn wanted(&mut self, source: &Source<'_, '_>) -> Option<Arc<Wanted>> {
         let keeping = &mut self.keeping;
         if !keeping.fields.tree().leads_on(Tree::ROOT) {
             return None;
@@ -68,25 +85,29 @@ impl Batch {
             if (kind, source.api_version) != (keeping.by_kind.0.as_str(), keeping.by_kind.1.as_str()) {
                 let group = resource::group_of_api_version(source.api_version);
                 let plural = resource::plural_of_kind(kind);
-                let cut = keeping.fields.cut(&plural, resource::canonical_group(group, &plural)).map(Arc::new);
-                keeping.by_kind = (kind.to_owned(), source.api_version.to_owned(), cut);
+                let wanted = Wanted::of(&keeping.fields, &plural, resource::canonical_group(group, &plural));
+                keeping.by_kind = (kind.to_owned(), source.api_version.to_owned(), wanted);
             }
             return keeping.by_kind.2.clone();
         }
         let at = source.resource.index();
-        if keeping.cuts.len() <= at {
-            keeping.cuts.resize(at + 1, None);
+        if keeping.wanted.len() <= at {
+            keeping.wanted.resize(at + 1, None);
         }
         let known = self.tables.resources.values()[at];
         let names = &self.tables.names;
-        keeping.cuts[at]
-            .get_or_insert_with(|| keeping.fields.cut(names.get(known.plural), names.get(known.group)).map(Arc::new))
+        keeping.wanted[at]
+            .get_or_insert_with(|| Wanted::of(&keeping.fields, names.get(known.plural), names.get(known.group)))
             .clone()
     }
 
     /// The declared fields of a body; none where nothing is declared for its resource, or they cannot be read.
     pub(super) fn fields(&mut self, source: Source<'_, '_>) -> PartId {
-        let Some(cut) = self.cut(&source) else { return PartId::NONE };
+        let Some(wanted) = self.wanted(&source) else { return PartId::NONE };
+        // What a recorder left out is not missing.
+        if source.recorded_fields.is_some_and(|recorded| !fields::covers(recorded, &wanted.named)) {
+            return PartId::NONE;
+        }
         let fields = self.keeping.fields.clone();
         let spec = source.spec.as_ref().map_or(&[][..], |spec| &spec.found);
         let metadata = source.metadata;
@@ -108,7 +129,7 @@ impl Batch {
             }
             !inside
         });
-        self.object(&found, 0, &cut).unwrap_or_default()
+        self.object(&found, 0, &wanted.cut).unwrap_or_default()
     }
 
     /// The object of these members at a depth. `None` where one of them cannot be read.

@@ -90,7 +90,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for &mut Sieve<'_, 'de, A> {
         let Some((tree, node)) = self.tree else { return self.map.next_key_seed(seed) };
         while let Some(key) = self.map.next_key::<Text<'de>>()? {
             let known = self.known.contains(&&*key);
-            self.has_more |= !matches!(&*key, "kind" | "apiVersion" | "metadata");
+            self.has_more |= !matches!(&*key, "kind" | "apiVersion" | "metadata" | "recordedFields");
             let member = tree.member(node, &key);
             if let Some(member) = member.filter(|_| !known) {
                 self.map.next_value_seed(Wanted { tree, node: member, found: &mut self.found })?;

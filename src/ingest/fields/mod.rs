@@ -64,18 +64,58 @@ impl Fields {
 
     /// What is kept of objects of a resource; `None` where nothing is.
     pub fn cut(&self, plural: &str, group: &str) -> Option<Cut> {
-        let secret = plural == "secrets" && group.is_empty();
-        let mut cut = Cut::default();
-        let mut any = false;
-        for (resource, path) in &self.declared {
-            let inside_metadata = path.steps.first() == Some(&Step::Member("metadata".to_owned()));
-            if resource.is(plural, group) && (!secret || inside_metadata) {
-                cut.keep(&path.steps);
-                any = true;
-            }
+        let mut cut = None;
+        for path in self.paths(plural, group) {
+            cut.get_or_insert_with(Cut::default).keep(&path.steps);
         }
-        any.then_some(cut)
+        cut
     }
+
+    /// The paths kept of objects of a resource, sorted, by spaces apart: what a recorder that cuts objects down writes beside them.
+    pub fn named(&self, plural: &str, group: &str) -> String {
+        let mut named: Vec<String> = self.paths(plural, group).map(ToString::to_string).collect();
+        named.sort();
+        named.dedup();
+        named.join(" ")
+    }
+
+    fn paths(&self, plural: &str, group: &str) -> impl Iterator<Item = &Path> {
+        let secret = plural == "secrets" && group.is_empty();
+        let inside_metadata = |path: &Path| path.steps.first() == Some(&Step::Member("metadata".to_owned()));
+        let meant = move |(resource, path): &&(ResourceName, Path)| {
+            resource.is(plural, group) && (!secret || inside_metadata(path))
+        };
+        self.declared.iter().filter(meant).map(|(_, path)| path)
+    }
+}
+
+/// Members of `metadata` that tell objects, lists and their lives apart: a recorder that cuts objects down keeps them always.
+pub const IDENTITY: [&str; 13] = [
+    "name",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "finalizers",
+    "labels",
+    "ownerReferences",
+    "generation",
+    "continue",
+    "remainingItemCount",
+];
+
+/// Whether objects that were cut down to their identity and some paths show all that is wanted of them. Both as [`Fields::named`]
+/// writes them.
+pub fn covers(recorded: &str, wanted: &str) -> bool {
+    let ends = |rest: &str| rest.is_empty() || rest.starts_with(['.', '[']);
+    let under = |wanted: &str, recorded: &str| wanted.strip_prefix(recorded).is_some_and(ends);
+    let identity = |wanted: &str| {
+        wanted.strip_prefix("metadata.").is_some_and(|wanted| IDENTITY.iter().any(|recorded| under(wanted, recorded)))
+    };
+    let mut wanted = wanted.split(' ').filter(|wanted| !wanted.is_empty() && !identity(wanted));
+    wanted.all(|wanted| recorded.split(' ').any(|recorded| under(wanted, recorded)))
 }
 
 #[cfg(test)]
@@ -96,6 +136,16 @@ mod tests {
         let fields = fields(&[("pods", "spec.nodeName"), ("*", "metadata.ownerReferences")]);
         assert!(fields.cut("pods", "").is_some_and(|cut| cut != fields.cut("nodes", "").unwrap_or_default()));
         assert!(fields.cut("nodes", "").is_some());
+    }
+
+    #[test]
+    fn what_was_recorded_covers_what_lies_inside_it_and_what_identifies_an_object() {
+        let named = fields(&[("pods", "spec.nodeName"), ("*", "status.podIPs"), ("nodes", "spec")]).named("pods", "");
+        assert_eq!(named, "spec.nodeName status.podIPs");
+        let recorded = |wanted| covers(&named, wanted);
+        assert!(recorded("status.podIPs[*].ip spec.nodeName") && recorded("metadata.labels.app") && recorded(""));
+        assert!(!recorded("spec.node") && !recorded("spec.nodeName spec") && !recorded("metadata.annotations.labels"));
+        assert!(covers("", "metadata.ownerReferences[*].uid") && !covers("", "status.podIPs"));
     }
 
     #[test]
