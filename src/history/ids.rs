@@ -76,3 +76,15 @@ id! {
     /// What the evidence says about the process behind a request.
     ProcessId;
 }
+
+/// Sorts numbers by a word of what they name, which stands beside them meanwhile: looking it up for every comparison would take
+/// longer. Those of one word are compared by the rest.
+pub(crate) fn sort_by_word<W: Ord + Copy, R: Ord>(
+    numbers: &mut [u32],
+    word: impl Fn(u32) -> W,
+    rest: impl Fn(u32) -> R,
+) {
+    let mut keyed: Vec<(W, u32)> = numbers.iter().map(|&number| (word(number), number)).collect();
+    keyed.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| rest(a.1).cmp(&rest(b.1))));
+    numbers.iter_mut().zip(keyed).for_each(|(number, (_, sorted))| *number = sorted);
+}

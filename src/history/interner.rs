@@ -2,15 +2,54 @@
 
 use super::ids::Symbol;
 use hashbrown::HashTable;
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::FxBuildHasher;
 use std::hash::{BuildHasher, Hash};
+
+/// Ids by hash. Half of the hash stands beside the id: telling values apart, and growing, seldom look at the values.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Index(HashTable<(u32, u32)>);
+
+impl Index {
+    /// Where values of half a hash stand.
+    fn place(half: u32) -> u64 {
+        u64::from(half).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    }
+
+    /// The half of a hash that is kept.
+    pub fn half(hash: u64) -> u32 {
+        (hash >> 32) as u32
+    }
+
+    /// The id of a value, told by half its hash.
+    pub fn find(&self, half: u32, is: impl Fn(u32) -> bool) -> Option<u32> {
+        self.0.find(Index::place(half), |&(id, other)| other == half && is(id)).map(|&(id, _)| id)
+    }
+
+    /// Takes in an id whose value is not there.
+    pub fn insert(&mut self, half: u32, id: u32) {
+        self.0.insert_unique(Index::place(half), (id, half), |&(_, half)| Index::place(half));
+    }
+
+    /// Room for so many more.
+    #[cfg(feature = "container")]
+    fn reserve(&mut self, more: usize) {
+        self.0.reserve(more, |&(_, half)| Index::place(half));
+    }
+
+    /// The halves by id, of so many ids from 0 on.
+    fn halves(&self, count: usize) -> Vec<u32> {
+        let mut halves = vec![0; count];
+        self.0.iter().for_each(|&(id, half)| halves[id as usize] = half);
+        halves
+    }
+}
 
 /// Interned text in one growing buffer: one allocation for all, 12 bytes of bookkeeping a text beside the table.
 #[derive(Clone, Debug, Default)]
 pub struct Interner {
     text: String,
     ends: Vec<u32>,
-    table: HashTable<u32>,
+    index: Index,
     /// The id of the empty text, which stands in nearly every row.
     empty: Symbol,
 }
@@ -21,9 +60,11 @@ impl Interner {
         if text.is_empty() && self.empty.is_some() {
             return self.empty;
         }
-        let hash = FxBuildHasher.hash_one(text);
-        let (buffer, ends) = (&self.text, &self.ends);
-        if let Some(&id) = self.table.find(hash, |&id| slice(buffer, ends, id) == text) {
+        self.intern_hashed(text, half(text))
+    }
+
+    fn intern_hashed(&mut self, text: &str, half: u32) -> Symbol {
+        if let Some(id) = self.index.find(half, |id| slice(&self.text, &self.ends, id) == text) {
             return Symbol(id);
         }
         let id = self.ends.len() as u32;
@@ -32,9 +73,14 @@ impl Interner {
         }
         self.text.push_str(text);
         self.ends.push(u32::try_from(self.text.len()).expect("more than 4 GiB of distinct names"));
-        let (buffer, ends) = (&self.text, &self.ends);
-        self.table.insert_unique(hash, id, |&other| FxBuildHasher.hash_one(slice(buffer, ends, other)));
+        self.index.insert(half, id);
         Symbol(id)
+    }
+
+    /// Takes in the texts of another; returns where they went.
+    pub fn absorb(&mut self, other: &Interner) -> Vec<Symbol> {
+        let halves = other.index.halves(other.len());
+        other.iter().zip(halves).map(|(text, half)| self.intern_hashed(text, half)).collect()
     }
 
     /// As [`Interner::intern`], where the text is likely that of `last`, which becomes the one returned.
@@ -50,8 +96,7 @@ impl Interner {
 
     /// The id of a text that was interned before.
     pub fn find(&self, text: &str) -> Option<Symbol> {
-        let hash = FxBuildHasher.hash_one(text);
-        self.table.find(hash, |&id| slice(&self.text, &self.ends, id) == text).map(|&id| Symbol(id))
+        self.index.find(half(text), |id| slice(&self.text, &self.ends, id) == text).map(Symbol)
     }
 
     /// The text of an id; empty for [`Symbol::NONE`].
@@ -87,15 +132,14 @@ impl Interner {
         }
         (interner.text.len() == end as usize).then_some(())?;
         let (buffer, ends) = (&interner.text, &interner.ends);
-        let hash = |&id: &u32| FxBuildHasher.hash_one(slice(buffer, ends, id));
-        interner.table.reserve(ends.len(), hash);
+        interner.index.reserve(ends.len());
         for id in 0..ends.len() as u32 {
             let text = slice(buffer, ends, id);
-            let hash_of_text = hash(&id);
-            if interner.table.find(hash_of_text, |&other| slice(buffer, ends, other) == text).is_some() {
+            let half = half(text);
+            if interner.index.find(half, |other| slice(buffer, ends, other) == text).is_some() {
                 return None;
             }
-            interner.table.insert_unique(hash_of_text, id, hash);
+            interner.index.insert(half, id);
             if text.is_empty() {
                 interner.empty = Symbol(id);
             }
@@ -109,6 +153,10 @@ impl Interner {
     }
 }
 
+fn half(text: &str) -> u32 {
+    Index::half(FxBuildHasher.hash_one(text))
+}
+
 fn slice<'t>(text: &'t str, ends: &[u32], id: u32) -> &'t str {
     let start = if id == 0 { 0 } else { ends[id as usize - 1] as usize };
     &text[start..ends[id as usize] as usize]
@@ -118,30 +166,31 @@ fn slice<'t>(text: &'t str, ends: &[u32], id: u32) -> &'t str {
 #[derive(Clone, Debug)]
 pub struct Table<T> {
     values: Vec<T>,
-    ids: FxHashMap<T, u32>,
+    index: Index,
 }
 
 impl<T> Default for Table<T> {
     fn default() -> Self {
-        Table { values: Vec::new(), ids: FxHashMap::default() }
+        Table { values: Vec::new(), index: Index::default() }
     }
 }
 
-impl<T: Clone + Eq + Hash> Table<T> {
+impl<T: Eq + Hash> Table<T> {
     /// The id of a value.
     pub fn intern(&mut self, value: T) -> u32 {
-        if let Some(&id) = self.ids.get(&value) {
+        let half = Index::half(FxBuildHasher.hash_one(&value));
+        if let Some(id) = self.index.find(half, |id| self.values[id as usize] == value) {
             return id;
         }
         let id = self.values.len() as u32;
-        self.values.push(value.clone());
-        self.ids.insert(value, id);
+        self.values.push(value);
+        self.index.insert(half, id);
         id
     }
 
     /// The id of a value that was interned before.
     pub fn find(&self, value: &T) -> Option<u32> {
-        self.ids.get(value).copied()
+        self.index.find(Index::half(FxBuildHasher.hash_one(value)), |id| self.values[id as usize] == *value)
     }
 
     /// All values in id order.

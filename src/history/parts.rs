@@ -4,8 +4,7 @@
 //! are one part, and whether a field changed is a comparison of two numbers.
 
 use super::ids::{PartId, Symbol};
-use super::interner::Interner;
-use hashbrown::HashTable;
+use super::interner::{Index, Interner};
 use rustc_hash::FxHasher;
 use serde::{Deserialize, Serialize};
 use std::hash::{Hash, Hasher};
@@ -46,7 +45,7 @@ const DEEPEST: u8 = 200;
 pub struct Parts {
     nodes: Vec<Node>,
     children: Vec<(Symbol, PartId)>,
-    table: HashTable<u32>,
+    index: Index,
 }
 
 impl Parts {
@@ -65,7 +64,7 @@ impl Parts {
     /// goes, names the first `names` symbols, and is there once.
     #[cfg(feature = "container")]
     pub(super) fn of_rows(nodes: Vec<Node>, children: Vec<(Symbol, PartId)>, names: usize) -> Option<Parts> {
-        let mut parts = Parts { nodes, children, table: HashTable::new() };
+        let mut parts = Parts { nodes, children, index: Index::default() };
         let mut depths: Vec<u8> = Vec::with_capacity(parts.nodes.len());
         let mut begin = 0;
         for (id, &node) in parts.nodes.iter().enumerate() {
@@ -91,10 +90,10 @@ impl Parts {
             depths.push(deepest + 1);
             let hash = hash(value);
             let (nodes, children) = (&parts.nodes, &parts.children);
-            if parts.table.find(hash, |&other| view(children, nodes[other as usize]) == value).is_some() {
+            if parts.index.find(hash, |other| view(children, nodes[other as usize]) == value).is_some() {
                 return None;
             }
-            parts.table.insert_unique(hash, id as u32, |&other| self::hash(view(children, nodes[other as usize])));
+            parts.index.insert(hash, id as u32);
         }
         (begin as usize == parts.children.len()).then_some(parts)
     }
@@ -122,7 +121,7 @@ impl Parts {
         };
         let hash = hash(value);
         let (nodes, children) = (&self.nodes, &self.children);
-        if let Some(&id) = self.table.find(hash, |&id| view(children, nodes[id as usize]) == value) {
+        if let Some(id) = self.index.find(hash, |id| view(children, nodes[id as usize]) == value) {
             return PartId(id);
         }
         let start = self.children.len() as u32;
@@ -139,8 +138,7 @@ impl Parts {
         }
         let id = self.nodes.len() as u32;
         self.nodes.push(node);
-        let (nodes, children) = (&self.nodes, &self.children);
-        self.table.insert_unique(hash, id, |&other| self::hash(view(children, nodes[other as usize])));
+        self.index.insert(hash, id);
         PartId(id)
     }
 
@@ -203,7 +201,8 @@ fn view(children: &[(Symbol, PartId)], node: Node) -> Part<'_> {
     }
 }
 
-fn hash(value: Part<'_>) -> u64 {
+/// Half a hash, see [`Index`].
+fn hash(value: Part<'_>) -> u32 {
     let mut hasher = FxHasher::default();
     match value {
         Part::Null => 0u8.hash(&mut hasher),
@@ -213,7 +212,7 @@ fn hash(value: Part<'_>) -> u64 {
         Part::List(elements) => (4u8, elements).hash(&mut hasher),
         Part::Map(members) => (5u8, members).hash(&mut hasher),
     }
-    hasher.finish()
+    Index::half(hasher.finish())
 }
 
 #[cfg(test)]

@@ -4,9 +4,9 @@
 //! all answers of one clock is that clock's view of the head.
 
 use super::clock::{Clocks, RELATED};
-use super::sight::{Facts, Moments, Reading, Records, Sight, Sights, sort_by_word};
+use super::sight::{Facts, Moments, Reading, Records, Sight, Sights};
 use super::timeline::{Change, Timeline};
-use crate::history::{ClockId, DeliveryKind, History, Marks, OperationId, ResourceId, Revision, Verb};
+use crate::history::{ClockId, DeliveryKind, History, Marks, OperationId, ResourceId, Revision, Verb, sort_by_word};
 use crate::ingest::Time;
 use rustc_hash::FxHashMap;
 

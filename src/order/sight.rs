@@ -1,12 +1,12 @@
 //! Sights: what was seen at a time, and the highest of those that came before a moment.
 //!
 //! There are as many sights as there is evidence, so each is kept as one number: which fact it is. Its time and revision are read
-//! where the fact stands. Of a list of sights in order of time every fourth time stands beside them: a search by time then
+//! where the fact stands. Of a list of sights in order of time every second time stands beside them: a search by time then
 //! looks at few facts.
 
 use super::clock::{Clocks, RELATED};
 use super::head::Showing;
-use crate::history::{ClockId, History, KeyId, OperationId, Revision, Verb};
+use crate::history::{ClockId, History, KeyId, OperationId, Revision, Verb, sort_by_word};
 use crate::ingest::Time;
 use std::ops::Range;
 
@@ -199,14 +199,6 @@ impl Reading<'_> {
     }
 }
 
-/// Sorts facts by a word, which stands beside them meanwhile: looking it up for every comparison would take longer. Those of one
-/// word are compared by the rest.
-pub(super) fn sort_by_word<W: Ord + Copy, R: Ord>(facts: &mut [u32], word: impl Fn(u32) -> W, rest: impl Fn(u32) -> R) {
-    let mut keyed: Vec<(W, u32)> = facts.iter().map(|&fact| (word(fact), fact)).collect();
-    keyed.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| rest(a.1).cmp(&rest(b.1))));
-    facts.iter_mut().zip(keyed).for_each(|(fact, (_, sorted))| *fact = sorted);
-}
-
 /// Facts in order of time (within a clock, a key, or whatever else comes first), with some of their times.
 #[derive(Debug, Default)]
 pub(super) struct Moments {
@@ -216,7 +208,7 @@ pub(super) struct Moments {
 
 impl Moments {
     /// From one fact whose time is kept to the next.
-    const STRIDE: usize = 4;
+    const STRIDE: usize = 2;
 
     pub(super) fn new(reading: Reading<'_>, mut facts: Vec<u32>) -> Moments {
         facts.shrink_to_fit();

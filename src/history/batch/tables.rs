@@ -74,7 +74,7 @@ impl Tables {
 
     /// Takes in the tables of a block; returns where its ids went.
     pub fn absorb(&mut self, other: &Tables) -> Moved {
-        let names: Vec<Symbol> = other.names.iter().map(|t| self.names.intern(t)).collect();
+        let names = self.names.absorb(&other.names);
         let name = |s: Symbol| if s.is_some() { names[s.index()] } else { s };
         let resources: Vec<ResourceId> = other
             .resources

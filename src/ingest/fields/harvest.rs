@@ -89,10 +89,9 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for &mut Sieve<'_, 'de, A> {
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
         let Some((tree, node)) = self.tree else { return self.map.next_key_seed(seed) };
         while let Some(key) = self.map.next_key::<Text<'de>>()? {
-            let known = self.known.contains(&&*key);
             self.has_more |= !matches!(&*key, "kind" | "apiVersion" | "metadata" | "recordedFields");
             let member = tree.member(node, &key);
-            if let Some(member) = member.filter(|_| !known) {
+            if let Some(member) = member.filter(|_| !self.known.contains(&&*key)) {
                 self.map.next_value_seed(Wanted { tree, node: member, found: &mut self.found })?;
                 continue;
             }
