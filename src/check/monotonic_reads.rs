@@ -66,12 +66,12 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             Verb::List if o.is_answered() => {
                 if let Some((revision, _)) = evidence.order.list_revision(evidence.history, id) {
                     ruling.checked(o.incarnation);
-                    reader.snapshot(revision, id_fact(evidence, id, revision), ruling);
+                    reader.snapshot(revision, || id_fact(evidence, id, revision), ruling);
                 }
             }
             Verb::Get if o.is_answered() && o.answered.is_some() && o.key.is_some() => {
                 ruling.checked(o.incarnation);
-                let fact = evidence.operation(id, o.answered, format!("read it at version {}", o.answered));
+                let fact = || evidence.operation(id, o.answered, format!("read it at version {}", o.answered));
                 reader.object(o.key, o.answered, fact, ruling);
             }
             Verb::Watch => reader.stream(ruling),
@@ -103,12 +103,12 @@ struct Conflict {
 
 impl Reader<'_> {
     /// A state of the whole scope at a revision.
-    fn snapshot(&self, revision: Revision, fact: Fact, ruling: &mut Ruling<'_>) {
+    fn snapshot(&self, revision: Revision, fact: impl FnOnce() -> Fact, ruling: &mut Ruling<'_>) {
         let found = self.above_in_scopes(revision).or_else(|| self.above_in_objects(revision));
         if let Some(conflict) = found {
-            self.state(conflict, revision, fact, ruling);
+            self.state(conflict, revision, fact(), ruling);
         } else if let Some(sight) = self.unproved_above(revision) {
-            self.suspect_clock(sight, revision, fact, ruling);
+            self.suspect_clock(sight, revision, fact(), ruling);
         }
     }
 
@@ -188,13 +188,13 @@ impl Reader<'_> {
     }
 
     /// One object at a version.
-    fn object(&self, key: KeyId, revision: Revision, fact: Fact, ruling: &mut Ruling<'_>) {
+    fn object(&self, key: KeyId, revision: Revision, fact: impl FnOnce() -> Fact, ruling: &mut Ruling<'_>) {
         let (history, order, o) = (self.evidence.history, self.evidence.order, self.o);
         let own = self.frontier.keys.get(&key).and_then(|line| line.before(&order.clocks, o.clock, o.invoke));
         if let Some(sight) = own.filter(|s| s.revision > revision) {
             let because = "both are of one object".to_owned();
             let version = order.timeline.version_at(key, sight.revision);
-            return self.state(Conflict { sight, version, kind: Kind::Violation, because }, revision, fact, ruling);
+            return self.state(Conflict { sight, version, kind: Kind::Violation, because }, revision, fact(), ruling);
         }
         let Some(highest) = self.frontier.progress.before(&order.clocks, o.clock, o.invoke) else { return };
         if order.timeline.between(key, revision, highest.revision).is_empty() {
@@ -213,7 +213,7 @@ impl Reader<'_> {
             if let Some(version) = version {
                 let because = "the state that it had seen includes the change in between".to_owned();
                 let conflict = Conflict { sight, version: Some(version), kind: Kind::Violation, because };
-                return self.state(conflict, revision, fact, ruling);
+                return self.state(conflict, revision, fact(), ruling);
             }
         }
     }
@@ -228,11 +228,8 @@ impl Reader<'_> {
         }
         let marker = stream.deliveries().find(|&i| history.deliveries[i].kind == DeliveryKind::InitialEventsEnd);
         if let (Some(index), Some(base)) = (marker, stream_base(history, stream.id)) {
-            let fact = self.evidence.delivery(
-                index,
-                self.id,
-                format!("its initial events showed the state of revision {base}"),
-            );
+            let says = format!("its initial events showed the state of revision {base}");
+            let fact = || self.evidence.delivery(index, self.id, says);
             return self.snapshot(base, fact, ruling);
         }
         // Without marker the initial part ends at the first event that is not ADDED.
@@ -241,7 +238,7 @@ impl Reader<'_> {
             if d.kind != DeliveryKind::Added {
                 break;
             }
-            let fact = self.evidence.delivery(index, self.id, "its initial events showed this version");
+            let fact = || self.evidence.delivery(index, self.id, "its initial events showed this version");
             self.object(d.key, d.revision, fact, ruling);
         }
     }

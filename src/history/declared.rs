@@ -57,12 +57,19 @@ impl Declared<'_> {
 
     /// The first text, number or truth value that a path leads to.
     pub fn text(&self, path: &Path) -> Option<String> {
+        if is_plain(path) {
+            return self.plain(path);
+        }
         self.rows(&[path])?.into_iter().find_map(|mut row| row.pop().flatten())
     }
 
     /// Everything that these paths lead to, together: paths that begin alike up to a `[*]` go through its elements in step. A
     /// path that leads to nothing on some way has `None` there. `None` altogether where it would be too much.
     pub fn rows(&self, paths: &[&Path]) -> Option<Vec<Vec<Option<String>>>> {
+        // Most paths are names only: then there is one row, and nothing to remember on the way.
+        if paths.iter().all(|path| is_plain(path)) {
+            return Some(vec![paths.iter().map(|path| self.plain(path)).collect()]);
+        }
         let mut rows = vec![Row::default()];
         for path in paths {
             let mut next = Vec::new();
@@ -75,6 +82,19 @@ impl Declared<'_> {
             rows = next;
         }
         Some(rows.into_iter().map(|row| row.values).collect())
+    }
+
+    /// What a path of names leads to.
+    fn plain(&self, path: &Path) -> Option<String> {
+        if let Some(text) = self.identity(&path.steps) {
+            return Some(text);
+        }
+        let (parts, names) = (&self.history.parts, &self.history.names);
+        let mut at = self.root;
+        for name in path.literal() {
+            at = parts.member(at, names.find(name)?)?;
+        }
+        self.leaf(&Spot::Kept(at))
     }
 
     fn follow<'p>(&self, path: &'p Path, row: Row<'p>, next: &mut Vec<Row<'p>>) {
@@ -180,6 +200,10 @@ impl Declared<'_> {
             Spot::Json(_) => None,
         }
     }
+}
+
+fn is_plain(path: &Path) -> bool {
+    path.steps.iter().all(|step| matches!(step, Step::Member(_)))
 }
 
 #[cfg(test)]

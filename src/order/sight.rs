@@ -9,6 +9,7 @@ use super::head::Showing;
 use crate::history::{ClockId, History, KeyId, OperationId, Revision, Verb, sort_by_word};
 use crate::ingest::Time;
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// One sight: at a time, a revision was seen (or committed) by a session.
 #[derive(Clone, Copy, Debug)]
@@ -204,26 +205,61 @@ impl Reading<'_> {
 pub(super) struct Moments {
     facts: Vec<u32>,
     times: Vec<Time>,
+    /// Where among the times the last search ended. Most questions are asked in order of time, so the next one is near.
+    near: AtomicUsize,
 }
 
 impl Moments {
     /// From one fact whose time is kept to the next.
     const STRIDE: usize = 2;
+    /// Among so few times halving is as good as anything.
+    const FEW: usize = 32;
 
     pub(super) fn new(reading: Reading<'_>, mut facts: Vec<u32>) -> Moments {
         facts.shrink_to_fit();
         let times = facts.iter().step_by(Moments::STRIDE).map(|&fact| reading.time(fact)).collect();
-        Moments { facts, times }
+        Moments { facts, times, near: AtomicUsize::new(0) }
     }
 
     /// Where the facts of a range, whose times ascend, are no longer before a time.
     fn before(&self, reading: Reading<'_>, range: Range<usize>, time: Time) -> usize {
         let first = range.start.div_ceil(Moments::STRIDE);
         let last = range.end.div_ceil(Moments::STRIDE).max(first);
-        let known = first + self.times[first..last].partition_point(|at| *at < time);
+        let known = self.known_before(first..last, time);
         let from = if known > first { (known - 1) * Moments::STRIDE + 1 } else { range.start };
         let to = (known * Moments::STRIDE).clamp(from, range.end);
         from + self.facts[from..to].partition_point(|&fact| reading.time(fact) < time)
+    }
+
+    /// Where the kept times of a range are no longer before a time: looked for from where the last search ended, in steps that double.
+    fn known_before(&self, range: Range<usize>, time: Time) -> usize {
+        if range.len() < Moments::FEW {
+            return range.start + self.times[range].partition_point(|at| *at < time);
+        }
+        let near = self.near.load(Ordering::Relaxed).clamp(range.start, range.end);
+        let is_before = |at: usize| self.times[at] < time;
+        let mut step = 1;
+        let (mut from, mut to) = (near, near);
+        if near < range.end && is_before(near) {
+            from = near + 1;
+            to = from;
+            while to < range.end && is_before(to) {
+                from = to + 1;
+                to = range.end.min(to + step);
+                step *= 2;
+            }
+        } else {
+            while from > range.start && !is_before(from - 1) {
+                to = from - 1;
+                from = to.saturating_sub(step).max(range.start);
+                step *= 2;
+            }
+        }
+        let found = from + self.times[from..to].partition_point(|at| *at < time);
+        if found != near {
+            self.near.store(found, Ordering::Relaxed);
+        }
+        found
     }
 
     pub(super) fn records<'l>(&'l self, reading: Reading<'l>) -> Records<'l> {
@@ -514,6 +550,23 @@ mod tests {
     fn highest_before(sights: &[Sight], clocks: &Clocks, clock: ClockId, time: Time) -> Option<Revision> {
         let before = |s: &&Sight| clocks.horizon(s.clock, clock, time).is_some_and(|horizon| s.time < horizon);
         sights.iter().filter(before).map(|s| s.revision).max()
+    }
+
+    #[test]
+    fn times_are_found_wherever_the_last_search_ended() {
+        let history = History { clocks: vec![crate::history::Symbol::NONE], ..History::default() };
+        let mut facts = Facts::default();
+        let numbers: Vec<u32> = (0..500).map(|n| facts.other(Sight { time: Time(n / 3 * 2), ..some(1)[0] })).collect();
+        let reading = Reading { history: &history, facts: &facts };
+        let moments = Moments::new(reading, numbers);
+        for range in [0..500, 0..499, 3..400, 101..499, 200..203, 7..7] {
+            // Forward, back, and in leaps.
+            for n in (0..340).chain((0..340).rev()).chain((0..700).map(|n| n * 97 % 340)) {
+                let time = Time(n);
+                let all = range.start + (range.clone()).take_while(|&at| reading.time(at as u32) < time).count();
+                assert_eq!(moments.before(reading, range.clone(), time), all, "{range:?} {time:?}");
+            }
+        }
     }
 
     #[test]
