@@ -145,3 +145,81 @@ fn facts_of_a_cluster_are_looked_up_where_the_report_says_they_stand() {
     let (code, text) = run(&["verify", "Cargo.toml", INCIDENT]);
     assert!(code == Some(2) && text.contains("no report"), "{text}");
 }
+
+/// Rules of which the facts of some findings contradict each other by definition, whatever else happened.
+const DEFINITE: [&str; 11] = [
+    "false-progress",
+    "revision-reuse",
+    "revision-rewind",
+    "split-timeline",
+    "stale-consistent-read",
+    "watch-before-write",
+    "watch-duplicate",
+    "watch-filter",
+    "watch-gap",
+    "watch-prehistory",
+    "watch-reorder",
+];
+
+#[test]
+fn reports_of_etcd_are_confirmed_by_their_order_or_by_their_facts() {
+    let mut orders = 0;
+    for rule in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("histories/rules")).unwrap() {
+        let folder = rule.unwrap().path();
+        let rule = folder.file_name().unwrap().to_str().unwrap().to_owned();
+        for report in folder.read_dir().unwrap().map(|entry| entry.unwrap().path()) {
+            let name = report.file_name().unwrap().to_str().unwrap().to_owned();
+            if report.extension().is_none_or(|kind| kind != "report") {
+                continue;
+            }
+            let evidence = format!("histories/rules/{rule}/{name}");
+            let saved = Saved::check(&format!("{rule}-{name}"), &evidence);
+            let document: Value = serde_json::from_str(&std::fs::read_to_string(&saved.0).unwrap()).unwrap();
+            let verdict = document["verdict"].as_str().unwrap();
+            let (code, text) = saved.verify(&evidence);
+            let said = match verdict {
+                "holds" => "gives every answer and every delivery",
+                "violated" if DEFINITE.contains(&rule.as_str()) => "contradict each other by the definition",
+                _ => "stand",
+            };
+            orders += usize::from(verdict == "holds");
+            let expected = if verdict == "unknown" { 3 } else { 0 };
+            let fits = code == Some(expected) && (verdict == "unknown" || text.contains(said));
+            assert!(fits, "{evidence}, {verdict}: {code:?} {text}");
+        }
+    }
+    assert!(orders > 15, "only {orders} hold");
+}
+
+#[test]
+fn an_order_of_a_report_of_etcd_that_was_tampered_with_is_found_out() {
+    let evidence = "histories/rules/lost-write/fixed.report";
+    let saved = Saved::check("etcd-order", evidence);
+    let order = |order: fn(Vec<&str>) -> Vec<&str>| {
+        saved.forged(evidence, |history| {
+            let text = history["proofs"][0]["order"].as_str().unwrap().to_owned();
+            history["proofs"][0]["order"] = json!(order(text.split(' ').collect()).join(" "));
+        })
+    };
+    assert_eq!(order(|order| order).0, Some(0));
+    for (change, said) in [
+        ((|order| order[..order.len() - 1].to_vec()) as fn(Vec<&str>) -> Vec<&str>, "it does not happen"),
+        (|order| order.into_iter().rev().collect(), "happens before"),
+        (|order| [&order[..], &order[..1]].concat(), "happens twice"),
+        (|order| [&order[..], &["expired:7"][..]].concat(), "without a trace"),
+        (|_| vec!["4000000"], "there is no operation"),
+        (|_| vec!["expired:"], "no number"),
+    ] {
+        let (code, text) = order(change);
+        assert!(code == Some(1) && text.contains(said), "{code:?} {text}");
+    }
+    let (code, text) = saved.forged(evidence, |history| history["proofs"] = json!([]));
+    assert!(code == Some(3) && text.contains("--proofs"), "{text}");
+    let evidence = "histories/rules/revision-reuse/violation.report";
+    let saved = Saved::check("etcd-facts", evidence);
+    let (code, text) = saved.forged(evidence, |history| {
+        let facts = &mut history["findings"][0]["occurrences"][0]["facts"];
+        facts[1] = facts[0].clone();
+    });
+    assert!(code == Some(1) && text.contains("do not contradict each other"), "{text}");
+}

@@ -7,6 +7,7 @@
 
 pub mod audit;
 pub mod chance;
+pub mod etcd;
 pub mod fields;
 pub mod lists;
 pub mod machines;

@@ -2,7 +2,7 @@
 
 use super::ruling::{self, Limits, Ruling};
 use super::{
-    ClientReport, CoverageReport, Evidence, Finding, Group, Judgement, Kind, RULES, Rule, RuleReport, Verdict,
+    ClientReport, CoverageReport, Evidence, Finding, Group, Judgement, Kind, Proof, RULES, Rule, RuleReport, Verdict,
 };
 use crate::history::{ClientId, History, IncarnationId, KeyId, Marks, OperationId, ToldBy};
 use crate::model::declaration::Declarations;
@@ -136,6 +136,10 @@ pub fn judge(history: &History, order: &Order, options: &Options) -> Judgement {
     order_findings(&mut findings);
     let clients = client_reports(history, &findings, &per_client, lost.as_deref());
     let verdict = overall(history, &rules);
+    if verdict == Verdict::Violated {
+        // What one rule found to hold is no proof of that.
+        proofs.retain(|proof| !matches!(proof, Proof::Etcd { .. }));
+    }
     Judgement { verdict, clients, rules, findings, coverage: coverage(history, order), unchecked, problems, proofs }
 }
 

@@ -64,7 +64,7 @@ const ALTERNATIVES: usize = 4;
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let history = evidence.history;
     if let Some(recorded) = Cluster::of(evidence) {
-        return etcd::order::check(history, &recorded, ruling);
+        return etcd::order::check(evidence, &recorded, ruling);
     }
     let log = Log { calls: &history.calls, names: &history.names };
     if log.calls.is_empty() {

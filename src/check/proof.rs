@@ -1,5 +1,6 @@
 //! Proofs of verdicts that can be decided again without the engine (`crate::verify`).
 
+use crate::order::etcd::Filler;
 use crate::search::Claim;
 
 /// Why a rule came to its verdict, complete and for a machine. Operations are numbered from 0 as
@@ -14,6 +15,14 @@ pub enum Proof {
         model: &'static str,
         /// Its operations, first to last.
         order: Vec<u32>,
+    },
+    /// An order that explains every answer and delivery of a report of etcd. Its operations are numbered as
+    /// [`crate::history::etcd::Recording::operations`] has them. Keys are written out: symbols are of the recording.
+    Etcd {
+        /// What took effect, first to last: operations, and leases that ended on their own.
+        order: Vec<Filler>,
+        /// Keys that the ends of leases removed, by revision.
+        removed: Vec<(i64, Vec<String>)>,
     },
     /// What no order of the operations explains.
     Core {

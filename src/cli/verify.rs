@@ -101,13 +101,18 @@ fn lines(history: &ReportedHistory, check: &HistoryCheck) -> Vec<(Standing, Stri
     }
     match history.verdict.as_str() {
         "unknown" => lines.push((Standing::Open, "the report leaves the verdict open".to_owned())),
-        verdict @ ("holds" | "violated") if history.kind == "operations" && history.proofs.is_empty() => lines.push((
-            Standing::Open,
-            format!(
-                "the report has no proof that it {verdict}{}",
-                if verdict == "holds" { " (check --proofs)" } else { "" }
-            ),
-        )),
+        verdict @ ("holds" | "violated")
+            if history.proofs.is_empty()
+                && (history.kind == "operations" || (history.kind == "etcd" && verdict == "holds")) =>
+        {
+            lines.push((
+                Standing::Open,
+                format!(
+                    "the report has no proof that it {verdict}{}",
+                    if verdict == "holds" { " (check --proofs)" } else { "" }
+                ),
+            ))
+        }
         "violated" if history.findings.is_empty() && history.proofs.is_empty() => {
             lines.push((Standing::Wrong, "the report has no finding".to_owned()));
         }
@@ -128,6 +133,9 @@ fn facts(check: &FindingCheck) -> String {
     };
     if check.confirmed > 0 {
         text += &format!("; their lines show {} of what is said of them", check.confirmed);
+    }
+    if check.contradictions > 0 {
+        text += "; they contradict each other by the definition of the rule";
     }
     if !check.derived.is_empty() {
         let claims: Vec<String> = check.derived.iter().map(|(claim, count)| format!("{claim} {count}")).collect();

@@ -248,18 +248,31 @@ pub struct Problem<'a> {
 }
 
 /// A proof.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct Proof<'a> {
     /// `linearization`: `order` explains every answer. `core`: no order of the operations explains `claims`.
     pub kind: &'static str,
     /// The model that the operations are of.
     pub model: &'a str,
-    /// Numbers of operations, first to last, separated by blanks.
+    /// Numbers of operations, first to last, separated by blanks; of a report of etcd also `expired:7`, the end of lease 7 that
+    /// nobody asked for. There operations count from 0 by client, those of a client by their calls; what had no effect or may not
+    /// have had is left out.
     pub order: Option<String>,
+    /// Of a report of etcd: the keys that ends of leases removed.
+    pub removed: Vec<Removed<'a>>,
     /// What is known of which operations.
     pub claims: Vec<Claim>,
     /// Whether it takes every claim.
     pub minimal: bool,
+}
+
+/// What the end of a lease removed.
+#[derive(Debug, Serialize)]
+pub struct Removed<'a> {
+    /// The revision that it made.
+    pub revision: String,
+    /// The keys.
+    pub keys: &'a [String],
 }
 
 /// What of an operation counts.

@@ -10,6 +10,7 @@ use crate::history::{
     Resource, ResourceId, Revision, ServerId, ToldBy,
 };
 use crate::ingest::{FileId, FileSummary, Position, Problem, Time};
+use crate::order::etcd::Filler;
 use crate::search::Claim;
 
 /// A judged history that owns its parts.
@@ -260,11 +261,17 @@ pub(crate) fn restart(decorate: fn(&str) -> String) -> Sample {
             shown_by: "watch".to_owned(),
         }],
         unchecked: vec!["Selectors on labels: no body of 12 versions was recorded.".to_owned()],
-        proofs: vec![Proof::Core {
-            model: "register",
-            claims: vec![Claim { call: 7, answer: true, invoked: true, returned: false }],
-            minimal: true,
-        }],
+        proofs: vec![
+            Proof::Core {
+                model: "register",
+                claims: vec![Claim { call: 7, answer: true, invoked: true, returned: false }],
+                minimal: true,
+            },
+            Proof::Etcd {
+                order: vec![Filler::Operation(3), Filler::Expiry(7)],
+                removed: vec![(9, vec!["key".to_owned()])],
+            },
+        ],
     };
     Sample { history: history(decorate), judgement }
 }

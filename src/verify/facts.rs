@@ -5,7 +5,7 @@
 //! a list that the watch after it discloses, the key of an answer whose body was not recorded): then its line does not name
 //! it, and that is said. The step from the facts to the verdict is the reader's: the reason of the certificate states it.
 
-use super::report::{Report, ReportedFact, ReportedFinding, ReportedSource, file_named};
+use super::report::{Report, ReportedFact, ReportedFinding, ReportedHistory, ReportedSource, file_named};
 use crate::ingest::{self, Batch, FileId, InputFile, Position, ReadOptions, Record, Refused};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -20,6 +20,8 @@ pub struct FindingCheck {
     pub confirmed: u64,
     /// Claims that rest on other records than the one cited, as (claim, how often).
     pub derived: BTreeMap<&'static str, u64>,
+    /// Certificates of which the facts contradict each other by the definition of their rule, whatever else happened.
+    pub contradictions: u64,
     /// What is wrong.
     pub flaws: Vec<FactFlaw>,
 }
@@ -53,6 +55,12 @@ pub enum FactFlaw {
         /// Where it stands.
         found: u32,
     },
+    /// The facts are there, and do not contradict each other.
+    #[error("its facts are there, and do not contradict each other as {rule} says")]
+    Consistent {
+        /// The rule.
+        rule: String,
+    },
     /// The audit event there is another one.
     #[error("{file}:{line} is an audit event, but not {claimed}")]
     OtherAuditEvent {
@@ -72,10 +80,11 @@ impl FactFlaw {
     }
 }
 
-/// Looks up every fact of every finding, in the order of the report.
+/// Looks up every fact of every finding, in the order of the report. Of reports of etcd there is none: [`super::etcd`] looks
+/// those up.
 pub(super) fn findings(report: &Report, files: &[InputFile], options: &ReadOptions) -> Vec<Vec<FindingCheck>> {
     let facts = || {
-        let findings = report.histories.iter().flat_map(|history| &history.findings);
+        let findings = report.histories.iter().filter(|h| !is_of_etcd(h)).flat_map(|history| &history.findings);
         findings.flat_map(|finding| finding.occurrences.iter().flat_map(|certificate| &certificate.facts))
     };
     let names: HashSet<&str> = facts().map(|fact| fact.source.file.as_str()).collect();
@@ -96,7 +105,16 @@ pub(super) fn findings(report: &Report, files: &[InputFile], options: &ReadOptio
         }
         check
     };
-    report.histories.iter().map(|history| history.findings.iter().map(check).collect()).collect()
+    let others = |history: &ReportedHistory| match is_of_etcd(history) {
+        true => Vec::new(),
+        false => history.findings.iter().map(check).collect(),
+    };
+    report.histories.iter().map(others).collect()
+}
+
+/// Whether a history is a report of etcd.
+pub(super) fn is_of_etcd(history: &ReportedHistory) -> bool {
+    history.kind == "etcd"
 }
 
 /// The records that begin at some offsets of a file.
@@ -155,6 +173,11 @@ impl Places {
 }
 
 impl FindingCheck {
+    /// Of a report that is not there, by its name.
+    pub(super) fn without_evidence(name: &str) -> FindingCheck {
+        FindingCheck { flaws: vec![FactFlaw::NoSuchFile { file: name.to_owned() }], ..FindingCheck::default() }
+    }
+
     fn fact(&mut self, fact: &ReportedFact, places: Option<&Places>) {
         let ReportedSource { file, line, offset } = fact.source.clone();
         let Some(places) = places else { return self.flaws.push(FactFlaw::NoSuchFile { file }) };

@@ -5,6 +5,7 @@
 //! Of `search` it uses the plain data of histories and certificates, of `model` the definition of a data type: not its hints.
 
 mod core;
+pub mod etcd;
 mod facts;
 mod linearization;
 mod operations;
@@ -14,7 +15,8 @@ mod report;
 mod tests;
 
 pub use core::{CoreCheck, CoreFlaw, Finality, claims, core};
+pub use etcd::EtcdFlaw;
 pub use facts::{FactFlaw, FindingCheck};
 pub use linearization::{OrderFlaw, linearization, prefix};
 pub use operations::{ProofCheck, ProofFlaw};
-pub use report::{HistoryCheck, Proof, Report, ReportedHistory, report};
+pub use report::{HistoryCheck, Proof, Report, ReportedHistory, ReportedRemoval, report};

@@ -1,7 +1,7 @@
 //! Proofs about operation logs, decided again from the log.
 
 use super::report::{Proof, ReportedClaim};
-use super::{CoreCheck, CoreFlaw, Finality, OrderFlaw, claims, linearization};
+use super::{CoreCheck, CoreFlaw, EtcdFlaw, Finality, OrderFlaw, claims, linearization};
 use crate::history::{History, calls};
 use crate::model::{Log, Model, Spec, TypedLog, Visitor};
 use crate::search::{Call, Claim, History as Intervals, Outcome, SpecHistory};
@@ -36,6 +36,9 @@ pub enum ProofFlaw {
     /// The core is none.
     #[error(transparent)]
     Core(#[from] CoreFlaw),
+    /// The order of a report of etcd is none.
+    #[error(transparent)]
+    Etcd(#[from] EtcdFlaw),
     /// It proves another verdict than the one that is claimed.
     #[error("it proves another verdict than `{0}`")]
     OtherVerdict(String),

@@ -1,5 +1,6 @@
 //! A saved report, as far as it can be decided again.
 
+use super::etcd;
 use super::facts::{self, FindingCheck};
 use super::operations::{self, ProofCheck};
 use crate::history::{self, Domains, History};
@@ -44,12 +45,15 @@ pub struct ReportedInput {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Proof {
-    /// An order that explains every answer of an operation log.
+    /// An order that explains every answer of an operation log, or of a report of etcd.
     Linearization {
         /// The model.
         model: String,
-        /// Numbers of operations, first to last, separated by blanks.
+        /// Numbers of operations, first to last, separated by blanks; of a report of etcd also `expired:` and a lease.
         order: String,
+        /// Of a report of etcd: the keys that ends of leases removed.
+        #[serde(default)]
+        removed: Vec<ReportedRemoval>,
     },
     /// What no order of the operations explains.
     Core {
@@ -63,6 +67,15 @@ pub enum Proof {
     /// One that this version does not know.
     #[serde(other)]
     Unknown,
+}
+
+/// What the end of a lease removed.
+#[derive(Clone, Debug, Deserialize)]
+pub struct ReportedRemoval {
+    /// The revision that it made.
+    pub revision: String,
+    /// The keys.
+    pub keys: Vec<String>,
 }
 
 /// What of an operation counts: [`crate::search::Claim`].
@@ -141,14 +154,29 @@ pub fn report(
     steps: u64,
 ) -> Vec<HistoryCheck> {
     let findings = facts::findings(report, files, options);
-    let check = |(reported, findings): (&ReportedHistory, Vec<FindingCheck>)| {
-        let evidence = if reported.proofs.is_empty() { None } else { evidence(reported, files, options, model) };
+    let check = |(reported, mut findings): (&ReportedHistory, Vec<FindingCheck>)| {
+        let of_etcd = facts::is_of_etcd(reported);
+        let read = !reported.proofs.is_empty() || (of_etcd && !reported.findings.is_empty());
+        let evidence = if read { evidence(reported, files, options, model) } else { None };
+        if of_etcd {
+            let cluster = evidence.as_ref().and_then(|history| Some((history.cluster.as_ref()?, &history.inputs)));
+            findings = match cluster {
+                Some((cluster, inputs)) => {
+                    let records = etcd::Records::of(&cluster.recording, inputs, &reported.findings);
+                    reported.findings.iter().map(|finding| records.check(finding)).collect()
+                }
+                None => reported.findings.iter().map(|_| FindingCheck::without_evidence(&reported.name)).collect(),
+            };
+        }
         let proof = |proof: &Proof| match (proof, &evidence) {
             (Proof::Unknown, _) => ProofCheck::Open("a kind of proof that this version does not know".to_owned()),
             (_, None) => ProofCheck::Open(match reported.inputs.as_slice() {
                 [input] => format!("{} is not among the evidence", input.file),
                 _ => "its files are not all among the evidence".to_owned(),
             }),
+            (Proof::Linearization { order, removed, .. }, Some(History { cluster: Some(cluster), .. })) => {
+                etcd::check(&cluster.recording, &reported.verdict, order, removed)
+            }
             (Proof::Linearization { .. } | Proof::Core { .. }, Some(history)) => {
                 operations::check(history, &reported.verdict, proof, steps)
             }

@@ -1,11 +1,13 @@
 //! Small histories, decided, and every way in which they can have happened tried: the two never contradict.
 
+use crate::certificate::Certificate;
 use crate::chance::Chance;
 use crate::oracle;
 use crate::small::Small;
 use rayon::prelude::*;
-use retrograde::check::Verdict;
+use retrograde::check::{Judgement, Verdict};
 use retrograde::history::History;
+use retrograde::history::etcd::Recording;
 use std::collections::BTreeMap;
 
 /// Histories in the test command; `RETROGRADE_ETCD_SMALL` asks for another number.
@@ -38,6 +40,20 @@ const RULES: [&str; 17] = [
 /// Contradictions that a failure shows.
 const SHOWN: usize = 12;
 
+/// The order of what holds is accepted, and one that is spoilt is not.
+fn certified(recording: &Recording, judgement: &Judgement, seed: u64) -> Result<(), String> {
+    let certificate = Certificate::of(judgement).ok_or("it holds without an order")?;
+    certificate.replay(recording).map_err(|flaw| format!("{flaw}: {certificate:?}"))?;
+    let dice = &mut Chance::new(seed ^ 0x5eed);
+    for _ in 0..4 {
+        let Some((spoilt, what)) = certificate.spoilt(recording, dice) else { continue };
+        if spoilt.replay(recording).is_ok() {
+            return Err(format!("accepted with a step {what}: {spoilt:?} of {certificate:?}"));
+        }
+    }
+    Ok(())
+}
+
 /// How many of each verdict were possible, and what contradicts.
 #[derive(Default)]
 struct Counts {
@@ -50,6 +66,7 @@ impl Counts {
         let mut counts = Counts::default();
         let mut options = retrograde::Options::default();
         options.check.only = RULES.map(str::to_owned).to_vec();
+        options.check.proofs = true;
         for seed in first..first + BLOCK {
             counts.add(seed, &options);
         }
@@ -59,7 +76,13 @@ impl Counts {
     /// Decides one, and tries every way.
     fn add(&mut self, seed: u64, options: &retrograde::Options) {
         let small = Small::draw(&mut Chance::new(seed));
+        let recording = small.recording();
         let judgement = retrograde::judge(&History::of_etcd(small.recording()), options);
+        if judgement.verdict == Verdict::Holds
+            && let Err(why) = certified(&recording, &judgement, seed)
+        {
+            self.contradictions.push((small.size(), format!("seed {seed}: {why}\n{small}")));
+        }
         let possible = oracle::is_possible(&small);
         let contradicts = match judgement.verdict {
             Verdict::Violated => possible,
@@ -98,6 +121,15 @@ fn no_verdict_contradicts_trying_every_way_in_which_it_can_have_happened() {
     assert!(count("unknown", true) * 5 < possible, "few are decided: {verdicts:?}");
     assert!(count("unknown", false) * 3 < impossible, "few are decided: {verdicts:?}");
     assert!(possible * 4 > histories && impossible * 5 > histories, "one kind is rare: {verdicts:?}");
+}
+
+/// A lease that was granted and ended between two revisions cannot end again behind them.
+#[test]
+fn a_history_that_was_once_decided_wrongly_is_not_said_to_hold() {
+    let small = Small::draw(&mut Chance::new(1_012_355));
+    assert!(!oracle::is_possible(&small));
+    let judgement = retrograde::judge(&History::of_etcd(small.recording()), &retrograde::Options::default());
+    assert_ne!(judgement.verdict, Verdict::Holds);
 }
 
 #[test]

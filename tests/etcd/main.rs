@@ -3,6 +3,7 @@
 //!
 //! Which bugs this finds: false alarms and misses of the rules about etcd, and of the order behind them.
 
+mod certificate;
 #[path = "../../benches/generator/chance.rs"]
 mod chance;
 mod cluster;
@@ -73,9 +74,13 @@ impl Report {
             file(format!("report/client-{}/watch.json", clients + at + 1), text([&watch].into_iter()));
         }
         let options = retrograde::ingest::ReadOptions { threads: 1, ..retrograde::read_options() };
-        let histories = load_each(files, &options, &Domains::default(), &());
+        let histories = load_each(files.clone(), &options, &Domains::default(), &());
         assert_eq!(histories.len(), 1);
-        retrograde::judge(&histories[0], &retrograde::Options::default())
+        let mut judging = retrograde::Options::default();
+        judging.check.proofs = true;
+        let judgement = retrograde::judge(&histories[0], &judging);
+        certificate::verify(&histories[0], &judgement, &files, &options);
+        judgement
     }
 
     /// Events of the first watch: response and place in it.

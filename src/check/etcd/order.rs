@@ -2,15 +2,15 @@
 
 use super::Recorded;
 use super::writes::Sightings;
-use crate::check::{Fact, Kind, Ruling};
-use crate::history::{History, Symbol};
-use crate::order::etcd::{Contradiction, Mismatch, Misuse, Unfilled, Unfit, Witness};
+use crate::check::{Evidence, Fact, Kind, Proof, Ruling};
+use crate::history::Symbol;
+use crate::order::etcd::{Contradiction, Flaw, Linearization, Mismatch, Misuse, Unfilled, Unfit, Witness};
 
 /// Facts of candidates that a finding shows.
 const CANDIDATES: usize = 2;
 
 /// Decides a recording.
-pub fn check(history: &History, r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
+pub fn check(evidence: &Evidence<'_>, r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     for at in 0..r.recording.operations.len() as u32 {
         ruling.checked(r.client_of(at));
     }
@@ -55,7 +55,8 @@ pub fn check(history: &History, r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     for misuse in &analysis.misuses {
         leases(r, misuse, ruling, &mut leave_open);
     }
-    let whole = history.problems.is_empty() && analysis.filling.unfilled.iter().all(|gap| repeated(gap).is_some());
+    let whole =
+        evidence.history.problems.is_empty() && analysis.filling.unfilled.iter().all(|gap| repeated(gap).is_some());
     for gap in &analysis.filling.unfilled {
         unfilled(r, gap, whole, ruling);
     }
@@ -84,20 +85,40 @@ pub fn check(history: &History, r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         leave_open(format!("the answer to `{}` has another shape than the request", r.asked(*at)));
     }
     ruling.open = open;
+    if evidence.options.proofs && ruling.open.is_none() && ruling.findings.is_empty() {
+        ruling.proofs.extend(proof(r));
+    }
+}
+
+/// The order of a report in which nothing is wrong or open.
+fn proof(r: &Recorded<'_>) -> Option<Proof> {
+    let analysis = r.analysis;
+    // Old servers told progress just below the first revision asked for, which hides nothing.
+    let hides = |flaw: &Flaw| !matches!(flaw, Flaw::EarlyProgress { .. });
+    if analysis.streams.flaws.iter().any(|(_, flaw)| hides(flaw)) || !analysis.placing.repeated.is_empty() {
+        return None;
+    }
+    let Linearization { steps, removed } = Linearization::of(r.recording, analysis)?;
+    let texts = |keys: Vec<Symbol>| keys.into_iter().map(|key| r.text(key).to_owned()).collect();
+    let removed = removed.into_iter().map(|(revision, keys)| (revision, texts(keys))).collect();
+    Some(Proof::Etcd { order: steps, removed })
 }
 
 /// A lease that was used before its grant or behind its end.
 fn leases(r: &Recorded<'_>, misuse: &Misuse, ruling: &mut Ruling<'_>, leave_open: &mut impl FnMut(String)) {
-    let asked = r.asked(misuse.used);
+    let Some(used) = misuse.used else {
+        return leave_open("a lease that seems to have ended on its own had ended before".to_owned());
+    };
+    let asked = r.asked(used);
     let Some(bound) = misuse.bound.filter(|_| misuse.certain) else {
         leave_open(format!("`{asked}` was answered although the lease seems to have ended by then"));
         return;
     };
     let fact = |at: u32| r.answered(at, format!("{}; answered at revision {}", r.asked(at), r.operation(at).revision));
-    let facts = vec![fact(bound), fact(misuse.used)];
+    let facts = vec![fact(bound), fact(used)];
     let summary = format!("A request was answered as if a lease were alive that was not: {asked}.");
     let reason = "A lease is alive from its grant to its end; what names another one is refused.";
-    let incarnation = r.client_of(misuse.used);
+    let incarnation = r.client_of(used);
     ruling.found(r.draft(Kind::Violation, incarnation, Symbol::NONE, asked, summary, facts, reason));
 }
 

@@ -69,14 +69,19 @@ pub struct Placing {
     pub repeated: Vec<(u32, u32)>,
     /// Whether some answer or compaction has no place, for a reason that more than two records show.
     pub stuck: bool,
+    /// Those that took effect, by revision, those of unknown outcome that an answer needs among them; empty where one has no place.
+    pub chain: Vec<Taken>,
 }
 
 /// A compaction that took effect, or may have.
-#[derive(Clone, Copy)]
-struct Taken {
-    through: i64,
-    /// The earliest time, by itself.
-    from: Time,
+#[derive(Clone, Copy, Debug)]
+pub struct Taken {
+    /// The request.
+    pub operation: u32,
+    /// Through this revision.
+    pub through: i64,
+    /// The earliest time: in a chain, behind those before it.
+    pub from: Time,
     /// When it was answered.
     until: Time,
 }
@@ -119,8 +124,8 @@ impl Placing {
             let from = operation.call.max(exists).max(read);
             let until = if operation.returned.is_known() { operation.returned } else { Time(i64::MAX) };
             match operation.outcome {
-                Outcome::Answered => known.push(Taken { through, from, until }),
-                Outcome::Unknown => unknown.push(Taken { through, from, until: Time(i64::MAX) }),
+                Outcome::Answered => known.push(Taken { operation: at, through, from, until }),
+                Outcome::Unknown => unknown.push(Taken { operation: at, through, from, until: Time(i64::MAX) }),
                 _ => {}
             }
         }
@@ -140,8 +145,10 @@ impl Placing {
                 None => placing.stuck = true,
             }
         }
-        placing.stuck |=
-            !schedule(&mut taken).is_some_and(|chain| demands.iter().all(|demand| is_met(&chain, *demand)));
+        let chain = schedule(&mut taken);
+        placing.stuck |= !chain.as_ref().is_some_and(|chain| demands.iter().all(|demand| is_met(chain, *demand)));
+        let times = chain.into_iter().flatten().map(|(_, time)| time);
+        placing.chain = taken.into_iter().zip(times).map(|(one, time)| Taken { from: time, ..one }).collect();
         placing
     }
 }
@@ -212,14 +219,14 @@ fn is_met(chain: &[(i64, Time)], demand: Demand) -> bool {
 }
 
 /// The earliest time at which each revision can have come about: the latest call of anything at or before it in the order.
-struct Earliest {
+pub(super) struct Earliest {
     /// By revision, from 0 through the one behind the last.
     times: Vec<Time>,
 }
 
 impl Earliest {
     /// Of a T without a hole.
-    fn of(recording: &Recording, effects: &Effects, timeline: &Timeline, filling: &Filling) -> Earliest {
+    pub fn of(recording: &Recording, effects: &Effects, timeline: &Timeline, filling: &Filling) -> Earliest {
         let mut times = vec![Time(i64::MIN); timeline.revisions.len() + 3];
         let mut not_before = |revision: i64, time: Time| {
             if let Some(at) = usize::try_from(revision).ok().and_then(|at| times.get_mut(at)) {
@@ -257,7 +264,7 @@ impl Earliest {
     }
 
     /// Of a revision; `None`: nobody has seen it.
-    fn of_revision(&self, revision: i64) -> Option<Time> {
+    pub fn of_revision(&self, revision: i64) -> Option<Time> {
         let last = self.times.len() as i64 - 2;
         (revision <= last).then(|| self.times[usize::try_from(revision).unwrap_or(0)])
     }

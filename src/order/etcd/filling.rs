@@ -9,7 +9,7 @@ use super::proofs::{Proof, Proofs};
 use super::store::covers;
 use super::timeline::{Revision, State, Timeline};
 use crate::history::Symbol;
-use crate::history::etcd::{Recording, Request, Step, Txn};
+use crate::history::etcd::{Recording, Request, Span, Step, Txn};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Who made a revision.
@@ -264,13 +264,15 @@ impl Builder<'_> {
                     });
                 let (sure, unsure): (Vec<_>, Vec<_>) = in_time.partition(|(_, sure)| *sure);
                 let mut candidates: Vec<u32> = sure.into_iter().map(|(at, _)| at).collect();
-                let attaches = |at: u32| {
-                    let request = Some(self.recording.operations[at as usize].request);
-                    changes.iter().map(|change| self.attached(request, change.key)).collect::<Vec<_>>()
-                };
+                let request = |at: u32| Some(self.recording.operations[at as usize].request);
                 // Where they differ, nobody knows what the keys are attached to.
                 let first = candidates.first().copied();
-                let agree = |first: &u32| candidates.iter().all(|at| attaches(*at) == attaches(*first));
+                let agree = |first: &u32| {
+                    changes.iter().all(|change| {
+                        let attached = self.attached(request(*first), change.key);
+                        candidates.iter().all(|at| self.attached(request(*at), change.key) == attached)
+                    })
+                };
                 maker = first.filter(|first| unsure.is_empty() && agree(first));
                 let expired = self.expired(number, &changes);
                 if expired.is_some() || self.may_have_expired(number, &changes) {
@@ -346,6 +348,7 @@ impl Builder<'_> {
             {
                 Some(false)
             }
+            Request::Txn(txn) if !self.may_make(txn, changes) => Some(false),
             Request::Txn(txn) => self.effect(txn, revision - 1).map(|mut effect| {
                 let mut changes = changes.to_vec();
                 effect.sort_unstable();
@@ -361,6 +364,20 @@ impl Builder<'_> {
             }),
             _ => Some(false),
         }
+    }
+
+    /// Whether a transaction has a step that makes the first of some changes, whatever the state is.
+    fn may_make(&self, txn: Txn, changes: &[Change]) -> bool {
+        let Some(change) = changes.first() else { return true };
+        let steps = |span: Span| span.of(&self.recording.requests.steps).iter();
+        steps(txn.success).chain(steps(txn.failure)).any(|step| match (step, change.value) {
+            (Step::Put { key, value, .. }, Some(made)) => {
+                *key == change.key && self.recording.values.same(*value, made) != Some(false)
+            }
+            (Step::Delete(keys), None) => covers(self.recording, *keys, change.key),
+            (Step::Txn(_) | Step::Nothing, _) => true,
+            _ => false,
+        })
     }
 
     /// What a transaction changes at a state; `None`: not known.
@@ -400,13 +417,9 @@ impl Builder<'_> {
     }
 
     fn matching(mut self) -> Filling {
-        let mut used: FxHashMap<u32, usize> = FxHashMap::default();
-        let mut without = Vec::new();
-        for gap in 0..self.gaps.len() {
-            if !augment(&self.gaps, &mut used, gap) {
-                without.push(gap);
-            }
-        }
+        let mut matching = Matching::new(&self.gaps);
+        let without: Vec<usize> = (0..self.gaps.len()).filter(|gap| !matching.augment(*gap)).collect();
+        let used = matching.used;
         let count = self.recording.operations.len();
         let made = used.iter().filter_map(|(at, gap)| {
             let filler = match (*at as usize).checked_sub(count) {
@@ -458,35 +471,56 @@ fn removed(changes: &[Change]) -> Option<Vec<Symbol>> {
     changes.iter().map(|change| change.value.is_none().then_some(change.key)).collect()
 }
 
-/// Finds a request for a gap, giving others other ones where that helps. A search in breadth: paths can be long.
-fn augment(gaps: &[(i64, Vec<u32>)], used: &mut FxHashMap<u32, usize>, gap: usize) -> bool {
-    let mut came_from: FxHashMap<u32, usize> = FxHashMap::default();
-    let mut queue = std::collections::VecDeque::from([gap]);
-    while let Some(at) = queue.pop_front() {
-        for &request in &gaps[at].1 {
-            if came_from.contains_key(&request) {
-                continue;
-            }
-            came_from.insert(request, at);
-            if let Some(&owner) = used.get(&request) {
-                queue.push_back(owner);
-                continue;
-            }
-            // Free: everybody on the way takes the one that led there.
-            let mut free = request;
-            loop {
-                let taker = came_from[&free];
-                let before = used.iter().find(|(_, owner)| **owner == taker).map(|(request, _)| *request);
-                used.insert(free, taker);
-                match before.filter(|_| taker != gap) {
-                    Some(next) => {
-                        used.remove(&next);
-                        free = next;
+/// Gaps and the requests that they were given.
+struct Matching<'g> {
+    gaps: &'g [(i64, Vec<u32>)],
+    /// By request the gap that has it.
+    used: FxHashMap<u32, usize>,
+    /// By gap the request that it has.
+    given: Vec<Option<u32>>,
+}
+
+impl<'g> Matching<'g> {
+    fn new(gaps: &'g [(i64, Vec<u32>)]) -> Matching<'g> {
+        Matching { gaps, used: FxHashMap::default(), given: vec![None; gaps.len()] }
+    }
+
+    fn give(&mut self, request: u32, gap: usize) {
+        self.used.insert(request, gap);
+        self.given[gap] = Some(request);
+    }
+
+    /// Finds a request for a gap, giving others other ones where that helps. A search in breadth: paths can be long.
+    fn augment(&mut self, gap: usize) -> bool {
+        if let Some(free) = self.gaps[gap].1.iter().find(|request| !self.used.contains_key(request)) {
+            self.give(*free, gap);
+            return true;
+        }
+        let mut came_from: FxHashMap<u32, usize> = FxHashMap::default();
+        let mut queue = std::collections::VecDeque::from([gap]);
+        while let Some(at) = queue.pop_front() {
+            for &request in &self.gaps[at].1 {
+                if came_from.contains_key(&request) {
+                    continue;
+                }
+                came_from.insert(request, at);
+                if let Some(&owner) = self.used.get(&request) {
+                    queue.push_back(owner);
+                    continue;
+                }
+                // Free: everybody on the way takes the one that led there.
+                let mut free = request;
+                loop {
+                    let taker = came_from[&free];
+                    let before = self.given[taker];
+                    self.give(free, taker);
+                    match before.filter(|_| taker != gap) {
+                        Some(next) => free = next,
+                        None => return true,
                     }
-                    None => return true,
                 }
             }
         }
+        false
     }
-    false
 }

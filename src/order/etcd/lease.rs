@@ -75,6 +75,11 @@ impl Lives {
         })
     }
 
+    /// Whether nobody knows when a lease was granted.
+    pub fn may_always_live(&self, lease: i64) -> bool {
+        self.rows.get(&lease).is_none_or(|life| life.always)
+    }
+
     /// Leases that may end with a revision on their own, those that are used again behind it last.
     pub fn may_end(&self, revision: i64) -> Vec<i64> {
         let may = |(lease, _): &(&i64, &Life)| self.may_live(**lease, revision);
@@ -90,8 +95,8 @@ impl Lives {
 pub struct Misuse {
     /// Its grant or its end, where a client asked for it.
     pub bound: Option<u32>,
-    /// The request that was answered as if the lease were alive.
-    pub used: u32,
+    /// The request that was answered as if the lease were alive; `None`: it seems to have ended on its own.
+    pub used: Option<u32>,
     /// Whether answers alone say so: else another request of unknown outcome, or the end of a lease, may have done what it is
     /// taken to have done.
     pub certain: bool,
@@ -156,8 +161,9 @@ fn life(recording: &Recording, uses: &[Use], found: &mut Vec<Misuse>) {
         let granted_beside = grants().any(|grant| may_precede(grant, one));
         if !alive && !granted_beside {
             let bound = end.or_else(|| grants().find(|grant| grant.place >= one.place));
-            if let (Some(bound), Some(used)) = (bound, one.operation) {
-                found.push(Misuse { bound: bound.operation, used, certain: one.certain && bound.certain });
+            if let Some(bound) = bound {
+                let certain = one.certain && bound.certain;
+                found.push(Misuse { bound: bound.operation, used: one.operation, certain });
             }
         }
         if one.kind == Kind::End {

@@ -9,6 +9,7 @@ pub mod compaction;
 pub mod effects;
 pub mod filling;
 pub mod lease;
+pub mod linearization;
 pub mod log;
 pub mod proofs;
 pub mod store;
@@ -20,6 +21,7 @@ pub use compaction::{Compactions, Placing};
 pub use effects::{Change, Class, Effects};
 pub use filling::{Filler, Filling, Unfilled, Unfit};
 pub use lease::Misuse;
+pub use linearization::Linearization;
 pub use log::{Log, Logged};
 pub use proofs::{Backward, Proof, Proofs};
 pub use streams::{Flaw, Past, Streams};
@@ -48,6 +50,8 @@ pub struct Analysis {
     pub streams: Streams,
     /// The place of compactions.
     pub placing: Placing,
+    /// When leases are alive.
+    pub lives: lease::Lives,
     /// Uses of leases outside of their lives.
     pub misuses: Vec<Misuse>,
     /// Whether the order keeps time where ends of leases that seem to have written are taken to have, and others not.
@@ -76,7 +80,20 @@ impl Analysis {
         let ambiguous = backward.is_empty() && recording.operations.iter().any(is_revoke);
         let settled = !ambiguous || proofs::backward(recording, &effects, made).is_empty();
         let misuses = lease::misuses(recording, &effects, &filling, &lives);
-        Analysis { effects, log, proofs, timeline, backward, answers, filling, streams, placing, misuses, settled }
+        Analysis {
+            effects,
+            log,
+            proofs,
+            timeline,
+            backward,
+            answers,
+            filling,
+            streams,
+            placing,
+            lives,
+            misuses,
+            settled,
+        }
     }
 }
 

@@ -6,7 +6,7 @@ mod tests;
 
 use super::document::{
     Certificate, Claim, Client, Coverage, Document, Domain, Fact, Finding, History, Incarnation, Input, Prevention,
-    Problem, Proof, Rule, SCHEMA, Source,
+    Problem, Proof, Removed, Rule, SCHEMA, Source,
 };
 use super::extent::Extent;
 use super::{Part, Report, Sink};
@@ -14,6 +14,7 @@ use crate::check;
 use crate::explain::visible::acts;
 use crate::explain::words;
 use crate::history::{self, KeyId, Revision};
+use crate::order::etcd::Filler;
 use std::fmt::Write as _;
 use std::io;
 
@@ -123,7 +124,20 @@ fn proof(proof: &check::Proof) -> Proof<'_> {
                 }
                 let _ = write!(text, "{operation}");
             }
-            Proof { kind: "linearization", model, order: Some(text), claims: Vec::new(), minimal: false }
+            Proof { kind: "linearization", model, order: Some(text), ..Proof::default() }
+        }
+        check::Proof::Etcd { order, removed } => {
+            let mut text = String::with_capacity(order.len() * 7);
+            for step in order {
+                let blank = if text.is_empty() { "" } else { " " };
+                let _ = match step {
+                    Filler::Operation(operation) => write!(text, "{blank}{operation}"),
+                    Filler::Expiry(lease) => write!(text, "{blank}expired:{lease}"),
+                };
+            }
+            let removed = removed.iter().map(|(revision, keys)| Removed { revision: revision.to_string(), keys });
+            let removed = removed.collect();
+            Proof { kind: "linearization", model: "etcd", order: Some(text), removed, ..Proof::default() }
         }
         check::Proof::Core { model, claims, minimal } => {
             let claims = claims.iter().map(|claim| Claim {
@@ -132,7 +146,7 @@ fn proof(proof: &check::Proof) -> Proof<'_> {
                 invoked: claim.invoked,
                 returned: claim.returned,
             });
-            Proof { kind: "core", model, order: None, claims: claims.collect(), minimal: *minimal }
+            Proof { kind: "core", model, claims: claims.collect(), minimal: *minimal, ..Proof::default() }
         }
     }
 }

@@ -1,0 +1,302 @@
+//! One order of everything that took effect, which explains every answer: the certificate of a report that holds.
+//!
+//! A write stands at its revision, what changed nothing behind the write of the revision that it was answered at, and among
+//! neighbours of one revision everything at the earliest time that what stands before it allows. That keeps time: what had
+//! returned before something was sent has an earlier time than that.
+
+use super::Analysis;
+use super::compaction::Earliest;
+use super::effects::Class;
+use super::filling::Filler;
+use crate::history::Symbol;
+use crate::history::etcd::{Operation, Outcome, Recording, Request};
+use crate::ingest::Time;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// An order of what took effect.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Linearization {
+    /// First to last.
+    pub steps: Vec<Filler>,
+    /// The keys that ends of leases removed, by revision: of puts in transactions nobody recorded the lease.
+    pub removed: Vec<(i64, Vec<Symbol>)>,
+}
+
+/// Something with its place: behind so many revisions, whether it made the last of them, when at the earliest, and what counts
+/// at one time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Placed {
+    revision: i64,
+    rank: Rank,
+    time: Time,
+    kind: Kind,
+    /// Of compactions the revision, of others the call.
+    tie: i64,
+    place: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    Write,
+    Same,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Answer,
+    Compaction,
+    /// What was told that something is compacted.
+    Compacted,
+}
+
+impl Linearization {
+    /// Of a recording that was found to have one; `None`: what was found does not say all of it.
+    pub fn of(recording: &Recording, analysis: &Analysis) -> Option<Linearization> {
+        let Analysis { effects, timeline, filling, placing, .. } = analysis;
+        if filling.open.is_some() || !filling.unfilled.is_empty() || placing.stuck {
+            return None;
+        }
+        let earliest = Earliest::of(recording, effects, timeline, filling);
+        let mut order = Order { recording, analysis, earliest, placed: Vec::new(), makers: Vec::new() };
+        let known = order.known()?;
+        let mut known = Highest::of(known);
+        let compactions = order.compactions(&known)?;
+        known = Highest::of(known.rows.into_iter().chain(compactions.iter().map(|(row, _)| *row)).collect());
+        order.windows(&known, &compactions)?;
+        let Order { mut placed, makers, .. } = order;
+        placed.sort_unstable();
+        lives(recording, analysis, &makers, &mut placed);
+        let steps = placed.iter().map(|one| makers[one.place as usize]).collect();
+        Some(Linearization { steps, removed: removed(recording, analysis) })
+    }
+}
+
+/// The highest revision that something had shown before a time.
+struct Highest {
+    /// Times with what each showed, ascending, then with the highest so far.
+    rows: Vec<(Time, i64)>,
+}
+
+impl Highest {
+    fn of(mut rows: Vec<(Time, i64)>) -> Highest {
+        rows.sort_unstable();
+        let mut highest = 1;
+        for (_, revision) in &mut rows {
+            highest = highest.max(*revision);
+            *revision = highest;
+        }
+        Highest { rows }
+    }
+
+    fn before(&self, time: Time) -> i64 {
+        let at = self.rows.partition_point(|(other, _)| *other < time);
+        self.rows[..at].last().map_or(1, |(_, revision)| *revision)
+    }
+}
+
+struct Order<'a> {
+    recording: &'a Recording,
+    analysis: &'a Analysis,
+    earliest: Earliest,
+    placed: Vec<Placed>,
+    /// What is placed.
+    makers: Vec<Filler>,
+}
+
+fn returned(operation: &Operation) -> Time {
+    if operation.returned.is_known() { operation.returned } else { Time(i64::MAX) }
+}
+
+impl Order<'_> {
+    fn add(&mut self, revision: i64, rank: Rank, time: Time, kind: Kind, tie: i64, what: Filler) {
+        let place = self.makers.len() as u32;
+        self.makers.push(what);
+        self.placed.push(Placed { revision, rank, time, kind, tie, place });
+    }
+
+    /// Everything of which a revision is known, with what it shows by when.
+    fn known(&mut self) -> Option<Vec<(Time, i64)>> {
+        let Analysis { effects, timeline, filling, .. } = self.analysis;
+        let mut makers: FxHashSet<u32> = FxHashSet::default();
+        let mut shown = Vec::new();
+        let mut fillers = filling.fillers.iter().peekable();
+        for revision in &timeline.revisions {
+            let made = fillers.next_if(|(number, _)| *number == revision.number).map(|(_, filler)| *filler);
+            let filler = made.or(revision.writer.map(Filler::Operation))?;
+            let time = self.earliest.of_revision(revision.number)?;
+            if let Filler::Operation(at) = filler {
+                makers.insert(at);
+            }
+            self.add(revision.number, Rank::Write, time, Kind::Answer, 0, filler);
+        }
+        for (at, operation) in (0..).zip(&self.recording.operations) {
+            let has_place = match (effects.class(at), operation.request) {
+                (Class::Write | Class::Same | Class::Either, _) => true,
+                (_, Request::Range(range)) => range.serializable && operation.outcome == Outcome::Answered,
+                _ => false,
+            };
+            if !has_place {
+                continue;
+            }
+            shown.push((returned(operation), operation.revision));
+            if makers.contains(&at) {
+                continue;
+            }
+            // A write that made nothing.
+            if effects.class(at) == Class::Write || operation.revision < 1 {
+                return None;
+            }
+            let exists = self.earliest.of_revision(operation.revision)?;
+            // A member that answers for itself may be behind: only its state counts.
+            let time = if effects.class(at) == Class::Silent { exists } else { exists.max(operation.call) };
+            let tie = operation.call.0;
+            self.add(operation.revision, Rank::Same, time, Kind::Answer, tie, Filler::Operation(at));
+        }
+        for response in &self.recording.responses {
+            let events = response.events.of(&self.recording.events).iter().map(|event| event.revision);
+            if let Some(revision) = events.chain(response.progress.then_some(response.revision)).max()
+                && response.time.is_known()
+            {
+                shown.push((response.time, revision));
+            }
+        }
+        Some(shown)
+    }
+
+    /// Compactions: each behind reads of what it takes away, in the order of their revisions. With each the time and revision
+    /// that it shows, and what it takes away.
+    fn compactions(&mut self, known: &Highest) -> Option<Vec<((Time, i64), (i64, Time))>> {
+        let chain = &self.analysis.placing.chain;
+        let mut reads: Vec<(i64, i64)> = Vec::new();
+        for operation in &self.recording.operations {
+            if let Request::Range(range) = operation.request
+                && operation.outcome == Outcome::Answered
+                && range.revision > 0
+                && !range.serializable
+                && !chain.is_empty()
+            {
+                reads.push((range.revision, operation.revision));
+            }
+        }
+        reads.sort_unstable();
+        let mut reads = reads.into_iter().peekable();
+        let mut revision = 1;
+        let mut found = Vec::new();
+        for one in chain {
+            let operation = &self.recording.operations[one.operation as usize];
+            revision = revision.max(one.through).max(known.before(operation.call));
+            while let Some((_, at)) = reads.next_if(|(asked, _)| *asked < one.through) {
+                revision = revision.max(at);
+            }
+            found.push(((returned(operation), revision), (one.through, one.from)));
+            let what = Filler::Operation(one.operation);
+            self.add(revision, Rank::Same, one.from, Kind::Compaction, one.through, what);
+        }
+        Some(found)
+    }
+
+    /// What may stand anywhere in its time: answers about what is compacted or to come, and what shows nothing.
+    fn windows(&mut self, known: &Highest, compactions: &[((Time, i64), (i64, Time))]) -> Option<()> {
+        let logged = self.analysis.log.compaction;
+        for (at, operation) in (0..).zip(&self.recording.operations) {
+            let above = match (operation.outcome, operation.request) {
+                (Outcome::Compacted, Request::Range(range)) => Some(range.revision),
+                (Outcome::Compacted, Request::Compact { revision }) => Some(revision - 1),
+                (Outcome::Future, Request::Range(_) | Request::Compact { .. })
+                | (Outcome::Answered, Request::Defragment) => None,
+                _ => continue,
+            };
+            let mut revision = known.before(operation.call);
+            let mut time = operation.call;
+            if let Some(above) = above {
+                let first = compactions.partition_point(|(_, (through, _))| *through <= above);
+                if let Some(((_, behind), (_, when))) = compactions.get(first) {
+                    revision = revision.max(*behind);
+                    time = time.max(*when);
+                } else if above >= logged {
+                    return None;
+                }
+            }
+            let kind = if above.is_some() { Kind::Compacted } else { Kind::Answer };
+            time = time.max(self.earliest.of_revision(revision)?);
+            self.add(revision, Rank::Same, time, kind, operation.call.0, Filler::Operation(at));
+        }
+        Some(())
+    }
+}
+
+/// Puts grants and ends of leases that changed nothing between two revisions in an order in which each lease is granted before it
+/// ends.
+fn lives(recording: &Recording, analysis: &Analysis, makers: &[Filler], placed: &mut [Placed]) {
+    let lease = |one: &Placed| match makers[one.place as usize] {
+        Filler::Expiry(lease) => Some((lease, true)),
+        Filler::Operation(at) => match recording.operations[at as usize].request {
+            Request::LeaseGrant { lease, .. } => Some((lease, false)),
+            Request::LeaseRevoke { lease } => Some((lease, true)),
+            _ => None,
+        },
+    };
+    if !placed.iter().any(|one| lease(one).is_some_and(|(_, ends)| ends)) {
+        return;
+    }
+    let mut alive: FxHashSet<i64> = FxHashSet::default();
+    for run in placed.chunk_by_mut(|a, b| (a.revision, a.rank) == (b.revision, b.rank)) {
+        let mut by_lease: FxHashMap<i64, Vec<(usize, bool)>> = FxHashMap::default();
+        for (at, one) in run.iter().enumerate() {
+            if let Some((lease, ends)) = lease(one) {
+                by_lease.entry(lease).or_default().push((at, ends));
+            }
+        }
+        let mut moved = false;
+        for (lease, mut left) in by_lease {
+            let (mut time, mut tie) = (Time(i64::MIN), i64::MIN);
+            let grants_and_ends = left.iter().any(|(_, ends)| *ends) && left.iter().any(|(_, ends)| !*ends);
+            while !left.is_empty() {
+                let times = |at: usize| match makers[run[at].place as usize] {
+                    Filler::Operation(at) => {
+                        let operation = &recording.operations[at as usize];
+                        (operation.call, returned(operation))
+                    }
+                    Filler::Expiry(_) => (Time(i64::MIN), Time(i64::MAX)),
+                };
+                let over = left.iter().map(|(at, _)| times(*at).1).min().unwrap_or(Time(i64::MAX));
+                let lives = alive.contains(&lease) || analysis.lives.may_always_live(lease);
+                let next = (0..left.len())
+                    .filter(|n| times(left[*n].0).0 <= over)
+                    .min_by_key(|n| (left[*n].1 != lives, run[left[*n].0]))
+                    .unwrap_or(0);
+                let (at, ends) = left.remove(next);
+                match ends {
+                    true => drop(alive.remove(&lease)),
+                    false => drop(alive.insert(lease)),
+                }
+                if grants_and_ends {
+                    let one = &mut run[at];
+                    if (one.time, one.tie) <= (time, tie) {
+                        (one.time, one.tie) = (time, tie.saturating_add(1));
+                        moved = true;
+                    }
+                    (time, tie) = (one.time, one.tie);
+                }
+            }
+        }
+        if moved {
+            run.sort_unstable();
+        }
+    }
+}
+
+/// What the ends of leases removed.
+fn removed(recording: &Recording, analysis: &Analysis) -> Vec<(i64, Vec<Symbol>)> {
+    let ends = |filler: &Filler| match filler {
+        Filler::Expiry(_) => true,
+        Filler::Operation(at) => {
+            matches!(recording.operations[*at as usize].request, Request::LeaseRevoke { .. })
+        }
+    };
+    let timeline = &analysis.timeline;
+    let of_lease = analysis.filling.fillers.iter().filter(|(_, filler)| ends(filler));
+    let revisions = of_lease.filter_map(|(number, _)| timeline.revision(*number));
+    let keys = |revision| timeline.versions_of(revision).iter().map(|version| version.change.key).collect();
+    revisions.map(|revision| (revision.number, keys(revision))).collect()
+}

@@ -1,0 +1,59 @@
+//! The order of a report of etcd, replayed: over a small store of its own, against every answer and every delivery.
+
+mod facts;
+mod order;
+mod store;
+mod watches;
+
+use super::operations::{ProofCheck, ProofFlaw};
+use super::report::ReportedRemoval;
+use crate::history::etcd::Recording;
+pub(super) use facts::Records;
+pub use order::{EtcdFlaw, Explained, Step, replay};
+use std::collections::BTreeMap;
+
+/// Replays an order of a saved report.
+pub(super) fn check(recording: &Recording, verdict: &str, order: &str, removed: &[ReportedRemoval]) -> ProofCheck {
+    match decide(recording, verdict, order, removed) {
+        Ok(Explained { operations, expired, never, not_compared: 0 }) => {
+            let mut text = format!(
+                "the order of {operations} operations keeps every interval and gives every answer and every delivery of {} watches",
+                recording.watches.len()
+            );
+            if expired > 0 {
+                text += &format!("; {expired} leases ended on their own");
+            }
+            if never > 0 {
+                text += &format!("; {never} that failed or may never have had an effect are not in it");
+            }
+            ProofCheck::Confirmed(text)
+        }
+        Ok(Explained { not_compared, .. }) => ProofCheck::Open(format!(
+            "the order fits, but {not_compared} conditions are about what was not recorded: hashed values, leases of transactions"
+        )),
+        Err(flaw) => ProofCheck::Flawed(flaw),
+    }
+}
+
+fn decide(
+    recording: &Recording,
+    verdict: &str,
+    order: &str,
+    removed: &[ReportedRemoval],
+) -> Result<Explained, ProofFlaw> {
+    if verdict == "violated" {
+        return Err(ProofFlaw::OtherVerdict(verdict.to_owned()));
+    }
+    let number = |text: &str| text.parse::<i64>().map_err(|_| ProofFlaw::NoNumber(text.to_owned()));
+    let step = |text: &str| match text.strip_prefix("expired:") {
+        Some(lease) => Ok(Step::Expiry(number(lease)?)),
+        None => text.parse::<u32>().map(Step::Operation).map_err(|_| ProofFlaw::NoNumber(text.to_owned())),
+    };
+    let steps: Vec<Step> = order.split_ascii_whitespace().map(step).collect::<Result<_, _>>()?;
+    let mut of_revision: BTreeMap<i64, Vec<&str>> = BTreeMap::new();
+    for removal in removed {
+        let keys = removal.keys.iter().map(String::as_str);
+        of_revision.entry(number(&removal.revision)?).or_default().extend(keys);
+    }
+    Ok(replay(recording, &steps, &of_revision)?)
+}

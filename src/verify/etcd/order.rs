@@ -1,0 +1,389 @@
+//! An order of operations, replayed.
+
+use super::store::{Applied, Store, Told};
+use super::watches;
+use crate::history::etcd::{Operation, Outcome, Recording, Request};
+use crate::ingest::Time;
+use std::collections::{BTreeMap, HashSet};
+
+/// A step of an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// An operation takes effect, or is answered.
+    Operation(u32),
+    /// A lease ends on its own.
+    Expiry(i64),
+}
+
+/// What an order was found to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Explained {
+    /// How many operations are in it.
+    pub operations: usize,
+    /// How many leases ended on their own.
+    pub expired: usize,
+    /// How many operations are not in it.
+    pub never: usize,
+    /// Conditions of requests that were taken to hold as the order needs it, since what they compare was not recorded.
+    pub not_compared: u64,
+}
+
+/// Why an order of a report of etcd is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EtcdFlaw {
+    /// There is no such operation.
+    #[error("there is no operation {operation}: the report has {operations}")]
+    NoSuchOperation {
+        /// The number.
+        operation: u32,
+        /// How many operations there are.
+        operations: usize,
+    },
+    /// An operation stands in it twice.
+    #[error("operation {operation} happens twice")]
+    Twice {
+        /// The operation.
+        operation: u32,
+    },
+    /// An operation that certainly had no effect stands in it.
+    #[error("operation {operation} had no effect, yet it happens")]
+    Failed {
+        /// The operation.
+        operation: u32,
+    },
+    /// An operation that was answered does not stand in it.
+    #[error("operation {operation} was answered, yet it does not happen")]
+    Missing {
+        /// The operation.
+        operation: u32,
+    },
+    /// Real time says otherwise.
+    #[error("operation {first} happens before operation {second}, which had returned before it was sent")]
+    Backwards {
+        /// The operation that was sent later.
+        first: u32,
+        /// The operation that had returned.
+        second: u32,
+    },
+    /// etcd would not answer like this.
+    #[error("operation {operation}, at place {place}, cannot be answered as it was: {why}")]
+    Answer {
+        /// The operation.
+        operation: u32,
+        /// Its place in the order, from 0.
+        place: usize,
+        /// What etcd would answer.
+        why: String,
+    },
+    /// A request that nobody was told the outcome of is in it without an effect.
+    #[error("operation {operation}, at place {place}, has no effect there: {why}")]
+    NoEffect {
+        /// The operation.
+        operation: u32,
+        /// Its place in the order, from 0.
+        place: usize,
+        /// Why.
+        why: &'static str,
+    },
+    /// The end of a lease removes a key that was not attached to it.
+    #[error("the end of lease {lease} removes {key}, which is not attached to it")]
+    NotAttached {
+        /// The lease.
+        lease: i64,
+        /// The key.
+        key: String,
+    },
+    /// A lease ends on its own and no key with it, or it is not alive.
+    #[error("lease {lease} ends at place {place} without a trace")]
+    NoTrace {
+        /// The lease.
+        lease: i64,
+        /// Its place in the order, from 0.
+        place: usize,
+    },
+    /// A watch was told something else.
+    #[error("watch {watch} was told something else, in response {response}: {why}")]
+    Watch {
+        /// The watch.
+        watch: u32,
+        /// Which of its responses, from 0.
+        response: u32,
+        /// What it would have been told.
+        why: String,
+    },
+    /// A member's store has something else.
+    #[error("the store of {member} has something else at revision {revision}")]
+    Store {
+        /// The member.
+        member: String,
+        /// The revision.
+        revision: i64,
+    },
+}
+
+/// What came about when, at the earliest.
+pub(super) struct Course<'r> {
+    pub store: Store<'r>,
+    /// By revision, from 2 on.
+    pub born: Vec<Time>,
+    /// Through what was compacted, and when; both ascending.
+    pub compactions: Vec<(i64, Time)>,
+}
+
+/// Whether an order explains a recording: every answered operation once, refused ones never, ones of unknown outcome at most once
+/// and with an effect; none behind one that was sent after its return; every answer and every revision what etcd gives at that
+/// place; every watch told just what it asks for, none of it before its time. `removed`: keys that ends of leases removed, by
+/// revision; of puts in transactions no lease is recorded.
+///
+/// What clients asked of which the format tells nothing is left out; members' logs are not compared.
+///
+/// # Errors
+/// The first flaw.
+pub fn replay(
+    recording: &Recording,
+    order: &[Step],
+    removed: &BTreeMap<i64, Vec<&str>>,
+) -> Result<Explained, EtcdFlaw> {
+    let operations = &recording.operations;
+    let mut granted: HashSet<i64> = HashSet::new();
+    let mut unsure: HashSet<i64> = HashSet::new();
+    for operation in operations {
+        if let Request::LeaseGrant { lease, .. } = operation.request {
+            match operation.outcome {
+                Outcome::Answered => drop(granted.insert(lease)),
+                Outcome::Unknown => drop(unsure.insert(lease)),
+                _ => {}
+            }
+        }
+    }
+    granted.retain(|lease| !unsure.contains(lease));
+    let mut replay = Replay {
+        recording,
+        removed: removed
+            .iter()
+            .map(|(revision, keys)| (*revision, keys.iter().filter_map(|key| known(recording, key)).collect()))
+            .collect(),
+        course: Course { store: Store::new(recording, granted), born: Vec::new(), compactions: Vec::new() },
+        placed: vec![false; operations.len()],
+        latest: None,
+        now: Time(i64::MIN),
+    };
+    let mut expired = 0;
+    for (place, step) in order.iter().enumerate() {
+        replay.course.store.step = place;
+        match *step {
+            Step::Operation(at) => replay.operation(place, at)?,
+            Step::Expiry(lease) => {
+                replay.expiry(place, lease)?;
+                expired += 1;
+            }
+        }
+        let revision = replay.course.store.revision;
+        replay.course.born.resize(usize::try_from(revision - 1).unwrap_or(0), replay.now);
+    }
+    let missing =
+        (0..).zip(operations).zip(&replay.placed).find(|((_, operation), placed)| !**placed && must_happen(operation));
+    if let Some(((operation, _), _)) = missing {
+        return Err(EtcdFlaw::Missing { operation });
+    }
+    watches::check(recording, &replay.course)?;
+    stores(recording, &replay.course)?;
+    let placed = replay.placed.iter().filter(|placed| **placed).count();
+    let never = operations.len() - placed;
+    Ok(Explained { operations: placed, expired, never, not_compared: replay.course.store.not_compared })
+}
+
+/// A key as the recording has it, where it does.
+fn known<'r>(recording: &'r Recording, key: &str) -> Option<&'r str> {
+    recording.texts.find(key).map(|symbol| recording.texts.get(symbol))
+}
+
+/// Whether an operation was answered by something that its place in the order explains.
+fn must_happen(operation: &Operation) -> bool {
+    match (operation.outcome, operation.request) {
+        (_, Request::Other) | (Outcome::Refused | Outcome::Unknown, _) => false,
+        (Outcome::Answered, _) => true,
+        (Outcome::Compacted | Outcome::Future, request) => {
+            matches!(request, Request::Range(_) | Request::Compact { .. })
+        }
+    }
+}
+
+struct Replay<'r> {
+    recording: &'r Recording,
+    removed: BTreeMap<i64, Vec<&'r str>>,
+    course: Course<'r>,
+    placed: Vec<bool>,
+    /// The operation of the order so far that was sent last: whoever follows must not have returned before that.
+    latest: Option<u32>,
+    /// When it was sent: the earliest time of what follows.
+    now: Time,
+}
+
+impl<'r> Replay<'r> {
+    fn operation(&mut self, place: usize, at: u32) -> Result<(), EtcdFlaw> {
+        let recording = self.recording;
+        let Some(operation) = recording.operations.get(at as usize) else {
+            return Err(EtcdFlaw::NoSuchOperation { operation: at, operations: recording.operations.len() });
+        };
+        if std::mem::replace(&mut self.placed[at as usize], true) {
+            return Err(EtcdFlaw::Twice { operation: at });
+        }
+        if !must_happen(operation) && operation.outcome != Outcome::Unknown {
+            return Err(EtcdFlaw::Failed { operation: at });
+        }
+        self.time(at, operation)?;
+        if operation.outcome == Outcome::Unknown {
+            self.effect(place, at, operation)
+        } else {
+            self.answer(place, at, operation)
+        }
+    }
+
+    /// Intervals are closed: what returned at the very time of a call is concurrent with it.
+    fn time(&mut self, at: u32, operation: &Operation) -> Result<(), EtcdFlaw> {
+        let returned = if operation.outcome != Outcome::Unknown && operation.returned.is_known() {
+            operation.returned
+        } else {
+            Time(i64::MAX)
+        };
+        if let Some(first) = self.latest.filter(|_| returned < self.now) {
+            return Err(EtcdFlaw::Backwards { first, second: at });
+        }
+        // What a member answers for itself may be of long ago.
+        let may_be_old = matches!(operation.request, Request::Range(range) if range.serializable);
+        if operation.call > self.now && !may_be_old {
+            self.now = operation.call;
+            self.latest = Some(at);
+        }
+        Ok(())
+    }
+
+    /// What nobody was told.
+    fn effect(&mut self, place: usize, at: u32, operation: &Operation) -> Result<(), EtcdFlaw> {
+        let before = (self.course.store.revision, self.course.store.compacted);
+        let applied = match operation.request {
+            Request::Txn(txn) => {
+                self.course.store.txn(txn, None).map_err(|why| EtcdFlaw::Answer { operation: at, place, why })?
+            }
+            Request::LeaseRevoke { lease } => self.end(lease)?,
+            Request::Compact { revision } => self.compact(revision),
+            Request::Range(_) | Request::LeaseGrant { .. } | Request::Defragment | Request::Other => Applied::Done,
+        };
+        match applied {
+            Applied::Refused(why) => Err(EtcdFlaw::NoEffect { operation: at, place, why }),
+            Applied::Done if before == (self.course.store.revision, self.course.store.compacted) => {
+                Err(EtcdFlaw::NoEffect { operation: at, place, why: "it changes nothing" })
+            }
+            Applied::Done => Ok(()),
+        }
+    }
+
+    fn answer(&mut self, place: usize, at: u32, operation: &Operation) -> Result<(), EtcdFlaw> {
+        let recording = self.recording;
+        let wrong = |why: String| EtcdFlaw::Answer { operation: at, place, why };
+        let store = &mut self.course.store;
+        if operation.outcome != Outcome::Answered {
+            let (asked, missing) = match operation.request {
+                Request::Range(range) => (range.revision, range.revision < store.compacted),
+                Request::Compact { revision } => (revision, revision <= store.compacted),
+                _ => return Ok(()),
+            };
+            // Members' logs may show compactions that no client asked for.
+            let logged = matches!(operation.request, Request::Range(_) if asked < logged(recording))
+                || matches!(operation.request, Request::Compact { .. } if asked <= logged(recording));
+            return match operation.outcome {
+                Outcome::Compacted if asked > 0 && (missing || logged) => Ok(()),
+                Outcome::Future if asked > store.revision => Ok(()),
+                _ => Err(wrong(format!("the store is at {}, compacted through {}", store.revision, store.compacted))),
+            };
+        }
+        let results = operation.results.of(&recording.results);
+        let applied = match operation.request {
+            Request::Range(range) => {
+                let Some(told) = results.first() else { return Err(wrong("it finds something or nothing".to_owned())) };
+                store.range(range, told).map_err(wrong)?;
+                Applied::Done
+            }
+            Request::Txn(txn) => {
+                let told = Told { failure: operation.failure, results };
+                store.txn(txn, Some(told)).map_err(wrong)?
+            }
+            Request::LeaseGrant { lease, .. } => {
+                store.grant(lease);
+                Applied::Done
+            }
+            Request::LeaseRevoke { lease } => self.end(lease)?,
+            Request::Compact { revision } => self.compact(revision),
+            Request::Defragment | Request::Other => Applied::Done,
+        };
+        let revision = self.course.store.revision;
+        let counts = !matches!(operation.request, Request::Compact { .. } | Request::Defragment);
+        match applied {
+            Applied::Refused(why) => Err(wrong(why.to_owned())),
+            Applied::Done if counts && operation.revision != revision => Err(wrong(format!(
+                "the store is at revision {revision}, and it was answered at {}",
+                operation.revision
+            ))),
+            Applied::Done => Ok(()),
+        }
+    }
+
+    fn compact(&mut self, through: i64) -> Applied {
+        let applied = self.course.store.compact(through);
+        if matches!(applied, Applied::Done) {
+            self.course.compactions.push((through, self.now));
+        }
+        applied
+    }
+
+    fn end(&mut self, lease: i64) -> Result<Applied, EtcdFlaw> {
+        let others = self.removed.get(&(self.course.store.revision + 1)).map_or(&[][..], Vec::as_slice);
+        self.course.store.end(lease, others)
+    }
+
+    fn expiry(&mut self, place: usize, lease: i64) -> Result<(), EtcdFlaw> {
+        let before = self.course.store.revision;
+        let applied = self.end(lease)?;
+        match applied {
+            Applied::Done if self.course.store.revision > before => Ok(()),
+            _ => Err(EtcdFlaw::NoTrace { lease, place }),
+        }
+    }
+}
+
+/// The highest revision that an entry of a member's log compacts through.
+pub(super) fn logged(recording: &Recording) -> i64 {
+    let entries = recording.members.iter().filter_map(|member| member.log.as_ref()).flat_map(|log| &log.entries);
+    let through = entries.filter_map(|entry| match entry.request {
+        Request::Compact { revision } => Some(revision),
+        _ => None,
+    });
+    through.max().unwrap_or(0)
+}
+
+/// What members stored is what happened.
+fn stores(recording: &Recording, course: &Course<'_>) -> Result<(), EtcdFlaw> {
+    for member in &recording.members {
+        for stored in member.store.iter().flat_map(|store| &store.revisions) {
+            let key = recording.texts.get(stored.key);
+            let first = course.store.changes.partition_point(|(revision, _)| *revision < stored.main);
+            let here = course.store.changes[first..].iter().take_while(|(revision, _)| *revision == stored.main);
+            let after =
+                here.map(|(_, changed)| changed).find(|changed| changed.key == key).map(|changed| changed.after);
+            let fits = match after {
+                Some(Some(live)) => {
+                    !stored.tombstone
+                        && (live.created, live.version) == (stored.create_revision, stored.version)
+                        && recording.values.same(live.value, stored.value) != Some(false)
+                }
+                Some(None) => stored.tombstone,
+                None => false,
+            };
+            if !fits {
+                return Err(EtcdFlaw::Store { member: member.name.clone(), revision: stored.main });
+            }
+        }
+    }
+    Ok(())
+}

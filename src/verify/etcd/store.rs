@@ -1,0 +1,398 @@
+//! etcd's store by its documentation: keys with their past, transactions, leases, compaction.
+//!
+//! Source: etcd `Documentation/learning/data_model`, `api_guarantees`; `api/etcdserverpb/rpc.proto` (what each request does and
+//! answers).
+
+use super::order::EtcdFlaw;
+use crate::history::etcd::{
+    Condition, Interval, Pair, Range, Recording, Relation, Step, StepResult, Target, Txn, ValueId,
+};
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::ops::Bound;
+
+/// A key that is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Live {
+    pub created: i64,
+    pub changed: i64,
+    pub version: i64,
+    pub value: ValueId,
+    attached: Attached,
+}
+
+/// What a key is attached to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Attached {
+    Nothing,
+    To(i64),
+    /// Put by a transaction of which the lease was not recorded, at this step of the order.
+    NotRecorded(usize),
+}
+
+/// One key changed by one revision.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Changed<'r> {
+    pub key: &'r str,
+    pub before: Option<Live>,
+    pub after: Option<Live>,
+}
+
+/// A store with its past.
+pub(super) struct Store<'r> {
+    recording: &'r Recording,
+    pub revision: i64,
+    pub compacted: i64,
+    live: BTreeMap<&'r str, Live>,
+    /// All changes, by revision.
+    pub changes: Vec<(i64, Changed<'r>)>,
+    /// By key, in [`Store::changes`].
+    past: BTreeMap<&'r str, Vec<usize>>,
+    /// Leases that are alive, with the step of their grant.
+    leases: HashMap<i64, usize>,
+    attached: HashMap<i64, BTreeSet<&'r str>>,
+    /// Leases of which the grant was recorded; others may be alive at any time.
+    granted: HashSet<i64>,
+    /// The step of the order.
+    pub step: usize,
+    /// Conditions that could not be decided, of requests that were not answered.
+    pub not_compared: u64,
+}
+
+/// What applying a request came to.
+pub(super) enum Applied {
+    /// Done; with an answer as it was recorded, where there was one.
+    Done,
+    /// Refused, for this reason.
+    Refused(&'static str),
+}
+
+/// What was recorded of an answer.
+#[derive(Clone, Copy)]
+pub(super) struct Told<'r> {
+    pub failure: bool,
+    pub results: &'r [StepResult],
+}
+
+impl<'r> Store<'r> {
+    pub fn new(recording: &'r Recording, granted: HashSet<i64>) -> Store<'r> {
+        Store {
+            recording,
+            revision: 1,
+            compacted: 0,
+            live: BTreeMap::new(),
+            changes: Vec::new(),
+            past: BTreeMap::new(),
+            leases: HashMap::new(),
+            attached: HashMap::new(),
+            granted,
+            step: 0,
+            not_compared: 0,
+        }
+    }
+
+    /// The step since which a lease is alive, where it is.
+    fn alive_since(&self, lease: i64) -> Option<usize> {
+        self.leases.get(&lease).copied().or_else(|| (!self.granted.contains(&lease)).then_some(0))
+    }
+
+    pub fn grant(&mut self, lease: i64) {
+        self.leases.entry(lease).or_insert(self.step);
+    }
+
+    /// Ends a lease. `others`: keys of which no lease was recorded that go with it too.
+    pub fn end(&mut self, lease: i64, others: &[&'r str]) -> Result<Applied, EtcdFlaw> {
+        let Some(since) = self.alive_since(lease) else { return Ok(Applied::Refused("its lease is not alive")) };
+        let mut keys = self.attached.remove(&lease).unwrap_or_default();
+        for key in others {
+            let attached = match self.live.get(key).map(|live| live.attached) {
+                Some(Attached::To(other)) => other == lease,
+                Some(Attached::NotRecorded(put)) => since <= put,
+                Some(Attached::Nothing) | None => false,
+            };
+            if !attached {
+                return Err(EtcdFlaw::NotAttached { lease, key: (*key).to_owned() });
+            }
+            keys.insert(key);
+        }
+        self.leases.remove(&lease);
+        let number = self.revision + 1;
+        for key in &keys {
+            self.delete(key, number);
+        }
+        self.revision += i64::from(!keys.is_empty());
+        Ok(Applied::Done)
+    }
+
+    pub fn compact(&mut self, through: i64) -> Applied {
+        if through <= self.compacted {
+            return Applied::Refused("this is compacted already");
+        }
+        if through > self.revision {
+            return Applied::Refused("there is no such revision yet");
+        }
+        self.compacted = through;
+        Applied::Done
+    }
+
+    /// Reads, and holds what was told against it.
+    pub fn range(&self, range: Range, told: &StepResult) -> Result<(), String> {
+        if range.revision > self.revision {
+            return Err("there is no such revision yet".to_owned());
+        }
+        // A member that answers for itself may be behind the compaction.
+        if range.revision > 0 && range.revision < self.compacted && !range.serializable {
+            return Err(format!("it is compacted through {}", self.compacted));
+        }
+        self.look(range, told, false)
+    }
+
+    /// Applies a transaction, and holds what was told against it. Where nobody was told anything, conditions that cannot be
+    /// decided are taken to hold, and counted.
+    pub fn txn(&mut self, txn: Txn, told: Option<Told<'r>>) -> Result<Applied, String> {
+        let requests = &self.recording.requests;
+        let conditions = txn.conditions.of(&requests.conditions);
+        let mut success = true;
+        let mut open = false;
+        for condition in conditions {
+            match self.holds(condition) {
+                Some(holds) => success &= holds,
+                None => open = true,
+            }
+        }
+        // One that is false decides, whatever the others are.
+        if success && open {
+            self.not_compared += 1;
+            success = told.is_none_or(|told| !told.failure);
+        }
+        if told.is_some_and(|told| told.failure == success) {
+            return Err(format!("its conditions are {}", if success { "true" } else { "false" }));
+        }
+        let steps = if success { txn.success } else { txn.failure }.of(&requests.steps);
+        if told.is_some_and(|told| told.results.len() != steps.len()) {
+            return Err(format!("it has {} steps", steps.len()));
+        }
+        let recorded = conditions.is_empty() && txn.failure.len == 0 && steps.len() == 1;
+        if let Some(reason) = steps.iter().find_map(|step| self.refuses(step)) {
+            return Ok(Applied::Refused(reason));
+        }
+        let number = self.revision + 1;
+        let mut wrote = false;
+        for (at, step) in steps.iter().enumerate() {
+            let told = told.map(|told| &told.results[at]);
+            match *step {
+                Step::Put { key, value, lease, keeps_value, keeps_lease } => {
+                    let key = self.recording.texts.get(key);
+                    let before = self.live.get(key).copied();
+                    let attached = match (lease, before) {
+                        (_, Some(before)) if keeps_lease => before.attached,
+                        (0, _) if recorded => Attached::Nothing,
+                        (0, _) => Attached::NotRecorded(self.step),
+                        (lease, _) => Attached::To(lease),
+                    };
+                    let value = before.filter(|_| keeps_value).map_or(value, |before| before.value);
+                    self.put(key, value, attached, number);
+                    wrote = true;
+                }
+                Step::Delete(keys) => {
+                    let keys: Vec<&str> = self.inside(keys).map(|(key, _)| key).collect();
+                    if told.is_some_and(|told| told.deleted != keys.len() as i64) {
+                        return Err(format!("step {at} deletes {}", keys.len()));
+                    }
+                    wrote |= !keys.is_empty();
+                    keys.into_iter().for_each(|key| self.delete(key, number));
+                }
+                Step::Range(range) => {
+                    if let Some(told) = told {
+                        self.look(range, told, true).map_err(|why| format!("step {at}: {why}"))?;
+                    }
+                }
+                Step::Txn(_) | Step::Nothing => return Err(format!("step {at} is of an unknown kind")),
+            }
+        }
+        self.revision += i64::from(wrote);
+        Ok(Applied::Done)
+    }
+
+    /// Why a step may not be taken, which keeps the whole transaction from it.
+    fn refuses(&self, step: &Step) -> Option<&'static str> {
+        match *step {
+            Step::Put { lease, .. } if lease != 0 && self.alive_since(lease).is_none() => {
+                Some("its lease is not alive")
+            }
+            Step::Put { key, keeps_value, keeps_lease, .. } if keeps_value || keeps_lease => {
+                (!self.live.contains_key(self.recording.texts.get(key))).then_some("its key is not there")
+            }
+            Step::Range(range) if range.revision > self.revision => Some("there is no such revision yet"),
+            Step::Range(range) if range.revision > 0 && range.revision < self.compacted => Some("it is compacted"),
+            _ => None,
+        }
+    }
+
+    fn put(&mut self, key: &'r str, value: ValueId, attached: Attached, number: i64) {
+        let before = self.live.get(key).copied();
+        self.detach(key, before);
+        let after = Live {
+            created: before.map_or(number, |before| before.created),
+            changed: number,
+            version: before.map_or(1, |before| before.version + 1),
+            value,
+            attached,
+        };
+        if let Attached::To(lease) = attached {
+            self.attached.entry(lease).or_default().insert(key);
+        }
+        self.live.insert(key, after);
+        self.change(Changed { key, before, after: Some(after) }, number);
+    }
+
+    fn delete(&mut self, key: &'r str, number: i64) {
+        let before = self.live.remove(key);
+        self.detach(key, before);
+        self.change(Changed { key, before, after: None }, number);
+    }
+
+    fn detach(&mut self, key: &'r str, before: Option<Live>) {
+        if let Some(Live { attached: Attached::To(lease), .. }) = before
+            && let Some(keys) = self.attached.get_mut(&lease)
+        {
+            keys.remove(key);
+        }
+    }
+
+    fn change(&mut self, changed: Changed<'r>, number: i64) {
+        let past = self.past.entry(changed.key).or_default();
+        match past.last().map(|at| &mut self.changes[*at]) {
+            // Twice in one transaction.
+            Some((other, known)) if *other == number => known.after = changed.after,
+            _ => {
+                past.push(self.changes.len());
+                self.changes.push((number, changed));
+            }
+        }
+    }
+
+    fn inside(&self, keys: Interval) -> impl Iterator<Item = (&'r str, &Live)> {
+        self.bounds(keys)
+            .into_iter()
+            .flat_map(|bounds| self.live.range::<str, _>(bounds))
+            .map(|(key, live)| (*key, live))
+    }
+
+    /// `None`: nothing is in it.
+    fn bounds(&self, keys: Interval) -> Option<(Bound<&'r str>, Bound<&'r str>)> {
+        let texts = &self.recording.texts;
+        let first = texts.get(keys.key);
+        match keys.end.is_some().then(|| texts.get(keys.end)) {
+            None => Some((Bound::Included(first), Bound::Included(first))),
+            Some("\0") => Some((Bound::Included(first), Bound::Unbounded)),
+            Some(end) => (first < end).then_some((Bound::Included(first), Bound::Excluded(end))),
+        }
+    }
+
+    /// What a read finds, by name.
+    fn found(&self, range: Range) -> Vec<(&'r str, Live)> {
+        if range.revision <= 0 {
+            return self.inside(range.keys).map(|(key, live)| (key, *live)).collect();
+        }
+        let of_past = |(key, past): (&&'r str, &Vec<usize>)| {
+            let at = past.partition_point(|at| self.changes[*at].0 <= range.revision);
+            let (_, changed) = &self.changes[*past[..at].last()?];
+            Some((*key, changed.after?))
+        };
+        self.bounds(range.keys)
+            .into_iter()
+            .flat_map(|bounds| self.past.range::<str, _>(bounds))
+            .filter_map(of_past)
+            .collect()
+    }
+
+    fn look(&self, range: Range, told: &StepResult, in_txn: bool) -> Result<(), String> {
+        let found = self.found(range);
+        let pairs = told.pairs.of(&self.recording.pairs);
+        if told.count != found.len() as i64 {
+            return Err(format!("there are {} keys", found.len()));
+        }
+        // Of reads in transactions neither limit nor the wish for a count only is recorded.
+        let expected = match usize::try_from(range.limit) {
+            _ if range.count_only => 0,
+            Ok(limit) if limit > 0 => limit.min(found.len()),
+            _ => found.len(),
+        };
+        if pairs.len() != expected && !(in_txn && range.keys.end.is_some() && pairs.len() < expected) {
+            return Err(format!("it shows {expected} keys"));
+        }
+        let shown = |pair: &Pair, key: &str, live: &Live| {
+            self.recording.texts.get(pair.key) == key
+                && pair.revision == live.changed
+                && (pair.version == 0 || pair.version == live.version)
+                && (range.keys_only || self.recording.values.same(pair.value, live.value) != Some(false))
+        };
+        if pairs.iter().zip(&found).all(|(pair, (key, live))| shown(pair, key, live)) {
+            return Ok(());
+        }
+        // Sorted by something else, which is not recorded: then any of them may have been cut off.
+        let mut left: BTreeMap<&str, Live> = found.into_iter().collect();
+        for pair in pairs {
+            let key = self.recording.texts.get(pair.key);
+            match left.remove(key) {
+                Some(live) if shown(pair, key, &live) => {}
+                Some(live) => return Err(format!("{key} was changed at revision {}", live.changed)),
+                None => return Err(format!("{key} is not in it, or twice")),
+            }
+        }
+        match pairs.is_sorted_by_key(|pair| self.recording.texts.get(pair.key)) {
+            true => Err("it shows other keys".to_owned()),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether a condition is true; `None`: not recorded.
+    fn holds(&self, condition: &Condition) -> Option<bool> {
+        let mut found = self.inside(condition.keys).map(|(_, live)| live).peekable();
+        if found.peek().is_none() {
+            // A key that is not there has no value, and zeros everywhere else.
+            return match condition.target {
+                Target::Value => Some(false),
+                Target::Unknown => None,
+                _ => is(condition.relation, 0.cmp(&condition.number)),
+            };
+        }
+        let mut all = Some(true);
+        for live in found {
+            let one = match condition.target {
+                Target::Version => is(condition.relation, live.version.cmp(&condition.number)),
+                Target::CreateRevision => is(condition.relation, live.created.cmp(&condition.number)),
+                Target::ModRevision => is(condition.relation, live.changed.cmp(&condition.number)),
+                Target::Lease => match live.attached {
+                    Attached::Nothing => is(condition.relation, 0.cmp(&condition.number)),
+                    Attached::To(lease) => is(condition.relation, lease.cmp(&condition.number)),
+                    Attached::NotRecorded(_) => None,
+                },
+                Target::Value => match (condition.relation, self.recording.values.same(live.value, condition.value)) {
+                    (Relation::Equal, same) => same,
+                    (Relation::NotEqual, same) => same.map(|same| !same),
+                    (Relation::Greater | Relation::Less, Some(true)) => Some(false),
+                    _ => None,
+                },
+                Target::Unknown => None,
+            };
+            match one {
+                Some(false) => return Some(false),
+                Some(true) => {}
+                None => all = None,
+            }
+        }
+        all
+    }
+}
+
+fn is(relation: Relation, order: Ordering) -> Option<bool> {
+    match relation {
+        Relation::Equal => Some(order.is_eq()),
+        Relation::NotEqual => Some(order.is_ne()),
+        Relation::Greater => Some(order.is_gt()),
+        Relation::Less => Some(order.is_lt()),
+        Relation::Unknown => None,
+    }
+}

@@ -1,0 +1,194 @@
+//! Deliveries of watches, held against the sequence of changes.
+//!
+//! Source: etcd `Documentation/learning/api_guarantees` (ordered, unique, reliable, atomic, resumable, bookmarkable).
+
+use super::order::{Course, EtcdFlaw, logged};
+use super::store::{Changed, Live};
+use crate::history::etcd::{Event, Recording, Response, Watch};
+use crate::ingest::Time;
+use std::collections::BTreeMap;
+
+/// All watches.
+pub(super) fn check(recording: &Recording, course: &Course<'_>) -> Result<(), EtcdFlaw> {
+    let streams = Streams {
+        recording,
+        course,
+        marks_creation: recording.events.iter().any(|event| event.create),
+        logged: logged(recording),
+    };
+    for (at, watch) in (0..).zip(&recording.watches) {
+        let responses = watch.responses.of(&recording.responses);
+        let mut state = State { from: 0, through: 0, next: 0, events: 0 };
+        begin(recording, watch, responses, &mut state);
+        let changes = &course.store.changes;
+        state.next = changes.partition_point(|(revision, _)| *revision < state.from);
+        state.through = state.from - 1;
+        for (n, response) in (0..).zip(responses) {
+            streams.response(watch, response, &mut state).map_err(|why| EtcdFlaw::Watch {
+                watch: at,
+                response: n,
+                why,
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Where a watch begins. One from "now on" begins where it must at the latest.
+fn begin(recording: &Recording, watch: &Watch, responses: &[Response], state: &mut State) {
+    let shown = |response: &Response| match response.events.of(&recording.events).first() {
+        Some(event) => Some(event.revision),
+        None => response.progress.then_some(response.revision.saturating_add(1)),
+    };
+    let first = responses.iter().find_map(shown).unwrap_or(1);
+    state.from = if watch.revision > 0 { watch.revision } else { first };
+}
+
+struct Streams<'s> {
+    recording: &'s Recording,
+    course: &'s Course<'s>,
+    /// Whether events of this report say what they create.
+    marks_creation: bool,
+    /// Through what members' logs compact.
+    logged: i64,
+}
+
+/// How far a watch has come.
+struct State {
+    /// Its first revision.
+    from: i64,
+    /// Everything through this revision is said to be delivered.
+    through: i64,
+    /// The next change.
+    next: usize,
+    /// The revision of its last event.
+    events: i64,
+}
+
+impl Streams<'_> {
+    fn response(&self, watch: &Watch, response: &Response, state: &mut State) -> Result<(), String> {
+        let events = response.events.of(&self.recording.events);
+        for events in events.chunk_by(|a, b| a.revision == b.revision) {
+            self.revision(watch, events, response.time, state)?;
+        }
+        if let Some(last) = events.last() {
+            if response.revision > 0 && response.revision < last.revision {
+                return Err(format!("its store was at revision {}", response.revision));
+            }
+            self.exists(last.revision, response.time)?;
+        }
+        if response.progress && response.revision > 0 {
+            if let Some((revision, changed)) =
+                self.next(watch, state).filter(|(revision, _)| *revision <= response.revision)
+            {
+                return Err(format!("revision {revision} changed {}, which was not delivered", changed.key));
+            }
+            if response.revision < state.through.max(state.events) {
+                return Err("it had been told more".to_owned());
+            }
+            self.exists(response.revision, response.time)?;
+            state.through = response.revision;
+        }
+        let compacted = self.recording.texts.get(response.error).contains("required revision has been compacted");
+        if compacted && watch.revision >= 0 {
+            let next = watch.revision.max(state.events + 1).max(1);
+            if !self.compacted(next, response.time) {
+                return Err(format!("revision {next} was not compacted by then"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The next change that a watch is about.
+    fn next(&self, watch: &Watch, state: &mut State) -> Option<(i64, &Changed<'_>)> {
+        let changes = &self.course.store.changes;
+        while let Some((revision, changed)) = changes.get(state.next) {
+            if self.is_about(watch, changed.key) {
+                return Some((*revision, changed));
+            }
+            state.next += 1;
+        }
+        None
+    }
+
+    fn is_about(&self, watch: &Watch, key: &str) -> bool {
+        let first = self.recording.texts.get(watch.key);
+        match watch.end.is_some().then(|| self.recording.texts.get(watch.end)) {
+            _ if watch.prefix => key.starts_with(first),
+            None => key == first,
+            Some(end) => key >= first && (end == "\0" || key < end),
+        }
+    }
+
+    /// The events of one revision, all at once, are its changes.
+    fn revision(&self, watch: &Watch, events: &[Event], time: Time, state: &mut State) -> Result<(), String> {
+        let Some(number) = events.first().map(|event| event.revision) else { return Ok(()) };
+        let mut due: BTreeMap<&str, Changed<'_>> = BTreeMap::new();
+        while let Some((revision, changed)) = self.next(watch, state).map(|(revision, changed)| (revision, *changed)) {
+            if revision < number {
+                return Err(format!("revision {revision} changed {}, which was not delivered", changed.key));
+            }
+            if revision > number {
+                break;
+            }
+            due.insert(changed.key, changed);
+            state.next += 1;
+        }
+        for event in events {
+            let key = self.recording.texts.get(event.key);
+            let Some(changed) = due.remove(key) else {
+                return Err(format!("revision {number} did not change {key}, or this was delivered before"));
+            };
+            if !self.shows(watch, event, &changed, time) {
+                return Err(format!("revision {number} made something else of {key}"));
+            }
+        }
+        if let Some(key) = due.keys().next() {
+            return Err(format!("revision {number} changed {key} too"));
+        }
+        if number <= state.through {
+            return Err("it had been told that everything until then was delivered".to_owned());
+        }
+        state.events = number;
+        Ok(())
+    }
+
+    fn shows(&self, watch: &Watch, event: &Event, changed: &Changed<'_>, time: Time) -> bool {
+        let values = &self.recording.values;
+        let content = match changed.after {
+            Some(live) => !event.delete && values.same(live.value, event.value) != Some(false),
+            None => event.delete && changed.before.is_some(),
+        };
+        let creates = changed.before.is_none() && changed.after.is_some();
+        let previous = match (event.previous, changed.before) {
+            (None, None) => true,
+            (None, Some(_)) => !watch.previous || self.compacted(event.revision - 1, time),
+            (Some(told), Some(Live { changed, version, value, .. })) => {
+                told.revision == changed
+                    && (told.version == 0 || told.version == version)
+                    && values.same(value, told.value) != Some(false)
+            }
+            (Some(_), None) => false,
+        };
+        content && previous && (!self.marks_creation || event.create == creates)
+    }
+
+    /// Whether a revision may be compacted by a time.
+    fn compacted(&self, above: i64, time: Time) -> bool {
+        let at = self.course.compactions.partition_point(|(through, _)| *through <= above);
+        above < self.logged || self.course.compactions.get(at).is_some_and(|(_, when)| *when <= time)
+    }
+
+    /// A revision existed by a time.
+    fn exists(&self, number: i64, time: Time) -> Result<(), String> {
+        let born = match usize::try_from(number - 2) {
+            Ok(at) => self.course.born.get(at).copied(),
+            Err(_) => Some(Time(i64::MIN)),
+        };
+        match born {
+            Some(born) if born <= time || !time.is_known() => Ok(()),
+            Some(_) => Err(format!("revision {number} had not been sent by then")),
+            None => Err(format!("there is no revision {number}")),
+        }
+    }
+}
