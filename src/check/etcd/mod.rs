@@ -5,7 +5,7 @@ pub mod reads;
 pub mod watches;
 pub mod writes;
 
-use super::{BrokenBy, Draft, Evidence, Fact, Kind};
+use super::{BrokenBy, Draft, Evidence, Fact, Kind, Ruling};
 use crate::history::etcd::{CLOCK, Cluster, Operation, Recording, Request, Step, ValueId};
 use crate::history::{AuditId, IncarnationId, KeyId, OperationId, Revision, ServerId, Symbol};
 use crate::ingest::{Position, Time};
@@ -42,6 +42,18 @@ impl<'e> Recorded<'e> {
     /// The process life of an operation's client.
     pub fn client_of(&self, at: u32) -> IncarnationId {
         self.cluster.incarnation(self.operation(at).client)
+    }
+
+    /// Counts the operations that a rule looks at.
+    fn look_at(&self, ruling: &mut Ruling<'_>, counts: impl Fn(u32) -> bool) {
+        let mut first = 0;
+        for run in self.recording.operations.chunk_by(|a, b| a.client == b.client) {
+            let count = (first..first + run.len() as u32).filter(|at| counts(*at)).count();
+            if count > 0 {
+                ruling.checked_many(self.client_of(first), count as u64);
+            }
+            first += run.len() as u32;
+        }
     }
 
     /// The process life of a watch's client.

@@ -11,9 +11,7 @@ const CANDIDATES: usize = 2;
 
 /// Decides a recording.
 pub fn check(evidence: &Evidence<'_>, r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
-    for at in 0..r.recording.operations.len() as u32 {
-        ruling.checked(r.client_of(at));
-    }
+    r.look_at(ruling, |_| true);
     let analysis = r.analysis;
     let mut open: Option<String> = None;
     let mut leave_open = |reason: String| {

@@ -8,11 +8,7 @@ use crate::order::etcd::{Class, Compactions};
 
 /// `stale-consistent-read`: answers from before something that was complete when they were asked for.
 pub fn stale(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
-    for at in 0..r.recording.operations.len() as u32 {
-        if r.analysis.effects.class(at) == Class::Same {
-            ruling.checked(r.client_of(at));
-        }
-    }
+    r.look_at(ruling, |at| r.analysis.effects.class(at) == Class::Same);
     never_future(r, ruling);
     for backward in &r.analysis.backward {
         if r.analysis.effects.class(backward.later) == Class::Write {

@@ -10,11 +10,7 @@ use rustc_hash::FxHashSet;
 impl Recorded<'_> {
     /// Counts acknowledged writes.
     pub(super) fn look_at_writes(&self, ruling: &mut Ruling<'_>) {
-        for at in 0..self.recording.operations.len() as u32 {
-            if self.analysis.effects.class(at) == Class::Write {
-                ruling.checked(self.client_of(at));
-            }
-        }
+        self.look_at(ruling, |at| self.analysis.effects.class(at) == Class::Write);
     }
 
     /// What showed a revision, and the answer to a later request that is of a lower one.

@@ -5,7 +5,9 @@ use super::effects::{Change, Class, Effects};
 use super::store::{covers, taken};
 use super::timeline::{State, Timeline, Version};
 use crate::history::Symbol;
-use crate::history::etcd::{Condition, Operation, Range, Recording, Relation, Request, Span, Step, Target, Txn};
+use crate::history::etcd::{
+    Condition, Interval, Operation, Range, Recording, Relation, Request, Span, Step, Target, Txn,
+};
 
 /// An answer that T excludes. Operations, pairs and results are indices of the recording's tables, versions those of T.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,11 +118,28 @@ pub struct Answers {
 struct Look {
     at: i64,
     operation: u32,
-    range: Range,
     /// Index of the result.
     result: u32,
     /// How many steps of a transaction that writes came before.
     steps: u32,
+}
+
+impl Look {
+    /// What was asked for.
+    fn range(&self, recording: &Recording) -> Option<Range> {
+        let operation = &recording.operations[self.operation as usize];
+        match operation.request {
+            Request::Range(range) => Some(range),
+            Request::Txn(txn) => {
+                let steps = taken(txn, !operation.failure).of(&recording.requests.steps);
+                match steps.get(self.steps as usize) {
+                    Some(Step::Range(range)) => Some(*range),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
 }
 
 impl Answers {
@@ -139,13 +158,14 @@ impl Answers {
                         answers.mismatches.push(Mismatch::Unreached { operation: at });
                         continue;
                     }
-                    looks.push(Look { at: asked, operation: at, range, result: operation.results.start, steps: 0 });
+                    looks.push(Look { at: asked, operation: at, result: operation.results.start, steps: 0 });
                 }
                 Request::Txn(txn) => answers.txn(recording, effects, timeline, at, operation, txn, &mut looks),
                 _ => {}
             }
         }
-        looks.sort_by_key(|look| (look.at, look.operation, look.result));
+        // Operations and their results stand in their order within a revision.
+        looks.sort_by_key(|look| look.at);
         let mut census = Census::new(recording, timeline);
         for look in looks {
             answers.look(recording, effects, timeline, &mut census, look);
@@ -176,7 +196,7 @@ impl Answers {
             let result = operation.results.start + n;
             match step {
                 Step::Range(range) if range.revision <= 0 => {
-                    looks.push(Look { at: before, operation: at, range: *range, result, steps: n });
+                    looks.push(Look { at: before, operation: at, result, steps: n });
                 }
                 Step::Delete(keys) if !keys.end.is_some() => {
                     let touched = steps[..n as usize].iter().any(|other| touches(recording, other, keys.key));
@@ -255,7 +275,9 @@ impl Answers {
         look: Look,
     ) {
         let Some(result) = recording.results.get(look.result as usize) else { return };
-        let Look { at, operation, range, .. } = look;
+        let Look { at, operation, .. } = look;
+        let Some(range) = look.range(recording) else { return };
+        census.advance(at);
         self.compared += 1;
         let before = self.mismatches.len();
         let own = own(recording, effects, operation, look.steps);
@@ -278,11 +300,11 @@ impl Answers {
                 if !change.value.is_some_and(shown) {
                     self.mismatches.push(Mismatch::Unborn { operation, pair: p, at });
                 } else if let Some(version) = timeline.at(pair.key, number).filter(|known| known.change == *change) {
-                    self.counted(timeline, operation, p, pair.version, version);
+                    self.counted(operation, p, pair.version, (timeline.index(version), version));
                 }
                 continue;
             }
-            self.pair(recording, timeline, operation, p, at);
+            self.pair(recording, timeline, census, operation, p, at);
         }
         let limit = if range.limit > 0 { u32::try_from(range.limit).unwrap_or(u32::MAX) } else { u32::MAX };
         let single = !range.keys.end.is_some();
@@ -293,10 +315,10 @@ impl Answers {
         if range.count_only {
         } else if single {
             if result.pairs.len == 0 {
-                self.absent(timeline, operation, range.keys.key, at, &own);
+                self.absent(timeline, census, operation, range.keys.key, at, &own);
             }
         } else if self.mismatches.len() == before {
-            self.members(recording, timeline, census, look, result.pairs, through, &own);
+            self.members(recording, timeline, census, look, range.keys, result.pairs, through, &own);
         }
         if self.mismatches.len() == before && timeline.known_between(1, at) {
             let of_own = own.iter().filter(|change| covers(recording, range.keys, change.key));
@@ -306,7 +328,11 @@ impl Answers {
                     i64::from(change.value.is_some()) - i64::from(there)
                 })
                 .sum();
-            let expected = census.count(range.keys, at, usize::MAX) + moved;
+            let there = match single {
+                true => i64::from(census.is_there(range.keys.key)),
+                false => census.count(range.keys, at, usize::MAX),
+            };
+            let expected = there + moved;
             if expected != result.count {
                 self.mismatches.push(Mismatch::WrongCount { operation, count: result.count, expected, at });
             }
@@ -314,20 +340,27 @@ impl Answers {
     }
 
     /// A key that was found.
-    fn pair(&mut self, recording: &Recording, timeline: &Timeline, operation: u32, p: u32, at: i64) {
+    fn pair(
+        &mut self,
+        recording: &Recording,
+        timeline: &Timeline,
+        census: &Census<'_>,
+        operation: u32,
+        p: u32,
+        at: i64,
+    ) {
         let pair = &recording.pairs[p as usize];
         if pair.revision > at || pair.revision < 2 {
             self.mismatches.push(Mismatch::Unborn { operation, pair: p, at });
             return;
         }
-        let Some(version) = timeline.at(pair.key, at) else {
+        let Some((index, version)) = census.version(pair.key) else {
             // T has no version that any good source shows: the pair's own was refused.
             if timeline.known_between(1, at) {
                 self.mismatches.push(Mismatch::Unborn { operation, pair: p, at });
             }
             return;
         };
-        let index = timeline.index(version);
         let gone = version.change.value.is_none() && version.revision == pair.revision;
         if version.revision > pair.revision || gone {
             self.mismatches.push(Mismatch::Outdated { operation, pair: p, version: index, at });
@@ -336,19 +369,27 @@ impl Answers {
                 self.mismatches.push(Mismatch::Unborn { operation, pair: p, at });
             }
         } else {
-            self.counted(timeline, operation, p, pair.version, version);
+            self.counted(operation, p, pair.version, (index, version));
         }
     }
 
     /// How often a key was said to have changed.
-    fn counted(&mut self, timeline: &Timeline, operation: u32, pair: u32, told: i64, version: &Version) {
+    fn counted(&mut self, operation: u32, pair: u32, told: i64, (index, version): (u32, &Version)) {
         if told > 0 && version.version > 0 && told != version.version {
-            self.mismatches.push(Mismatch::Miscounted { operation, pair, version: timeline.index(version) });
+            self.mismatches.push(Mismatch::Miscounted { operation, pair, version: index });
         }
     }
 
     /// A key that was not found.
-    fn absent(&mut self, timeline: &Timeline, operation: u32, key: Symbol, at: i64, own: &[Change]) {
+    fn absent(
+        &mut self,
+        timeline: &Timeline,
+        census: &Census<'_>,
+        operation: u32,
+        key: Symbol,
+        at: i64,
+        own: &[Change],
+    ) {
         if let Some(change) = own.iter().find(|change| change.key == key) {
             // The transaction's own revision has it.
             let version = timeline.at(key, at + 1).filter(|version| version.change == *change);
@@ -357,9 +398,10 @@ impl Answers {
             }
             return;
         }
-        match timeline.state(key, at) {
-            State::There(version) => {
-                let version = timeline.index(version);
+        let last = census.version(key);
+        match timeline.state_since(last.map(|(_, version)| version), at) {
+            State::There(_) => {
+                let version = last.map_or(0, |(index, _)| index);
                 self.mismatches.push(Mismatch::Missing { operation, version, at });
             }
             State::Open(_) => self.open += 1,
@@ -375,6 +417,7 @@ impl Answers {
         timeline: &Timeline,
         census: &mut Census<'_>,
         look: Look,
+        keys: Interval,
         pairs: Span,
         through: Option<usize>,
         own: &[Change],
@@ -382,15 +425,14 @@ impl Answers {
         let Some(through) = through else { return };
         // Where T is known without a hole, counting is enough; only a wrong count needs a name.
         let whole = timeline.known_between(1, look.at);
-        if whole && own.is_empty() && census.count(look.range.keys, look.at, through) == i64::from(pairs.len) {
+        if whole && own.is_empty() && census.count(keys, look.at, through) == i64::from(pairs.len) {
             return;
         }
         let found =
             |key: Symbol| (pairs.start..pairs.start + pairs.len).any(|p| recording.pairs[p as usize].key == key);
-        for key in census.keys_inside(look.range.keys, through) {
-            if !found(*key) {
-                self.absent(timeline, look.operation, *key, look.at, own);
-            }
+        let inside = census.keys_inside(keys, through).to_vec();
+        for key in inside.into_iter().filter(|key| !found(*key)) {
+            self.absent(timeline, census, look.operation, key, look.at, own);
         }
     }
 }

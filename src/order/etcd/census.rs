@@ -1,9 +1,8 @@
 //! How many keys there are in an interval: counted in passing, so that lists need not be compared with all keys.
 
-use super::timeline::Timeline;
+use super::timeline::{Timeline, Version};
 use crate::history::Symbol;
 use crate::history::etcd::{Interval, Recording};
-use rustc_hash::FxHashMap;
 
 /// Counts over T at revisions that only rise.
 pub struct Census<'t> {
@@ -11,7 +10,12 @@ pub struct Census<'t> {
     timeline: &'t Timeline,
     /// Keys that ever changed or were found, in the order of their names.
     sorted: Vec<Symbol>,
-    places: FxHashMap<Symbol, usize>,
+    /// By symbol.
+    places: Vec<u32>,
+    /// The last version of each, as the index of T's; beyond them: none yet.
+    versions: Vec<u32>,
+    /// The interval that was last asked for.
+    asked: Option<(Interval, (usize, usize))>,
     /// Which of them are there, and how many, as a tree of sums (Fenwick 1994).
     there: Vec<bool>,
     sums: Vec<i64>,
@@ -27,18 +31,45 @@ impl<'t> Census<'t> {
         sorted.sort_unstable();
         sorted.dedup();
         sorted.sort_by(|a, b| recording.texts.get(*a).cmp(recording.texts.get(*b)));
-        let places = sorted.iter().enumerate().map(|(at, key)| (*key, at)).collect();
+        let mut places = vec![u32::MAX; recording.texts.len()];
+        for (at, key) in (0..).zip(&sorted) {
+            places[key.index()] = at;
+        }
         let length = sorted.len();
-        Census { recording, timeline, sorted, places, there: vec![false; length], sums: vec![0; length + 1], next: 0 }
+        Census {
+            recording,
+            timeline,
+            sorted,
+            places,
+            versions: vec![u32::MAX; length],
+            asked: None,
+            there: vec![false; length],
+            sums: vec![0; length + 1],
+            next: 0,
+        }
     }
 
     /// The place of a key in the order of names.
     pub fn place(&self, key: Symbol) -> usize {
-        self.places.get(&key).copied().unwrap_or(usize::MAX)
+        match self.places.get(key.index()) {
+            Some(&place) if place < u32::MAX => place as usize,
+            _ => usize::MAX,
+        }
+    }
+
+    /// The last version of a key, at the revision that was last advanced to, with its index.
+    pub fn version(&self, key: Symbol) -> Option<(u32, &'t Version)> {
+        let at = *self.versions.get(self.place(key))?;
+        Some((at, self.timeline.versions.get(at as usize)?))
+    }
+
+    /// Whether a key is there.
+    pub fn is_there(&self, key: Symbol) -> bool {
+        self.there.get(self.place(key)).copied().unwrap_or(false)
     }
 
     /// The keys of an interval up to a place.
-    pub fn keys_inside(&self, keys: Interval, through: usize) -> &[Symbol] {
+    pub fn keys_inside(&mut self, keys: Interval, through: usize) -> &[Symbol] {
         let (start, end) = self.bounds(keys, through);
         &self.sorted[start..end]
     }
@@ -50,7 +81,19 @@ impl<'t> Census<'t> {
         self.sum(end) - self.sum(start)
     }
 
-    fn bounds(&self, keys: Interval, through: usize) -> (usize, usize) {
+    fn bounds(&mut self, keys: Interval, through: usize) -> (usize, usize) {
+        let (start, end) = match self.asked.filter(|(asked, _)| *asked == keys) {
+            Some((_, bounds)) => bounds,
+            None => {
+                let bounds = self.search(keys);
+                self.asked = Some((keys, bounds));
+                bounds
+            }
+        };
+        (start, end.min(through.saturating_add(1)).max(start))
+    }
+
+    fn search(&self, keys: Interval) -> (usize, usize) {
         let text = |key: &Symbol| self.recording.texts.get(*key);
         let first = text(&keys.key);
         let start = self.sorted.partition_point(|key| text(key) < first);
@@ -59,13 +102,15 @@ impl<'t> Census<'t> {
             Some("\0") => self.sorted.len(),
             Some(end) => self.sorted.partition_point(|key| text(key) < end),
         };
-        (start, end.min(through.saturating_add(1)).max(start))
+        (start, end.max(start))
     }
 
-    fn advance(&mut self, at: i64) {
+    /// Goes on to a revision.
+    pub fn advance(&mut self, at: i64) {
         while let Some(version) = self.timeline.versions.get(self.next).filter(|version| version.revision <= at) {
+            let place = self.place(version.change.key);
+            self.versions[place] = self.next as u32;
             self.next += 1;
-            let place = self.places[&version.change.key];
             let lives = version.change.value.is_some();
             if self.there[place] != lives {
                 self.there[place] = lives;

@@ -121,9 +121,10 @@ pub fn backward(recording: &Recording, effects: &Effects, wrote: impl Fn(u32) ->
     returned.extend(told(recording).map(|(time, revision, proof)| (time, behind_write(revision), proof)));
     // Of two at one time, the answer of a client is the plainer one.
     let (answers, watches) = returned.split_at_mut(by_operations);
-    answers.sort_unstable_by_key(|(time, place, proof)| (*time, *place, rank(*proof)));
-    watches.sort_unstable_by_key(|(time, place, proof)| (*time, *place, rank(*proof)));
-    sent.sort_unstable();
+    // Stable sorts use that clients are in order already.
+    answers.sort_by_key(|(time, place, proof)| (*time, *place, rank(*proof)));
+    watches.sort_by_key(|(time, place, proof)| (*time, *place, rank(*proof)));
+    sent.sort();
     let (mut answers, mut watches) = (answers.iter().peekable(), watches.iter().peekable());
     let mut answered: Option<(i128, Proof)> = None;
     let mut delivered: Option<(i128, Proof)> = None;

@@ -107,6 +107,8 @@ pub struct Timeline {
     by_key: FxHashMap<Symbol, Vec<u32>>,
     /// Revisions that are known completely, ascending.
     complete: Vec<i64>,
+    /// Through here all are.
+    whole: i64,
     /// From which revision on what was acknowledged first is not in T, and until when it was acknowledged.
     lost: Option<(i64, Time)>,
 }
@@ -145,7 +147,9 @@ impl Timeline {
             }
         }
         events(recording, &mut said);
-        pairs(recording, &mut said);
+        let news = News::of(&mut said);
+        let found = pairs(recording, &news);
+        said.extend(found);
         stores(recording, &mut said);
         // What only the end of a log has may have been lost with the member that wrote it.
         let shown = said.iter().map(|said| said.revision).max().unwrap_or(1);
@@ -157,6 +161,8 @@ impl Timeline {
         }
         said.sort_by_key(|said| (said.revision, said.rank, said.by, said.order));
         timeline.fill(recording, &said, &writers);
+        let in_a_row = (2..).zip(&timeline.complete).take_while(|(number, known)| number == *known);
+        timeline.whole = in_a_row.last().map_or(1, |(number, _)| number);
         timeline.connect();
         timeline
     }
@@ -285,7 +291,7 @@ impl Timeline {
 
     /// Whether all revisions above one and through another are known completely.
     pub fn known_between(&self, after: i64, through: i64) -> bool {
-        if through <= after {
+        if through <= after || (after >= 1 && through <= self.whole) {
             return true;
         }
         let count = |limit: i64| self.complete.partition_point(|known| *known <= limit) as i64;
@@ -354,7 +360,11 @@ impl Timeline {
 
     /// What a key is at a revision, where that is known.
     pub fn state(&self, key: Symbol, revision: i64) -> State<'_> {
-        let last = self.at(key, revision);
+        self.state_since(self.at(key, revision), revision)
+    }
+
+    /// What a key is at a revision that has this last version until then.
+    pub fn state_since<'t>(&self, last: Option<&'t Version>, revision: i64) -> State<'t> {
         let since = last.map_or(1, |version| version.revision);
         match last {
             _ if !self.known_between(since, revision) => State::Open(last),
@@ -441,7 +451,55 @@ fn events(recording: &Recording, said: &mut Vec<Said>) {
     }
 }
 
-fn pairs(recording: &Recording, said: &mut Vec<Said>) {
+/// What writes and events say, by revision, to tell what reads say besides. They say the same again and again.
+struct News<'s> {
+    said: &'s [Said],
+    /// Where each revision begins, from 0 through the one behind the last; empty where they are far apart.
+    starts: Vec<u32>,
+}
+
+impl<'s> News<'s> {
+    fn of(said: &'s mut [Said]) -> News<'s> {
+        said.sort_by_key(|said| (said.revision, said.rank, said.by, said.order));
+        let last = said.last().and_then(|said| usize::try_from(said.revision).ok()).unwrap_or(0);
+        let mut starts = Vec::new();
+        if last / 8 <= said.len() {
+            starts.resize(last + 2, 0);
+            for one in said.iter() {
+                starts[one.revision.max(0) as usize + 1] += 1;
+            }
+            for at in 1..starts.len() {
+                starts[at] += starts[at - 1];
+            }
+        }
+        News { said, starts }
+    }
+
+    fn about(&self, revision: i64) -> &'s [Said] {
+        let at = |revision: i64| match usize::try_from(revision).ok().and_then(|at| self.starts.get(at)) {
+            Some(start) => *start as usize,
+            None => self.said.partition_point(|said| said.revision < revision),
+        };
+        let (start, end) = (at(revision), at(revision.saturating_add(1)));
+        &self.said[start..end.max(start)]
+    }
+
+    /// Whether what counts of a revision has a change already.
+    fn has(&self, recording: &Recording, revision: i64, change: Change) -> bool {
+        let said = self.about(revision);
+        let same_key = |said: &&Said| said.change.key == change.key;
+        let known = match said.first() {
+            // Of two changes of one write the later one counts.
+            Some(Said { rank: 0, .. }) => said.iter().take_while(|said| said.rank == 0).filter(same_key).last(),
+            _ => said.iter().find(same_key),
+        };
+        known.is_some_and(|known| agrees(recording, known.change.value, change.value))
+    }
+}
+
+/// What reads say besides.
+fn pairs(recording: &Recording, news: &News<'_>) -> Vec<Said> {
+    let mut said = Vec::new();
     for (at, operation) in (0..).zip(&recording.operations) {
         let steps = match operation.request {
             Request::Range(range) if range.keys_only => continue,
@@ -459,11 +517,15 @@ fn pairs(recording: &Recording, said: &mut Vec<Said>) {
                     continue;
                 }
                 let change = Change { key: pair.key, value: Some(pair.value) };
+                if news.has(recording, pair.revision, change) {
+                    continue;
+                }
                 let by = Witness::Pair(at, p);
                 said.push(Said { revision: pair.revision, rank: 3, order: 0, change, by, complete: false });
             }
         }
     }
+    said
 }
 
 fn stores(recording: &Recording, said: &mut Vec<Said>) {
