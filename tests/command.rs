@@ -155,3 +155,43 @@ fn invariants_of_a_rules_file_are_judged_and_its_mistakes_are_shown_in_their_lin
     assert!(said.contains(":4:") && said.contains("\n4 | expression = "), "{said}");
     std::fs::remove_file(file).unwrap();
 }
+
+#[test]
+fn show_tells_what_was_understood_of_a_report_of_etcd() {
+    let folder = place("report");
+    std::fs::create_dir_all(folder.join("client-1")).unwrap();
+    let put = r#"{"Type":"txn","Txn":{"OperationsOnSuccess":[{"Type":"put-operation","Put":{"Key":"k","Value":{"Value":"7"}}}]}}"#;
+    let get = r#"{"Type":"range","Range":{"Start":"k","End":"","Limit":0,"Revision":0}}"#;
+    let lines = [
+        format!(
+            r#"{{"ClientId":0,"Input":{put},"Call":10,"Output":{{"Txn":{{"Results":[{{}}]}},"Revision":2,"member-id":"a1"}},"Return":20}}"#
+        ),
+        format!(r#"{{"ClientId":0,"Input":{get},"Call":30,"Output":{{"Error":"context deadline exceeded"}},"Return":40}}"#),
+        r#"{"ClientId":0,"Input":{"Type":"compact","Compact":{"Revision":2}},"Call":50,"Output":{"Compact":{},"Revision":-1},"Return":60}"#.to_owned(),
+    ];
+    std::fs::write(folder.join("client-1/operations.json"), lines.join("\n")).unwrap();
+    let watch = r#"{"Request":{"Key":"","Revision":1,"WithPrefix":true},"Responses":[{"Events":[{"Type":"put-operation","Key":"k","Value":{"Value":"7"},"Revision":2,"IsCreate":true}],"Revision":2,"Time":25}]}"#;
+    std::fs::write(folder.join("client-1/watch.json"), watch).unwrap();
+    let overview = text(&retrograde(&["show", folder.to_str().unwrap()]));
+    for told in [
+        "Members",
+        "a1: 1 answer;",
+        "Clients: 1",
+        "Operations: 3",
+        "put         1 answered",
+        "read        0 answered  0 refused  1 unknown",
+        "1  context deadline exceeded",
+        "Revisions: 2 to 2",
+        "without a hole through 2",
+        "Watches: 1 with 1 event",
+        "every key  1  1 event",
+        "through 2",
+    ] {
+        assert!(overview.contains(told), "{told}: {overview}");
+    }
+    let key = text(&retrograde(&["show", "--key", "k", folder.to_str().unwrap()]));
+    assert!(key.contains("put k=7, change 1 of its life") && key.contains("write of client-1"), "{key}");
+    let around = text(&retrograde(&["show", "--around", "2", folder.to_str().unwrap()]));
+    assert!(around.contains("Versions around revision 2: 1"), "{around}");
+    std::fs::remove_dir_all(folder).unwrap();
+}

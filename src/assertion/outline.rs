@@ -171,6 +171,8 @@ fn finding<S: Spec>(calls: &SpecHistory<S>, core: &Core, history: &History, live
         occurrences: vec![certificate.clone()],
         certificate,
         consequence_of: None,
+        faults: Vec::new(),
+        resembles: None,
         prevention: Vec::new(),
         refuted_by: "calls that were not recorded, or a specification that says too little".to_owned(),
         consequence: String::new(),

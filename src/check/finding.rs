@@ -113,6 +113,10 @@ pub struct Finding {
     pub occurrences: Vec<Certificate>,
     /// The finding that explains this one.
     pub consequence_of: Option<String>,
+    /// The faults of the server that it shows, where the order tells them apart; numbers of this history only.
+    pub faults: Vec<u32>,
+    /// A published bug that leaves the same traces: a hint, no part of the proof.
+    pub resembles: Option<&'static super::Published>,
     /// What would have prevented it (filled by the counterfactual stage).
     pub prevention: Vec<Prevention>,
     /// What evidence would refute it.

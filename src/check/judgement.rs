@@ -1,5 +1,7 @@
 //! From rulings to verdicts: per rule, per client, overall (`docs/verdicts.md`).
 
+use super::etcd::Recorded;
+use super::etcd::published::resembled;
 use super::ruling::{self, Limits, Ruling};
 use super::{
     ClientReport, CoverageReport, Evidence, Finding, Group, Judgement, Kind, Proof, RULES, Rule, RuleReport, Verdict,
@@ -133,6 +135,9 @@ pub fn judge(history: &History, order: &Order, options: &Options) -> Judgement {
         finding.id = ruling::identify(&evidence, finding);
     }
     explain_consequences(&mut findings);
+    if let Some(recorded) = Recorded::of(&evidence) {
+        findings.iter_mut().for_each(|finding| finding.resembles = resembled(&recorded, finding));
+    }
     order_findings(&mut findings);
     let clients = client_reports(history, &findings, &per_client, lost.as_deref());
     let verdict = overall(history, &rules);
@@ -225,10 +230,35 @@ fn explain_consequences(findings: &mut [Finding]) {
                 .or_else(|| by_key.get(&(slug, finding.key, finding.client)).copied().filter(fits))
         })
     };
-    let causes: Vec<Option<usize>> = findings.iter().enumerate().map(|(index, f)| cause_of(index, f)).collect();
+    let mut causes: Vec<Option<usize>> = findings.iter().enumerate().map(|(index, f)| cause_of(index, f)).collect();
+    explain_faults(findings, &mut causes);
     let ids: Vec<String> = findings.iter().map(|f| f.id.clone()).collect();
     for (finding, cause) in findings.iter_mut().zip(causes) {
         finding.consequence_of = cause.map(|cause| ids[cause].clone());
+    }
+}
+
+/// Of the findings that show one fault, the surest of the earliest rule explains the others. One that shows several is a
+/// consequence only where each of them has another finding that explains it.
+fn explain_faults(findings: &mut [Finding], causes: &mut [Option<usize>]) {
+    for finding in findings.iter_mut() {
+        finding.faults.sort_unstable();
+        finding.faults.dedup();
+    }
+    let rank = |at: usize| {
+        let finding = &findings[at];
+        let place = RULES.iter().position(|rule| rule.slug == finding.rule);
+        (finding.kind, place, finding.revisions.first().copied(), finding.client, finding.id.as_str())
+    };
+    let mut order: Vec<usize> = (0..findings.len()).filter(|at| !findings[*at].faults.is_empty()).collect();
+    order.sort_by(|a, b| rank(*a).cmp(&rank(*b)));
+    let mut first: FxHashMap<u32, usize> = FxHashMap::default();
+    for at in order {
+        let of_fault = findings[at].faults.iter().map(|fault| *first.entry(*fault).or_insert(at));
+        let explained: Vec<usize> = of_fault.collect();
+        if explained.iter().all(|cause| *cause != at) {
+            causes[at] = explained.first().copied();
+        }
     }
 }
 

@@ -95,6 +95,7 @@ mod write_skew;
 mod writes_follow_reads;
 mod wrong_snapshot;
 
+pub use etcd::published::{PUBLISHED, Published};
 pub use evidence::Evidence;
 pub use finding::*;
 pub use focus::Focus;

@@ -122,6 +122,15 @@ impl<'e> Ruling<'e> {
 
     /// States a finding.
     pub fn found(&mut self, draft: Draft) {
+        self.state(draft, None);
+    }
+
+    /// States a finding that shows a fault: those of one fault explain each other.
+    pub fn found_of(&mut self, draft: Draft, fault: u32) {
+        self.state(draft, Some(fault));
+    }
+
+    fn state(&mut self, draft: Draft, fault: Option<u32>) {
         let stated = self.stated.entry(draft.kind).or_default();
         *stated += 1;
         if *stated > LISTED {
@@ -139,7 +148,9 @@ impl<'e> Ruling<'e> {
         let certificate = Certificate { facts: draft.facts, reason: draft.reason };
         let fold = (draft.kind, client, draft.cause);
         if let Some(&at) = self.folds.get(&fold) {
-            self.findings[at].occurrences.push(certificate);
+            let finding = &mut self.findings[at];
+            finding.occurrences.push(certificate);
+            finding.faults.extend(fault.filter(|fault| finding.faults.last() != Some(fault)));
             return;
         }
         self.folds.insert(fold, self.findings.len());
@@ -156,6 +167,8 @@ impl<'e> Ruling<'e> {
             occurrences: vec![certificate.clone()],
             certificate,
             consequence_of: None,
+            faults: fault.into_iter().collect(),
+            resembles: None,
             prevention: Vec::new(),
             refuted_by: draft.refuted_by,
             consequence: draft.consequence,

@@ -11,7 +11,7 @@ use crate::explain::words::broken_by;
 use crate::history::{self, History};
 use crate::order::Order;
 use crate::report::page::{Column, Look, Page, Row, Tone};
-use crate::report::{Part, Report, calls, evidence, overview, reading};
+use crate::report::{Part, Report, calls, cluster, evidence, overview, reading};
 use anyhow::Context;
 use rayon::prelude::*;
 use std::io::Write;
@@ -136,6 +136,13 @@ fn show_cluster(
     question: Option<&evidence::Question>,
 ) -> anyhow::Result<()> {
     let order = Order::derive(history, &input.order);
+    if let (Some(recorded), Some(analysis)) = (&history.cluster, &order.etcd) {
+        match question {
+            Some(question) => cluster::write(page, history, recorded, analysis, question)?,
+            None => cluster::overview(page, history, recorded, analysis)?,
+        }
+        return Ok(());
+    }
     match question {
         Some(question) => evidence::write(page, history, &order.timeline, question)?,
         None => {

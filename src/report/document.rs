@@ -153,12 +153,38 @@ pub struct Finding<'a> {
     pub occurrences: Vec<Certificate<'a>>,
     /// Id of the finding that explains this one.
     pub consequence_of: Option<&'a str>,
+    /// What follows from it, directly or not, by rule.
+    pub consequences: Vec<Consequences<'a>>,
+    /// A published bug that leaves the same traces: a hint, no part of the proof.
+    pub resembles: Option<Published<'a>>,
     /// What would have prevented it.
     pub prevention: Vec<Prevention<'a>>,
     /// What evidence would refute it.
     pub refuted_by: &'a str,
     /// What it leads to.
     pub consequence: &'a str,
+}
+
+/// What follows from a finding under one rule.
+#[derive(Debug, Serialize)]
+pub struct Consequences<'a> {
+    /// Slug of the rule.
+    pub rule: &'a str,
+    /// How many findings.
+    pub findings: u64,
+    /// To whom they happened, verbatim, in the order of names.
+    pub clients: Vec<&'a str>,
+}
+
+/// A published bug.
+#[derive(Debug, Serialize)]
+pub struct Published<'a> {
+    /// Its number, as `etcd#14370`.
+    pub issue: &'a str,
+    /// What it was, and what it leaves in a history.
+    pub says: &'a str,
+    /// Where it is told.
+    pub address: String,
 }
 
 /// Facts that cannot be true together, or what they amount to.

@@ -2,10 +2,12 @@
 //! and is the same for the same judgement, whatever the number of threads was.
 
 pub mod calls;
+pub mod cluster;
 pub mod document;
 pub mod dot;
 pub mod evidence;
 pub mod extent;
+pub mod forest;
 pub mod html;
 pub mod human;
 pub mod json;

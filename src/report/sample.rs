@@ -149,6 +149,8 @@ pub(crate) fn finding(id: &str, rule: &'static str, kind: Kind, broken_by: Broke
         occurrences: vec![certificate.clone()],
         certificate,
         consequence_of: None,
+        faults: Vec::new(),
+        resembles: None,
         prevention: Vec::new(),
         refuted_by: String::new(),
         consequence: String::new(),
@@ -197,6 +199,7 @@ pub(crate) fn restart(decorate: fn(&str) -> String) -> Sample {
             because: String::new(),
         },
     ];
+    travel.resembles = crate::check::PUBLISHED.last();
     travel.refuted_by = "evidence that the two process lives ran in different places".to_owned();
     travel.consequence = "The kubelet starts the containers of a pod that another node may run by now.".to_owned();
     let mut reuse = finding(

@@ -31,7 +31,7 @@ pub struct Etcd {
     pub states: Vec<State>,
     /// Commits, from revision 2 on.
     pub commits: Vec<Commit>,
-    leases: BTreeSet<i64>,
+    pub leases: BTreeSet<i64>,
     pub compacted: i64,
 }
 
@@ -46,6 +46,13 @@ impl Etcd {
 
     pub fn state(&self, revision: i64) -> &State {
         &self.states[revision as usize - 1]
+    }
+
+    /// Forgets everything above a revision.
+    pub fn go_back(&mut self, revision: i64) {
+        self.states.truncate(revision as usize);
+        self.commits.truncate(revision as usize - 1);
+        self.compacted = self.compacted.min(revision);
     }
 
     fn now(&self) -> &State {
@@ -267,6 +274,16 @@ fn ask(etcd: &Etcd, n: usize, dice: &mut Chance) -> Ask {
 
 /// Clients that ask at the same time; some are never answered.
 pub fn run(clients: usize, requests: usize, dice: &mut Chance) -> (Etcd, Vec<Recorded>) {
+    run_disturbed(clients, requests, dice, |_, _| {})
+}
+
+/// The same; before each request, told how many came before and when it is answered, something may happen to the store.
+pub fn run_disturbed(
+    clients: usize,
+    requests: usize,
+    dice: &mut Chance,
+    mut disturb: impl FnMut(usize, &mut Etcd),
+) -> (Etcd, Vec<Recorded>) {
     let mut slots = Vec::new();
     for client in 0..clients {
         let mut now = 1 + dice.below(20) as i64;
@@ -284,6 +301,7 @@ pub fn run(clients: usize, requests: usize, dice: &mut Chance) -> (Etcd, Vec<Rec
     let mut etcd = Etcd::new();
     let mut recorded = Vec::new();
     for (n, (done, client, call, ret, fate)) in slots.into_iter().enumerate() {
+        disturb(n, &mut etcd);
         let ask = ask(&etcd, n, dice);
         let input = ask.input();
         let mut output = if fate == 1 { json!(null) } else { etcd.apply(done, &ask) };

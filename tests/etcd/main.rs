@@ -8,6 +8,8 @@ mod certificate;
 mod chance;
 mod cluster;
 mod differential;
+mod epochs;
+mod kubernetes;
 mod oracle;
 mod small;
 
@@ -55,6 +57,11 @@ impl Report {
     }
 
     fn judge(&self) -> Judgement {
+        self.judge_with(&[])
+    }
+
+    /// With more files, by name.
+    fn judge_with(&self, more: &[(&str, &str)]) -> Judgement {
         let mut files = Vec::new();
         let mut file = |name: String, text: String| {
             files.push(InputFile::in_memory(FileId(files.len() as u32), &name, text.into_bytes()));
@@ -72,6 +79,9 @@ impl Report {
         for (at, (prefix, from, responses)) in self.watches.iter().enumerate() {
             let watch = cluster::recorded(prefix, *from, responses);
             file(format!("report/client-{}/watch.json", clients + at + 1), text([&watch].into_iter()));
+        }
+        for (name, content) in more {
+            file(format!("report/{name}"), (*content).to_owned());
         }
         let options = retrograde::ingest::ReadOptions { threads: 1, ..retrograde::read_options() };
         let histories = load_each(files.clone(), &options, &Domains::default(), &());

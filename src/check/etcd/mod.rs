@@ -1,6 +1,7 @@
 //! What rules find in the history of an etcd cluster: contradictions of [`crate::order::etcd`], named and cited.
 
 pub mod order;
+pub mod published;
 pub mod reads;
 pub mod watches;
 pub mod writes;
@@ -22,6 +23,11 @@ pub struct Recorded<'e> {
     pub analysis: &'e Analysis,
 }
 
+/// What findings of one fault have in common.
+fn one_fault(fault: u32) -> String {
+    format!("fault {fault}")
+}
+
 /// A revision as reports have it.
 pub fn revision(number: i64) -> Revision {
     Revision::new(u128::try_from(number).unwrap_or(0))
@@ -33,6 +39,15 @@ impl<'e> Recorded<'e> {
         let cluster = evidence.history.cluster.as_deref()?;
         let analysis = evidence.order.etcd.as_deref()?;
         Some(Recorded { cluster, recording: &cluster.recording, analysis })
+    }
+
+    /// States what an operation met; where the store had gone back by then, it may have forgotten it.
+    fn forgotten(&self, draft: Draft, at: u32, ruling: &mut Ruling<'_>) {
+        let operation = self.operation(at);
+        match self.analysis.faults.moved_before(operation.revision, operation.returned) {
+            Some(fault) => ruling.found_of(draft, fault),
+            None => ruling.found(draft),
+        }
     }
 
     fn operation(&self, at: u32) -> &'e Operation {

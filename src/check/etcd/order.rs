@@ -1,10 +1,9 @@
 //! `linearizability` of what was recorded of etcd: every answer fits one order, and every revision has a maker.
 
-use super::Recorded;
-use super::writes::Sightings;
+use super::{Recorded, one_fault};
 use crate::check::{Evidence, Fact, Kind, Proof, Ruling};
 use crate::history::Symbol;
-use crate::order::etcd::{Contradiction, Flaw, Linearization, Mismatch, Misuse, Unfilled, Unfit, Witness};
+use crate::order::etcd::{Contradiction, Flaw, Linearization, Mismatch, Misuse, Sightings, Unfilled, Unfit, Witness};
 
 /// Facts of candidates that a finding shows.
 const CANDIDATES: usize = 2;
@@ -21,7 +20,7 @@ pub fn check(evidence: &Evidence<'_>, r: &Recorded<'_>, ruling: &mut Ruling<'_>)
         true => None,
         false => Some(Sightings::of(r.recording)),
     };
-    for mismatch in &analysis.answers.mismatches {
+    for (mismatch, &fault) in analysis.answers.mismatches.iter().zip(&analysis.faults.mismatches) {
         if seen.as_ref().is_some_and(|seen| r.lost(mismatch, seen).is_some()) {
             continue;
         }
@@ -35,7 +34,8 @@ pub fn check(evidence: &Evidence<'_>, r: &Recorded<'_>, ruling: &mut Ruling<'_>)
         let reason =
             "Answers carry the revision of the state that they are of; this state is known, and has something else.";
         let incarnation = r.client_of(operation);
-        ruling.found(r.draft(Kind::Violation, incarnation, key, String::new(), summary, facts, reason));
+        let draft = r.draft(Kind::Violation, incarnation, key, one_fault(fault), summary, facts, reason);
+        ruling.found_of(draft, fault);
     }
     for &(at, key) in &analysis.filling.unrevoked {
         let version =
@@ -45,7 +45,8 @@ pub fn check(evidence: &Evidence<'_>, r: &Recorded<'_>, ruling: &mut Ruling<'_>)
         let summary = format!("A lease was revoked, and {}, which was attached to it, stayed.", r.text(key));
         let reason = "Revoking a lease removes the keys that are attached to it, in the same revision.";
         let incarnation = r.client_of(at);
-        ruling.found(r.draft(Kind::Violation, incarnation, key, String::new(), summary, facts, reason));
+        let draft = r.draft(Kind::Violation, incarnation, key, String::new(), summary, facts, reason);
+        r.forgotten(draft, at, ruling);
     }
     if !analysis.settled {
         leave_open("nobody knows which of several ends of leases removed which keys".to_owned());
@@ -55,8 +56,8 @@ pub fn check(evidence: &Evidence<'_>, r: &Recorded<'_>, ruling: &mut Ruling<'_>)
     }
     let whole =
         evidence.history.problems.is_empty() && analysis.filling.unfilled.iter().all(|gap| repeated(gap).is_some());
-    for gap in &analysis.filling.unfilled {
-        unfilled(r, gap, whole, ruling);
+    for (gap, &fault) in analysis.filling.unfilled.iter().zip(&analysis.faults.unfilled) {
+        unfilled(r, gap, whole, fault, ruling);
     }
     let (logs, clients): (Vec<&Contradiction>, Vec<_>) =
         analysis.timeline.contradictions.iter().partition(|c| matches!(c, Contradiction::LogDiffers { .. }));
@@ -117,7 +118,8 @@ fn leases(r: &Recorded<'_>, misuse: &Misuse, ruling: &mut Ruling<'_>, leave_open
     let summary = format!("A request was answered as if a lease were alive that was not: {asked}.");
     let reason = "A lease is alive from its grant to its end; what names another one is refused.";
     let incarnation = r.client_of(used);
-    ruling.found(r.draft(Kind::Violation, incarnation, Symbol::NONE, asked, summary, facts, reason));
+    let draft = r.draft(Kind::Violation, incarnation, Symbol::NONE, asked, summary, facts, reason);
+    r.forgotten(draft, used, ruling);
 }
 
 /// A fact, and the evidence behind a version that it cites.
@@ -226,7 +228,7 @@ fn repeated(gap: &Unfilled) -> Option<u32> {
 }
 
 /// A revision that nobody made.
-fn unfilled(r: &Recorded<'_>, gap: &Unfilled, whole: bool, ruling: &mut Ruling<'_>) {
+fn unfilled(r: &Recorded<'_>, gap: &Unfilled, whole: bool, fault: u32, ruling: &mut Ruling<'_>) {
     let timeline = &r.analysis.timeline;
     let Some(revision) = timeline.revision(gap.revision) else { return };
     let version = revision.start;
@@ -278,5 +280,5 @@ fn unfilled(r: &Recorded<'_>, gap: &Unfilled, whole: bool, ruling: &mut Ruling<'
         _ => gap.revision.to_string(),
     };
     let incarnation = facts[0].incarnation;
-    ruling.found(r.draft(kind, incarnation, key, cause, summary, facts, reason));
+    ruling.found_of(r.draft(kind, incarnation, key, cause, summary, facts, reason), fault);
 }

@@ -1,6 +1,6 @@
 //! Rules about answers to reads.
 
-use super::{Recorded, revision};
+use super::{Recorded, one_fault, revision};
 use crate::check::{Fact, Kind, Ruling};
 use crate::history::Symbol;
 use crate::history::etcd::{Outcome, Range, Request};
@@ -10,7 +10,7 @@ use crate::order::etcd::{Class, Compactions};
 pub fn stale(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     r.look_at(ruling, |at| r.analysis.effects.class(at) == Class::Same);
     never_future(r, ruling);
-    for backward in &r.analysis.backward {
+    for (backward, &fault) in r.analysis.backward.iter().zip(&r.analysis.faults.backward) {
         if r.analysis.effects.class(backward.later) == Class::Write {
             continue;
         }
@@ -27,7 +27,8 @@ pub fn stale(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         let reason = "etcd's reads are linearizable unless they ask to be serializable: what was complete when a request was sent \
                       is in its answer.";
         let incarnation = r.client_of(backward.later);
-        ruling.found(r.draft(Kind::Violation, incarnation, Symbol::NONE, String::new(), summary, facts, reason));
+        let draft = r.draft(Kind::Violation, incarnation, Symbol::NONE, one_fault(fault), summary, facts, reason);
+        ruling.found_of(draft, fault);
     }
 }
 
@@ -60,7 +61,13 @@ pub fn compactions(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         let summary =
             format!("It was acknowledged that a client {}, which had been done before it asked.", r.asked(later));
         let reason = "Who asks to compact through a revision that is compacted already is told so.";
-        ruling.found(r.draft(Kind::Violation, r.client_of(later), Symbol::NONE, String::new(), summary, facts, reason));
+        let draft = r.draft(Kind::Violation, r.client_of(later), Symbol::NONE, String::new(), summary, facts, reason);
+        let (from, until) = (r.operation(earlier).call, r.operation(later).returned);
+        match r.analysis.faults.moved_between(from, until) {
+            // A store that went back forgot its compactions too.
+            Some(fault) => ruling.found_of(draft, fault),
+            None => ruling.found(draft),
+        }
     }
     if r.analysis.placing.stuck {
         ruling.open = Some("no order of the compactions fits every answer and delivery that depends on one".to_owned());
@@ -93,15 +100,12 @@ pub fn compactions(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
                 ];
                 let summary = format!("Revision {} was answered after it had been compacted.", range.revision);
                 let reason = "What is below the revision of an acknowledged compaction cannot be read any more.";
-                ruling.found(r.draft(
-                    Kind::Violation,
-                    r.client_of(at),
-                    range.keys.key,
-                    String::new(),
-                    summary,
-                    facts,
-                    reason,
-                ));
+                let client = r.client_of(at);
+                let draft = r.draft(Kind::Violation, client, range.keys.key, String::new(), summary, facts, reason);
+                match r.analysis.faults.moved_between(r.operation(compaction).call, operation.returned) {
+                    Some(fault) => ruling.found_of(draft, fault),
+                    None => ruling.found(draft),
+                }
             }
             Outcome::Compacted => {
                 ruling.checked(r.client_of(at));

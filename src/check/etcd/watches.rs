@@ -1,6 +1,6 @@
 //! Rules about watches.
 
-use super::{Recorded, revision};
+use super::{Recorded, one_fault, revision};
 use crate::check::{Fact, Kind, Ruling};
 use crate::history::Symbol;
 use crate::order::etcd::{Flaw, Past};
@@ -47,9 +47,14 @@ fn each(
     mut found: impl FnMut(u32, Flaw) -> Option<crate::check::Draft>,
 ) {
     recorded.look(ruling);
-    for (watch, flaw) in &recorded.analysis.streams.flaws {
-        if let Some(draft) = found(*watch, *flaw) {
-            ruling.found(draft);
+    let analysis = recorded.analysis;
+    for ((watch, flaw), &fault) in analysis.streams.flaws.iter().zip(&analysis.faults.flaws) {
+        if let Some(mut draft) = found(*watch, *flaw) {
+            // What follows from a fault elsewhere is not a repeat of the watch's own.
+            if analysis.faults.is_shared(fault) {
+                draft.cause = format!("{}, {}", draft.cause, one_fault(fault));
+            }
+            ruling.found_of(draft, fault);
         }
     }
 }

@@ -1,11 +1,10 @@
 //! Rules about the course of writes.
 
-use super::{Recorded, revision};
+use super::{Recorded, one_fault, revision};
 use crate::check::{Fact, Kind, Ruling};
 use crate::history::Symbol;
-use crate::history::etcd::{Recording, Request};
-use crate::order::etcd::{Backward, Class, Contradiction, Mismatch, Proof, Witness};
-use rustc_hash::FxHashSet;
+use crate::order::etcd::proofs::proved;
+use crate::order::etcd::{Backward, Class, Contradiction, Mismatch, Proof, Sightings};
 
 impl Recorded<'_> {
     /// Counts acknowledged writes.
@@ -40,17 +39,7 @@ impl Recorded<'_> {
 
     /// The highest revision that something shows to exist.
     pub(super) fn proved(&self, proof: Proof) -> i64 {
-        match proof {
-            Proof::Operation(at) => match self.operation(at).request {
-                Request::Compact { revision } => revision,
-                _ => self.operation(at).revision,
-            },
-            Proof::Response(_, n) => {
-                let response = &self.recording.responses[n as usize];
-                let events = response.events.of(&self.recording.events).iter().map(|event| event.revision);
-                events.chain(response.progress.then_some(response.revision)).max().unwrap_or(0)
-            }
-        }
+        proved(self.recording, proof)
     }
 
     pub(super) fn write(&self, at: u32) -> Fact {
@@ -61,7 +50,7 @@ impl Recorded<'_> {
 /// `revision-reuse`.
 pub fn reuse(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     r.look_at_writes(ruling);
-    for contradiction in &r.analysis.timeline.contradictions {
+    for (contradiction, &fault) in r.analysis.timeline.contradictions.iter().zip(&r.analysis.faults.contradictions) {
         let (number, facts, key) = match *contradiction {
             Contradiction::TwoWrites(lost, kept) => {
                 (r.operation(kept).revision, vec![r.write(lost), r.write(kept)], Symbol::NONE)
@@ -78,16 +67,16 @@ pub fn reuse(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         let summary = format!("Revision {number} answers for two writes.");
         let reason = "A revision is one transaction: etcd gives each its own number.";
         let incarnation = facts[0].incarnation;
-        let mut draft = r.draft(Kind::Violation, incarnation, key, String::new(), summary, facts, reason);
+        let mut draft = r.draft(Kind::Violation, incarnation, key, one_fault(fault), summary, facts, reason);
         draft.consequence = "one of the acknowledged writes is lost, or clients see different histories".to_owned();
-        ruling.found(draft);
+        ruling.found_of(draft, fault);
     }
 }
 
 /// `revision-rewind`.
 pub fn rewind(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     r.look_at_writes(ruling);
-    for backward in &r.analysis.backward {
+    for (backward, &fault) in r.analysis.backward.iter().zip(&r.analysis.faults.backward) {
         if r.analysis.effects.class(backward.later) != Class::Write {
             continue;
         }
@@ -99,7 +88,8 @@ pub fn rewind(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         );
         let reason = "Revisions only rise.";
         let incarnation = r.client_of(backward.later);
-        ruling.found(r.draft(Kind::Violation, incarnation, Symbol::NONE, String::new(), summary, facts, reason));
+        let draft = r.draft(Kind::Violation, incarnation, Symbol::NONE, one_fault(fault), summary, facts, reason);
+        ruling.found_of(draft, fault);
     }
 }
 
@@ -109,7 +99,7 @@ pub fn split(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         let responses = &r.recording.responses[watch.responses.start as usize..][..watch.responses.len as usize];
         ruling.checked_many(r.watcher(at), responses.iter().map(|response| u64::from(response.events.len)).sum());
     }
-    for contradiction in &r.analysis.timeline.contradictions {
+    for (contradiction, &fault) in r.analysis.timeline.contradictions.iter().zip(&r.analysis.faults.contradictions) {
         let (number, key, facts) = match *contradiction {
             Contradiction::TwoContents { known, value, shown_by } => {
                 let version = r.version_at(known);
@@ -132,33 +122,15 @@ pub fn split(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         let reason =
             "Every member applies the same transactions: what a revision changed is the same wherever it is read.";
         let incarnation = facts[1].incarnation;
-        ruling.found(r.draft(Kind::Violation, incarnation, key, String::new(), summary, facts, reason));
-    }
-}
-
-/// Keys with revisions that somebody saw who had not written them.
-pub struct Sightings(FxHashSet<(Symbol, i64)>);
-
-impl Sightings {
-    /// Of a recording.
-    pub fn of(recording: &Recording) -> Sightings {
-        let events = recording.events.iter().map(|event| (event.key, event.revision));
-        Sightings(events.chain(recording.pairs.iter().map(|pair| (pair.key, pair.revision))).collect())
+        let draft = r.draft(Kind::Violation, incarnation, key, one_fault(fault), summary, facts, reason);
+        ruling.found_of(draft, fault);
     }
 }
 
 impl Recorded<'_> {
     /// The acknowledged write that an answer lacks and that nobody else saw either.
     pub(super) fn lost(&self, mismatch: &Mismatch, seen: &Sightings) -> Option<(u32, u32)> {
-        let (operation, version) = match *mismatch {
-            Mismatch::Outdated { operation, version, .. } | Mismatch::Missing { operation, version, .. } => {
-                (operation, version)
-            }
-            _ => return None,
-        };
-        let known = self.version_at(version);
-        let unseen = !seen.0.contains(&(known.change.key, known.revision));
-        (matches!(known.shown_by, Witness::Write(_)) && unseen).then_some((operation, version))
+        seen.lost(&self.analysis.timeline, mismatch)
     }
 }
 
@@ -170,7 +142,8 @@ pub fn lost(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         return;
     }
     let seen = Sightings::of(r.recording);
-    for (operation, version) in mismatches.iter().filter_map(|mismatch| r.lost(mismatch, &seen)) {
+    for (mismatch, &fault) in mismatches.iter().zip(&r.analysis.faults.mismatches) {
+        let Some((operation, version)) = r.lost(mismatch, &seen) else { continue };
         let known = r.version_at(version);
         let told = r.operation(operation);
         let facts = vec![
@@ -186,6 +159,7 @@ pub fn lost(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         let reason = "An acknowledged write is in every later state, until another write replaces it; none did.";
         let incarnation = facts[0].incarnation;
         let cause = known.revision.to_string();
-        ruling.found(r.draft(Kind::Violation, incarnation, known.change.key, cause, summary, facts, reason));
+        let draft = r.draft(Kind::Violation, incarnation, known.change.key, cause, summary, facts, reason);
+        ruling.found_of(draft, fault);
     }
 }

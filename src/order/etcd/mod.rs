@@ -7,11 +7,13 @@ pub mod answers;
 mod census;
 pub mod compaction;
 pub mod effects;
+pub mod faults;
 pub mod filling;
 pub mod lease;
 pub mod linearization;
 pub mod log;
 pub mod proofs;
+pub mod regression;
 pub mod store;
 pub mod streams;
 pub mod timeline;
@@ -19,11 +21,13 @@ pub mod timeline;
 pub use answers::{Answers, Mismatch};
 pub use compaction::{Compactions, Placing};
 pub use effects::{Change, Class, Effects};
+pub use faults::{Faults, Sightings};
 pub use filling::{Filler, Filling, Unfilled, Unfit};
 pub use lease::Misuse;
 pub use linearization::Linearization;
 pub use log::{Log, Logged};
 pub use proofs::{Backward, Proof, Proofs};
+pub use regression::Regression;
 pub use streams::{Flaw, Past, Streams};
 pub use timeline::{Contradiction, State, Timeline, Version, Witness};
 
@@ -56,6 +60,8 @@ pub struct Analysis {
     pub misuses: Vec<Misuse>,
     /// Whether the order keeps time where ends of leases that seem to have written are taken to have, and others not.
     pub settled: bool,
+    /// Which contradictions come of one fault.
+    pub faults: Faults,
 }
 
 impl Analysis {
@@ -80,7 +86,9 @@ impl Analysis {
         let ambiguous = backward.is_empty() && recording.operations.iter().any(is_revoke);
         let settled = !ambiguous || proofs::backward(recording, &effects, made).is_empty();
         let misuses = lease::misuses(recording, &effects, &filling, &lives);
+        let faults = Faults::of(recording, &effects, &timeline, &proofs, &backward, &answers, &streams, &filling);
         Analysis {
+            faults,
             effects,
             log,
             proofs,

@@ -13,6 +13,39 @@ pub enum Proof {
     Response(u32, u32),
 }
 
+impl Proof {
+    /// The operation, where its answer proves it.
+    pub fn operation(self) -> Option<u32> {
+        match self {
+            Proof::Operation(at) => Some(at),
+            Proof::Response(..) => None,
+        }
+    }
+}
+
+/// The highest revision that something shows to exist.
+pub fn proved(recording: &Recording, proof: Proof) -> i64 {
+    match proof {
+        Proof::Operation(at) => match recording.operations[at as usize].request {
+            Request::Compact { revision } => revision,
+            _ => recording.operations[at as usize].revision,
+        },
+        Proof::Response(_, n) => {
+            let response = &recording.responses[n as usize];
+            let events = response.events.of(&recording.events).iter().map(|event| event.revision);
+            events.chain(response.progress.then_some(response.revision)).max().unwrap_or(0)
+        }
+    }
+}
+
+/// When somebody knew it.
+pub fn seen_at(recording: &Recording, proof: Proof) -> Time {
+    match proof {
+        Proof::Operation(at) => recording.operations[at as usize].returned,
+        Proof::Response(_, n) => recording.responses[n as usize].time,
+    }
+}
+
 /// When revisions were proved to exist, by time.
 #[derive(Debug, Default)]
 pub struct Proofs {

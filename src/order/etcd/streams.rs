@@ -400,7 +400,7 @@ impl Walk<'_> {
 }
 
 /// Whether a watch is about a key.
-fn watched(recording: &Recording, watch: &Watch, key: Symbol) -> bool {
+pub fn watched(recording: &Recording, watch: &Watch, key: Symbol) -> bool {
     if watch.prefix {
         return recording.texts.get(key).starts_with(recording.texts.get(watch.key));
     }

@@ -195,6 +195,7 @@ impl Timeline {
 
     fn fill(&mut self, recording: &Recording, said: &[Said], writers: &std::collections::BTreeMap<i64, u32>) {
         let mut believed = true;
+        let one_key = promises_one_key(recording);
         for group in said.chunk_by(|a, b| a.revision == b.revision) {
             let number = group[0].revision;
             let start = self.versions.len();
@@ -206,6 +207,8 @@ impl Timeline {
             let mut complete = shown.iter().any(|said| said.complete);
             for said in shown {
                 let of_source = if whole { said.rank == 0 } else { said.rank <= 2 || !agreed };
+                // The key that was shown first is the one that changed.
+                let of_source = of_source && (whole || !one_key || self.versions.len() == start);
                 self.add(recording, start, said, of_source);
             }
             complete |= recording.unique_revisions && !shown.is_empty();
@@ -389,6 +392,29 @@ pub enum State<'t> {
     Absent(Option<&'t Version>),
     /// Something that nobody knows may have changed it since this version.
     Open(Option<&'t Version>),
+}
+
+/// Whether each revision changed one key: the traffic promised it, and no recorded request breaks the promise.
+fn promises_one_key(recording: &Recording) -> bool {
+    let writes = |steps: &[Step]| steps.iter().filter(|step| !matches!(step, Step::Range(_) | Step::Nothing)).count();
+    let one = |request: &Request| match request {
+        Request::Txn(txn) => {
+            let spans = [txn.success, txn.failure].map(|span| span.of(&recording.requests.steps));
+            spans.iter().all(|steps| writes(steps) <= 1 && steps.iter().all(changes_one))
+        }
+        Request::LeaseGrant { .. } | Request::LeaseRevoke { .. } | Request::Other => false,
+        Request::Range(_) | Request::Compact { .. } | Request::Defragment => true,
+    };
+    recording.unique_revisions && recording.operations.iter().all(|operation| one(&operation.request))
+}
+
+/// Whether a step changes one key at most.
+fn changes_one(step: &Step) -> bool {
+    match step {
+        Step::Delete(keys) => !keys.end.is_some(),
+        Step::Txn(_) => false,
+        Step::Put { .. } | Step::Range(_) | Step::Nothing => true,
+    }
 }
 
 /// How many watches over all keys show a revision.

@@ -6,6 +6,7 @@ use crate::explain::words::{count, promise, thousands};
 use crate::explain::{facts, names};
 use crate::history::History;
 use crate::report::Part;
+use crate::report::forest::{Forest, told_by_rule};
 use crate::report::page::{Column, Page, Row, Tone};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::io;
@@ -18,6 +19,8 @@ const SHOWN: usize = 20;
 const HAZARDS: usize = 3;
 /// Consequences of one finding that are shown.
 const CONSEQUENCES: usize = 6;
+/// So many are shown even where they are of one rule.
+const FEW: usize = 3;
 /// Room for the labels of a paragraph.
 const LABEL: usize = 16;
 /// Indentation of what stands below a title.
@@ -59,41 +62,6 @@ pub(super) fn write(page: &mut Page<'_>, part: &Part<'_>) -> io::Result<()> {
     hazards(page, part.history, &forest)
 }
 
-/// Who explains whom. A finding hangs below its cause only where the cause is as grave as itself: a violation must never
-/// hide below a hazard.
-struct Forest<'f> {
-    findings: &'f [Finding],
-    roots: Vec<usize>,
-    children: FxHashMap<usize, Vec<usize>>,
-}
-
-impl<'f> Forest<'f> {
-    fn of(findings: &'f [Finding]) -> Forest<'f> {
-        let by_id: FxHashMap<&str, usize> = findings.iter().enumerate().map(|(at, f)| (f.id.as_str(), at)).collect();
-        let parent = |at: usize| {
-            let cause = by_id.get(findings[at].consequence_of.as_deref()?).copied()?;
-            (cause != at && findings[cause].kind <= findings[at].kind).then_some(cause)
-        };
-        let mut forest = Forest { findings, roots: Vec::new(), children: FxHashMap::default() };
-        for at in 0..findings.len() {
-            // A circle of causes has no root; whoever stands first in it becomes one.
-            let mut met = FxHashSet::default();
-            let mut above = at;
-            while let Some(next) = parent(above).filter(|_| met.insert(above)) {
-                above = next;
-            }
-            let circle = parent(above).is_some();
-            match parent(at) {
-                Some(cause) if !(circle && met.iter().min() == Some(&at)) => {
-                    forest.children.entry(cause).or_default().push(at);
-                }
-                _ => forest.roots.push(at),
-            }
-        }
-        forest
-    }
-}
-
 fn label(kind: Kind) -> (Tone, &'static str) {
     match kind {
         Kind::Violation => (Tone::Bad, "VIOLATION"),
@@ -130,6 +98,9 @@ pub(super) fn paragraph(page: &mut Page<'_>, history: &History, finding: &Findin
     prevention(page, finding)?;
     entry(page, "Process lives", &told_apart(history, &finding.certificate))?;
     entry(page, "Refuted by", &finding.refuted_by)?;
+    if let Some(bug) = finding.resembles {
+        entry(page, "Resembles", &format!("{}: {} (a hint, no part of the proof)", bug.issue, bug.says))?;
+    }
     entry(page, "Repeated", &repeats(finding))?;
     entry(page, "Follows from", finding.consequence_of.as_deref().unwrap_or_default())
 }
@@ -232,16 +203,26 @@ fn consequences(
     indent: usize,
 ) -> io::Result<()> {
     let Some(children) = forest.children.get(&at) else { return Ok(()) };
-    let shown = if page.look().verbose { children.len() } else { CONSEQUENCES };
-    for &child in children.iter().take(shown) {
+    let mut rules = FxHashSet::default();
+    let mut shown = 0;
+    // The first of each rule stands for the others: the same happened to many.
+    let stands = |child: &&usize| {
+        let first = rules.insert(forest.findings[**child].rule);
+        let stands = page.look().verbose || children.len() <= FEW || (first && shown < CONSEQUENCES);
+        shown += usize::from(stands);
+        stands
+    };
+    let (standing, others): (Vec<&usize>, Vec<&usize>) = children.iter().partition(stands);
+    for &child in standing {
         page.gap()?;
         brief(page, history, &forest.findings[child], indent, "└ ")?;
         // Deeper ones stay at the third step: a page has only so many columns.
         consequences(page, history, forest, child, (indent + BODY).min(4 * BODY))?;
     }
-    if children.len() > shown {
-        let text = format!("and {}", count((children.len() - shown) as u64, "more consequence"));
+    if !others.is_empty() {
+        let told = told_by_rule(history, others.iter().map(|at| &forest.findings[**at]));
         page.gap()?;
+        let text = format!("and {}: {told}", count(others.len() as u64, "more consequence"));
         page.paragraph(indent, Tone::Faint, &text)?;
     }
     Ok(())

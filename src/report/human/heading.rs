@@ -3,6 +3,7 @@
 use crate::check::{Kind, Verdict};
 use crate::explain::words::{bytes, count, day, duration, thousands, time_of_day};
 use crate::report::extent::Extent;
+use crate::report::forest::Forest;
 use crate::report::page::{Page, Tone};
 use crate::report::{Nature, Part, Report, calls};
 use std::collections::BTreeMap;
@@ -72,10 +73,23 @@ fn sentence(report: &Report<'_>) -> String {
         let findings = report.histories.iter().flat_map(|p| &p.judgement.findings);
         findings.filter(|f| f.kind == kind).count() as u64
     };
+    let explained = |kind: Kind| {
+        let of_part = |part: &Part<'_>| {
+            let forest = Forest::of(&part.judgement.findings);
+            let roots = forest.roots.iter().filter(|at| forest.findings[**at].kind == kind).count();
+            part.judgement.findings.iter().filter(|f| f.kind == kind).count() - roots
+        };
+        report.histories.iter().map(of_part).sum::<usize>() as u64
+    };
     let mut found: Vec<String> = Vec::new();
     for (kind, noun) in [(Kind::Violation, "violation"), (Kind::Suspect, "suspect"), (Kind::Hazard, "hazard")] {
         if of(kind) > 0 {
-            found.push(count(of(kind), noun));
+            let of_others = match explained(kind) {
+                0 => String::new(),
+                1 => " (1 of them follows from another one)".to_owned(),
+                n => format!(" ({} of them follow from others)", thousands(n)),
+            };
+            found.push(format!("{}{of_others}", count(of(kind), noun)));
         }
     }
     let found = found.join(", ");

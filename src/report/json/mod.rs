@@ -5,10 +5,11 @@
 mod tests;
 
 use super::document::{
-    Certificate, Claim, Client, Coverage, Document, Domain, Fact, Finding, History, Incarnation, Input, Prevention,
-    Problem, Proof, Removed, Rule, SCHEMA, Source,
+    Certificate, Claim, Client, Consequences, Coverage, Document, Domain, Fact, Finding, History, Incarnation, Input,
+    Prevention, Problem, Proof, Published, Removed, Rule, SCHEMA, Source,
 };
 use super::extent::Extent;
+use super::forest::{Forest, by_rule};
 use super::{Part, Report, Sink};
 use crate::check;
 use crate::explain::visible::acts;
@@ -96,7 +97,10 @@ fn part<'a>(part: &Part<'a>) -> History<'a> {
             .iter()
             .map(|r| Rule { rule: r.rule, verdict: r.verdict.word(), reason: r.verdict.reason(), checked: r.checked })
             .collect(),
-        findings: judgement.findings.iter().map(|f| finding(history, f)).collect(),
+        findings: {
+            let forest = Forest::of(&judgement.findings);
+            judgement.findings.iter().enumerate().map(|(at, f)| finding(history, f, &forest, at)).collect()
+        },
         coverage: judgement
             .coverage
             .iter()
@@ -203,7 +207,13 @@ fn client<'a>(history: &'a history::History, report: &'a check::ClientReport) ->
     }
 }
 
-fn finding<'a>(history: &'a history::History, finding: &'a check::Finding) -> Finding<'a> {
+fn finding<'a>(
+    history: &'a history::History,
+    finding: &'a check::Finding,
+    forest: &Forest<'a>,
+    at: usize,
+) -> Finding<'a> {
+    let below = forest.below(at);
     Finding {
         id: &finding.id,
         rule: finding.rule,
@@ -221,6 +231,15 @@ fn finding<'a>(history: &'a history::History, finding: &'a check::Finding) -> Fi
         certificate: certificate(history, &finding.certificate),
         occurrences: finding.occurrences.iter().map(|c| certificate(history, c)).collect(),
         consequence_of: finding.consequence_of.as_deref(),
+        consequences: by_rule(below.iter().map(|at| &forest.findings[*at]))
+            .into_iter()
+            .map(|(rule, findings, clients)| Consequences {
+                rule,
+                findings,
+                clients: clients.iter().map(|client| history.name(history.clients[client.index()])).collect(),
+            })
+            .collect(),
+        resembles: finding.resembles.map(|bug| Published { issue: bug.issue, says: bug.says, address: bug.address() }),
         prevention: finding
             .prevention
             .iter()

@@ -24,6 +24,13 @@ fn walk(value: &Value, schema: &Value, root: &Value, at: &str, met: &mut BTreeSe
         }
         None => schema,
     };
+    // One of nothing and something: what is there is the latter.
+    if let Some(ways) = schema.get("oneOf").and_then(Value::as_array)
+        && !value.is_null()
+    {
+        let something = ways.iter().find(|way| way.get("$ref").is_some()).unwrap();
+        return walk(value, something, root, at, met);
+    }
     match value {
         Value::Object(fields) if schema.get("properties").is_some() => {
             let written: BTreeSet<&String> = fields.keys().collect();

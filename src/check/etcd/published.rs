@@ -1,0 +1,241 @@
+//! Published bugs of etcd, by what they leave in a history. A resemblance is a hint where to read on, never a part of the proof: another
+//! fault may leave the same traces.
+//!
+//! Numbers are those of issues of etcd-io/etcd; fingerprints are told in these issues and in etcd's `tests/robustness/README.md`
+//! ("Track record").
+
+use super::Recorded;
+use crate::check::{Finding, Kind};
+use crate::history::etcd::{Outcome, Request};
+use crate::order::etcd::{Backward, Class, Flaw, Past, Regression};
+
+/// A published bug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Published {
+    /// Its number, as people write it.
+    pub issue: &'static str,
+    /// What it was, and what it leaves in a history.
+    pub says: &'static str,
+}
+
+impl Published {
+    /// Where it is told.
+    pub fn address(&self) -> String {
+        let number = self.issue.rsplit('#').next().unwrap_or_default();
+        format!("https://github.com/etcd-io/etcd/issues/{number}")
+    }
+}
+
+/// All that have a fingerprint here.
+pub static PUBLISHED: &[Published] = &[
+    INCONSISTENT_MEMBERS,
+    LOST_AT_RESTART,
+    APPLIED_TWICE,
+    EARLY_PROGRESS,
+    BACK_IN_TIME,
+    REPEATED_EVENT,
+    STARVED_WATCH,
+    TOMBSTONE_REVISION,
+    COMPACTED_DELETE,
+    REFUSED_WRITE,
+    FUTURE_WATCH,
+    STALE_READ,
+    MINUS_ONE,
+];
+
+const INCONSISTENT_MEMBERS: Published = Published {
+    issue: "etcd#13766",
+    says: "a crash under load left a member that had not applied all that it had logged; members give one write different revisions",
+};
+const LOST_AT_RESTART: Published = Published {
+    issue: "etcd#14370",
+    says: "a cluster of one member acknowledged writes before they were on disk; after a crash their revisions are given again",
+};
+const APPLIED_TWICE: Published = Published {
+    issue: "etcd#14685",
+    says: "a crash in the middle of a defragmentation made a member apply entries again; a revision repeats a request",
+};
+const EARLY_PROGRESS: Published =
+    Published { issue: "etcd#15220", says: "progress asked for by a client overtook the events of its watch" };
+const BACK_IN_TIME: Published = Published {
+    issue: "etcd#15271",
+    says: "a member that was restored from a leader's snapshot sent its watches events again from an old revision on",
+};
+const REPEATED_EVENT: Published =
+    Published { issue: "etcd#17247", says: "a watch delivered an event twice, one directly behind the other" };
+const STARVED_WATCH: Published = Published {
+    issue: "etcd#17529",
+    says: "a watch that could not keep up lost its place, and went on far ahead without an error",
+};
+const TOMBSTONE_REVISION: Published = Published {
+    issue: "etcd#17780",
+    says: "after a compaction and a crash the store went back to its last revision that was not a delete",
+};
+const COMPACTED_DELETE: Published = Published {
+    issue: "etcd#18089",
+    says: "a compaction through the revision of a delete took that delete away, and watches from there on miss it (etcd#19179: the \
+           same where a restart resumed the compaction)",
+};
+const REFUSED_WRITE: Published = Published {
+    issue: "etcd#18667",
+    says: "a transaction that read a compacted revision was refused by one member and applied by others",
+};
+const FUTURE_WATCH: Published = Published {
+    issue: "etcd#20221",
+    says: "a watch from a revision that had not come about was told of earlier ones when it was resumed",
+};
+const STALE_READ: Published = Published {
+    issue: "etcd#20418",
+    says: "a member that had been paused answered linearizable reads from an old state after the leader had changed",
+};
+const MINUS_ONE: Published = Published {
+    issue: "etcd#20709",
+    says: "a watch from revision -1 made the server lose events of its other watches; this report has such a watch",
+};
+
+/// Missed changes from which on a watch lost its place rather than an event.
+const FAR_AHEAD: usize = 10;
+
+/// The published bug that a finding resembles.
+pub fn resembled(r: &Recorded<'_>, finding: &Finding) -> Option<&'static Published> {
+    if finding.kind != Kind::Violation || finding.consequence_of.is_some() {
+        return None;
+    }
+    let issue = finding.faults.iter().find_map(|fault| of_fault(r, finding.rule, *fault))?;
+    PUBLISHED.iter().find(|published| published.issue == issue.issue)
+}
+
+fn of_fault(r: &Recorded<'_>, rule: &str, fault: u32) -> Option<Published> {
+    let regression = r.analysis.faults.regressions.iter().find(|(of, _)| *of == fault);
+    match rule {
+        "revision-reuse" | "revision-rewind" | "split-timeline" | "lost-write" | "stale-consistent-read" => {
+            went_back(r, fault, &regression?.1)
+        }
+        "linearizability" => made_wrongly(r, fault),
+        _ => {
+            let flaws = r.analysis.streams.flaws.iter().zip(&r.analysis.faults.flaws);
+            let of_fault: Vec<(u32, Flaw)> = flaws.filter(|(_, of)| **of == fault).map(|(flaw, _)| *flaw).collect();
+            watched(r, rule, &of_fault)
+        }
+    }
+}
+
+/// A store that went back, or members that parted.
+fn went_back(r: &Recorded<'_>, fault: u32, regression: &Regression) -> Option<Published> {
+    if !regression.answered {
+        return None;
+    }
+    if !regression.wrote {
+        return stale(r, fault).then_some(STALE_READ);
+    }
+    if regression.parted {
+        let repeats = r.analysis.filling.unfilled.iter().zip(&r.analysis.faults.unfilled);
+        let twice = repeats.filter(|(_, of)| **of == fault).any(|(gap, _)| gap.repeats.is_some());
+        return Some(if twice { APPLIED_TWICE } else { INCONSISTENT_MEMBERS });
+    }
+    let recording = r.recording;
+    let lost = |at: &u32| {
+        let operation = &recording.operations[*at as usize];
+        let inside = operation.revision > regression.after && operation.revision <= regression.through;
+        // What was acknowledged until then is of the course that was left.
+        inside && operation.call <= regression.from && r.analysis.effects.class(*at) == Class::Write
+    };
+    let mut lost = (0..recording.operations.len() as u32).filter(lost).peekable();
+    let deletes = lost.peek().is_some()
+        && lost.all(|at| r.analysis.effects.changes(at).iter().all(|change| change.value.is_none()));
+    let compacted = recording.operations.iter().any(|operation| {
+        matches!(operation.request, Request::Compact { revision } if revision > regression.after)
+            && operation.outcome != Outcome::Refused
+            && operation.call <= regression.until
+    });
+    if deletes && compacted {
+        return Some(TOMBSTONE_REVISION);
+    }
+    (members(r) <= 1 && recording.members.len() <= 1).then_some(LOST_AT_RESTART)
+}
+
+/// Whether all old answers came from one of several members.
+fn stale(r: &Recorded<'_>, fault: u32) -> bool {
+    let of_fault = r.analysis.backward.iter().zip(&r.analysis.faults.backward).filter(|(_, of)| **of == fault);
+    let mut behind: Vec<u64> = of_fault.map(|(Backward { later, .. }, _)| r.operation(*later).member).collect();
+    behind.dedup();
+    matches!(behind[..], [member] if member != 0) && members(r) > 1
+}
+
+/// How many members answered.
+fn members(r: &Recorded<'_>) -> usize {
+    let mut members: Vec<u64> =
+        r.recording.operations.iter().map(|operation| operation.member).filter(|member| *member != 0).collect();
+    members.sort_unstable();
+    members.dedup();
+    members.len()
+}
+
+/// A revision that no request should have made.
+fn made_wrongly(r: &Recorded<'_>, fault: u32) -> Option<Published> {
+    let mut gaps = r.analysis.filling.unfilled.iter().zip(&r.analysis.faults.unfilled);
+    let (gap, _) = gaps.find(|(_, of)| **of == fault)?;
+    if let Some(at) = gap.refused {
+        return r.text(r.operation(at).error).contains("revision").then_some(REFUSED_WRITE);
+    }
+    gap.repeats.is_some().then_some(APPLIED_TWICE)
+}
+
+fn watched(r: &Recorded<'_>, rule: &str, flaws: &[(u32, Flaw)]) -> Option<Published> {
+    match rule {
+        "watch-gap" | "watch-split" => flaws.iter().find_map(|(watch, flaw)| missed(r, *watch, flaw)),
+        "false-progress" => flaws.iter().find_map(|(_, flaw)| match flaw {
+            Flaw::Progress { told: Past::Progress(_), against: Past::Event(_) } => Some(EARLY_PROGRESS),
+            Flaw::EarlyProgress { .. } => Some(FUTURE_WATCH),
+            _ => None,
+        }),
+        "watch-prehistory" => Some(FUTURE_WATCH),
+        "watch-duplicate" | "watch-reorder" => again(r, flaws),
+        _ => None,
+    }
+}
+
+/// A change that was left out.
+fn missed(r: &Recorded<'_>, watch: u32, flaw: &Flaw) -> Option<Published> {
+    let version = match flaw {
+        Flaw::Gap { version, .. } | Flaw::Partial { version, .. } => r.version_at(*version),
+        _ => return None,
+    };
+    let compacted = r.recording.operations.iter().any(|operation| {
+        matches!(operation.request, Request::Compact { revision } if revision == version.revision)
+            && !matches!(operation.outcome, Outcome::Refused | Outcome::Future)
+    });
+    if version.change.value.is_none() && compacted {
+        return Some(COMPACTED_DELETE);
+    }
+    let Flaw::Gap { version: at, past, .. } = flaw else { return None };
+    if let Past::Progress(_) = past {
+        return Some(EARLY_PROGRESS);
+    }
+    if r.recording.watches.iter().any(|other| other.revision == -1) {
+        return Some(MINUS_ONE);
+    }
+    let Past::Event(event) = past else { return None };
+    let until = r.recording.events[*event as usize].revision;
+    let timeline = &r.analysis.timeline;
+    let watch = &r.recording.watches[watch as usize];
+    let about = |key| crate::order::etcd::streams::watched(r.recording, watch, key);
+    let lost = timeline.versions[*at as usize..].iter().take_while(|version| version.revision < until);
+    (lost.filter(|version| about(version.change.key)).take(FAR_AHEAD).count() == FAR_AHEAD).then_some(STARVED_WATCH)
+}
+
+/// Events that came again.
+fn again(r: &Recorded<'_>, flaws: &[(u32, Flaw)]) -> Option<Published> {
+    let revision = |e: u32| r.recording.events[e as usize].revision;
+    let twice: Vec<(u32, u32)> = flaws
+        .iter()
+        .filter_map(|(_, flaw)| match flaw {
+            Flaw::Duplicate { event, before } => Some((*event, *before)),
+            _ => None,
+        })
+        .collect();
+    let &(event, before) = twice.first()?;
+    let jumped = flaws.iter().any(|(_, flaw)| matches!(flaw, Flaw::Reorder { .. }))
+        || (before + 1..event).any(|e| revision(e) > revision(event));
+    Some(if jumped { BACK_IN_TIME } else { REPEATED_EVENT })
+}

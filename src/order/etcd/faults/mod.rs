@@ -1,0 +1,232 @@
+//! Which contradictions come of one fault of the server. A store that went back makes reads, watches and later writes disagree for as
+//! long as its revisions last; a lost write is missing from every answer; a watch that jumped back delivers everything twice. Each is
+//! one fault, and the rest follows from it.
+//!
+//! Joined are: what is told of the revisions of a regression from then on; what is about one version of one key; the wrong answers of
+//! one read; the same flaw of the same event in several watches; and flaws of one watch whose revisions overlap.
+
+mod answers;
+mod watches;
+
+use super::answers::{Answers, Mismatch};
+use super::effects::Effects;
+use super::filling::Filling;
+use super::proofs::{Backward, Proofs};
+use super::regression::{Regression, Regressions};
+use super::streams::Streams;
+use super::timeline::{Timeline, Witness};
+use crate::history::Symbol;
+use crate::history::etcd::Recording;
+use crate::ingest::Time;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// The fault behind each contradiction, by the tables of the analysis.
+#[derive(Debug, Default)]
+pub struct Faults {
+    /// Of answers that went back.
+    pub backward: Vec<u32>,
+    /// Of contradictions of T.
+    pub contradictions: Vec<u32>,
+    /// Of answers that do not fit T.
+    pub mismatches: Vec<u32>,
+    /// Of what watches must not do.
+    pub flaws: Vec<u32>,
+    /// Of revisions without a maker.
+    pub unfilled: Vec<u32>,
+    /// The store's regressions, with the fault that each is.
+    pub regressions: Vec<(u32, Regression)>,
+    /// Faults that show in more than one watch, or outside of watches.
+    shared: FxHashSet<u32>,
+}
+
+/// Keys with revisions that somebody saw who had not written them.
+#[derive(Debug, Default)]
+pub struct Sightings(FxHashSet<(Symbol, i64)>);
+
+impl Sightings {
+    /// Of a recording.
+    pub fn of(recording: &Recording) -> Sightings {
+        let events = recording.events.iter().map(|event| (event.key, event.revision));
+        Sightings(events.chain(recording.pairs.iter().map(|pair| (pair.key, pair.revision))).collect())
+    }
+
+    /// The acknowledged write that an answer lacks and that nobody else saw either: the operation, and the version.
+    pub fn lost(&self, timeline: &Timeline, mismatch: &Mismatch) -> Option<(u32, u32)> {
+        let (operation, version) = match *mismatch {
+            Mismatch::Outdated { operation, version, .. } | Mismatch::Missing { operation, version, .. } => {
+                (operation, version)
+            }
+            _ => return None,
+        };
+        let known = &timeline.versions[version as usize];
+        let unseen = !self.0.contains(&(known.change.key, known.revision));
+        (matches!(known.shown_by, Witness::Write(_)) && unseen).then_some((operation, version))
+    }
+}
+
+/// What two contradictions have in common.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Common {
+    /// A version: key and revision.
+    Version(Symbol, i64),
+    /// The answer to one operation.
+    Answer(u32),
+    /// A kind of flaw of one event: its place in [`flaw_kind`], key and revision.
+    Event(u8, Symbol, i64),
+    /// A kind of flaw that one watch has throughout.
+    Watch(u8, u32),
+    /// A write that was told of before it was sent.
+    Write(u32),
+}
+
+struct Joining<'t> {
+    recording: &'t Recording,
+    timeline: &'t Timeline,
+    /// Of each contradiction: the revisions that it is about.
+    revisions: Vec<Option<(i64, i64)>>,
+    parent: Vec<u32>,
+    first: FxHashMap<Common, u32>,
+    seen: Sightings,
+    /// Lost versions by key: revision, and a trace.
+    lost: FxHashMap<Symbol, Vec<(i64, u32)>>,
+}
+
+impl Faults {
+    /// Of everything that contradicts.
+    pub fn of(
+        recording: &Recording,
+        effects: &Effects,
+        timeline: &Timeline,
+        proofs: &Proofs,
+        backward: &[Backward],
+        answers: &Answers,
+        streams: &Streams,
+        filling: &Filling,
+    ) -> Faults {
+        let contradictions = &timeline.contradictions;
+        if backward.is_empty()
+            && contradictions.is_empty()
+            && answers.mismatches.is_empty()
+            && streams.flaws.is_empty()
+            && filling.unfilled.is_empty()
+        {
+            return Faults::default();
+        }
+        let regressions = Regressions::of(recording, effects, timeline, proofs, backward);
+        let mut joining = Joining {
+            recording,
+            timeline,
+            revisions: Vec::new(),
+            parent: Vec::new(),
+            first: FxHashMap::default(),
+            seen: if answers.mismatches.is_empty() { Sightings::default() } else { Sightings::of(recording) },
+            lost: FxHashMap::default(),
+        };
+        joining.regressions(&regressions);
+        let of_contradictions = joining.contradictions(&regressions);
+        let of_mismatches = joining.mismatches(&answers.mismatches);
+        let of_unfilled: Vec<u32> =
+            filling.unfilled.iter().map(|gap| joining.trace(Some((gap.revision, gap.revision)))).collect();
+        let deliveries = joining.deliveries(&streams.flaws);
+        let of_flaws = joining.flaws(&streams.flaws, &deliveries);
+        joining.absorb(&regressions);
+        joining.after_regressions(
+            effects,
+            &regressions,
+            (&answers.mismatches, &of_mismatches),
+            (&streams.flaws, &of_flaws),
+            &deliveries,
+        );
+        joining.finish(&regressions, [of_contradictions, of_mismatches, of_flaws, of_unfilled], streams)
+    }
+
+    /// The fault that is a regression which moved writes at a revision below one, before a time.
+    pub fn moved_before(&self, revision: i64, time: Time) -> Option<u32> {
+        let moved = |(_, regression): &&(u32, Regression)| {
+            regression.wrote && regression.after <= revision && regression.from <= time
+        };
+        self.regressions.iter().find(moved).map(|(fault, _)| *fault)
+    }
+
+    /// The fault that is a regression which moved writes between two times.
+    pub fn moved_between(&self, from: Time, until: Time) -> Option<u32> {
+        let moved = |(_, regression): &&(u32, Regression)| {
+            regression.wrote && regression.from <= until && regression.until >= from
+        };
+        self.regressions.iter().find(moved).map(|(fault, _)| *fault)
+    }
+
+    /// Whether a fault shows in more than one watch, or outside of watches.
+    pub fn is_shared(&self, fault: u32) -> bool {
+        self.shared.contains(&fault)
+    }
+}
+
+impl Joining<'_> {
+    fn trace(&mut self, revisions: Option<(i64, i64)>) -> u32 {
+        let number = self.revisions.len() as u32;
+        self.revisions.push(revisions);
+        self.parent.push(number);
+        number
+    }
+
+    fn root(&mut self, at: u32) -> u32 {
+        let mut at = at;
+        while self.parent[at as usize] != at {
+            let above = self.parent[self.parent[at as usize] as usize];
+            self.parent[at as usize] = above;
+            at = above;
+        }
+        at
+    }
+
+    /// The earlier one stays the root.
+    fn join(&mut self, a: u32, b: u32) {
+        let (a, b) = (self.root(a), self.root(b));
+        self.parent[a.max(b) as usize] = a.min(b);
+    }
+
+    fn share(&mut self, at: u32, common: Common) {
+        match self.first.get(&common) {
+            Some(&first) => self.join(first, at),
+            None => drop(self.first.insert(common, at)),
+        }
+    }
+
+    /// One trace for each regression: the first ones.
+    fn regressions(&mut self, regressions: &Regressions) {
+        for regression in &regressions.all {
+            self.trace(Some((regression.after + 1, regression.through)));
+        }
+    }
+
+    fn finish(
+        mut self,
+        regressions: &Regressions,
+        [contradictions, mismatches, flaws, unfilled]: [Vec<u32>; 4],
+        streams: &Streams,
+    ) -> Faults {
+        let mut roots = |traces: &[u32]| -> Vec<u32> { traces.iter().map(|at| self.root(*at)).collect() };
+        let numbers: Vec<u32> = (0..regressions.all.len() as u32).collect();
+        let regressed = roots(&numbers);
+        let mut faults = Faults {
+            backward: roots(&regressions.of_backward),
+            contradictions: roots(&contradictions),
+            mismatches: roots(&mismatches),
+            flaws: roots(&flaws),
+            unfilled: roots(&unfilled),
+            regressions: regressed.into_iter().zip(regressions.all.iter().copied()).collect(),
+            shared: FxHashSet::default(),
+        };
+        let outside = [&faults.backward, &faults.contradictions, &faults.mismatches, &faults.unfilled];
+        let mut shared: FxHashSet<u32> = outside.into_iter().flatten().copied().collect();
+        let mut watch_of: FxHashMap<u32, u32> = FxHashMap::default();
+        for ((watch, _), fault) in streams.flaws.iter().zip(&faults.flaws) {
+            if *watch_of.entry(*fault).or_insert(*watch) != *watch {
+                shared.insert(*fault);
+            }
+        }
+        faults.shared = shared;
+        faults
+    }
+}

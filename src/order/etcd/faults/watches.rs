@@ -1,0 +1,165 @@
+//! Flaws of watches.
+
+use super::{Common, Joining};
+use crate::history::Symbol;
+use crate::ingest::Time;
+use crate::order::etcd::streams::{Flaw, Past};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// The delivery of one event.
+pub(super) struct Delivery {
+    /// The highest revision that its watch had delivered before.
+    highest: i64,
+    at: Time,
+}
+
+impl Joining<'_> {
+    pub(super) fn flaws(&mut self, flaws: &[(u32, Flaw)], deliveries: &FxHashMap<u32, Delivery>) -> Vec<u32> {
+        let mut found = Vec::with_capacity(flaws.len());
+        // Of the watch before: its flaws' revisions so far, and one of them.
+        let mut last: Option<(u32, (i64, i64), u32)> = None;
+        for (watch, flaw) in flaws {
+            let revisions = self.revisions_of(flaw, deliveries);
+            let at = self.trace(revisions);
+            let kind = flaw_kind(flaw);
+            match *flaw {
+                Flaw::Gap { version, .. } | Flaw::Partial { version, .. } => {
+                    let known = &self.timeline.versions[version as usize];
+                    let (key, revision) = (known.change.key, known.revision);
+                    self.share(at, Common::Event(kind, key, revision));
+                    self.same_version(key, revision, at);
+                }
+                Flaw::Create { event, version } | Flaw::Previous { event, version } => {
+                    let (event, delivered) = (event, &self.recording.events[event as usize]);
+                    self.share(at, Common::Event(kind, delivered.key, delivered.revision));
+                    let before = version.map_or(delivered.revision, |at| self.timeline.versions[at as usize].revision);
+                    self.same_version(delivered.key, before, at);
+                    if self.recording.events[event as usize].previous.is_none() {
+                        self.share(at, Common::Watch(kind, *watch));
+                    }
+                }
+                Flaw::Reorder { event, .. } | Flaw::Duplicate { event, .. } | Flaw::Split { event, .. } => {
+                    let event = &self.recording.events[event as usize];
+                    self.share(at, Common::Event(kind, event.key, event.revision));
+                }
+                Flaw::Foreseen { operation, .. } => self.share(at, Common::Write(operation)),
+                Flaw::Filter { .. } | Flaw::Prehistory { .. } | Flaw::EarlyProgress { .. } | Flaw::Header { .. } => {
+                    self.share(at, Common::Watch(kind, *watch));
+                }
+                Flaw::Progress { .. } | Flaw::Compacted { .. } => {}
+            }
+            let (low, high) = revisions.unwrap_or((0, -1));
+            last = match last {
+                Some((of, (from, to), trace)) if of == *watch && low <= to && high >= from => {
+                    self.join(trace, at);
+                    Some((of, (from.min(low), to.max(high)), trace))
+                }
+                _ => Some((*watch, (low, high), at)),
+            };
+            found.push(at);
+        }
+        found
+    }
+
+    /// Joins a flaw about a version with what else is about it: where it was lost, or shown otherwise.
+    pub(super) fn same_version(&mut self, key: Symbol, revision: i64, at: u32) {
+        if let Some(&first) = self.first.get(&Common::Version(key, revision)) {
+            self.join(first, at);
+        }
+    }
+
+    /// What is known of each event that a flaw is about.
+    pub(super) fn deliveries(&self, flaws: &[(u32, Flaw)]) -> FxHashMap<u32, Delivery> {
+        let wanted: FxHashSet<u32> = flaws.iter().filter_map(|(_, flaw)| event_of(flaw)).collect();
+        let mut deliveries = FxHashMap::default();
+        if wanted.is_empty() {
+            return deliveries;
+        }
+        for watch in &self.recording.watches {
+            let mut highest = 0;
+            for response in watch.responses.of(&self.recording.responses) {
+                for e in response.events.start..response.events.start + response.events.len {
+                    if wanted.contains(&e) {
+                        deliveries.insert(e, Delivery { highest, at: response.time });
+                    }
+                    highest = highest.max(self.recording.events[e as usize].revision);
+                }
+            }
+        }
+        deliveries
+    }
+
+    pub(super) fn revisions_of(&self, flaw: &Flaw, deliveries: &FxHashMap<u32, Delivery>) -> Option<(i64, i64)> {
+        let of_event = |e: u32| self.recording.events[e as usize].revision;
+        let of_past = |past: Past| match past {
+            Past::Event(e) => of_event(e),
+            Past::Progress(n) => self.recording.responses[n as usize].revision,
+        };
+        let of_version = |at: u32| self.timeline.versions[at as usize].revision;
+        let (a, b) = match *flaw {
+            Flaw::Duplicate { event, .. } | Flaw::Reorder { event, .. } => {
+                (of_event(event), deliveries.get(&event).map_or(0, |delivery| delivery.highest))
+            }
+            Flaw::Prehistory { event }
+            | Flaw::Filter { event }
+            | Flaw::Split { event, .. }
+            | Flaw::Create { event, .. }
+            | Flaw::Previous { event, .. } => (of_event(event), of_event(event)),
+            Flaw::Partial { version, .. } => (of_version(version), of_version(version)),
+            Flaw::Gap { version, past, .. } => {
+                let past_it = of_past(past) - i64::from(matches!(past, Past::Event(_)));
+                (of_version(version), past_it)
+            }
+            Flaw::Progress { told, against } => (of_past(told), of_past(against)),
+            Flaw::Header { response, event } => (of_past(Past::Progress(response)), of_event(event)),
+            Flaw::Foreseen { told, .. } => (of_past(told), of_past(told)),
+            Flaw::EarlyProgress { .. } | Flaw::Compacted { .. } => return None,
+        };
+        Some((a.min(b), a.max(b)))
+    }
+
+    pub(super) fn time_of(&self, told: Past, deliveries: &FxHashMap<u32, Delivery>) -> Time {
+        match told {
+            Past::Event(event) => deliveries.get(&event).map_or(Time::UNKNOWN, |delivery| delivery.at),
+            Past::Progress(n) => self.recording.responses[n as usize].time,
+        }
+    }
+}
+
+/// The event that a flaw is about.
+fn event_of(flaw: &Flaw) -> Option<u32> {
+    match *flaw {
+        Flaw::Duplicate { event, .. }
+        | Flaw::Reorder { event, .. }
+        | Flaw::Prehistory { event }
+        | Flaw::Filter { event }
+        | Flaw::Split { event, .. }
+        | Flaw::Create { event, .. }
+        | Flaw::Previous { event, .. }
+        | Flaw::Partial { event, .. }
+        | Flaw::Header { event, .. }
+        | Flaw::Gap { past: Past::Event(event), .. }
+        | Flaw::Progress { against: Past::Event(event), .. }
+        | Flaw::Foreseen { told: Past::Event(event), .. } => Some(event),
+        _ => None,
+    }
+}
+
+fn flaw_kind(flaw: &Flaw) -> u8 {
+    match flaw {
+        Flaw::Reorder { .. } => 0,
+        Flaw::Duplicate { .. } => 1,
+        Flaw::Prehistory { .. } => 2,
+        Flaw::Filter { .. } => 3,
+        Flaw::Split { .. } => 4,
+        Flaw::Partial { .. } => 5,
+        Flaw::Gap { .. } => 6,
+        Flaw::Progress { .. } => 7,
+        Flaw::EarlyProgress { .. } => 8,
+        Flaw::Foreseen { .. } => 9,
+        Flaw::Header { .. } => 10,
+        Flaw::Create { .. } => 11,
+        Flaw::Previous { .. } => 12,
+        Flaw::Compacted { .. } => 13,
+    }
+}
