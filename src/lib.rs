@@ -65,7 +65,9 @@ pub struct Options {
 
 /// How evidence is read so that every rule finds what it needs: the fields that the shipped declarations name are kept.
 pub fn read_options() -> ingest::ReadOptions {
-    read_options_for(model::declaration::Declarations::shipped())
+    // Who reads many small files asks for each.
+    static SHIPPED: std::sync::OnceLock<ingest::ReadOptions> = std::sync::OnceLock::new();
+    SHIPPED.get_or_init(|| read_options_for(model::declaration::Declarations::shipped())).clone()
 }
 
 /// The same for the packs with a user's own declarations ([`model::declaration::Declarations::add`]); judge with the same ones

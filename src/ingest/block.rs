@@ -366,7 +366,7 @@ impl<'a> OpenFile<'a> {
             return;
         }
         if self.buffer.is_empty() {
-            self.buffer = self.buffers.take(SAMPLE);
+            self.buffer = self.buffers.take(self.stream.room(SAMPLE));
         }
         let result = loop {
             // Step by step: most files are small, and clearing room that nothing is read into takes longer than reading them.
@@ -377,7 +377,7 @@ impl<'a> OpenFile<'a> {
             if self.eof || self.filled >= target {
                 break result;
             }
-            let more = (4 * self.buffer.len()).min(target.max(self.options.block_bytes));
+            let more = (4 * self.buffer.len()).max(SAMPLE).min(target.max(self.options.block_bytes));
             self.buffer.resize(more, 0);
         };
         if let Err(error) = result {
@@ -503,6 +503,8 @@ impl<'a> OpenFile<'a> {
         let buffer = if rest == 0 && length * 3 <= self.buffer.len() {
             // Many small files may wait for a worker at once: none of them may hold on to a whole buffer.
             self.buffer[..length].to_vec()
+        } else if rest == 0 && self.eof {
+            std::mem::take(&mut self.buffer)
         } else {
             let mut next = self.buffers.take(self.options.block_bytes.max(rest).max(1));
             next[..rest].copy_from_slice(&self.buffer[length..self.filled]);

@@ -147,15 +147,11 @@ pub fn read<B: Batch>(
     start: impl Fn(&InputFile, Format) -> B + Sync,
     mut merge: impl FnMut(FileId, u32, B) + Send,
 ) -> Reading {
-    let threads = match options.threads {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
-        n => n,
-    };
     let buffers = Buffers::default();
     let mut reader = BlockReader::new(files, options, progress, &buffers);
     let mut ledger = Ledger::new(files);
     schedule::in_order(
-        threads,
+        options.threads,
         || reader.unit(),
         |unit| {
             let entry = |piece| match piece {

@@ -91,11 +91,11 @@ type Writer = (u64, u64);
 
 fn looks(files: &[InputFile]) -> Vec<Look> {
     let mut opener = Opener::default();
-    let mut buffer = vec![0; SAMPLE];
+    let mut buffer = Vec::new();
     files.iter().map(|file| look(&mut opener, file, &mut buffer)).collect()
 }
 
-fn look<'a>(opener: &mut Opener<'a>, file: &'a InputFile, buffer: &mut [u8]) -> Look {
+fn look<'a>(opener: &mut Opener<'a>, file: &'a InputFile, buffer: &mut Vec<u8>) -> Look {
     if let Some(format) = file.format {
         return Look::Evidence(format, None);
     }
@@ -104,12 +104,16 @@ fn look<'a>(opener: &mut Opener<'a>, file: &'a InputFile, buffer: &mut [u8]) -> 
     }
     // What cannot be opened will say so when it is read.
     let Ok(mut stream) = opener.open(file, &()) else { return Look::Other };
-    let (n, _) = stream::fill(&mut stream, buffer);
+    let room = stream.room(SAMPLE);
+    if buffer.len() < room {
+        buffer.resize(room, 0);
+    }
+    let (n, _) = stream::fill(&mut stream, &mut buffer[..room]);
     #[cfg(feature = "container")]
     if buffer[..n].starts_with(&crate::container::MAGIC) {
         return Look::Container;
     }
-    match detect(&buffer[..n], n < buffer.len(), None) {
+    match detect(&buffer[..n], n < room, None) {
         Detected::Evidence(format, _) => Look::Evidence(format, wal::writer(&buffer[..n])),
         Detected::Ignored(_) => Look::Other,
     }

@@ -1,30 +1,40 @@
 //! Runs units of work on several threads and hands their results on in order.
 
 use std::collections::BTreeMap;
+use std::iter;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-/// Takes units from `next`, works on them with `threads` threads and passes the results to `finish` in the order of
-/// the units.
+/// Takes units from `next`, works on them with `threads` threads (0: one for each core) and passes the results to `finish` in
+/// the order of the units.
 ///
 /// Each thread takes a unit (one at a time: reading is one stream), works on it, and, where its result is the one that
 /// `finish` waits for, finishes it and all that wait behind it. So reading, working and finishing overlap without a
-/// barrier and without a thread of their own, and no more than a few results per thread are ever held.
+/// barrier and without a thread of their own, and no more than a few results per thread are ever held. A single unit is worked on
+/// where the caller stands: most logs are smaller than what starting a thread takes.
 pub(super) fn in_order<U, R>(
     threads: usize,
     mut next: impl FnMut() -> Option<U> + Send,
     work: impl Fn(U) -> R + Sync,
     mut finish: impl FnMut(R) + Send,
 ) where
+    U: Send,
     R: Send,
 {
-    if threads <= 1 {
-        while let Some(unit) = next() {
-            finish(work(unit));
-        }
+    let first = next();
+    let second = if threads != 1 && first.is_some() { next() } else { None };
+    let threads = match (&second, threads) {
+        (None, _) => 1,
+        // The system is asked in a dozen files.
+        (Some(_), 0) => thread::available_parallelism().map_or(1, usize::from),
+        (Some(_), threads) => threads,
+    };
+    let units = first.into_iter().chain(second).chain(iter::from_fn(next));
+    if threads == 1 {
+        units.for_each(|unit| finish(work(unit)));
         return;
     }
-    let source = Mutex::new((next, 0u64));
+    let source = Mutex::new((units, 0u64));
     let finish = Mutex::new(finish);
     let desk = Desk { results: Mutex::default(), room: Condvar::new(), places: threads * 2 };
     thread::scope(|scope| {
@@ -34,7 +44,7 @@ pub(super) fn in_order<U, R>(
                 loop {
                     let (nth, unit) = {
                         let mut source = locked(&source);
-                        let Some(unit) = (source.0)() else { break };
+                        let Some(unit) = source.0.next() else { break };
                         source.1 += 1;
                         (source.1 - 1, unit)
                     };

@@ -14,12 +14,20 @@ pub(super) struct Stream<'a> {
     pub compression: Option<&'static str>,
     /// Whether it is a file of an archive.
     pub is_part: bool,
+    /// How many bytes there probably are.
+    pub length: Option<u64>,
 }
 
 impl Stream<'_> {
     /// Whether its offsets are those of the file that it comes from.
     pub fn is_plain(&self) -> bool {
         self.compression.is_none() && !self.is_part
+    }
+
+    /// How much room to read the beginning into, at most so much: clearing room that nothing is read into takes longer than
+    /// reading a small file.
+    pub fn room(&self, most: usize) -> usize {
+        self.length.and_then(|length| usize::try_from(length).ok()).map_or(most, |length| most.min(length + 1))
     }
 }
 
@@ -82,7 +90,7 @@ impl<'a> Opener<'a> {
         };
         let content = Content { archive: archive.clone(), at: member.offset, left: member.length };
         self.archive = Some((path, archive));
-        let mut stream = decompressed(content)?;
+        let mut stream = decompressed(content, Some(member.length))?;
         stream.is_part = true;
         Ok(stream)
     }
@@ -138,20 +146,22 @@ pub fn is_container(input: &InputFile) -> bool {
 
 fn open_file<'a>(input: &'a InputFile, progress: &'a dyn Progress) -> Result<Stream<'a>, Fault> {
     if let Some(bytes) = &input.bytes {
-        return decompressed(Counted { inner: &bytes[..], progress });
+        return decompressed(Counted { inner: &bytes[..], progress }, Some(bytes.len() as u64));
     }
     if input.path.as_os_str() == "-" {
-        return decompressed(Counted { inner: io::stdin(), progress });
+        return decompressed(Counted { inner: io::stdin(), progress }, None);
     }
     let file = File::open(&input.path).map_err(|error| unreadable(&error))?;
-    let kind = file.metadata().map_err(|error| unreadable(&error))?.file_type();
+    let data = file.metadata().map_err(|error| unreadable(&error))?;
+    let kind = data.file_type();
     if kind.is_dir() {
         return Err(Fault::new("a file that can be read", "a directory"));
     }
     if is_device(kind) {
         return Err(Fault::new("a file that can be read", "a device"));
     }
-    decompressed(Counted { inner: file, progress })
+    let length = kind.is_file().then_some(data.len());
+    decompressed(Counted { inner: file, progress }, length)
 }
 
 #[cfg(unix)]
@@ -170,7 +180,7 @@ pub(super) fn unreadable(error: &io::Error) -> Fault {
     Fault::new("a file that can be read", error.to_string())
 }
 
-fn decompressed<'a>(mut raw: impl Read + Send + 'a) -> Result<Stream<'a>, Fault> {
+fn decompressed<'a>(mut raw: impl Read + Send + 'a, length: Option<u64>) -> Result<Stream<'a>, Fault> {
     let mut magic = [0u8; 4];
     let (n, result) = fill(&mut raw, &mut magic);
     result.map_err(|error| unreadable(&error))?;
@@ -178,7 +188,7 @@ fn decompressed<'a>(mut raw: impl Read + Send + 'a) -> Result<Stream<'a>, Fault>
     match magic {
         [0x1f, 0x8b, ..] => gunzip(whole),
         [0x28, 0xb5, 0x2f, 0xfd] => unzstd(whole),
-        _ => Ok(Stream { reader: Box::new(whole), compression: None, is_part: false }),
+        _ => Ok(Stream { reader: Box::new(whole), compression: None, is_part: false, length }),
     }
 }
 
@@ -186,13 +196,13 @@ fn decompressed<'a>(mut raw: impl Read + Send + 'a) -> Result<Stream<'a>, Fault>
 fn gunzip<'a>(raw: impl Read + Send + 'a) -> Result<Stream<'a>, Fault> {
     let raw = io::BufReader::with_capacity(256 * 1024, raw);
     let reader = flate2::bufread::MultiGzDecoder::new(raw);
-    Ok(Stream { reader: Box::new(reader), compression: Some("gzip"), is_part: false })
+    Ok(Stream { reader: Box::new(reader), compression: Some("gzip"), is_part: false, length: None })
 }
 
 #[cfg(feature = "compress")]
 fn unzstd<'a>(raw: impl Read + Send + 'a) -> Result<Stream<'a>, Fault> {
     let reader = zstd::Decoder::new(raw).map_err(|error| unreadable(&error))?;
-    Ok(Stream { reader: Box::new(reader), compression: Some("zstd"), is_part: false })
+    Ok(Stream { reader: Box::new(reader), compression: Some("zstd"), is_part: false, length: None })
 }
 
 #[cfg(not(feature = "compress"))]

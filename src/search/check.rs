@@ -35,7 +35,7 @@ pub fn check_with<S: Spec>(
     switches: &Switches,
 ) -> Verdict {
     let watch = Watch::begin(budget);
-    if history.calls().len() > MOST_CALLS {
+    if history.calls().len() > MOST_CALLS.min(watch.memory() / LEAST) {
         let calls = (0..).take(history.calls().len()).collect();
         return Verdict::Unknown(Undecided { limit: Limit::Memory, spent: watch.spent(), calls });
     }
@@ -50,6 +50,9 @@ pub fn check_with<S: Spec>(
         None => trial.by_steps(),
     }
 }
+
+/// What is held of each call at least, in bytes: its form and its events.
+const LEAST: usize = 32;
 
 /// A history on its way to a verdict.
 struct Trial<'t, S: Spec> {
@@ -97,7 +100,6 @@ impl<'t, S: Spec> Trial<'t, S> {
     where
         't: 'p,
     {
-        let goal = goal.unwrap_or(part.events.len());
         if let Some(forms) = forms {
             if forms.deed[part.calls[0] as usize] == Deed::Nothing {
                 return Box::new(Free(part.calls.len()));
@@ -106,6 +108,7 @@ impl<'t, S: Spec> Trial<'t, S> {
                 return search;
             }
         }
+        let goal = goal.unwrap_or(part.events.len());
         let (transitions, class) = Transitions::of(self.spec, self.history, part);
         let slots = Slots::new(part, &class);
         match slots.count {
@@ -131,6 +134,10 @@ impl<'t, S: Spec> Trial<'t, S> {
 
     /// The calls up to the earliest return that no order gets past.
     fn core(&self, part: &Part, dead: Dead, forms: Option<&Forms<'_>>) -> Core {
+        let named = |order: Vec<u32>| order.iter().map(|&operation| part.calls[operation as usize]).collect();
+        if let Some(longest) = dead.longest {
+            return core::coarse(self.history, &part.answered_before(dead.reached + 1), named(longest));
+        }
         let try_to = |goal| schedule::finish(self.search(part, forms, Some(goal)), &self.watch);
         // An order gets to `low`, and none gets to `high`.
         let (mut low, mut high) = (dead.reached, part.events.len());
@@ -162,8 +169,7 @@ impl<'t, S: Spec> Trial<'t, S> {
             longest = Some((low, order));
         }
         let longest = longest.map(|longest| longest.1).unwrap_or_default();
-        let longest = longest.iter().map(|&operation| part.calls[operation as usize]).collect();
-        core::coarse(self.history, &part.answered_before(high), longest)
+        core::coarse(self.history, &part.answered_before(high), named(longest))
     }
 }
 

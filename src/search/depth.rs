@@ -212,7 +212,11 @@ impl<S: Spec, M: Mask> Runner for Depth<'_, S, M> {
             }
             if !self.take(first, watch)? && !self.back(watch)? {
                 // It does not look ahead.
-                return Ok(Some(Found::Impossible(Dead { reached: self.furthest, suspect: self.furthest })));
+                return Ok(Some(Found::Impossible(Dead {
+                    reached: self.furthest,
+                    suspect: self.furthest,
+                    longest: None,
+                })));
             }
         }
         Ok(None)

@@ -31,19 +31,50 @@ pub(super) const MOST_CALLS: usize = (u32::MAX / 2) as usize;
 /// The events of the calls that may have happened, first to last. At one time invocations come before returns: intervals are
 /// closed.
 pub(super) fn events<O, A>(calls: &[Call<O, A>]) -> Vec<Event> {
-    let mut timed = Vec::with_capacity(calls.len() * 2);
-    for (at, call) in (0..).zip(calls) {
-        match call.outcome {
-            Outcome::Failed => {}
-            Outcome::Unknown => timed.push((call.invoke, Event::invoke(at))),
-            Outcome::Completed { returned, .. } => {
-                timed.push((call.invoke, Event::invoke(at)));
-                timed.push((returned, Event::ret(at)));
-            }
+    let timed = || (0..).zip(calls).flat_map(|(at, call)| times(at, call));
+    let (mut count, mut first, mut last) = (0, i64::MAX, i64::MIN);
+    timed().for_each(|(time, _)| (count, first, last) = (count + 1, first.min(time), last.max(time)));
+    match last.checked_sub(first).and_then(|span| usize::try_from(span).ok()) {
+        // Hardly more times than events: numbers of lines.
+        Some(span) if span < 2 * count => by_counting(timed, count, first, span),
+        _ => {
+            let mut timed: Vec<(i64, Event)> = timed().collect();
+            timed.sort_unstable_by_key(|&(time, event)| (time, event.is_return(), event.of()));
+            timed.into_iter().map(|(_, event)| event).collect()
         }
     }
-    timed.sort_unstable_by_key(|&(time, event)| (time, event.is_return(), event.of()));
-    timed.into_iter().map(|(_, event)| event).collect()
+}
+
+fn times<O, A>(at: u32, call: &Call<O, A>) -> impl Iterator<Item = (i64, Event)> + use<O, A> {
+    let (invoked, returned) = match call.outcome {
+        Outcome::Failed => (None, None),
+        Outcome::Unknown => (Some(call.invoke), None),
+        Outcome::Completed { returned, .. } => (Some(call.invoke), Some(returned)),
+    };
+    let invoked = invoked.map(|time| (time, Event::invoke(at)));
+    invoked.into_iter().chain(returned.map(|time| (time, Event::ret(at))))
+}
+
+/// `timed` gives so many events by call, from time `first` to `first + span`.
+fn by_counting<I: Iterator<Item = (i64, Event)>>(
+    timed: impl Fn() -> I,
+    count: usize,
+    first: i64,
+    span: usize,
+) -> Vec<Event> {
+    let place = |time: i64, event: Event| (time - first) as usize * 2 + usize::from(event.is_return());
+    let mut next = vec![0u32; span * 2 + 3];
+    timed().for_each(|(time, event)| next[place(time, event) + 1] += 1);
+    for at in 1..next.len() {
+        next[at] += next[at - 1];
+    }
+    let mut events = vec![Event::invoke(0); count];
+    timed().for_each(|(time, event)| {
+        let next = &mut next[place(time, event)];
+        events[*next as usize] = event;
+        *next += 1;
+    });
+    events
 }
 
 #[cfg(test)]
@@ -60,5 +91,31 @@ mod tests {
         };
         let events = events(&[call(5, 7), call(1, 5)]);
         assert_eq!(events, [Event::invoke(1), Event::invoke(0), Event::ret(1), Event::ret(0)]);
+    }
+
+    #[test]
+    fn times_far_apart_are_put_in_the_same_order_as_numbers_of_lines() {
+        let mut chance = 1u64;
+        for most in [1, 3, 10, 40] {
+            let mut below = |most: i64| {
+                chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (chance >> 33) as i64 % most
+            };
+            let drawn: Vec<(i64, i64)> = (0..12).map(|_| (below(most), below(most))).collect();
+            let calls = |far: i64| {
+                let call = |&(invoke, length): &(i64, i64)| Call {
+                    process: 0,
+                    operation: (),
+                    invoke: invoke * far - 5,
+                    outcome: match length % 4 {
+                        0 => Outcome::Unknown,
+                        1 => Outcome::Failed,
+                        _ => Outcome::Completed { returned: (invoke + length) * far - 5, answer: () },
+                    },
+                };
+                drawn.iter().map(call).collect::<Vec<_>>()
+            };
+            assert_eq!(events(&calls(1)), events(&calls(1_000_000_007)), "{drawn:?}");
+        }
     }
 }

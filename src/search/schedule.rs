@@ -23,12 +23,14 @@ impl Outcome for Found {
 }
 
 /// Where a search came to an end without an order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Dead {
     /// Some order gets to this event.
     pub(super) reached: usize,
     /// Perhaps the return that none gets past: a search that looks ahead gives up where it sees that it will not get past one.
     pub(super) suspect: usize,
+    /// The operations of an order that gets to `reached`, where it is certain that none gets further.
+    pub(super) longest: Option<Vec<u32>>,
 }
 
 /// What the parts of a history come to.

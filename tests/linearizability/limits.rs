@@ -53,7 +53,7 @@ fn more_states_than_a_budget_holds_are_unknown_with_the_limit() {
     }
 }
 
-fn one_client_that_writes_and_reads(calls: u32) {
+fn one_client_that_writes_and_reads(calls: u32, memory: Option<usize>) -> Verdict {
     use cas_register::{Answer, Operation};
     let call = |at: u32| {
         let value = at / 2 % 5;
@@ -65,19 +65,50 @@ fn one_client_that_writes_and_reads(calls: u32) {
         Call { process: 0, operation, invoke, outcome: Outcome::Completed { returned: invoke + 1, answer } }
     };
     let history = History::new((0..calls).map(call).collect()).expect("one thing at a time");
-    match check(&CasRegister::<u32>::default(), &history, &Budget::default()) {
+    check(&CasRegister::<u32>::default(), &history, &Budget { memory, ..Budget::default() })
+}
+
+fn assert_in_order(verdict: Verdict, calls: u32) {
+    match verdict {
         Verdict::Linearizable(found) => assert!(found.order.into_iter().eq(0..calls)),
+        other => panic!("{:?}", std::mem::discriminant(&other)),
+    }
+}
+
+fn assert_too_large(verdict: Verdict, calls: u32) {
+    match verdict {
+        Verdict::Unknown(undecided) => {
+            assert_eq!((undecided.limit, undecided.calls.len()), (Limit::Memory, calls as usize));
+        }
         other => panic!("{:?}", std::mem::discriminant(&other)),
     }
 }
 
 #[test]
 fn a_client_that_does_one_thing_after_the_other_is_decided_however_long_it_goes_on() {
-    one_client_that_writes_and_reads(200_000);
+    assert_in_order(one_client_that_writes_and_reads(200_000, None), 200_000);
+    assert_in_order(one_client_that_writes_and_reads(200_000, Some(64 << 20)), 200_000);
+}
+
+#[test]
+fn more_calls_than_a_budget_holds_are_unknown_before_anything_is_made_of_them() {
+    assert_too_large(one_client_that_writes_and_reads(200_000, Some(1 << 20)), 200_000);
+}
+
+#[test]
+fn with_any_memory_the_verdict_is_right_or_none() {
+    for memory in [8, 12, 16, 24, 32].map(|mb| mb << 20) {
+        match one_client_that_writes_and_reads(200_000, Some(memory)) {
+            Verdict::Violated(core) => panic!("{core:?}"),
+            verdict @ Verdict::Unknown(_) => assert_too_large(verdict, 200_000),
+            verdict @ Verdict::Linearizable(_) => assert_in_order(verdict, 200_000),
+        }
+    }
 }
 
 #[test]
 #[ignore = "ten million calls: a gigabyte"]
 fn ten_million_calls_of_one_client_are_decided() {
-    one_client_that_writes_and_reads(10_000_000);
+    assert_in_order(one_client_that_writes_and_reads(10_000_000, Some(2 << 30)), 10_000_000);
+    assert_too_large(one_client_that_writes_and_reads(10_000_000, Some(256 << 20)), 10_000_000);
 }

@@ -15,15 +15,15 @@ use std::borrow::Cow;
 pub(super) fn line(text: &str) -> Result<Option<Event<'_>>, Fault> {
     let Some((process, kind, rest)) = operation(text) else { return Ok(None) };
     let mut reader = Reader::new(rest, Dialect::Edn);
-    let mut function = Vec::new();
-    reader.value(&mut function)?;
-    let [Node::Keyword(function)] = function.as_slice() else { return Err(fault("an operation such as :read", rest)) };
     let mut value = Vec::new();
+    reader.value(&mut value)?;
+    let [Node::Keyword(function)] = value[..] else { return Err(fault("an operation such as :read", rest)) };
+    value.clear();
     if let Next::Form = reader.next()? {
         reader.value(&mut value)?;
     }
     let refused =
-        *function == "cas" && kind == Kind::Return(Ending::Fail) && matches!(value.last(), Some(Node::Sequence(2)));
+        function == "cas" && kind == Kind::Return(Ending::Fail) && matches!(value.last(), Some(Node::Sequence(2)));
     Ok(Some(Event {
         process: Cow::Borrowed(process),
         kind: if refused { Kind::Return(Ending::Refused) } else { kind },

@@ -106,7 +106,12 @@ pub(super) fn line(format: Format, text: &str) -> Result<Option<Line<'_>>, Fault
 
 /// Whether the beginning of a file shows operations as EDN or as an array of JSON; `None`: it does not.
 pub(super) fn detect(sample: &[u8]) -> Option<Format> {
-    for (format, json) in [(Format::Edn, false), (Format::Operations, true)] {
+    // An operation in either is a map.
+    let formats: &[(Format, bool)] = match memchr::memchr(b'{', sample) {
+        Some(_) => &[(Format::Edn, false), (Format::Operations, true)],
+        None => &[],
+    };
+    for &(format, json) in formats {
         let mut elements = elements::Elements::new(json);
         let mut spans = Vec::new();
         elements.scan(sample, &mut spans);

@@ -23,7 +23,7 @@ mod registers;
 mod relaxed;
 mod world;
 
-pub use reason::{Alternative, Claim, Reason, reason, suspects};
+pub use reason::{Alternative, Claim, Reason, reason};
 
 use super::budget::Watch;
 use super::history::{History, Outcome, SpecHistory};

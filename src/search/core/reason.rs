@@ -5,9 +5,8 @@ use super::world::{Times, World};
 use super::{STEPS, STEPS_EACH, Search, Task, in_world};
 use crate::model::Spec;
 use crate::search::budget::Watch;
-use crate::search::check::check;
-use crate::search::history::{Call, History, Outcome, SpecHistory};
-use crate::search::verdict::{Core, Verdict};
+use crate::search::history::{Outcome, SpecHistory};
+use crate::search::verdict::Core;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
 
@@ -66,23 +65,6 @@ pub fn reason<S: Spec>(spec: &S, history: &SpecHistory<S>, core: &Core, budget: 
     let completed = |call: &&u32| matches!(history.calls()[**call as usize].outcome, Outcome::Completed { .. });
     let Some(&call) = core.calls.iter().find(completed) else { return Reason::default() };
     in_world(spec, history, call, Explain { core, budget }).unwrap_or_default()
-}
-
-/// The calls of a core of which each alone, were its outcome unknown, would leave a history that some order explains: if one
-/// answer is wrong, it is one of these.
-pub fn suspects<S: Spec>(
-    spec: &S,
-    history: &SpecHistory<S>,
-    core: &Core,
-    budget: &crate::search::Budget<'_>,
-) -> Vec<u32> {
-    let is_suspect = |suspect: &u32| {
-        let mut calls: Vec<Call<S::Operation, S::Answer>> = history.calls().to_vec();
-        calls[*suspect as usize].outcome = Outcome::Unknown;
-        let repaired = History::new(calls).map(|history| check(spec, &history, budget));
-        matches!(repaired, Ok(Verdict::Linearizable(_)))
-    };
-    core.calls.iter().copied().filter(is_suspect).collect()
 }
 
 /// Explains a core in the world that it belongs to.
@@ -200,14 +182,35 @@ impl Claims {
     }
 }
 
-/// A state that is possible at some place, and what was used to come there.
+/// A state that is possible at some place, and how many of each group were used to come there.
 type Possible = (u32, Box<[u8]>);
+
+/// What is possible at some place. Of one state only with the fewest uses: whatever can be done after more uses can be done after
+/// fewer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Reached(BTreeSet<Possible>);
+
+impl Reached {
+    /// Whether it says anything new.
+    fn add(&mut self, state: u32, used: &[u8]) -> bool {
+        let least = |fewer: &[u8], more: &[u8]| fewer.iter().zip(more).all(|(fewer, more)| fewer <= more);
+        let begin: Possible = (state, Box::default());
+        let known: Vec<Possible> = self.0.range(begin..).take_while(|known| known.0 == state).cloned().collect();
+        if known.iter().any(|known| least(&known.1, used)) {
+            return false;
+        }
+        for more in known.iter().filter(|known| least(used, &known.1)) {
+            self.0.remove(more);
+        }
+        self.0.insert((state, used.into()))
+    }
+}
 
 /// The search for orders that end somewhere.
 struct Orders<'a, 'o, W> {
     relaxed: &'o mut Relaxed<'a, W>,
     counting: bool,
-    seen: FxHashSet<(u32, u128, Vec<Possible>)>,
+    seen: FxHashSet<(u32, u128, Reached)>,
     order: Vec<u32>,
     found: Vec<Alternative>,
     complete: bool,
@@ -226,12 +229,14 @@ impl<W: World> Orders<'_, '_, W> {
             found: Vec::new(),
             complete: true,
         };
-        orders.extend(Place::default(), &BTreeSet::from([(0, none)]), budget);
+        let mut begin = Reached::default();
+        begin.add(0, &none);
+        orders.extend(Place::default(), &begin, budget);
         (orders.found, orders.complete)
     }
 
     /// Goes on from a place, at which some states are possible. No deeper than there are calls in the core.
-    fn extend(&mut self, place: Place, possible: &BTreeSet<Possible>, budget: &mut Budget<'_, '_>) {
+    fn extend(&mut self, place: Place, possible: &Reached, budget: &mut Budget<'_, '_>) {
         if self.found.len() >= ALTERNATIVES || self.seen.len() >= ORDERS || self.order.len() > 200 {
             self.complete = false;
             return;
@@ -245,16 +250,18 @@ impl<W: World> Orders<'_, '_, W> {
         let mut stuck = true;
         for &at in &next {
             let required = self.relaxed.required[at];
-            let take = |(state, used): &Possible| {
-                Some((self.relaxed.take(*state, Some(required), required.call)?, used.clone()))
-            };
-            let after: BTreeSet<Possible> = reached.iter().filter_map(take).collect();
-            if after.is_empty() {
+            let mut after = Reached::default();
+            for (state, used) in &reached.0 {
+                if let Some(state) = self.relaxed.take(*state, Some(required), required.call) {
+                    after.add(state, used);
+                }
+            }
+            if after.0.is_empty() {
                 continue;
             }
             stuck = false;
             let then = place.with(at);
-            if self.seen.insert((then.first, then.after, after.iter().cloned().collect())) {
+            if self.seen.insert((then.first, then.after, after.clone())) {
                 self.order.push(required.call);
                 self.extend(then, &after, budget);
                 self.order.pop();
@@ -267,19 +274,18 @@ impl<W: World> Orders<'_, '_, W> {
     }
 
     /// The states that are possible after any of the other calls. `None`: too many.
-    fn reach(
-        &mut self,
-        possible: &BTreeSet<Possible>,
-        bound: i64,
-        budget: &mut Budget<'_, '_>,
-    ) -> Option<BTreeSet<Possible>> {
+    fn reach(&mut self, possible: &Reached, bound: i64, budget: &mut Budget<'_, '_>) -> Option<Reached> {
         let mut reached = possible.clone();
-        let mut open: Vec<Possible> = possible.iter().cloned().collect();
+        let mut open: Vec<Possible> = possible.0.iter().cloned().collect();
         while let Some((state, used)) = open.pop() {
+            // Others come to as much with less by now.
+            if !reached.0.contains(&(state, used.clone())) {
+                continue;
+            }
             for group in 0..self.relaxed.optional.len() {
                 let number = if self.counting { usize::from(used[group]) } else { 0 };
                 let Some(call) = self.relaxed.available(group, number, bound) else { continue };
-                if !budget.spend() || reached.len() > STATES {
+                if !budget.spend() || reached.0.len() > STATES {
                     return None;
                 }
                 let Some(after) = self.relaxed.take(state, None, call).filter(|after| *after != state) else {
@@ -289,7 +295,7 @@ impl<W: World> Orders<'_, '_, W> {
                 if self.counting {
                     more[group] = more[group].checked_add(1)?;
                 }
-                if reached.insert((after, more.clone())) {
+                if reached.add(after, &more) {
                     open.push((after, more));
                 }
             }

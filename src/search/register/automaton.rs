@@ -53,18 +53,21 @@ impl Automaton {
     /// appended to, and for appends with failed compare-and-sets: any append might be needed to make one fail, also one that leads
     /// to [`OTHER`], and that is not followed here.
     pub(super) fn new(deeds: &[Deed], content: u32, values: &[Value<'_>]) -> Option<(Self, Vec<u32>)> {
-        let mut asked = Numbering::default();
+        let (mut state, mut asked) = (States::new(deeds.len(), values.len()), Vec::new());
         for deed in deeds {
-            if let Deed::Read(value) | Deed::FailedCas(value) | Deed::Cas(value, _) = *deed {
-                asked.add(value);
+            if let Deed::Read(value) | Deed::FailedCas(value) | Deed::Cas(value, _) = *deed
+                && state.of(value) == OTHER
+            {
+                state.set(value, asked.len() as u32);
+                asked.push(value);
             }
         }
         let growth = match deeds.iter().any(|deed| matches!(deed, Deed::Append(_))) {
             true if deeds.iter().any(|deed| matches!(deed, Deed::FailedCas(_))) => return None,
-            true => prefixes::grow(deeds, content, values, &asked.order)?,
-            false => Growth { states: asked.order.len(), edges: Vec::new(), state: asked.index },
+            true => prefixes::grow(deeds, content, values, &asked)?,
+            false => Growth { states: asked.len(), edges: Vec::new(), state },
         };
-        let state_of = |value: u32| growth.state.get(&value).copied().unwrap_or(OTHER);
+        let state_of = |value: u32| growth.state.of(value);
         let states = growth.states;
         let mut automaton = Automaton {
             initial: state_of(content),
@@ -165,19 +168,42 @@ impl Automaton {
     }
 }
 
-/// Values in the order in which they were first seen.
+/// The state of each value that is one.
 #[derive(Default)]
-struct Numbering {
-    index: FxHashMap<u32, u32>,
-    order: Vec<u32>,
+pub(super) struct States {
+    /// By value: its state, or [`OTHER`]. Empty where the values of the history are many more than those of this register.
+    dense: Vec<u32>,
+    sparse: FxHashMap<u32, u32>,
 }
 
-impl Numbering {
-    fn add(&mut self, value: u32) {
-        let fresh = self.order.len() as u32;
-        if *self.index.entry(value).or_insert(fresh) == fresh {
-            self.order.push(value);
+impl States {
+    /// For so many operations, of a history with so many values.
+    fn new(operations: usize, values: usize) -> Self {
+        let dense = if values <= 8 * operations + 64 { vec![OTHER; values] } else { Vec::new() };
+        States { dense, sparse: FxHashMap::default() }
+    }
+
+    /// The state of a value, or [`OTHER`].
+    fn of(&self, value: u32) -> u32 {
+        match self.dense.get(value as usize) {
+            Some(&state) => state,
+            None => self.sparse.get(&value).copied().unwrap_or(OTHER),
         }
+    }
+
+    fn set(&mut self, value: u32, state: u32) {
+        match self.dense.get_mut(value as usize) {
+            Some(place) => *place = state,
+            None => {
+                self.sparse.insert(value, state);
+            }
+        }
+    }
+}
+
+impl From<FxHashMap<u32, u32>> for States {
+    fn from(sparse: FxHashMap<u32, u32>) -> Self {
+        States { dense: Vec::new(), sparse }
     }
 }
 

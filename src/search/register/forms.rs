@@ -85,11 +85,33 @@ impl Forms<'_> {
 #[derive(Default)]
 struct Numbers<'h> {
     index: FxHashMap<Value<'h>, u32>,
+    /// Those of small numbers, which most values are; [`u32::MAX`]: not seen yet.
+    small: Vec<u32>,
     names: Vec<Value<'h>>,
 }
 
+/// Numbers below this are small.
+const SMALL: i64 = 1 << 12;
+
 impl<'h> Numbers<'h> {
     fn of(&mut self, value: Value<'h>) -> u32 {
+        let at = match value {
+            Value::Absent => 0,
+            Value::Number(number @ 0..SMALL) => number as usize + 1,
+            _ => return self.by_hash(value),
+        };
+        if self.small.len() <= at {
+            self.small.resize((at + 1).max(64), u32::MAX);
+        }
+        let known = &mut self.small[at];
+        if *known == u32::MAX {
+            *known = self.names.len() as u32;
+            self.names.push(value);
+        }
+        *known
+    }
+
+    fn by_hash(&mut self, value: Value<'h>) -> u32 {
         *self.index.entry(value).or_insert_with(|| {
             self.names.push(value);
             self.names.len() as u32 - 1

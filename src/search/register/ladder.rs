@@ -18,7 +18,7 @@ use crate::search::budget::Watch;
 use crate::search::mask::Mask;
 use crate::search::race::{Outcome, Runner};
 use crate::search::room;
-use crate::search::schedule::Dead;
+use crate::search::schedule::{Dead, first_work};
 use crate::search::verdict::Limit;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -28,13 +28,13 @@ use std::sync::Arc;
 pub(super) enum Reached<M> {
     /// The steps of an order that explains every answer before the goal.
     Goal(Vec<Step>, PhantomData<M>),
-    /// No order does.
-    Nothing(Dead),
+    /// No order does. With the steps of an order that gets to [`Dead::reached`], where it is certain that none gets further.
+    Nothing(Dead, Option<Vec<Step>>),
 }
 
 impl<M: Send> Outcome for Reached<M> {
     fn is_settled(&self) -> bool {
-        matches!(self, Reached::Nothing(_))
+        matches!(self, Reached::Nothing(..))
     }
 }
 
@@ -86,8 +86,9 @@ pub(super) struct Ladder<'p, M> {
     heap: usize,
     /// How many there is room for.
     room: usize,
-    /// How far any came, and how often all ended since one came so far.
+    /// How far any came, by which path, and how often all ended since one came so far.
     furthest: u32,
+    longest: u32,
     failures: u32,
     /// Something was forgotten: that nothing is left proves nothing.
     incomplete: bool,
@@ -127,6 +128,7 @@ impl<'p, M: Mask> Ladder<'p, M> {
             room: 1,
             heap: 2 * M::none(course.slots).heap_bytes(),
             furthest: 0,
+            longest: BEGIN,
             failures: 0,
             incomplete: false,
             work: 0,
@@ -160,6 +162,7 @@ impl<'p, M: Mask> Ladder<'p, M> {
         self.work += self.going.len() as u64 / 4;
         if self.open.at > self.furthest {
             self.furthest = self.open.at;
+            self.longest = self.going[0].1.path;
             self.failures = 0;
             self.moves.suspicion.clear();
         }
@@ -191,6 +194,12 @@ impl<'p, M: Mask> Ladder<'p, M> {
                 }
             }
             self.here = 0;
+        } else {
+            // It stays, perhaps to the end: half a million of them do.
+            let entries = &mut self.rungs[next - 1].entries;
+            self.room -= entries.capacity();
+            entries.shrink_to_fit();
+            self.room += entries.capacity();
         }
         self.choose();
         Ok(())
@@ -273,7 +282,10 @@ impl<'p, M: Mask> Ladder<'p, M> {
             self.waiting -= before - rung.entries.len();
         }
         at.path = self.paths.extend(at.path, steps);
-        self.room += room::push(&mut rung.entries, Entry { at, optional: (0, 0), waits: true });
+        // Most rungs hold one.
+        let few = usize::from(rung.entries.len() == rung.entries.capacity() && rung.entries.len() < 8);
+        rung.entries.reserve_exact(few);
+        self.room += few + room::push(&mut rung.entries, Entry { at, optional: (0, 0), waits: true });
         self.entries += 1;
         rung.waiting += 1;
         self.waiting += 1;
@@ -333,7 +345,20 @@ impl<'p, M: Mask> Ladder<'p, M> {
     fn dead(&self) -> Dead {
         let reached = self.furthest as usize;
         let suspect = self.moves.suspicion.first_return(&self.open, self.furthest).unwrap_or(0) as usize;
-        Dead { reached, suspect: suspect.max(reached) }
+        Dead { reached, suspect: suspect.max(reached), longest: None }
+    }
+
+    /// The steps of an order that gets as far as any does, once all have ended. `None` where something was given up for what was
+    /// still to come. Only a search that goes the same way on any number of threads knows, and only after so little work that a
+    /// search made for this comes to the same.
+    fn longest(&self) -> Option<Vec<Step>> {
+        let certain = !self.moves.suspicion.is_any() && self.width == Width::Beam(1) && self.work() < self.how_far();
+        certain.then(|| self.paths.steps(self.longest))
+    }
+
+    /// How much work it is worth to know how far an order gets.
+    pub(super) fn how_far(&self) -> u64 {
+        4 * first_work(self.open.course().events.len())
     }
 
     /// Looks at the limits now and then.
@@ -379,7 +404,7 @@ impl<'p, M: Mask> Ladder<'p, M> {
     fn collect(&mut self) {
         let entries = self.rungs.iter_mut().flat_map(|rung| rung.entries.iter_mut().map(|entry| &mut entry.at));
         let mut kept: Vec<&mut Configuration<M>> = entries.chain(self.going.iter_mut().map(|(_, at)| at)).collect();
-        self.paths.retain(kept.iter_mut().map(|at| &mut at.path));
+        self.paths.retain(kept.iter_mut().map(|at| &mut at.path).chain([&mut self.longest]));
         self.uses.retain(kept.iter_mut().map(|at| &mut at.used));
     }
 
@@ -416,7 +441,7 @@ impl<M: Mask> Runner for Ladder<'_, M> {
                     if self.going.is_empty() && !self.back() {
                         return match self.incomplete {
                             true => Err(Limit::Memory),
-                            false => Ok(Some(Reached::Nothing(self.dead()))),
+                            false => Ok(Some(Reached::Nothing(self.dead(), self.longest()))),
                         };
                     }
                 }

@@ -24,13 +24,13 @@ use super::budget::Watch;
 use super::mask::Mask;
 use super::partition::Part;
 use super::race::{Race, Runner};
-use super::schedule::{Found, Search, first_work};
+use super::schedule::{Dead, Found, Search, first_work};
 use super::switches::Switches;
 use super::verdict::Limit;
 use automaton::{Automaton, Kind};
 use course::Course;
 use ladder::{Ladder, Reached};
-use path::MOST_OPERATIONS;
+use path::{MOST_OPERATIONS, Step};
 use replay::Replay;
 use std::sync::Arc;
 
@@ -41,9 +41,16 @@ struct Problem<'p> {
     course: Course<'p>,
 }
 
-/// A search for an order of the operations on one register that explains every answer before event `goal`. `None` where the forms
-/// are not enough.
-pub(super) fn search<'p>(part: &'p Part, forms: &Forms<'_>, goal: usize, switches: Switches) -> Option<Search<'p>> {
+/// A search for an order of the operations on one register that explains every answer before event `goal`, or of all where there is
+/// none; such a search also says how far an order gets. `None` where the forms are not enough.
+pub(super) fn search<'p>(
+    part: &'p Part,
+    forms: &Forms<'_>,
+    goal: Option<usize>,
+    switches: Switches,
+) -> Option<Search<'p>> {
+    let whole = goal.is_none();
+    let goal = goal.unwrap_or(part.events.len());
     // Operations are numbered by invocation: later ones do not matter.
     let invoked = match part.events.len() {
         all if all == goal => part.calls.len(),
@@ -59,24 +66,26 @@ pub(super) fn search<'p>(part: &'p Part, forms: &Forms<'_>, goal: usize, switche
     let course = Course::new(part, class, automaton.kinds.len(), optional, goal);
     let problem = Arc::new(Problem { automaton, course });
     Some(match problem.course.slots {
-        0..=64 => within::<[u64; 1]>(problem, switches),
-        65..=128 => within::<[u64; 2]>(problem, switches),
-        129..=256 => within::<[u64; 4]>(problem, switches),
-        257..=512 => within::<[u64; 8]>(problem, switches),
-        513..=1024 => within::<[u64; 16]>(problem, switches),
-        _ => within::<Box<[u64]>>(problem, switches),
+        0..=64 => within::<[u64; 1]>(problem, switches, whole),
+        65..=128 => within::<[u64; 2]>(problem, switches, whole),
+        129..=256 => within::<[u64; 4]>(problem, switches, whole),
+        257..=512 => within::<[u64; 8]>(problem, switches, whole),
+        513..=1024 => within::<[u64; 16]>(problem, switches, whole),
+        _ => within::<Box<[u64]>>(problem, switches, whole),
     })
 }
 
-fn within<'p, M: Mask + 'p>(problem: Arc<Problem<'p>>, switches: Switches) -> Search<'p> {
+fn within<'p, M: Mask + 'p>(problem: Arc<Problem<'p>>, switches: Switches, whole: bool) -> Search<'p> {
     let begin = |width: Width| Ladder::<M>::new(problem.clone(), switches.reductions, width);
     match switches.width {
-        Some(width) => Box::new(Ordered { way: begin(width), problem }),
+        Some(width) => {
+            Box::new(Ordered { way: begin(width), problem, reductions: whole.then_some(switches.reductions) })
+        }
         None => {
             let (first, second) = (begin(Width::Beam(1)), problem.clone());
             let work = first_work(problem.course.events.len());
             let way = Race::new(work, first, move || Ladder::<M>::new(second, switches.reductions, Width::Everything));
-            Box::new(Ordered { way, problem })
+            Box::new(Ordered { way, problem, reductions: whole.then_some(switches.reductions) })
         }
     }
 }
@@ -85,6 +94,21 @@ fn within<'p, M: Mask + 'p>(problem: Arc<Problem<'p>>, switches: Switches) -> Se
 struct Ordered<'p, W> {
     problem: Arc<Problem<'p>>,
     way: W,
+    /// Those of a search that says how far an order gets.
+    reductions: Option<Reductions>,
+}
+
+impl<W> Ordered<'_, W> {
+    /// The steps of an order that gets as far as any does where none gets to the end, if that is soon known. The same however it
+    /// was found out that none does.
+    fn longest<M: Mask>(&self, memory: usize, watch: &Watch<'_>) -> Option<(Dead, Vec<Step>)> {
+        let reductions = Reductions { last_producer: false, ..self.reductions? };
+        let mut ladder = Ladder::<M>::new(self.problem.clone(), reductions, Width::Beam(1));
+        match ladder.run(ladder.how_far(), memory, watch) {
+            Ok(Some(Reached::Nothing(dead, Some(steps)))) => Some((dead, steps)),
+            _ => None,
+        }
+    }
 }
 
 impl<'p, M: Mask, W: Runner<Found = Reached<M>>> Runner for Ordered<'p, W> {
@@ -95,9 +119,21 @@ impl<'p, M: Mask, W: Runner<Found = Reached<M>>> Runner for Ordered<'p, W> {
         let memory = memory.checked_sub(own).ok_or(Limit::Memory)?;
         Ok(match self.way.run(until, memory, watch)? {
             None => None,
-            Some(Reached::Nothing(dead)) => Some(Found::Impossible(dead)),
+            Some(Reached::Nothing(dead, steps)) => {
+                let certain = match steps {
+                    Some(steps) => self.reductions.map(|_| (dead.clone(), steps)),
+                    None => self.longest::<M>(memory, watch),
+                };
+                Some(Found::Impossible(match certain {
+                    Some((dead, steps)) => {
+                        let longest = Replay::<M>::new(self.problem.clone()).order(&steps, dead.reached);
+                        Dead { longest, ..dead }
+                    }
+                    None => dead,
+                }))
+            }
             Some(Reached::Goal(steps, _)) => {
-                let order = Replay::<M>::new(self.problem.clone()).order(&steps);
+                let order = Replay::<M>::new(self.problem.clone()).order(&steps, self.problem.course.events.len());
                 // An order that is none is not believed: see `audit`.
                 Some(Found::Order(order.unwrap_or_default()))
             }

@@ -4,6 +4,7 @@
 //! by appending never become one; all such contents are [`super::automaton::OTHER`]. So no text is ever built: a state is a
 //! place in the sorted list of the values asked for, and a length.
 
+use super::automaton::States;
 use super::forms::Deed;
 use crate::model::Value;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -15,7 +16,7 @@ pub(super) struct Growth {
     /// From which state, what is appended, to which state.
     pub(super) edges: Vec<(u32, u32, u32)>,
     /// The state of each value that is one.
-    pub(super) state: FxHashMap<u32, u32>,
+    pub(super) state: States,
 }
 
 /// `None` where something stands that cannot be appended to, or not this.
@@ -94,7 +95,7 @@ impl<'a, T: Ord + Hash> Trie<'a, T> {
             }
             from += 1;
         }
-        Growth { states: trie.states.len(), edges, state }
+        Growth { states: trie.states.len(), edges, state: state.into() }
     }
 
     /// The ways out of a state by pieces of one length.

@@ -51,10 +51,11 @@ impl<'p, M: Mask> Replay<'p, M> {
         }
     }
 
-    /// The order of the operations, without those that never happened. `None` if these are not the steps of a search.
-    pub(super) fn order(mut self, steps: &[Step]) -> Option<Vec<u32>> {
+    /// The order of the operations before an event, without those that never happened. `None` if these are not the steps of a
+    /// search up to there.
+    pub(super) fn order(mut self, steps: &[Step], end: usize) -> Option<Vec<u32>> {
         let mut steps = steps.iter().copied().peekable();
-        while (self.open.at as usize) < self.open.course().events.len() {
+        while (self.open.at as usize) < end {
             match self.open.forward() {
                 Passed::Nothing => {}
                 Passed::Invocation(slot) => match self.open.kind(slot) {

@@ -12,6 +12,8 @@ pub(in crate::search::register) struct Suspicion {
     returned: Option<u32>,
     /// States that only operations yet to come need.
     states: Vec<u32>,
+    /// Whether there ever was any.
+    any: bool,
 }
 
 /// More states than this are not remembered.
@@ -25,6 +27,7 @@ impl Suspicion {
 
     /// A state was lost.
     pub(super) fn add<M: Mask>(&mut self, open: &Open<'_, M>, state: u32, done: &M) {
+        self.any = true;
         let automaton = open.automaton();
         let classes = automaton.out(state).iter().map(|way| way.0).chain([automaton.reads(state)]);
         let first = |class| open.undone(class, done).next().map(|slot| open.returned(slot));
@@ -33,6 +36,11 @@ impl Suspicion {
             None if self.states.len() < MOST && !self.states.contains(&state) => self.states.push(state),
             None => {}
         }
+    }
+
+    /// Whether any state was ever lost.
+    pub(in crate::search::register) fn is_any(&self) -> bool {
+        self.any
     }
 
     /// The first return by which every move since the last clearing has lost something that is needed.
