@@ -16,7 +16,9 @@ impl Neighbourhood {
     /// Everything, where operations and deliveries together are at most `limit`; else what is near the facts of the first
     /// `findings` findings.
     pub fn of(part: &Part<'_>, limit: usize, findings: usize) -> Neighbourhood {
-        if part.history.operations.len() + part.history.deliveries.len() + part.history.calls.calls.len() <= limit {
+        let history = part.history;
+        let cluster = history.cluster.as_deref().map_or(0, |c| c.recording.operations.len() + c.recording.events.len());
+        if history.operations.len() + history.deliveries.len() + history.calls.calls.len() + cluster <= limit {
             return Neighbourhood { near: None };
         }
         let (first, last) = span(part);
@@ -55,8 +57,17 @@ pub fn span(part: &Part<'_>) -> (i64, i64) {
     let deliveries = history.deliveries.iter().map(|d| d.at);
     let calls = history.calls.calls.iter().flat_map(|call| [call.invoke.time, call.ret.time]);
     let facts = part.judgement.findings.iter().flat_map(|f| &f.certificate.facts).map(|f| f.time);
-    let mut known =
-        operations.chain(deliveries).chain(calls).chain(facts).filter(|time| time.is_known()).map(|time| time.0);
+    let recording = || history.cluster.iter().map(|cluster| &cluster.recording);
+    let asked = recording().flat_map(|r| &r.operations).flat_map(|o| [o.call, o.returned]);
+    let told = recording().flat_map(|r| &r.responses).map(|response| response.time);
+    let mut known = operations
+        .chain(deliveries)
+        .chain(calls)
+        .chain(asked)
+        .chain(told)
+        .chain(facts)
+        .filter(|time| time.is_known())
+        .map(|time| time.0);
     let Some(first) = known.next() else { return (0, 0) };
     known.fold((first, first), |(low, high), time| (low.min(time), high.max(time)))
 }

@@ -199,6 +199,47 @@ test("the calls of an operation log are lanes, found by their words, and no empt
   assert.deepEqual(page.errors, []);
 });
 
+const data = page => page.evaluate(() => JSON.parse(document.getElementById("data").textContent).histories[0]);
+
+test("a report of etcd has its clients' requests, their watches and the revisions that each had reached", async () => {
+  const page = await open("histories/rules/watch-gap/violation.report");
+  assert.equal(await page.textContent("#verdict"), "violated");
+  assert.equal(await page.getAttribute("body", "data-revisions"), "some");
+  const drawn = await data(page);
+  const sum = count => drawn.lanes.reduce((n, lane) => n + count(lane), 0);
+  assert.ok(sum(lane => lane.operations.t.length) >= 3 && sum(lane => lane.events.t.length) >= 1, JSON.stringify(drawn.lanes));
+  assert.ok(drawn.words.some(words => words.startsWith("put ")) && drawn.words.some(words => words.startsWith("watch ")), String(drawn.words));
+  assert.ok(drawn.domains[0].head.length >= 4 && drawn.lines.length >= 2);
+  assert.ok(drawn.findings[0].facts.some(fact => fact.lane >= 0 && fact.t >= 0));
+  const box = await page.locator("#lanes").boundingBox();
+  assert.ok(box.height > 100);
+  assert.ok(await shows(page, "lanes", [0xc2, 0x56, 0x0a]), "no write is drawn");
+  // A client that was told less than before fell; the fixed twin did not.
+  for (const [report, falls] of [["violation", true], ["fixed", false]]) {
+    const other = await open(`histories/rules/stale-consistent-read/${report}.report`);
+    const fell = (await data(other)).lines.some(({ points }) => points.some((r, at) => at % 2 && at > 2 && r < points[at - 2]));
+    assert.equal(fell, falls, report);
+    assert.deepEqual(other.errors, []);
+  }
+  assert.deepEqual(page.errors, []);
+});
+
+test("the calls of a log without times stand in its order, and a core is drawn with what came before what", async () => {
+  const file = join(folder, "untimed.log");
+  const calls = ["0 :invoke :write 1", "0 :ok :write 1", "1 :invoke :write 2", "1 :ok :write 2", "2 :invoke :read nil", "2 :ok :read 1", "3 :invoke :write 3"];
+  writeFileSync(file, calls.map(call => "INFO  jepsen.util - " + call.replaceAll(" ", "\t") + "\n").join(""));
+  const page = await open(file);
+  assert.equal(await page.textContent("#verdict"), "violated");
+  const drawn = await data(page);
+  assert.equal(drawn.timed, false);
+  assert.deepEqual(drawn.lanes.map(lane => [lane.operations.t, lane.operations.u]), [[[0], [1]], [[2], [3]], [[4], [5]], [[6], [-1]]]);
+  const core = drawn.findings[0];
+  assert.ok(core.facts.every(fact => fact.operation === 0), JSON.stringify(core.facts));
+  assert.ok(core.edges.length >= 1 && core.edges.every(([from, to]) => core.facts[from].t < core.facts[to].t));
+  assert.ok((await page.textContent("#reach")).includes("events"));
+  assert.deepEqual(page.errors, []);
+});
+
 test("what a recorder marked is a band with its name", async () => {
   const file = join(folder, "marked.jsonl");
   const line = value => JSON.stringify(value) + "\n";

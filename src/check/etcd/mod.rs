@@ -7,7 +7,7 @@ pub mod watches;
 pub mod writes;
 
 use super::{BrokenBy, Draft, Evidence, Fact, Kind, Ruling};
-use crate::history::etcd::{CLOCK, Cluster, Operation, Recording, Request, Step, ValueId};
+use crate::history::etcd::{CLOCK, Cluster, Operation, Recording, ValueId};
 use crate::history::{AuditId, IncarnationId, KeyId, OperationId, Revision, ServerId, Symbol};
 use crate::ingest::{Position, Time};
 use crate::order::etcd::{Analysis, Change, Logged, Version, Witness};
@@ -205,11 +205,7 @@ impl<'e> Recorded<'e> {
 
     /// A value as people read it.
     pub fn value(&self, value: ValueId) -> String {
-        let shown = self.recording.values.shown(value);
-        match shown.char_indices().nth(24) {
-            Some((at, _)) => format!("{}...", &shown[..at]),
-            None => shown.into_owned(),
-        }
+        self.recording.value_words(value)
     }
 
     /// A change as a clause: `put k=7`, `deleted k`.
@@ -222,43 +218,7 @@ impl<'e> Recorded<'e> {
 
     /// A request as a clause.
     pub fn asked(&self, at: u32) -> String {
-        match self.operation(at).request {
-            Request::Range(range) => {
-                let end =
-                    if range.keys.end.is_some() { format!(" to {}", self.text(range.keys.end)) } else { String::new() };
-                let old = if range.revision > 0 { format!(" at revision {}", range.revision) } else { String::new() };
-                format!("read {}{end}{old}", self.text(range.keys.key))
-            }
-            Request::Txn(txn) => {
-                let conditions: Vec<String> = txn
-                    .conditions
-                    .of(&self.recording.requests.conditions)
-                    .iter()
-                    .map(|condition| format!("{} is at {}", self.text(condition.keys.key), condition.number))
-                    .collect();
-                let steps = self.steps(txn.success.of(&self.recording.requests.steps));
-                match conditions.is_empty() {
-                    true => steps,
-                    false => format!("if {}: {steps}", conditions.join(" and ")),
-                }
-            }
-            Request::LeaseGrant { lease, .. } => format!("granted lease {lease}"),
-            Request::LeaseRevoke { lease } => format!("revoked lease {lease}"),
-            Request::Compact { revision } => format!("compacted through {revision}"),
-            Request::Defragment => "defragmented".to_owned(),
-            Request::Other => "asked for something else".to_owned(),
-        }
-    }
-
-    fn steps(&self, steps: &[Step]) -> String {
-        let step = |step: &Step| match step {
-            Step::Put { key, value, .. } => format!("put {}={}", self.text(*key), self.value(*value)),
-            Step::Delete(keys) => format!("delete {}", self.text(keys.key)),
-            Step::Range(range) => format!("read {}", self.text(range.keys.key)),
-            Step::Txn(_) => "another transaction".to_owned(),
-            Step::Nothing => "nothing".to_owned(),
-        };
-        steps.iter().take(4).map(step).collect::<Vec<_>>().join(", ")
+        self.recording.request_words(&self.operation(at).request)
     }
 
     /// A finding about the server.

@@ -18,6 +18,7 @@ mod recording;
 mod tests;
 mod value;
 mod watch;
+mod words;
 
 pub use catalogue::{CLOCK, Cluster};
 pub use load::load;

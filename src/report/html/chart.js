@@ -9,7 +9,7 @@ function revisionToY(r, height) { return height - AXIS - 8 - (r - chartRange[0])
 // Which lanes are drawn in colours of their own, and in which.
 function accents() {
   const history = view.history, lanes = new Map();
-  const add = lane => { if (lane >= 0 && !lanes.has(lane)) lanes.set(lane, HUES[lanes.size % HUES.length]); };
+  const add = lane => { if (lane >= 0 && !lanes.has(lane)) lanes.set(lane, palette[HUES[lanes.size % HUES.length]]); };
   if (view.finding) view.finding.facts.forEach(fact => add(fact.lane));
   else for (const finding of history.raw.findings) {
     if (finding.kind === "violation" && lanes.size < HUES.length) finding.facts.forEach(fact => { if (lanes.size < HUES.length) add(fact.lane); });
@@ -34,7 +34,12 @@ function fitRange() {
   const mine = accents();
   for (const line of history.raw.lines) if (line.domain === view.domain && (!view.finding || mine.has(line.lane))) scan(line.points);
   if (view.finding) for (const fact of view.finding.facts) {
-    if (fact.domain === view.domain && (fact.t < 0 || fact.t >= view.t0 && fact.t <= view.t1)) take(fact.r);
+    if (fact.domain === view.domain && fact.t >= view.t0 && fact.t <= view.t1) take(fact.r);
+  }
+  // A revision without a time widens the range only a little: further away it stands at the edge.
+  const far = (high - low) * 0.6;
+  if (view.finding) for (const fact of view.finding.facts) {
+    if (fact.domain === view.domain && fact.t < 0 && (low > high || fact.r >= low - far && fact.r <= high + far)) take(fact.r);
   }
   if (low > high) [low, high] = [0, 1];
   const room = Math.max((high - low) * 0.06, 0.6);
@@ -50,8 +55,8 @@ function firstPoint(points, time) {
   return low;
 }
 
-// A watcher's line lasts as long as its process is heard of.
-function endOf(line) { return Math.max(line.points[line.points.length - 2], view.history.lanes[line.lane].last); }
+// A line whose end is not known lasts as long as its process is heard of.
+function endOf(line) { return line.end >= 0 ? line.end : Math.max(line.points[line.points.length - 2], view.history.lanes[line.lane].last); }
 
 // Draws a line of steps. Points that share a pixel become one stroke between their extremes. Returns where it falls.
 function drawSteps(points, end, colour, width, height, thickness) {
@@ -129,7 +134,7 @@ function drawChart() {
     context.fillText("revision", 12, 14);
   } else {
     context.fillStyle = palette.quiet;
-    context.fillText("No revisions: see the lanes below.", GUTTER + 12, 24);
+    context.fillText(history.raw.timed ? "time" : "order of the log", 12, height - AXIS / 2);
   }
   context.textAlign = "center";
   for (const [x, text] of timeTicks(width)) {
@@ -170,12 +175,14 @@ function drawChart() {
   context.restore();
 }
 
+function edged(y, height) { return Math.min(Math.max(y, 12), height - AXIS - 11); }
+
 // The places of a finding's facts: apart where they would cover one another.
 function spread(places) {
   const put = [];
   for (const place of places) {
     let { x, y } = place;
-    while (put.some(other => Math.hypot(other.x - x, other.y - y) < 19)) x += 10, y -= 6;
+    while (put.some(other => Math.hypot(other.x - x, other.y - y) < 19)) x += 10, y = Math.max(12, y - 6);
     put.push({ ...place, x, y });
   }
   return put;
@@ -186,12 +193,12 @@ function drawFactsOnChart(context, width, height) {
   if (!finding) return;
   const on = finding.facts.map((fact, index) => ({ fact, index })).filter(({ fact }) => fact.r >= 0 && fact.domain === view.domain);
   // A fact without a time is a place in the order of writes: it stands at the edge, with its revision marked all the way.
-  const places = spread(on.map(({ fact, index }) => ({ index, x: fact.t < 0 ? GUTTER + 14 : timeToX(fact.t, width), y: revisionToY(fact.r, height) })));
+  const places = spread(on.map(({ fact, index }) => ({ index, x: fact.t < 0 ? GUTTER + 14 : timeToX(fact.t, width), y: edged(revisionToY(fact.r, height), height) })));
   context.strokeStyle = palette.accent;
   context.lineWidth = 1;
   context.setLineDash([1, 4]);
   for (const { fact } of on) if (fact.t < 0) {
-    const y = revisionToY(fact.r, height);
+    const y = edged(revisionToY(fact.r, height), height);
     context.beginPath();
     context.moveTo(GUTTER, y);
     context.lineTo(width - RIGHT, y);
@@ -209,7 +216,7 @@ function drawEdges(context, finding, places) {
   context.setLineDash([5, 4]);
   for (const [from, to] of finding.edges) {
     const [a, b] = [place(from), place(to)];
-    if (a && b) arrow(context, a.x, a.y, b.x, b.y);
+    if (a && b) arrow(context, a.end === undefined ? a.x : Math.max(a.end, a.x) - 11, a.y, b.x, b.y);
   }
   context.setLineDash([]);
 }

@@ -1,16 +1,19 @@
 //! From a judged history to the picture of it.
 
+mod calls;
+mod cluster;
+
+use self::calls::Places;
 use super::excerpt;
-use super::picture::{Band, Fact};
-use super::picture::{Domain, Events, Finding, Lane, Line, Operations, Page, Picture};
+use super::picture::{Band, Domain, Events, Fact, Finding, Lane, Line, Operations, Page, Picture};
 use crate::check::{self, Effect, RULES};
-use crate::explain::visible::visible;
+use crate::explain::visible::{clip, visible};
 use crate::explain::{before, facts, names, words};
+use crate::history::calls::Call;
 use crate::history::{
     Asked, DeliveryKind, DomainId, History, IncarnationId, KeyId, Marks, Operation, OperationId, Revision, ScopeId,
     Verb,
 };
-use crate::ingest::call::Ending;
 use crate::ingest::{Position, Time};
 use crate::report::neighbourhood::{Neighbourhood, span};
 use crate::report::{Part, Report};
@@ -21,6 +24,8 @@ use std::collections::BTreeMap;
 pub(super) const EMBEDDED: usize = 250_000;
 /// Of each line that is cut down, so many points stay.
 const OVERVIEW: usize = 2_000;
+/// Columns of what was asked and told.
+const WORDS: usize = 160;
 /// Marks on a page.
 const MARKS: usize = 1_000;
 /// Findings on a page: more than anybody reads, fewer than a browser chokes on.
@@ -51,6 +56,12 @@ struct Drawing<'a> {
     lane_of: FxHashMap<IncarnationId, usize>,
     /// Keys on the page.
     key_of: FxHashMap<KeyId, i64>,
+    /// Words on the page.
+    word_of: FxHashMap<String, usize>,
+    /// Operations by lane.
+    rows: Vec<Vec<Row>>,
+    /// What is drawn where a log has no times.
+    places: Places,
     /// What is embedded.
     near: Neighbourhood,
 }
@@ -83,14 +94,21 @@ impl<'a> Drawing<'a> {
             bases: Vec::new(),
             lane_of: FxHashMap::default(),
             key_of: FxHashMap::default(),
+            word_of: FxHashMap::default(),
+            rows: Vec::new(),
+            places: Places::of(&history.calls.calls),
             near: Neighbourhood::of(part, EMBEDDED, FINDINGS),
         };
         drawing.lanes();
         drawing.domains();
-        drawing.findings(part);
+        drawing.picture.timed = !drawing.places.are_drawn();
+        drawing.rows.resize_with(drawing.picture.lanes.len(), Vec::new);
+        let cited = drawing.findings(part);
         drawing.operations();
-        drawing.calls();
+        drawing.calls(&cited);
         drawing.events();
+        drawing.cluster();
+        drawing.columns();
         drawing.lines();
         drawing.picture.marks = drawing.marks();
         drawing
@@ -131,7 +149,7 @@ impl<'a> Drawing<'a> {
         let mut lives: Vec<usize> = (0..history.incarnations.len()).collect();
         lives.sort_by_key(|&at| {
             let life = &history.incarnations[at];
-            (history.name(history.clients[life.client.index()]), life.span.0, &life.label)
+            (counted(history.name(history.clients[life.client.index()])), life.span.0, counted(&life.label))
         });
         for at in lives {
             let id = IncarnationId(at as u32);
@@ -165,6 +183,9 @@ impl<'a> Drawing<'a> {
             let Some(list) = shown.get_mut(domain) else { continue };
             let seen = history.deliveries_of(stream).iter().filter(|d| d.at.is_known() && d.revision.is_some());
             list.extend(seen.map(|d| (d.at, d.revision)));
+        }
+        if let (Some(cluster), Some(list)) = (history.cluster.as_deref(), shown.first_mut()) {
+            list.extend(Self::heads(cluster));
         }
         for (index, mut list) in shown.into_iter().enumerate() {
             let base = list.iter().map(|(_, revision)| *revision).min().unwrap_or_default();
@@ -208,56 +229,42 @@ impl<'a> Drawing<'a> {
                 _ => -1,
             };
             let key = self.key(operation.key);
-            let Operations { t: ts, u: us, r: rs, v, k, s, f, l, w: _ } = &mut self.picture.lanes[lane].operations;
-            ts.push(t);
-            us.push(u);
-            rs.push(r);
-            v.push(operation.verb as u8);
-            k.push(key);
-            s.push(operation.status);
-            f.push(operation.position.file.0);
-            l.push(operation.position.line);
+            let (verb, status, position) = (operation.verb, operation.status, operation.position);
+            self.rows[lane].push(Row { t, u, r, verb, key, status, position, answer: position, word: None });
         }
     }
 
-    /// The calls of an operation log, in words.
-    fn calls(&mut self) {
-        let log = &self.history.calls;
-        let mut words: FxHashMap<String, usize> = FxHashMap::default();
-        let mut left = EMBEDDED;
-        for call in &log.calls {
-            let Some(&lane) = self.lane_of.get(&call.process) else { continue };
-            let (t, u) = (self.time(call.invoke.time), self.time(call.ret.time));
-            if t < 0 {
-                continue;
-            }
-            if left == 0 || !self.near.covers(call.invoke.time, call.ret.time) {
-                self.picture.omitted[0] += 1;
-                continue;
-            }
-            left -= 1;
-            let key = log.keys.get(&call.key).map_or(-1, |key| self.key(*key));
-            let says = shown(&log.words(call, self.history.name(call.function)));
-            let known = &mut self.picture.words;
-            let word = *words.entry(says).or_insert_with_key(|says| {
-                known.push(says.clone());
-                known.len() - 1
-            });
-            let operations = &mut self.picture.lanes[lane].operations;
-            operations.t.push(t);
-            operations.u.push(if call.ending == Ending::Unknown { -1 } else { u });
-            operations.r.push(-1);
-            operations.v.push(Verb::Other as u8);
-            operations.k.push(key);
-            operations.s.push(match call.ending {
-                Ending::Ok => 200,
-                Ending::Refused | Ending::Fail => 400,
-                Ending::Unknown => 0,
-            });
-            operations.f.push(call.invoke.position.file.0);
-            operations.l.push(call.invoke.position.line);
-            operations.w.push(word);
+    /// Operations as columns, by begin, and where facts cite one, which.
+    fn columns(&mut self) {
+        let mut cited: FxHashMap<(i64, u32), (usize, usize)> = FxHashMap::default();
+        for finding in &self.picture.findings {
+            cited.extend(finding.facts.iter().map(|fact| ((fact.file, fact.line), (0, usize::MAX))));
         }
+        for (lane, mut rows) in std::mem::take(&mut self.rows).into_iter().enumerate() {
+            rows.sort_by_key(|row| row.t);
+            for (at, row) in rows.into_iter().enumerate() {
+                for position in [row.position, row.answer] {
+                    if let Some(place) = cited.get_mut(&(i64::from(position.file.0), position.line)) {
+                        *place = (lane, at);
+                    }
+                }
+                self.picture.lanes[lane].operations.push(row);
+            }
+        }
+        for fact in self.picture.findings.iter_mut().flat_map(|finding| &mut finding.facts) {
+            if let Some((lane, at)) = cited.get(&(fact.file, fact.line)).filter(|(_, at)| *at != usize::MAX) {
+                fact.operation = if *lane as i64 == fact.lane { *at as i64 } else { -1 };
+            }
+        }
+    }
+
+    /// The index of words among those of the page.
+    fn word(&mut self, words: String) -> usize {
+        let known = &mut self.picture.words;
+        *self.word_of.entry(words).or_insert_with_key(|words| {
+            known.push(clip(words, WORDS));
+            known.len() - 1
+        })
     }
 
     fn events(&mut self) {
@@ -353,7 +360,7 @@ impl<'a> Drawing<'a> {
             }
             let points = if self.near.is_everything() { flat } else { thinned(flat) };
             let scope = shown(&history.scope_name(scope));
-            self.picture.lines.push(Line { lane, scope, domain: domain.index(), points });
+            self.picture.lines.push(Line { lane, scope, domain: domain.index(), points, end: -1 });
         }
     }
 
@@ -367,17 +374,24 @@ impl<'a> Drawing<'a> {
         bands.filter(|band| band.t >= 0).collect()
     }
 
-    fn findings(&mut self, part: &Part<'_>) {
+    /// The findings. Returns where their facts stand.
+    fn findings(&mut self, part: &Part<'_>) -> FxHashSet<Position> {
         let drawn = &part.judgement.findings[..part.judgement.findings.len().min(FINDINGS)];
         let mut wanted: Vec<Position> = drawn.iter().flat_map(|f| &f.certificate.facts).map(|f| f.position).collect();
         wanted.sort_unstable();
         wanted.dedup();
         let raw = excerpt::read(self.history, &wanted);
         let ids: FxHashSet<&str> = drawn.iter().map(|finding| finding.id.as_str()).collect();
+        let cited: FxHashSet<Position> = wanted.into_iter().collect();
+        let log = self.history.calls.calls.iter().flat_map(|c| [(c.invoke.position, c), (c.ret.position, c)]);
+        let calls: FxHashMap<Position, &Call> = log.filter(|(position, _)| cited.contains(position)).collect();
         for finding in drawn {
-            let drawn = self.finding(finding, &ids, &raw);
+            let positions: Vec<Position> = finding.certificate.facts.iter().map(|fact| fact.position).collect();
+            let mut drawn = self.finding(finding, &ids, &raw);
+            self.core(&mut drawn, &positions, &calls);
             self.picture.findings.push(drawn);
         }
+        cited
     }
 
     fn finding(&self, finding: &check::Finding, ids: &FxHashSet<&str>, raw: &FxHashMap<Position, String>) -> Finding {
@@ -391,6 +405,7 @@ impl<'a> Drawing<'a> {
                 t: self.time(fact.time),
                 r: self.revision(domain, fact.revision),
                 domain,
+                operation: -1,
                 lane: self.lane_of.get(&fact.incarnation).map_or(-1, |lane| *lane as i64),
                 says: row.says,
                 time: row.time,
@@ -442,6 +457,35 @@ impl<'a> Drawing<'a> {
     }
 }
 
+/// An operation on the page.
+struct Row {
+    t: i64,
+    u: i64,
+    r: i64,
+    verb: Verb,
+    key: i64,
+    status: u16,
+    position: Position,
+    /// Where its answer stands, if that is another place.
+    answer: Position,
+    /// Index into the words of the page.
+    word: Option<usize>,
+}
+
+impl Operations {
+    fn push(&mut self, row: Row) {
+        self.t.push(row.t);
+        self.u.push(row.u);
+        self.r.push(row.r);
+        self.v.push(row.verb as u8);
+        self.k.push(row.key);
+        self.s.push(row.status);
+        self.f.push(row.position.file.0);
+        self.l.push(row.position.line);
+        self.w.extend(row.word);
+    }
+}
+
 /// A line with fewer points, which keeps its first, its last, and every step down: anomalies never vanish.
 fn thinned(points: Vec<i64>) -> Vec<i64> {
     let count = points.len() / 2;
@@ -453,6 +497,19 @@ fn thinned(points: Vec<i64>) -> Vec<i64> {
     let kept =
         (0..count).filter(|&at| at % stride == 0 || at + 1 == count || falls(at) || (at + 1 < count && falls(at + 1)));
     kept.flat_map(|at| [points[2 * at], points[2 * at + 1]]).collect()
+}
+
+/// A name by which `node-2` stands before `node-10`.
+fn counted(name: &str) -> Vec<(&str, u64)> {
+    let mut parts = Vec::new();
+    let mut rest = name;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
+        let end = rest[digits..].find(|c: char| !c.is_ascii_digit()).map_or(rest.len(), |end| digits + end);
+        parts.push((&rest[..digits], rest[digits..end].parse().unwrap_or(0)));
+        rest = &rest[end..];
+    }
+    parts
 }
 
 fn letter(kind: DeliveryKind) -> char {
@@ -474,6 +531,13 @@ fn shown(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_stand_in_the_order_in_which_people_count() {
+        let mut names = ["node-10", "node-2", "api", "node-2b", "node-2a", "node", "99999999999999999999999"];
+        names.sort_by_key(|name| counted(name));
+        assert_eq!(names, ["99999999999999999999999", "api", "node", "node-2", "node-2a", "node-2b", "node-10"]);
+    }
 
     #[test]
     fn a_thinned_line_keeps_its_ends_and_every_step_down() {

@@ -1,21 +1,23 @@
 // One lane a process life: operations as bars from request to answer, watch events as ticks. Only what is on the screen is drawn.
 
 const lanes = canvasOf("lanes");
-const ROW = 8;
 const TICKS = 9;
 const PAD = 8;
+// How far a bar without an end is drawn.
+const FADE = 120;
 let places = [];
 
 function laneHeight(lane) {
-  return Math.max(lane.life ? 32 : 24, (lane.plain + lane.watches) * ROW + (lane.et.length ? TICKS : 0) + PAD);
+  return Math.max(lane.life ? 32 : 24, (lane.plain + lane.watches) * view.history.row + (lane.et.length ? TICKS : 0) + PAD);
 }
 
-// Which lanes are shown, and where. A search leaves those that match.
+// Which lanes are shown, and where: those with anything on them. A search leaves those that match.
 function layLanes() {
+  const named = new Set(view.history.raw.findings.flatMap(finding => finding.facts.map(fact => fact.lane)));
   places = [];
   let top = 4;
   for (const lane of view.history.lanes) {
-    if (view.matches && !view.matches.lanes.has(lane.index)) continue;
+    if (view.matches ? !view.matches.lanes.has(lane.index) : !lane.t.length && !lane.et.length && !named.has(lane.index)) continue;
     const height = laneHeight(lane);
     places.push({ lane, top, height });
     top += height;
@@ -58,14 +60,23 @@ function drawLane(context, lane, y, height, width, dim, colour) {
   context.rect(GUTTER, y, width - GUTTER - RIGHT, height);
   context.clip();
   const found = view.matches ? view.matches.of.get(lane.index) : null;
-  for (const i of lane.long) if (lane.t[i] <= view.t1 && (lane.u[i] < 0 || lane.u[i] >= view.t0)) drawBar(context, lane, i, y, width, found);
+  const faded = new Float64Array(lane.plain + lane.watches + 1).fill(-1);
+  for (const i of lane.long) {
+    if (lane.t[i] > view.t1 || lane.u[i] >= 0 && lane.u[i] < view.t0) continue;
+    if (lane.u[i] < 0 && !found) {
+      const x = timeToX(lane.t[i], width);
+      if (x < GUTTER - FADE || x < faded[lane.rows[i]] + 1) continue;
+      faded[lane.rows[i]] = x;
+    }
+    drawBar(context, lane, i, y, width, found);
+  }
   const last = new Float64Array(lane.plain + lane.watches + 1).fill(-1);
   const quick = view.history.lanes.length && !found;
   for (let i = lowerBound(lane.t, view.t0 - lane.longest); i < lane.t.length && lane.t[i] <= view.t1; i++) {
     if (lane.v[i] === WATCH || lane.u[i] < 0) continue;
     const end = timeToX(lane.u[i], width);
     // Bars that end within a pixel that is full already change nothing.
-    if (quick && end <= last[lane.rows[i]]) continue;
+    if (quick && end <= last[lane.rows[i]] && !lane.cited.has(i)) continue;
     drawBar(context, lane, i, y, width, found);
     last[lane.rows[i]] = Math.ceil(Math.max(end, timeToX(lane.t[i], width) + 1.5));
   }
@@ -94,20 +105,24 @@ function drawBar(context, lane, i, y, width, found) {
   const x = timeToX(lane.t[i], width);
   const open = lane.u[i] < 0;
   const end = open ? width : timeToX(lane.u[i], width);
-  const top = y + 4 + lane.rows[i] * ROW;
+  const row = view.history.row, top = y + 4 + lane.rows[i] * row;
   const alpha = context.globalAlpha;
+  const cited = view.finding && view.cited.get(lane.index), aside = view.history.raw.kind === "operations" && view.finding && !(cited && cited.has(i));
   if (found && !found.has(i)) context.globalAlpha = alpha * 0.2;
+  else if (aside) context.globalAlpha = alpha * 0.4;
   const colour = colourOf(lane, i);
-  const thick = lane.v[i] === WATCH ? 2 : ROW - 2;
+  const thick = lane.v[i] === WATCH ? 2 : row - 2;
   const from = Math.max(GUTTER - 2, x), size = Math.max(1.5, Math.min(end, width) - from);
   context.fillStyle = colour;
   if (open) {
-    // Nobody knows when, or whether, it ended: open to the right.
-    const fade = context.createLinearGradient(from, 0, Math.min(width, from + 160), 0);
-    fade.addColorStop(0, colour);
-    fade.addColorStop(1, "transparent");
-    context.fillStyle = fade;
-    context.fillRect(from, top, Math.min(width - from, 160), thick);
+    // Nobody knows when, or whether, it ended: open to the right, in steps that get fainter.
+    const room = Math.max(4, Math.min(FADE, timeToX(Math.min(lane.until.get(i) ?? Infinity, view.t1 * 2 + 1), width) - x - 1));
+    const shown = context.globalAlpha;
+    for (let part = 0; part < 8; part++) {
+      context.globalAlpha = shown * 0.75 * (1 - part / 8);
+      context.fillRect(x + room * part / 8, top, room / 8, thick);
+    }
+    context.globalAlpha = shown;
   } else if (lane.s[i] >= 400) {
     context.strokeStyle = colour;
     context.lineWidth = 1;
@@ -115,7 +130,25 @@ function drawBar(context, lane, i, y, width, found) {
   } else {
     context.fillRect(from, top + (lane.v[i] === WATCH ? 2 : 0), size, thick);
   }
+  if (row > 12 && size > 26) drawWords(context, lane, i, from, top + thick / 2, open ? FADE : size);
+  if (cited && cited.has(i) && x > GUTTER - 5) {
+    context.strokeStyle = palette.text;
+    context.lineWidth = 1.5;
+    context.strokeRect(from - 1.5, top - 1.5, Math.max(4, open ? 14 : size + 3), thick + 3);
+  }
   context.globalAlpha = alpha;
+}
+
+// What a call was, in its bar: the answer of what was asked behind an arrow.
+function drawWords(context, lane, i, x, y, room) {
+  const [, asked, told] = /^`(.*)` (.*)$/s.exec(view.history.raw.words[lane.w[i]]) || [];
+  if (!asked) return;
+  const answer = /^answered (.*)$/s.exec(told), key = lane.k[i] >= 0 ? " " + view.history.raw.keys[lane.k[i]] : "";
+  const text = asked + key + (answer ? " → " + answer[1] : lane.s[i] === 0 ? " ?" : lane.s[i] >= 400 ? (told === "failed" ? " failed" : " no") : "");
+  context.font = "11px system-ui, sans-serif";
+  context.textBaseline = "middle";
+  context.fillStyle = lane.s[i] >= 400 || lane.s[i] === 0 ? palette.text : palette.ground;
+  context.fillText(clip(context, text, room - 8), x + 4, y + 0.5);
 }
 
 function drawTicks(context, lane, y, width, found) {
@@ -134,12 +167,17 @@ function drawTicks(context, lane, y, width, found) {
 function drawFactsOnLanes(context, width, height, scroll) {
   const finding = view.finding;
   if (!finding) return;
-  const on = [];
+  const on = [], calls = view.history.raw.kind === "operations";
   finding.facts.forEach((fact, index) => {
     const place = fact.t >= 0 && placeOf(fact.lane);
-    if (place) on.push({ index, x: timeToX(fact.t, width), y: place.top - scroll + Math.min(place.height / 2, 20) });
+    if (!place) return;
+    const y = place.top - scroll, { lane } = place;
+    if (!calls || fact.operation < 0) return on.push({ index, x: timeToX(fact.t, width), y: y + Math.min(place.height / 2, 20) });
+    // A call is a stretch: edges leave at its end and reach its begin.
+    const i = fact.operation, begin = timeToX(lane.t[i], width), end = lane.u[i] < 0 ? begin + 14 : timeToX(lane.u[i], width);
+    on.push({ index, x: begin - 10, y: y + 4 + (lane.rows[i] + 0.5) * view.history.row - 1, end });
   });
-  const put = spread(on).filter(place => place.x > GUTTER - 5 && place.x < width);
+  const put = spread(on).filter(place => (place.end ?? place.x) > GUTTER - 5 && place.x < width);
   drawEdges(context, finding, put);
   for (const { index, x, y } of put) drawNumber(context, x, y, index + 1);
 }
@@ -169,7 +207,7 @@ function below(x, y) {
     for (; i < lane.et.length && lane.et[i] <= time + near; i++) if (best < 0 || Math.abs(lane.et[i] - time) < Math.abs(lane.et[best] - time)) best = i;
     if (best >= 0) return { lane, event: best };
   }
-  const row = Math.floor((inside - 4) / ROW);
+  const row = Math.floor((inside - 4) / view.history.row);
   const hit = i => lane.rows[i] === row && lane.t[i] - near <= time && (lane.u[i] < 0 || lane.u[i] + near >= time);
   for (let i = lowerBound(lane.t, time + near) - 1; i >= 0 && lane.t[i] >= time - lane.longest - near; i--) if (hit(i)) return { lane, operation: i };
   for (const i of lane.long) if (hit(i)) return { lane, operation: i };
@@ -183,14 +221,17 @@ function describe(hit) {
   const place = (f, l) => history.files[f] + ":" + l;
   if (hit.event !== undefined) {
     const i = hit.event;
-    return [EVENTS[lane.ey[i]] + key(lane.ek[i]), revision(lane.er[i]), history.time(lane.et[i]), lane.label, place(lane.ef[i], lane.el[i])].filter(Boolean).join("\n");
+    const kind = (history.raw.kind === "etcd" ? CHANGES : EVENTS)[lane.ey[i]];
+    return [kind + key(lane.ek[i]), revision(lane.er[i]), history.time(lane.et[i]), lane.label, place(lane.ef[i], lane.el[i])].filter(Boolean).join("\n");
   }
   if (hit.operation !== undefined) {
     const i = hit.operation;
     const from = lane.u[i] < 0 ? "from " + history.time(lane.t[i]) : history.time(lane.t[i]) + ", " + history.length(lane.u[i] - lane.t[i]);
-    if (lane.w.length) return [history.raw.words[lane.w[i]] + key(lane.k[i]), from, lane.label, place(lane.f[i], lane.l[i])].join("\n");
-    const status = lane.s[i] ? "answered " + lane.s[i] : "no answer known";
-    return [VERBS[lane.v[i]] + key(lane.k[i]), status + (lane.r[i] >= 0 ? ", " + revision(lane.r[i]) : ""), from, lane.label, place(lane.f[i], lane.l[i])].join("\n");
+    const status = lane.w.length ? ["answered", "refused", "outcome unknown"][lane.s[i] === 0 ? 2 : lane.s[i] >= 400 ? 1 : 0]
+      : lane.s[i] ? "answered " + lane.s[i] : "no answer known";
+    const told = (history.raw.kind === "operations" || lane.v[i] === WATCH && lane.w.length ? "" : status) + (lane.r[i] >= 0 ? ", " + revision(lane.r[i]) : "");
+    const what = lane.w.length ? history.raw.words[lane.w[i]] + (history.raw.kind === "etcd" ? "" : key(lane.k[i])) : VERBS[lane.v[i]] + key(lane.k[i]);
+    return [what, told, from, lane.label, place(lane.f[i], lane.l[i])].filter(Boolean).join("\n");
   }
   return lane.client + (lane.life ? "\n" + lane.life : "");
 }

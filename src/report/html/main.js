@@ -18,8 +18,7 @@ function openHistory(index) {
   document.body.dataset.revisions = raw.domains.some(domain => domain.head.length) || raw.lines.length ? "some" : "none";
   $("verdict").textContent = raw.verdict;
   $("verdict").className = "verdict " + raw.verdict;
-  const day = view.history.day(0);
-  $("reach").textContent = raw.base === "0" ? "" : day + ", " + view.history.length(view.history.last);
+  $("reach").textContent = (view.history.dated ? view.history.day(0) + ", " : "") + (view.history.last > 1 ? view.history.length(view.history.last) : "");
   document.title = "retrograde: " + raw.verdict + (raw.name ? ", " + raw.name : "");
   [view.t0, view.t1] = clampView(-view.history.last * 0.02, view.history.last * 1.02);
   search(view.query);
@@ -27,15 +26,21 @@ function openHistory(index) {
 
 // Begin and end of what a finding is about, with room around it.
 function reachOf(finding) {
-  const times = finding.facts.map(fact => fact.t).filter(t => t >= 0);
+  const begins = finding.facts.filter(fact => fact.operation >= 0).map(fact => view.history.lanes[fact.lane].t[fact.operation]);
+  const times = finding.facts.map(fact => fact.t).concat(begins).filter(t => t >= 0);
   if (!times.length) return null;
   const low = Math.min(...times), high = Math.max(...times);
-  const room = Math.max((high - low) * 0.35, view.history.last * 0.004, 50);
+  const room = Math.max((high - low) * 0.35, view.history.last * 0.004, view.history.raw.timed ? 50 : 4);
   return [low - room, high + room];
 }
 
 function choose(finding, travel = true) {
   view.finding = finding;
+  view.cited = new Map();
+  for (const fact of finding ? finding.facts : []) if (fact.operation >= 0) {
+    if (!view.cited.has(fact.lane)) view.cited.set(fact.lane, new Set());
+    view.cited.get(fact.lane).add(fact.operation);
+  }
   if (finding) {
     const fact = finding.facts.find(f => f.r >= 0);
     if (fact && fact.domain !== view.domain) { view.domain = fact.domain; $("domain").value = view.domain; }

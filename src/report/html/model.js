@@ -2,6 +2,7 @@
 
 const VERBS = ["GET", "LIST", "WATCH", "CREATE", "UPDATE", "PATCH", "DELETE", "DELETECOLLECTION", "OTHER"];
 const WATCH = 2;
+const CHANGES = { A: "put (it was absent)", M: "put", D: "deleted", B: "progress", R: "the watch ended" };
 const EVENTS = { A: "ADDED", M: "MODIFIED", D: "DELETED", B: "BOOKMARK", E: "initial events end", R: "ERROR", U: "unidentified event" };
 
 const page = JSON.parse(document.getElementById("data").textContent);
@@ -20,22 +21,29 @@ function prepare(raw) {
   for (const line of raw.lines) if (line.points.length) last = Math.max(last, line.points[line.points.length - 2]);
   for (const finding of raw.findings) for (const fact of finding.facts) last = Math.max(last, fact.t);
   for (const domain of raw.domains) if (domain.head.length) last = Math.max(last, domain.head[domain.head.length - 2]);
+  for (const finding of raw.findings) for (const fact of finding.facts) if (fact.operation >= 0) history.lanes[fact.lane].cited.add(fact.operation);
   history.last = Math.max(1, last);
   history.files = raw.files.map(short);
   history.nanoseconds = t => base + BigInt(Math.round(t)) * unit;
+  // Calls are few and their words say everything: their bars are high enough for them.
+  history.row = raw.kind === "operations" ? 17 : 8;
   history.time = (t, digits = 6) => {
+    if (!raw.timed) return "event " + (Math.round(t) + 1);
     const ns = history.nanoseconds(t);
     const second = ns / 1000000000n;
     const rest = (ns % 1000000000n).toString().padStart(9, "0").slice(0, digits);
     const text = new Date(Number(second) * 1000).toISOString().slice(11, 19);
     return digits ? text + "." + rest : text;
   };
+  // Times since the recording began have no day.
+  history.dated = base >= 31536000000000000n;
   history.day = t => new Date(Number(history.nanoseconds(t) / 1000000n)).toISOString().slice(0, 10);
   history.revision = (domain, offset) => {
     const counter = raw.domains[domain];
     return counter && offset >= 0 ? (BigInt(counter.base) + BigInt(Math.round(offset))).toString() : "";
   };
   history.length = units => {
+    if (!raw.timed) return Math.round(units) + (Math.round(units) === 1 ? " event" : " events");
     const ns = Number(unit) * units;
     if (ns < 1e3) return Math.round(ns) + " ns";
     if (ns < 1e6) return (ns / 1e3).toFixed(1) + " µs";
@@ -54,7 +62,7 @@ function prepareLane(raw, index, short) {
     label: life ? raw.short + " · " + life : raw.short,
     t: Float64Array.from(o.t), u: Float64Array.from(o.u), r: Float64Array.from(o.r),
     v: Uint8Array.from(o.v), k: Int32Array.from(o.k), s: Uint16Array.from(o.s), f: o.f, l: o.l, w: o.w,
-    et: Float64Array.from(e.t), er: Float64Array.from(e.r), ek: Int32Array.from(e.k), ey: e.y, ef: e.f, el: e.l,
+    cited: new Set(), et: Float64Array.from(e.t), er: Float64Array.from(e.r), ek: Int32Array.from(e.k), ey: e.y, ef: e.f, el: e.l,
   };
   lane.last = lane.et.length ? lane.et[lane.et.length - 1] : 0;
   for (let i = 0; i < lane.t.length; i++) lane.last = Math.max(lane.last, lane.t[i], lane.u[i]);
@@ -74,6 +82,14 @@ function pack(lane) {
     if (row < 0) row = open.length < LIMIT ? open.length : LIMIT - 1;
     open[row] = Math.max(open[row] ?? 0, end === Infinity && lane.v[i] !== WATCH ? lane.t[i] : end);
     rows[i] = row;
+  }
+  // What has no end fades out before the next one of its row begins.
+  lane.until = new Map();
+  const next = [];
+  for (let i = lane.t.length - 1; i >= 0; i--) {
+    if (lane.v[i] === WATCH) continue;
+    if (lane.u[i] < 0) lane.until.set(i, next[rows[i]] ?? Infinity);
+    next[rows[i]] = lane.t[i];
   }
   lane.plain = Math.max(1, ends.length);
   lane.watches = watches.length;

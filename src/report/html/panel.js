@@ -86,6 +86,7 @@ function showDetail() {
 }
 
 function factItem(finding, fact, index) {
+  const raw = view.history.raw;
   const item = element("li", "fact");
   item.append(element("span", "number", index + 1), element("div", "", fact.says));
   const meta = [fact.time && fact.time + (fact.clock ? " (" + view.history.short(fact.clock) + ")" : ""), fact.revision && "revision " + fact.revision, fact.who, fact.server && "server " + view.history.short(fact.server)];
@@ -97,7 +98,7 @@ function factItem(finding, fact, index) {
   }
   if (fact.raw) {
     const details = element("details");
-    details.append(element("summary", "", "the line, bodies reduced to identity"), element("pre", "", fact.raw));
+    details.append(element("summary", "", raw.kind === "kubernetes" ? "the line, bodies reduced to identity" : "the line of the evidence"), element("pre", "", fact.raw));
     item.append(details);
   }
   const edges = finding.edges.filter(([from]) => from === index)
@@ -115,7 +116,11 @@ function showSummary(aside, raw) {
   if (raw.reason) aside.append(element("p", "", raw.reason));
   const operations = view.history.lanes.reduce((n, lane) => n + lane.t.length, 0);
   const events = view.history.lanes.reduce((n, lane) => n + lane.et.length, 0);
-  aside.append(element("p", "", view.history.lanes.length + " processes, " + operations.toLocaleString("en") + " operations and " + events.toLocaleString("en") + " watch events are on this page."));
+  const many = (n, what) => n.toLocaleString("en") + " " + what + (n === 1 ? "" : "s");
+  const lives = raw.kind === "kubernetes" ? "process life" : "client";
+  const counts = [many(raw.lanes.length, lives).replace("lifes", "lives"), many(operations, raw.kind === "operations" ? "call" : "operation")];
+  if (raw.kind !== "operations") counts.push(many(events, "watch event"));
+  aside.append(element("p", "", "On this page: " + counts.join(", ") + "."));
   if (raw.omitted[0] + raw.omitted[1]) {
     aside.append(element("p", "", raw.omitted[0].toLocaleString("en") + " operations and " + raw.omitted[1].toLocaleString("en")
       + " watch events are not: the recording is larger than a page should be, so only what is near a finding is drawn in full. The lines of revisions are thinned; no fall is left out."));
@@ -130,9 +135,9 @@ function showSummary(aside, raw) {
 
 function showLegend() {
   const legend = document.getElementById("legend"), entries = [];
-  const entry = (colour, text) => {
-    const span = element("span"), line = element("i");
-    line.style.borderTopColor = colour;
+  const entry = (colour, text, mark = "") => {
+    const span = element("span"), line = element("i", mark);
+    line.style.color = colour;
     span.append(line, document.createTextNode(text));
     entries.push(span);
   };
@@ -141,9 +146,16 @@ function showLegend() {
     const label = view.history.lanes[lane].label;
     entry(colour, label.length > 40 ? label.slice(0, 39) + "…" : label);
   }
-  if (view.history.raw.lines.length) { entry(palette.watch, "other watchers, as far as they had seen"); entry(palette.bad, "a watcher went back"); }
-  entry(palette.read, "read");
-  entry(palette.write, "write");
-  if (view.history.lanes.some(lane => lane.et.length)) entry(palette.event, "watch event");
+  if (view.history.raw.lines.length) { entry(palette.watch, view.history.raw.kind === "etcd" ? "other clients and watches, as far as they had seen" : "other watchers, as far as they had seen"); entry(palette.bad, "went back"); }
+  const has = (test) => view.history.lanes.some(lane => test(lane));
+  if (view.history.raw.kind === "operations") entry(palette.read, "call", "bar");
+  else {
+    entry(palette.read, "read", "bar");
+    entry(palette.write, "write", "bar");
+  }
+  if (has(lane => lane.s.some(status => status >= 400))) entry(palette.read, "refused", "bar hollow");
+  if (has(lane => lane.until.size)) entry(palette.read, "outcome unknown", "bar open");
+  if (has(lane => lane.watches)) entry(palette.watch, "watch", "bar thin");
+  if (has(lane => lane.et.length)) entry(palette.event, "watch event", "tick");
   legend.replaceChildren(...entries);
 }

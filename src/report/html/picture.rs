@@ -31,13 +31,15 @@ pub(super) struct Picture {
     pub base: String,
     /// Nanoseconds of one unit of time.
     pub unit: u64,
+    /// Whether times are times; otherwise they are places in the order of the log.
+    pub timed: bool,
     /// Names of the clocks whose times are drawn side by side, as recorded.
     pub clocks: Vec<String>,
     /// Revision counters.
     pub domains: Vec<Domain>,
     /// Keys, as `pods default/web-0`.
     pub keys: Vec<String>,
-    /// What the calls of an operation log were and were told.
+    /// What calls of an operation log, and requests to etcd, were and were told.
     pub words: Vec<String>,
     /// Paths of the evidence.
     pub files: Vec<String>,
@@ -102,7 +104,7 @@ pub(super) struct Operations {
     pub f: Vec<u32>,
     /// Line.
     pub l: Vec<u32>,
-    /// Of calls: index into the words; for requests there is none.
+    /// Of calls and requests to etcd: index into the words; for requests to Kubernetes there is none.
     pub w: Vec<usize>,
 }
 
@@ -134,6 +136,8 @@ pub(super) struct Line {
     pub domain: usize,
     /// Time, revision, time, revision.
     pub points: Vec<i64>,
+    /// Where it ends; -1: with what is known of its lane.
+    pub end: i64,
 }
 
 /// A stretch of time with a name.
@@ -199,6 +203,8 @@ pub(super) struct Fact {
     pub domain: usize,
     /// Its lane; -1: none.
     pub lane: i64,
+    /// Which operation of the lane; -1: none.
+    pub operation: i64,
     /// Time as text.
     pub time: String,
     /// Clock.

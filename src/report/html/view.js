@@ -4,7 +4,7 @@ const GUTTER = 172;
 const RIGHT = 14;
 
 const view = {
-  history: null, domain: 0, finding: null, t0: 0, t1: 1, query: "", matches: null, match: -1,
+  history: null, domain: 0, finding: null, cited: new Map(), t0: 0, t1: 1, query: "", matches: null, match: -1,
 };
 
 function canvasOf(id) {
@@ -26,15 +26,15 @@ function fit(surface, width, height) {
   surface.context.setTransform(scale, 0, 0, scale, 0, 0);
 }
 
+// Colours of the processes of a finding: told apart by the colour-blind, and none of them that of reads, writes or falls.
+const HUES = ["hue0", "hue1", "hue2", "hue3", "hue4", "hue5"];
+
 let palette = {};
 function readPalette() {
   const style = getComputedStyle(document.documentElement);
-  const names = ["ground", "raised", "line", "text", "quiet", "accent", "bad", "doubt", "good", "mark", "head", "read", "write", "watch", "event", "shade"];
+  const names = ["ground", "raised", "line", "text", "quiet", "accent", "bad", "doubt", "good", "mark", "head", "read", "write", "watch", "event", "shade", ...HUES];
   palette = Object.fromEntries(names.map(name => [name, style.getPropertyValue("--" + name).trim()]));
 }
-
-// Colours that the colour-blind tell apart (Okabe and Ito), for the watchers of a finding.
-const HUES = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
 
 function timeToX(t, width) { return GUTTER + (t - view.t0) / (view.t1 - view.t0) * (width - GUTTER - RIGHT); }
 function xToTime(x, width) { return view.t0 + (x - GUTTER) / (width - GUTTER - RIGHT) * (view.t1 - view.t0); }
@@ -144,10 +144,18 @@ function arrow(context, x0, y0, x1, y1) {
   context.stroke();
 }
 
+// The axis of a log without times: the how many-th event.
+function orderTicks(every, width) {
+  const ticks = [];
+  for (let t = Math.max(0, Math.ceil(view.t0 / every) * every); t <= view.t1; t += every) ticks.push([timeToX(t, width), view.history.time(t)]);
+  return ticks;
+}
+
 // Begin of a time axis: ticks with their texts. Returns their places.
 function timeTicks(width) {
   const span = view.t1 - view.t0;
   const every = Math.max(step(span, Math.max(2, (width - GUTTER) / 120)), 1);
+  if (!view.history.raw.timed) return orderTicks(every, width);
   const unit = Number(view.history.raw.unit) * every;
   const digits = unit >= 1e9 ? 0 : unit >= 1e6 ? 3 : unit >= 1e3 ? 6 : 9;
   const ticks = [];

@@ -1,0 +1,80 @@
+//! Requests, changes and watches as clauses for people.
+
+use super::operation::{Interval, Request, Step, Txn};
+use super::recording::Recording;
+use super::value::ValueId;
+use super::watch::Watch;
+
+/// Characters of a value that are shown.
+const VALUE: usize = 24;
+/// Steps of a transaction that are shown.
+const STEPS: usize = 4;
+
+impl Recording {
+    /// A value, cut where it is long.
+    pub fn value_words(&self, value: ValueId) -> String {
+        let shown = self.values.shown(value);
+        match shown.char_indices().nth(VALUE) {
+            Some((at, _)) => format!("{}...", &shown[..at]),
+            None => shown.into_owned(),
+        }
+    }
+
+    /// What was asked: `put k=7`, `if k is at 3: delete k`.
+    pub fn request_words(&self, request: &Request) -> String {
+        match request {
+            Request::Range(range) => {
+                let old = if range.revision > 0 { format!(" at revision {}", range.revision) } else { String::new() };
+                format!("read {}{old}", self.keys_words(range.keys))
+            }
+            Request::Txn(txn) => self.transaction_words(*txn),
+            Request::LeaseGrant { lease, .. } => format!("granted lease {lease}"),
+            Request::LeaseRevoke { lease } => format!("revoked lease {lease}"),
+            Request::Compact { revision } => format!("compacted through {revision}"),
+            Request::Defragment => "defragmented".to_owned(),
+            Request::Other => "asked for something else".to_owned(),
+        }
+    }
+
+    /// What was asked to be told: `watch k from revision 7`.
+    pub fn watch_words(&self, watch: &Watch) -> String {
+        let from = if watch.revision > 0 { format!(" from revision {}", watch.revision) } else { String::new() };
+        if watch.prefix {
+            return match self.texts.get(watch.key) {
+                "" => format!("watch all keys{from}"),
+                prefix => format!("watch {prefix}*{from}"),
+            };
+        }
+        format!("watch {}{from}", self.keys_words(Interval { key: watch.key, end: watch.end }))
+    }
+
+    fn keys_words(&self, keys: Interval) -> String {
+        let end = if keys.end.is_some() { format!(" to {}", self.texts.get(keys.end)) } else { String::new() };
+        format!("{}{end}", self.texts.get(keys.key))
+    }
+
+    fn transaction_words(&self, txn: Txn) -> String {
+        let conditions: Vec<String> = txn
+            .conditions
+            .of(&self.requests.conditions)
+            .iter()
+            .map(|condition| format!("{} is at {}", self.texts.get(condition.keys.key), condition.number))
+            .collect();
+        let steps: Vec<String> =
+            txn.success.of(&self.requests.steps).iter().take(STEPS).map(|step| self.step_words(step)).collect();
+        match conditions.is_empty() {
+            true => steps.join(", "),
+            false => format!("if {}: {}", conditions.join(" and "), steps.join(", ")),
+        }
+    }
+
+    fn step_words(&self, step: &Step) -> String {
+        match step {
+            Step::Put { key, value, .. } => format!("put {}={}", self.texts.get(*key), self.value_words(*value)),
+            Step::Delete(keys) => format!("delete {}", self.texts.get(keys.key)),
+            Step::Range(range) => format!("read {}", self.texts.get(range.keys.key)),
+            Step::Txn(_) => "another transaction".to_owned(),
+            Step::Nothing => "nothing".to_owned(),
+        }
+    }
+}
