@@ -51,6 +51,16 @@ pub mod record;
 
 pub use assertion::Recorder;
 
+use model::declaration::{Declarations, Mistake};
+use std::fmt::Display;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Bytes of a rules file.
+const LONGEST_RULES_FILE: u64 = 4 << 20;
+
 #[cfg(feature = "cli")]
 pub mod cli;
 
@@ -67,13 +77,40 @@ pub struct Options {
 pub fn read_options() -> ingest::ReadOptions {
     // Who reads many small files asks for each.
     static SHIPPED: std::sync::OnceLock<ingest::ReadOptions> = std::sync::OnceLock::new();
-    SHIPPED.get_or_init(|| read_options_for(model::declaration::Declarations::shipped())).clone()
+    SHIPPED.get_or_init(|| read_options_for(Declarations::shipped())).clone()
 }
 
 /// The same for the packs with a user's own declarations ([`model::declaration::Declarations::add`]); judge with the same ones
 /// in [`check::Options`].
-pub fn read_options_for(declarations: &model::declaration::Declarations) -> ingest::ReadOptions {
+pub fn read_options_for(declarations: &Declarations) -> ingest::ReadOptions {
     ingest::ReadOptions { fields: declarations.fields(), ..Default::default() }
+}
+
+/// A rules file that cannot be read, or the mistakes in it, each with its place.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct RulesFileError(String);
+
+/// The packs with these rules files (`docs/rules-file.md`); what a later one says replaces what an earlier one said. They belong into
+/// [`check::Options`], and [`read_options_for`] them evidence is read.
+///
+/// # Errors
+/// Where one cannot be read, or has mistakes: all of them are told.
+pub fn rules_files<P: AsRef<Path>>(paths: &[P]) -> Result<Arc<Declarations>, RulesFileError> {
+    let mut all = Declarations::shipped().clone();
+    for path in paths {
+        let name = path.as_ref().display().to_string();
+        let unread = |why: &dyn Display| RulesFileError(format!("cannot read the rules file {name}: {why}"));
+        let mut text = String::new();
+        let file = File::open(path).map_err(|error| unread(&error))?;
+        file.take(LONGEST_RULES_FILE + 1).read_to_string(&mut text).map_err(|error| unread(&error))?;
+        if text.len() as u64 > LONGEST_RULES_FILE {
+            return Err(unread(&format!("it is longer than {LONGEST_RULES_FILE} bytes")));
+        }
+        let told = |mistakes: Vec<Mistake>| mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n\n");
+        all.add(Declarations::read(&name, &text).map_err(|mistakes| RulesFileError(told(mistakes)))?);
+    }
+    Ok(Arc::new(all))
 }
 
 /// Derives the order of a history, checks every rule, and computes what would have prevented each finding.

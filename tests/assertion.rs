@@ -220,3 +220,43 @@ fn processes_may_have_any_numbers() {
     let report = Claim::default().linearizable(&Cinema, &search::History::new(calls).unwrap()).unwrap_err();
     assert!(report.contains("process 4294967295") && report.contains("process 3000000000"), "{report}");
 }
+
+/// Evidence of a sketch, as files in a folder.
+fn files_of(sketch: &Path, name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("retrograde-claim-{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let text = std::fs::read_to_string(sketch).expect("a sketch");
+    for (name, content) in retrograde::history::sketch::evidence(&text).expect("a sketch").files {
+        std::fs::write(folder.join(name), content).expect("evidence");
+    }
+    folder
+}
+
+#[test]
+fn what_a_rules_file_says_is_asserted_of_files_and_its_mistakes_are_told() {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("histories/rules-file/invariant-live");
+    let rules = || Claim::default().only(["invariant"]).rules_file(example.join("rules.toml"));
+    let violation = files_of(&example.join("violation.sketch"), "violation");
+    let report = rules().consistent(&violation).expect_err("two machines in a slot");
+    assert!(report.contains("one-machine-a-slot") && report.contains("rules.toml:3"), "{report}");
+    assert!(!report.contains("the protocol forbids"), "{report}");
+    let fixed = files_of(&example.join("fixed.sketch"), "fixed");
+    assert_consistent!(fixed.as_path(), rules());
+    // Without the file nobody says what must be true: nothing was shown.
+    let without = Claim::default().only(["invariant"]).consistent(&violation).expect_err("nothing was checked");
+    assert!(!without.contains("one-machine-a-slot"), "{without}");
+    let wrong = fixed.join("wrong.toml");
+    std::fs::write(
+        &wrong,
+        "[[invariant]]\nname = \"a\"\nresource = \"machines.cloud.example.com\"\nexpression = \"slef.spec.x == 1\"\n",
+    )
+    .expect("a file");
+    let told = Claim::default().rules_file(&wrong).consistent(&fixed).expect_err("a mistake");
+    assert!(told.contains("wrong.toml:4:15") && told.contains("did you mean self?"), "{told}");
+    let missing = Claim::default().rules_file("no-such.toml").consistent(&fixed).expect_err("no file");
+    assert!(missing.contains("cannot read the rules file no-such.toml"), "{missing}");
+    assert!(Claim::default().consistent(Path::new("no-such-evidence")).is_err());
+    for folder in [violation, fixed] {
+        std::fs::remove_dir_all(folder).expect("the folder");
+    }
+}

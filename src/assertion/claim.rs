@@ -3,8 +3,10 @@
 use super::outline;
 use super::recorder::Recording;
 use crate::check::{Finding, Judgement, Kind, Verdict};
-use crate::history::History;
+use crate::history::{self, Domains, History};
+use crate::ingest;
 use crate::model::Spec;
+use crate::model::declaration::Declarations;
 use crate::report::page::Look;
 use crate::report::{Format, Part, Report};
 use crate::search::{self, Budget};
@@ -40,6 +42,7 @@ pub struct Claim {
     time: Option<Duration>,
     folder: Option<PathBuf>,
     name: String,
+    rules_files: Vec<PathBuf>,
 }
 
 impl Default for Claim {
@@ -52,19 +55,45 @@ impl Default for Claim {
             time: None,
             folder: std::env::var_os(REPORT_DIR).filter(|dir| !dir.is_empty()).map(PathBuf::from),
             name: String::new(),
+            rules_files: Vec::new(),
         }
     }
 }
 
-/// Something that a history of evidence can be made of: a history, or what recorded it.
+/// Something that histories of evidence can be made of: a history, what recorded it, or the path of files.
 pub trait Evidence {
-    /// Hands the history to somebody who judges it.
-    fn judged<R>(&self, judge: impl FnOnce(&History) -> R) -> R;
+    /// Hands the histories to somebody who judges them by these declarations.
+    ///
+    /// # Errors
+    /// Why there are none.
+    fn judged<R>(&self, declarations: &Declarations, judge: impl FnOnce(&[History]) -> R) -> Result<R, String>;
 }
 
+/// A history is what it was read as: read it with [`crate::read_options_for`] the declarations of a rules file.
 impl Evidence for History {
-    fn judged<R>(&self, judge: impl FnOnce(&History) -> R) -> R {
-        judge(self)
+    fn judged<R>(&self, _: &Declarations, judge: impl FnOnce(&[History]) -> R) -> Result<R, String> {
+        Ok(judge(std::slice::from_ref(self)))
+    }
+}
+
+/// A file, or all evidence in a folder.
+impl Evidence for Path {
+    fn judged<R>(&self, declarations: &Declarations, judge: impl FnOnce(&[History]) -> R) -> Result<R, String> {
+        let inputs = ingest::inputs(&[self.to_owned()], &[], &[]).map_err(|error| error.to_string())?;
+        let options = crate::read_options_for(declarations);
+        Ok(judge(&history::load_each(inputs, &options, &Domains::default(), &())))
+    }
+}
+
+impl Evidence for PathBuf {
+    fn judged<R>(&self, declarations: &Declarations, judge: impl FnOnce(&[History]) -> R) -> Result<R, String> {
+        self.as_path().judged(declarations, judge)
+    }
+}
+
+impl<E: Evidence + ?Sized> Evidence for &E {
+    fn judged<R>(&self, declarations: &Declarations, judge: impl FnOnce(&[History]) -> R) -> Result<R, String> {
+        (**self).judged(declarations, judge)
     }
 }
 
@@ -105,6 +134,13 @@ impl Claim {
         self
     }
 
+    /// A rules file: what fields of your own resources mean, and what must be true of them (`docs/rules-file.md`). Can be said several
+    /// times. Files of evidence are then read with the fields that it names.
+    pub fn rules_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.rules_files.push(path.into());
+        self
+    }
+
     /// What is known of clocks and processes.
     pub fn order(mut self, order: crate::order::OrderOptions) -> Self {
         self.options.order = order;
@@ -134,11 +170,16 @@ impl Claim {
             }
         }
         let mut options = self.options.clone();
+        if !self.rules_files.is_empty() {
+            options.check.declarations = crate::rules_files(&self.rules_files).map_err(|error| error.to_string())?;
+        }
         options.check.deadline = self.time.and_then(|time| Instant::now().checked_add(time));
-        evidence.judged(|history| {
-            let judgement = crate::judge(history, &options);
-            self.settle(&Part::of(history, &judgement))
-        })
+        let declarations = options.check.declarations.clone();
+        evidence.judged(&declarations, |histories| {
+            let judgements: Vec<Judgement> = histories.iter().map(|history| crate::judge(history, &options)).collect();
+            let parts = histories.iter().zip(&judgements).map(|(history, judgement)| Part::of(history, judgement));
+            self.settle(parts.collect())
+        })?
     }
 
     /// Whether some order of the calls explains every answer. An order that is found is checked again by [`verify`].
@@ -169,18 +210,17 @@ impl Claim {
         }
         let (history, judgement) = outline::outline::<S>(&calls, &verdict, &|process| recording.name(process));
         let part = Part { name: "recording", ..Part::of(&history, &judgement) };
-        self.settle(&part)
+        self.settle(vec![part])
     }
 
-    fn settle(&self, part: &Part<'_>) -> Result<(), String> {
-        let judgement = part.judgement;
-        let fails =
-            |finding: &&Finding| finding.kind <= self.fail_on && !self.allowed.iter().any(|r| r == finding.rule);
-        let failed = judgement.findings.iter().any(|finding| fails(&finding));
-        if !failed && (self.undecided == Undecided::Passes || !self.is_open(judgement)) {
+    fn settle(&self, parts: Vec<Part<'_>>) -> Result<(), String> {
+        let fails = |finding: &Finding| finding.kind <= self.fail_on && !self.allowed.iter().any(|r| r == finding.rule);
+        let failed = parts.iter().any(|part| part.judgement.findings.iter().any(fails));
+        let open = parts.is_empty() || parts.iter().any(|part| self.is_open(part.judgement));
+        if !failed && (self.undecided == Undecided::Passes || !open) {
             return Ok(());
         }
-        let report = Report { histories: vec![*part] };
+        let report = Report { histories: parts };
         let mut text = written(&report, Format::Human);
         match self.folder.as_deref().map(|folder| self.keep(folder, &report)) {
             Some(Ok(paths)) => paths.iter().for_each(|path| {

@@ -18,9 +18,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bytes of a rules file.
-const LONGEST_RULES: u64 = 4 << 20;
-
 /// Revisions that `--around` shows below and above.
 const MARGIN: usize = 5;
 
@@ -233,7 +230,7 @@ impl Input {
         if typed.paths.iter().filter(|path| is_stdout(path)).count() > 1 {
             bail!("standard input can be read once only");
         }
-        let declarations = declarations(&typed.rules)?;
+        let declarations = crate::rules_files(&typed.rules)?;
         let files = ingest::inputs(&typed.paths, &typed.source, &typed.format)?;
         refuse_to_change_what_is_packed(&files, &typed.domain)?;
         let threads = typed.threads.map(usize::from);
@@ -249,29 +246,6 @@ impl Input {
             cache: typed.cache,
         })
     }
-}
-
-/// The packs and these files, a later one before an earlier. Every mistake of a file is told.
-fn declarations(paths: &[PathBuf]) -> anyhow::Result<Arc<Declarations>> {
-    let mut all = Declarations::shipped().clone();
-    for path in paths {
-        let name = path.display().to_string();
-        let mut text = String::new();
-        let file = File::open(path).with_context(|| format!("cannot read the rules file {name}"))?;
-        io::Read::read_to_string(&mut io::Read::take(file, LONGEST_RULES + 1), &mut text)
-            .with_context(|| format!("cannot read the rules file {name}"))?;
-        if text.len() as u64 > LONGEST_RULES {
-            bail!("the rules file {name} is longer than {LONGEST_RULES} bytes");
-        }
-        match Declarations::read(&name, &text) {
-            Ok(declarations) => all.add(declarations),
-            Err(mistakes) => {
-                let told: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
-                bail!("{}", told.join("\n\n"));
-            }
-        }
-    }
-    Ok(Arc::new(all))
 }
 
 /// What a container holds was read with what was said of it then.

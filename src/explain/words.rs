@@ -1,6 +1,6 @@
 //! Counts, sizes, times and verdicts as people write them.
 
-use crate::check::{BrokenBy, Effect, Kind, Verdict};
+use crate::check::{BrokenBy, Effect, Finding, Kind, Verdict, invariant};
 use crate::ingest::Time;
 
 /// A number with its thousands apart: `12,345`.
@@ -98,9 +98,13 @@ pub fn broken_by(who: BrokenBy) -> &'static str {
     }
 }
 
-/// Whose promise a finding of this kind breaks, as a sentence for the person who has to act on it.
-pub fn promise(kind: Kind, who: BrokenBy) -> &'static str {
-    match (kind, who) {
+/// Whose promise a finding breaks, as a sentence for the person who has to act on it; nothing where a rules file says what has to be
+/// true: its reason names the file.
+pub fn promise(finding: &Finding) -> &'static str {
+    if finding.rule == invariant::RULE.slug {
+        return "";
+    }
+    match (finding.kind, finding.broken_by) {
         (Kind::Suspect, BrokenBy::Server) => "if it is a violation, the server's: its contract excludes this answer.",
         (Kind::Suspect, BrokenBy::Client) => "if it is a violation, the client's: the protocol forbids this use.",
         (Kind::Suspect, BrokenBy::Nobody) => "nobody's: the API allows it, and it may not be one history.",

@@ -14,11 +14,12 @@ pub struct Neighbourhood {
 
 impl Neighbourhood {
     /// Everything, where operations and deliveries together are at most `limit`; else what is near the facts of the first
-    /// `findings` findings.
+    /// `findings` findings, and where no fact has a time, about as much from the beginning.
     pub fn of(part: &Part<'_>, limit: usize, findings: usize) -> Neighbourhood {
         let history = part.history;
         let cluster = history.cluster.as_deref().map_or(0, |c| c.recording.operations.len() + c.recording.events.len());
-        if history.operations.len() + history.deliveries.len() + history.calls.calls.len() + cluster <= limit {
+        let count = history.operations.len() + history.deliveries.len() + history.calls.calls.len() + cluster;
+        if count <= limit {
             return Neighbourhood { near: None };
         }
         let (first, last) = span(part);
@@ -26,6 +27,10 @@ impl Neighbourhood {
         let facts = part.judgement.findings.iter().take(findings).flat_map(|f| &f.certificate.facts);
         let mut times: Vec<i64> = facts.map(|f| f.time).filter(|time| time.is_known()).map(|time| time.0).collect();
         times.sort_unstable();
+        if times.is_empty() {
+            let part = (last.saturating_sub(first) as f64 * limit as f64 / count as f64) as i64;
+            return Neighbourhood { near: Some(vec![(first, first.saturating_add(part))]) };
+        }
         let mut near: Vec<(i64, i64)> = Vec::new();
         for time in times {
             match near.last_mut() {
@@ -34,11 +39,6 @@ impl Neighbourhood {
             }
         }
         Neighbourhood { near: Some(near) }
-    }
-
-    /// Whether it is everything.
-    pub fn is_everything(&self) -> bool {
-        self.near.is_none()
     }
 
     /// Whether something that begins and ends then is in it. What has no end is where it begins.

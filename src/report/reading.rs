@@ -218,8 +218,9 @@ impl Reading<'_> {
         let found: Vec<_> = self.judgement.findings.iter().filter(|f| mine(&f.occurrences)).collect();
         for finding in &found {
             let tone = if finding.kind == Kind::Violation { Tone::Bad } else { Tone::Doubt };
-            let whose = crate::explain::words::promise(finding.kind, finding.broken_by);
-            let text = format!("{}: {} Promise: {whose}", finding.rule, stop(&finding.summary));
+            let whose = crate::explain::words::promise(finding);
+            let whose = if whose.is_empty() { String::new() } else { format!(" Promise: {whose}") };
+            let text = format!("{}: {}{whose}", finding.rule, stop(&finding.summary));
             page.labelled(2, LABEL, (tone, finding.kind_word()), &text)?;
         }
         if found.is_empty() {

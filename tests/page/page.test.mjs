@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { after, before, test } from "node:test";
 import { chromium } from "playwright-core";
+import { busy, SOURCES } from "./busy.mjs";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 const target = process.env.CARGO_TARGET_DIR ?? join(root, "target");
@@ -21,9 +22,9 @@ before(async () => {
 after(() => browser?.close());
 
 // Checks evidence and opens its page; errors of the page end up in the list.
-async function open(evidence, { hash = "", ...options } = {}) {
+async function open(evidence, { hash = "", sources = [], ...options } = {}) {
   const file = join(folder, evidence.replaceAll(/\W+/g, "-") + ".html");
-  const run = spawnSync(binary, ["check", "--report", "html=" + file, evidence], { cwd: root });
+  const run = spawnSync(binary, ["check", ...sources, "--report", "html=" + file, evidence], { cwd: root });
   assert.ok([0, 1, 3].includes(run.status), String(run.stderr));
   const page = await browser.newPage({ viewport: { width: 1400, height: 850 }, ...options });
   page.errors = [];
@@ -237,6 +238,25 @@ test("the calls of a log without times stand in its order, and a core is drawn w
   assert.ok(core.facts.every(fact => fact.operation === 0), JSON.stringify(core.facts));
   assert.ok(core.edges.length >= 1 && core.edges.every(([from, to]) => core.facts[from].t < core.facts[to].t));
   assert.ok((await page.textContent("#reach")).includes("events"));
+  assert.deepEqual(page.errors, []);
+});
+
+test("an incident among 20,000 operations of others stands out, and all of them are drawn", async () => {
+  const folderOf = join(folder, "busy"), operations = 20_000;
+  busy(folderOf, join(root, "histories/incidents/kubelet-restart/buggy"), operations);
+  const page = await open(folderOf, { sources: SOURCES });
+  const drawn = await data(page);
+  const expected = JSON.parse(readFileSync(join(root, "histories/incidents/kubelet-restart/buggy/expected.json"))).findings;
+  assert.deepEqual(drawn.findings.map(finding => finding.kind + " " + finding.rule).sort(), expected.map(text => text.split(" by ")[0]).sort());
+  assert.ok(drawn.lanes.reduce((n, lane) => n + lane.operations.t.length, 0) >= operations);
+  assert.deepEqual(drawn.omitted, [0, 0]);
+  assert.ok(readFileSync(page.file).length < operations * 100, "the page is large");
+  // The lanes of the finding stand together at the top, and no watcher's line is above the head.
+  const head = drawn.domains[0].head, at = time => { let r = -1; for (let i = 0; i < head.length && head[i] <= time; i += 2) r = head[i + 1]; return r; };
+  for (const { points } of drawn.lines) for (let i = 0; i < points.length; i += Math.max(2, points.length >> 3 << 1)) assert.ok(points[i + 1] <= at(points[i]));
+  assert.ok(await shows(page, "lanes", [0xc2, 0x56, 0x0a]));
+  await page.keyboard.press("0");
+  assert.ok((await span(page)).width > 3.5e12);
   assert.deepEqual(page.errors, []);
 });
 

@@ -6,6 +6,7 @@ use crate::assertion::Evidence;
 use crate::assertion::lines::{Clock, Lines, lock};
 use crate::history::{self, Domains, History};
 use crate::ingest::{self, FileId, InputError, InputFile};
+use crate::model::declaration::Declarations;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -130,8 +131,8 @@ impl EtcdRecorder {
 }
 
 impl Evidence for EtcdRecorder {
-    fn judged<R>(&self, judge: impl FnOnce(&History) -> R) -> R {
-        judge(&self.history())
+    fn judged<R>(&self, _: &Declarations, judge: impl FnOnce(&[History]) -> R) -> Result<R, String> {
+        Ok(judge(&[self.history()]))
     }
 }
 

@@ -17,10 +17,12 @@ function accents() {
   return lanes;
 }
 
+// What the picture is high enough for: everything in the stretch of time; with a finding chosen and looked at closely, its facts and what is near them, so
+// that nothing else makes the finding small.
 function fitRange() {
   const history = view.history;
-  let low = Infinity, high = -Infinity;
-  const take = r => { if (r >= 0) { low = Math.min(low, r); high = Math.max(high, r); } };
+  let low = Infinity, high = -Infinity, least = -Infinity, most = Infinity;
+  const take = r => { if (r >= 0 && r >= least && r <= most) { low = Math.min(low, r); high = Math.max(high, r); } };
   const scan = points => {
     const count = points.length / 2;
     let first = firstPoint(points, view.t0), last = firstPoint(points, view.t1);
@@ -28,19 +30,19 @@ function fitRange() {
     const stride = Math.max(1, Math.floor((last - first) / 4000));
     for (let i = first; i < Math.min(last, count); i += stride) take(points[2 * i + 1]);
   };
-  const domain = history.raw.domains[view.domain];
+  const domain = history.raw.domains[view.domain], mine = accents(), reach = view.finding && reachOf(view.finding);
+  const close = reach && view.t1 - view.t0 <= 6 * (reach[1] - reach[0]);
+  const facts = close ? view.finding.facts.filter(fact => fact.domain === view.domain && fact.r >= 0) : [];
+  for (const fact of facts) if (fact.t >= view.t0 && fact.t <= view.t1) take(fact.r);
+  if (low <= high) {
+    const near = Math.max(high - low, 8) * 0.75;
+    [least, most] = [low - near, high + near];
+    // A revision without a time that is further away stands at the edge.
+    for (const fact of facts) if (fact.t < 0) take(fact.r);
+  }
   if (domain) scan(domain.head);
-  // With a finding chosen, the others may leave the picture: they must not make the finding small.
-  const mine = accents();
-  for (const line of history.raw.lines) if (line.domain === view.domain && (!view.finding || mine.has(line.lane))) scan(line.points);
-  if (view.finding) for (const fact of view.finding.facts) {
-    if (fact.domain === view.domain && fact.t >= view.t0 && fact.t <= view.t1) take(fact.r);
-  }
-  // A revision without a time widens the range only a little: further away it stands at the edge.
-  const far = (high - low) * 0.6;
-  if (view.finding) for (const fact of view.finding.facts) {
-    if (fact.domain === view.domain && fact.t < 0 && (low > high || fact.r >= low - far && fact.r <= high + far)) take(fact.r);
-  }
+  for (const line of history.raw.lines) if (line.domain === view.domain && (!close || mine.has(line.lane))) scan(line.points);
+  if (low > high) for (const fact of facts) take(fact.r);
   if (low > high) [low, high] = [0, 1];
   const room = Math.max((high - low) * 0.06, 0.6);
   chartRange = [low - room, high + room];
@@ -173,9 +175,26 @@ function drawChart() {
   }
   drawFactsOnChart(context, width, height);
   context.restore();
+  if (domain) drawViolations(context, width, height);
 }
 
 function edged(y, height) { return Math.min(Math.max(y, 12), height - AXIS - 11); }
+
+// Where violations are, at the foot of the picture: short ones vanish in a long recording.
+function drawViolations(context, width, height) {
+  let last = -Infinity;
+  context.fillStyle = palette.bad;
+  for (const t of view.history.violations) {
+    const x = timeToX(t, width);
+    if (x < GUTTER || x > width - RIGHT || x - last < 3) continue;
+    last = x;
+    context.beginPath();
+    context.moveTo(x - 5, height - AXIS + 1);
+    context.lineTo(x + 5, height - AXIS + 1);
+    context.lineTo(x, height - AXIS - 8);
+    context.fill();
+  }
+}
 
 // The places of a finding's facts: apart where they would cover one another.
 function spread(places) {

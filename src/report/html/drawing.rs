@@ -119,6 +119,14 @@ impl<'a> Drawing<'a> {
         if time.is_known() { time.0.saturating_sub(self.base).max(0) / self.unit } else { -1 }
     }
 
+    /// A line cut down where it is long and far from the findings.
+    fn thin(&self, points: Vec<i64>) -> Vec<i64> {
+        thinned(points, |t| {
+            let time = Time(t.saturating_mul(self.unit).saturating_add(self.base));
+            self.near.covers(time, time)
+        })
+    }
+
     /// Offset of a revision; -1 for none, and for what a browser cannot count.
     fn revision(&self, domain: usize, revision: Revision) -> i64 {
         let Some(base) = self.bases.get(domain).filter(|_| revision.is_some()) else { return -1 };
@@ -203,7 +211,7 @@ impl<'a> Drawing<'a> {
             self.picture.domains.push(Domain {
                 name: visible(&history.domains[index]).into_owned(),
                 base: base.to_string(),
-                head: thinned(head),
+                head: self.thin(head),
             });
         }
     }
@@ -358,7 +366,7 @@ impl<'a> Drawing<'a> {
                     flat.extend([self.time(time), r]);
                 }
             }
-            let points = if self.near.is_everything() { flat } else { thinned(flat) };
+            let points = self.thin(flat);
             let scope = shown(&history.scope_name(scope));
             self.picture.lines.push(Line { lane, scope, domain: domain.index(), points, end: -1 });
         }
@@ -429,7 +437,7 @@ impl<'a> Drawing<'a> {
                 check::Kind::Suspect => "suspect",
                 check::Kind::Hazard => "hazard",
             },
-            promise: words::promise(finding.kind, finding.broken_by).to_owned(),
+            promise: words::promise(finding).to_owned(),
             short: names::short_user(&names::client(history, finding.client)).to_owned(),
             client: names::client(history, finding.client),
             life: names::incarnation(history, finding.incarnation),
@@ -486,16 +494,23 @@ impl Operations {
     }
 }
 
-/// A line with fewer points, which keeps its first, its last, and every step down: anomalies never vanish.
-fn thinned(points: Vec<i64>) -> Vec<i64> {
+/// A line with fewer points, which keeps its first, its last, every step down (anomalies never vanish), and what is near.
+fn thinned(points: Vec<i64>, near: impl Fn(i64) -> bool) -> Vec<i64> {
     let count = points.len() / 2;
     if count <= OVERVIEW {
         return points;
     }
     let stride = count.div_ceil(OVERVIEW);
     let falls = |at: usize| at > 0 && points[2 * at + 1] < points[2 * at - 1];
-    let kept =
-        (0..count).filter(|&at| at % stride == 0 || at + 1 == count || falls(at) || (at + 1 < count && falls(at + 1)));
+    let mut left = EMBEDDED;
+    let mut close = |at: usize| {
+        let close = left > 0 && near(points[2 * at]);
+        left -= usize::from(close);
+        close
+    };
+    let kept = (0..count).filter(|&at| {
+        at % stride == 0 || at + 1 == count || falls(at) || (at + 1 < count && falls(at + 1)) || close(at)
+    });
     kept.flat_map(|at| [points[2 * at], points[2 * at + 1]]).collect()
 }
 
@@ -543,10 +558,15 @@ mod tests {
     fn a_thinned_line_keeps_its_ends_and_every_step_down() {
         let mut points: Vec<i64> = (0..100_000).flat_map(|n| [n, n]).collect();
         points[2 * 77_777 + 1] = 5;
-        let thin = thinned(points);
+        let whole = thinned(points.clone(), |_| true);
+        let near = thinned(points.clone(), |t| (40_000..40_100).contains(&t));
+        let thin = thinned(points, |_| false);
         assert!(thin.len() < 3 * 2 * OVERVIEW, "{}", thin.len());
         assert_eq!((&thin[..2], &thin[thin.len() - 2..]), (&[0, 0][..], &[99_999, 99_999][..]));
         let at = thin.chunks(2).position(|p| p == [77_777, 5]).expect("the step down");
         assert_eq!(thin[2 * at - 2..2 * at], [77_776, 77_776]);
+        assert_eq!(whole.len(), 200_000);
+        let close = near.chunks(2).filter(|p| (40_000..40_100).contains(&p[0])).count();
+        assert_eq!((close, near.len() > thin.len()), (100, true));
     }
 }

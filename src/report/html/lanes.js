@@ -11,13 +11,17 @@ function laneHeight(lane) {
   return Math.max(lane.life ? 32 : 24, (lane.plain + lane.watches) * view.history.row + (lane.et.length ? TICKS : 0) + PAD);
 }
 
-// Which lanes are shown, and where: those with anything on them. A search leaves those that match.
+// Which lanes are shown, and where: those with anything on them, the ones of the chosen finding first, in the order of its facts. A
+// search leaves those that match.
 function layLanes() {
-  const named = new Set(view.history.raw.findings.flatMap(finding => finding.facts.map(fact => fact.lane)));
+  const history = view.history;
+  const first = [...new Set(view.finding ? view.finding.facts.map(fact => fact.lane).filter(lane => lane >= 0) : [])];
+  const rest = history.lanes.filter(lane => !first.includes(lane.index) && (view.matches ? view.matches.lanes.has(lane.index) : lane.t.length || lane.et.length));
   places = [];
   let top = 4;
-  for (const lane of view.history.lanes) {
-    if (view.matches ? !view.matches.lanes.has(lane.index) : !lane.t.length && !lane.et.length && !named.has(lane.index)) continue;
+  for (const lane of [...first.map(index => history.lanes[index]), ...rest]) {
+    // Room between the lanes of the finding and the others.
+    if (first.length && lane === rest[0]) top += 10;
     const height = laneHeight(lane);
     places.push({ lane, top, height });
     top += height;
@@ -180,15 +184,6 @@ function drawFactsOnLanes(context, width, height, scroll) {
   const put = spread(on).filter(place => (place.end ?? place.x) > GUTTER - 5 && place.x < width);
   drawEdges(context, finding, put);
   for (const { index, x, y } of put) drawNumber(context, x, y, index + 1);
-}
-
-// Scrolls so that the lanes of a finding are on the screen.
-function showLanes(finding) {
-  const box = document.getElementById("lanes-box");
-  const tops = finding.facts.map(fact => placeOf(fact.lane)).filter(Boolean);
-  if (!tops.length) return;
-  const top = Math.min(...tops.map(place => place.top)), bottom = Math.max(...tops.map(place => place.top + place.height));
-  if (top < box.scrollTop || bottom > box.scrollTop + box.clientHeight) box.scrollTop = Math.max(0, top - 6);
 }
 
 // What lies below a point of the lanes: an operation, an event, or nothing.

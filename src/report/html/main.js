@@ -30,7 +30,9 @@ function reachOf(finding) {
   const times = finding.facts.map(fact => fact.t).concat(begins).filter(t => t >= 0);
   if (!times.length) return null;
   const low = Math.min(...times), high = Math.max(...times);
-  const room = Math.max((high - low) * 0.35, view.history.last * 0.004, view.history.raw.timed ? 50 : 4);
+  // Moments need something around them; a stretch is its own measure.
+  const least = high > low ? Math.max(high - low, view.history.last * 1e-5) * 0.35 : view.history.last * 0.004;
+  const room = Math.max(least, view.history.raw.timed ? 50 : 4);
   return [low - room, high + room];
 }
 
@@ -44,7 +46,6 @@ function choose(finding, travel = true) {
   if (finding) {
     const fact = finding.facts.find(f => f.r >= 0);
     if (fact && fact.domain !== view.domain) { view.domain = fact.domain; $("domain").value = view.domain; }
-    if (finding.facts.some(f => f.lane >= 0 && !placeOf(f.lane))) search("");
   }
   for (const button of $("findings").querySelectorAll("button")) {
     const current = finding !== null && button.dataset.id === finding.id;
@@ -54,7 +55,8 @@ function choose(finding, travel = true) {
   document.body.dataset.finding = finding ? finding.id : "";
   showDetail();
   showLegend();
-  if (finding) showLanes(finding);
+  layLanes();
+  $("lanes-box").scrollTop = 0;
   const reach = finding && reachOf(finding);
   if (reach && travel) fly(...reach); else schedule();
   remember();
@@ -265,6 +267,7 @@ function start() {
   reopen();
   if (!location.hash && view.history.listed.length) choose(view.history.listed[0].finding, false), look(...(reachOf(view.finding) || [view.t0, view.t1]));
   draw();
+  document.body.dataset.drawn = Math.round(performance.now());
   document.body.dataset.ready = "true";
 }
 

@@ -22,6 +22,8 @@ function prepare(raw) {
   for (const finding of raw.findings) for (const fact of finding.facts) last = Math.max(last, fact.t);
   for (const domain of raw.domains) if (domain.head.length) last = Math.max(last, domain.head[domain.head.length - 2]);
   for (const finding of raw.findings) for (const fact of finding.facts) if (fact.operation >= 0) history.lanes[fact.lane].cited.add(fact.operation);
+  const ends = raw.findings.filter(f => f.kind === "violation").map(f => Math.max(...f.facts.map(fact => fact.t), -1));
+  history.violations = ends.filter(t => t >= 0).sort((a, b) => a - b);
   history.last = Math.max(1, last);
   history.files = raw.files.map(short);
   history.nanoseconds = t => base + BigInt(Math.round(t)) * unit;

@@ -37,7 +37,7 @@ function showFindings() {
     nav.append(element("h2", "", title + " (" + group.length + ")"));
     for (const { finding, depth } of group) nav.append(findingButton(finding, depth));
   }
-  if (!matching.length) nav.append(element("p", "empty", history.raw.findings.length ? "No finding matches the search." : "No findings. What was not checked stands on the right."));
+  if (!matching.length) nav.append(element("p", "empty", history.raw.findings.length ? "No finding matches the search." : "No findings." + (history.raw.unchecked.length ? " What was not checked stands on the right." : "")));
 }
 
 function findingButton(finding, depth) {
@@ -123,7 +123,7 @@ function showSummary(aside, raw) {
   aside.append(element("p", "", "On this page: " + counts.join(", ") + "."));
   if (raw.omitted[0] + raw.omitted[1]) {
     aside.append(element("p", "", raw.omitted[0].toLocaleString("en") + " operations and " + raw.omitted[1].toLocaleString("en")
-      + " watch events are not: the recording is larger than a page should be, so only what is near a finding is drawn in full. The lines of revisions are thinned; no fall is left out."));
+      + " watch events are not: the recording is larger than a page should be, so only " + (raw.findings.length ? "what is near a finding" : "its beginning") + " is drawn in full. The lines of revisions are thinned; no fall is left out."));
   }
   if (raw.problems) aside.append(element("p", "", raw.problems.toLocaleString("en") + " lines of the evidence could not be used."));
   if (raw.clocks.length > 1) aside.append(element("p", "meta", "Times are those of " + raw.clocks.length + " clocks, drawn as recorded: " + raw.clocks.slice(0, 12).join(", ") + (raw.clocks.length > 12 ? ", …" : "")));
@@ -147,6 +147,7 @@ function showLegend() {
     entry(colour, label.length > 40 ? label.slice(0, 39) + "…" : label);
   }
   if (view.history.raw.lines.length) { entry(palette.watch, view.history.raw.kind === "etcd" ? "other clients and watches, as far as they had seen" : "other watchers, as far as they had seen"); entry(palette.bad, "went back"); }
+  if (view.history.violations.length && view.history.raw.domains.length) entry(palette.bad, "a violation", "here");
   const has = (test) => view.history.lanes.some(lane => test(lane));
   if (view.history.raw.kind === "operations") entry(palette.read, "call", "bar");
   else {

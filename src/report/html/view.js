@@ -47,6 +47,14 @@ function step(span, count) {
   return power * 10;
 }
 
+// Above a second people count time in sixties.
+const CLOCK = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400];
+function clockStep(span, count) {
+  const second = 1e9 / Number(view.history.raw.unit), plain = step(span, count);
+  if (plain < second || !view.history.raw.timed) return plain;
+  return (CLOCK.find(seconds => seconds * second * count >= span) ?? 0) * second || plain;
+}
+
 function clampView(t0, t1) {
   const history = view.history;
   const margin = history.last * 0.02 + 1;
@@ -154,7 +162,7 @@ function orderTicks(every, width) {
 // Begin of a time axis: ticks with their texts. Returns their places.
 function timeTicks(width) {
   const span = view.t1 - view.t0;
-  const every = Math.max(step(span, Math.max(2, (width - GUTTER) / 120)), 1);
+  const every = Math.max(clockStep(span, Math.max(2, (width - GUTTER) / 120)), 1);
   if (!view.history.raw.timed) return orderTicks(every, width);
   const unit = Number(view.history.raw.unit) * every;
   const digits = unit >= 1e9 ? 0 : unit >= 1e6 ? 3 : unit >= 1e3 ? 6 : 9;

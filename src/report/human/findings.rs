@@ -86,13 +86,15 @@ pub(super) fn paragraph(page: &mut Page<'_>, history: &History, finding: &Findin
     page.gap()?;
     timeline(page, history, &finding.certificate)?;
     page.gap()?;
+    let whose = promise(finding);
     let why = match (finding.kind, finding.broken_by) {
+        // A rules file says what has to be true, and the reason names it.
+        _ if whose.is_empty() => "Rules file",
         (Kind::Suspect, _) => "Why suspect",
         (_, crate::check::BrokenBy::Client) => "Why unsafe",
         _ => "Why impossible",
     };
     entry(page, why, &finding.certificate.reason)?;
-    let whose = promise(finding.kind, finding.broken_by);
     entry(page, "Promise", whose)?;
     entry(page, "Leads to", &finding.consequence)?;
     prevention(page, finding)?;

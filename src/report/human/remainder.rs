@@ -29,8 +29,12 @@ pub(super) fn rules(page: &mut Page<'_>, part: &Part<'_>) -> io::Result<()> {
             unmet.into_iter().partition(|r| r.verdict.reason().starts_with(NO_EVIDENCE) && !page.look().verbose);
         grouped(page, &other)?;
         // What each rule would need is on its page: thirty needs in a row would bury the report.
-        if lacking.len() == rules.len() {
-            page.labelled(2, 2, (Tone::Faint, "-"), "all rules: this evidence has nothing that any of them needs")?;
+        if rules.iter().all(|r| matches!(r.verdict, Verdict::NotChecked(_))) && !lacking.is_empty() {
+            let text = format!(
+                "{}: nothing here that any of them needs (--verbose says what)",
+                count(lacking.len() as u64, "rule")
+            );
+            page.labelled(2, 2, (Tone::Faint, "-"), &text)?;
         } else if !lacking.is_empty() {
             let slugs: Vec<&str> = lacking.iter().map(|r| r.rule).collect();
             let text = format!("nothing here that these rules need (--verbose says what): {}", slugs.join(", "));

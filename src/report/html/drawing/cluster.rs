@@ -1,6 +1,6 @@
 //! What is drawn of an etcd cluster: requests as operations, watches with their events, and how far each client and watch was.
 
-use super::{Drawing, EMBEDDED, Row, WORDS, thinned};
+use super::{Drawing, EMBEDDED, Row, WORDS};
 use crate::explain::visible::clip;
 use crate::history::etcd::{Cluster, Interval, Operation, Outcome, Request, Response, Step, Watch};
 use crate::history::{KeyId, Revision, Symbol, Verb};
@@ -183,7 +183,7 @@ impl Drawing<'_> {
         if points.is_empty() {
             return;
         }
-        let points = if self.near.is_everything() { points } else { thinned(points) };
+        let points = self.thin(points);
         self.picture.lines.push(Line { lane, scope, domain: DOMAIN, points, end });
     }
 
