@@ -238,7 +238,7 @@ fn what_a_rules_file_says_is_asserted_of_files_and_its_mistakes_are_told() {
     let rules = || Claim::default().only(["invariant"]).rules_file(example.join("rules.toml"));
     let violation = files_of(&example.join("violation.sketch"), "violation");
     let report = rules().consistent(&violation).expect_err("two machines in a slot");
-    assert!(report.contains("one-machine-a-slot") && report.contains("rules.toml:3"), "{report}");
+    assert!(report.contains("one-machine-a-slot") && report.contains("rules.toml:9"), "{report}");
     assert!(!report.contains("the protocol forbids"), "{report}");
     let fixed = files_of(&example.join("fixed.sketch"), "fixed");
     assert_consistent!(fixed.as_path(), rules());
@@ -255,7 +255,7 @@ fn what_a_rules_file_says_is_asserted_of_files_and_its_mistakes_are_told() {
     assert!(told.contains("wrong.toml:4:15") && told.contains("did you mean self?"), "{told}");
     let missing = Claim::default().rules_file("no-such.toml").consistent(&fixed).expect_err("no file");
     assert!(missing.contains("cannot read the rules file no-such.toml"), "{missing}");
-    assert!(Claim::default().consistent(Path::new("no-such-evidence")).is_err());
+    assert!(Claim::default().consistent(&Path::new("no-such-evidence")).is_err());
     for folder in [violation, fixed] {
         std::fs::remove_dir_all(folder).expect("the folder");
     }

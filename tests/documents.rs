@@ -1,7 +1,9 @@
 //! Pages and folders say the same as the code: rules, their histories, their pages; incidents and their tables.
 
 use retrograde::check::rules::find;
-use retrograde::check::{Group, RULES};
+use retrograde::check::{Group, Kind, RULES};
+use retrograde::history;
+use retrograde::ingest::{self, SourceRule};
 use retrograde::model::Model;
 use retrograde::model::declaration::Declarations;
 use std::collections::BTreeSet;
@@ -94,6 +96,47 @@ fn every_incident_has_a_table_of_its_variants_and_findings() {
             variants.into_iter().map(|variant| (variant.clone(), expected(&incident, &variant))).collect();
         assert_eq!(rows, expected, "docs/incidents/{incident}.md");
     }
+}
+
+/// Why decisions of a variant rest on an operation that was half done, in the words of the report.
+fn half_done(incident: &str, variant: &str) -> Vec<String> {
+    let folder = root().join("histories/incidents").join(incident).join(variant);
+    let expected: serde_json::Value = serde_json::from_str(&read(&folder.join("expected.json"))).expect("JSON");
+    let sources = expected["arguments"].as_array().expect("arguments").iter().filter_map(|text| text.as_str());
+    let sources: Vec<SourceRule> =
+        sources.filter(|text| *text != "--source").map(|text| SourceRule::parse(text).expect("a source")).collect();
+    let inputs = ingest::inputs(&[folder], &sources, &[]).expect("evidence");
+    let history = history::load(inputs, &retrograde::read_options(), &history::Domains::default(), &());
+    let judgement = retrograde::judge(&history, &retrograde::Options::default());
+    let found = judgement.findings.into_iter().filter(|f| f.rule == "intermediate-state" && f.kind == Kind::Violation);
+    found.map(|finding| finding.certificate.reason).collect()
+}
+
+#[test]
+fn the_windows_that_the_page_of_the_reconciler_names_are_those_of_the_reports() {
+    let page = read(&root().join("docs/incidents/ip-reconciler.md"));
+    let mut rows = BTreeSet::new();
+    for line in page.lines().filter(|line| line.contains(" to ") && line.ends_with(" ms")) {
+        let words: Vec<&str> = line.split([' ', ',']).filter(|word| !word.is_empty()).collect();
+        let [variant, "revisions", first, "to", last, half, "ms", "revisions", from, "to", through, decision, "ms"] =
+            words[..]
+        else {
+            panic!("a row of windows: {line}")
+        };
+        let reasons = half_done("ip-reconciler", variant);
+        assert_eq!(reasons.len(), 1, "{variant}");
+        for window in [
+            format!("half done from revision {first} to {last}, {half}.000 ms."),
+            format!("revisions {from} to {through}, {decision}.000 ms."),
+        ] {
+            assert!(reasons[0].contains(&window), "{variant}: {window} in {}", reasons[0]);
+        }
+        rows.insert(variant.to_owned());
+    }
+    let variants = names("histories/incidents/ip-reconciler", "").into_iter();
+    let violated: BTreeSet<String> =
+        variants.filter(|v| expected("ip-reconciler", v).contains("`intermediate-state`")).collect();
+    assert_eq!(rows, violated);
 }
 
 /// The findings that a variant must give, as a table cell names them.

@@ -211,3 +211,61 @@ fn a_cache_that_cannot_be_used_is_a_warning() {
     assert!(err(&warned).contains("is packed already"), "{}", err(&warned));
     assert_eq!(out(&warned), out(&direct));
 }
+
+/// Histories of a check, their findings, and the report in one line.
+fn judged(arguments: &[&str], cache: &Path) -> (usize, Vec<String>, String) {
+    let output = retrograde(&[&["check", "--json"], arguments].concat(), cache);
+    let report: serde_json::Value = serde_json::from_str(&out(&output)).unwrap();
+    let histories = report["histories"].as_array().unwrap();
+    let findings = histories.iter().flat_map(|history| history["findings"].as_array().unwrap());
+    let mut found: Vec<String> = findings.map(|f| format!("{} {} {}", f["kind"], f["rule"], f["client"])).collect();
+    found.sort();
+    let told = out(&retrograde(&[&["check"], arguments].concat(), cache));
+    (histories.len(), found, told.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+const SOURCES: [&str; 4] =
+    ["--source", "audit-A.log:server=A,clock=apiserver-a", "--source", "audit-B.log:server=B,clock=apiserver-b"];
+
+#[test]
+fn a_container_beside_the_evidence_it_was_packed_from_counts_once_and_what_was_said_of_it_holds() {
+    let (folder, cache) = (Folder::incident("beside"), Folder::new("beside-cache"));
+    let alone = judged(&[&SOURCES[..], &[&folder.text("")]].concat(), &cache.0);
+    assert!(!alone.1.is_empty());
+    let packed = folder.text("incident.rgh");
+    assert!(
+        retrograde(&[&["pack"], &SOURCES[..], &[&folder.text(""), "-o", &packed]].concat(), &cache.0).status.success()
+    );
+    let (histories, found, report) = judged(&[&folder.text("")], &cache.0);
+    assert_eq!((histories, &found), (1, &alone.1));
+    assert!(report.contains("incident.rgh: a container of evidence that is here itself"), "{report}");
+    // Without the files it is the evidence; with some of them as well, and it is read instead.
+    let away = Folder::new("beside-away");
+    fs::rename(folder.0.join("audit-A.log"), away.0.join("audit-A.log")).unwrap();
+    let (histories, found, report) = judged(&[&folder.text("")], &cache.0);
+    assert_eq!((histories, &found), (1, &alone.1));
+    assert!(report.contains("evidence that a container beside it holds: the container was read"), "{report}");
+    // A file that is another one by now is evidence of its own, and the rest of the container counts twice.
+    let mut changed = fs::read_to_string(away.0.join("audit-A.log")).unwrap();
+    changed.push_str("{\"kind\":\"Event\",\"stage\":\"Panic\",\"auditID\":\"x\"}\n");
+    fs::write(folder.0.join("audit-A.log"), changed).unwrap();
+    let (histories, found, report) = judged(&[&folder.text("")], &cache.0);
+    assert_eq!(histories, 2, "{report}");
+    assert!(found.len() > alone.1.len());
+    assert!(report.contains("it counts twice, pack all of it together"), "{report}");
+}
+
+#[test]
+fn a_container_of_other_evidence_stays_a_history_of_its_own() {
+    let (folder, other, cache) = (Folder::incident("other"), Folder::new("other-packed"), Folder::new("other-cache"));
+    let packed = folder.text("fixed.rgh");
+    fs::write(
+        other.0.join("run.edn"),
+        "{:process 0, :type :invoke, :f :read, :value nil}\n{:process 0, :type :ok, :f :read, :value nil}\n",
+    )
+    .unwrap();
+    assert!(retrograde(&["pack", &other.text(""), "-o", &packed], &cache.0).status.success());
+    let (histories, _, report) = judged(&[&folder.text("")], &cache.0);
+    assert_eq!(histories, 2, "{report}");
+    assert!(!report.contains("container"), "{report}");
+}

@@ -6,6 +6,8 @@ use super::ruling::{self, Limits, Ruling};
 use super::{
     ClientReport, CoverageReport, Evidence, Finding, Group, Judgement, Kind, Proof, RULES, Rule, RuleReport, Verdict,
 };
+#[cfg(feature = "container")]
+use crate::history::snapshot::beside;
 use crate::history::{ClientId, History, IncarnationId, KeyId, Marks, OperationId, ToldBy};
 use crate::model::declaration::Declarations;
 use crate::order::{Order, Provenance};
@@ -17,6 +19,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How the reason of a rule begins that met nothing to check.
 pub const NO_EVIDENCE: &str = "no such evidence";
+
+/// Why a rule is not checked that the user left out.
+pub const NOT_ASKED_FOR: &str = "not asked for";
 
 /// Why a rule was not asked that is about histories of another nature.
 pub const OTHER_NATURE: &str = "not about histories of this nature";
@@ -102,7 +107,7 @@ pub fn judge(history: &History, order: &Order, options: &Options) -> Judgement {
             rules.push(RuleReport {
                 rule: rule.slug,
                 verdict: match (options.runs(rule), applies(rule)) {
-                    (false, _) => Verdict::NotChecked("not asked for".to_owned()),
+                    (false, _) => Verdict::NotChecked(NOT_ASKED_FOR.to_owned()),
                     (true, false) => Verdict::NotChecked(OTHER_NATURE.to_owned()),
                     (true, true) if options.is_cancelled() => {
                         Verdict::Unknown("interrupted before this rule began".to_owned())
@@ -370,6 +375,15 @@ fn unchecked_evidence(history: &History, order: &Order) -> Vec<String> {
             history.inputs.len(),
             first.shown
         ));
+    }
+    #[cfg(feature = "container")]
+    for why in beside::WHY {
+        let mut left = history.files.iter().filter(|file| file.ignored.as_deref() == Some(why)).map(|file| &file.path);
+        if let Some(first) = left.next() {
+            let more = left.count();
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            reasons.push(format!("{first}{more}: {why}"));
+        }
     }
     let silent = history.operations.iter().filter(|o| {
         o.is_answered()

@@ -99,7 +99,7 @@ pub use etcd::published::{PUBLISHED, Published};
 pub use evidence::Evidence;
 pub use finding::*;
 pub use focus::Focus;
-pub use judgement::{NO_EVIDENCE, OTHER_NATURE, Options, judge};
+pub use judgement::{NO_EVIDENCE, NOT_ASKED_FOR, OTHER_NATURE, Options, judge};
 pub use proof::Proof;
 pub use rule::{Group, Rule};
 pub use rules::RULES;

@@ -8,6 +8,8 @@ use super::etcd;
 use super::ids::{ClientId, ClockId, KeyId, ResourceId};
 use super::interner::Interner;
 use super::resource::{Key, Resource};
+#[cfg(feature = "container")]
+use super::snapshot;
 use super::store::History;
 use crate::ingest::fields::Fields;
 use crate::ingest::{
@@ -34,19 +36,29 @@ pub fn load_each(
 ) -> Vec<History> {
     let found = ingest::etcd_reports(inputs);
     let mut own: Vec<History> = Vec::new();
+    #[cfg(feature = "container")]
+    let mut found = found;
+    #[cfg(feature = "container")]
+    let (packed, left) = {
+        let load = |file: InputFile| (file.clone(), snapshot::load(file, &options.fields, progress));
+        let containers = std::mem::take(&mut found.containers).into_iter().map(load).collect();
+        snapshot::beside::once(containers, &mut found)
+    };
     if !found.reports.is_empty() {
         own.extend(etcd::load(found.reports, options, progress).into_iter().map(History::of_etcd));
     }
     #[cfg(feature = "container")]
-    for file in found.containers {
-        own.extend(super::snapshot::load(file, &options.fields, progress));
+    own.extend(packed);
+    if !found.others.is_empty() || own.is_empty() {
+        let mut histories = load_others(found.others, options, domains, progress);
+        histories.append(&mut own);
+        own = histories;
     }
-    if found.others.is_empty() && !own.is_empty() {
-        return own;
+    #[cfg(feature = "container")]
+    if let Some(first) = own.first_mut() {
+        snapshot::beside::note(first, left);
     }
-    let mut histories = load_others(found.others, options, domains, progress);
-    histories.append(&mut own);
-    histories
+    own
 }
 
 /// The histories of what is no etcd report.

@@ -9,7 +9,8 @@ use crate::model::expression::{Bindings, Expression, Outcome, Subject};
 use crate::order::Version;
 
 /// Why a version was not looked at.
-pub const BODY: &str = "versions whose fields the evidence does not show";
+pub const BODY: &str =
+    "versions whose bodies the evidence does not show, or not whole (without metadata.creationTimestamp)";
 /// Why a change was not looked at.
 pub const CHANGE: &str = "changes of which the evidence does not show both sides";
 

@@ -68,6 +68,21 @@ fn gone(name: &str, version: u64) -> String {
 }
 
 #[test]
+fn a_guard_on_a_whole_part_of_an_object_hides_nothing_below_it() {
+    for part in ["status", "spec"] {
+        let rules = invariant(
+            "object",
+            &format!("!has(self.{part}) || self.{part}.n <= self.{part}.most"),
+            "message = \"too many\"",
+        );
+        let history =
+            |n: u8| made("a", 10, ".metadata.x=1") + &put("a", 10, 20, &format!(".{part}.n={n} .{part}.most=3"));
+        assert_eq!(kinds(&rules, &history(5)), [Kind::Violation], "{part}");
+        assert!(holds(&rules, &history(2)), "{part}");
+    }
+}
+
+#[test]
 fn an_object_must_be_as_the_expression_says() {
     let rules = invariant("object", "self.spec.n <= self.spec.most", "message = \"too many\"");
     let history = made("a", 10, ".spec.n=1 .spec.most=3") + &put("a", 10, 20, ".spec.n=5 .spec.most=3");

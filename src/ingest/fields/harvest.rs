@@ -16,10 +16,10 @@ use std::sync::{Arc, LazyLock};
 /// nothing.
 pub type Found<'a> = (u16, &'a RawValue);
 
-/// Notes that a member is there.
+/// Notes that a member is there, unless its text says so.
 fn note(tree: &Tree, node: u16, found: &mut Vec<Found<'_>>) {
     static THERE: LazyLock<Option<&'static RawValue>> = LazyLock::new(|| serde_json::from_str("{}").ok());
-    if tree.is_noted(node) {
+    if tree.is_noted(node) && !tree.is_found(node) {
         found.extend(THERE.map(|there| (node, there)));
     }
 }

@@ -3,7 +3,7 @@
 use super::anomaly::Anomalies;
 use super::cycle::Step;
 use super::data_flow::DataFlow;
-use super::in_time::{ProcessOrder, RealTime};
+use super::in_time::ProcessOrder;
 use super::message::Messages;
 use super::source::{EdgeSource, Reason};
 use super::sparse::{Edges, Graph};
@@ -37,14 +37,7 @@ impl<'h> HappensBefore<'h> {
         HappensBefore::by(units, sources)
     }
 
-    /// By everything.
-    pub fn by_all(history: &'h History, order: &'h Order, units: &'h Units) -> HappensBefore<'h> {
-        let mut before = HappensBefore::by_sessions(history, order, units);
-        before.sources.push(Box::new(RealTime::of(history, order, units)));
-        HappensBefore::by(units, before.sources)
-    }
-
-    /// By these sources.
+    /// By these sources: with [`super::RealTime`] among them, also by what was over before something else began.
     pub fn by(units: &Units, sources: Vec<Box<dyn EdgeSource + 'h>>) -> HappensBefore<'h> {
         let mut edges = Edges::new(units.units.len() as u32, EDGES);
         sources.iter().for_each(|source| source.add_to(&mut edges));

@@ -8,7 +8,7 @@ use crate::history::{
 };
 use crate::ingest::Time;
 use crate::order::{Clocks, Counter, Heads, Order, OrderOptions, Sessions};
-use petgraph::algo::{has_path_connecting, kosaraju_scc};
+use petgraph::algo::kosaraju_scc;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use std::collections::BTreeSet;
@@ -16,6 +16,17 @@ use std::collections::BTreeSet;
 /// So many cases, always the same ones.
 fn cases(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default() }
+}
+
+/// By everything that is known.
+fn by_all<'h>(history: &'h History, order: &'h Order, units: &'h Units) -> HappensBefore<'h> {
+    let sources: Vec<Box<dyn EdgeSource + 'h>> = vec![
+        Box::new(DataFlow::of(history, units)),
+        Box::new(Messages::of(history, order, units)),
+        Box::new(ProcessOrder::of(history, order, units)),
+        Box::new(RealTime::of(history, order, units)),
+    ];
+    HappensBefore::by(units, sources)
 }
 
 type Listed = Vec<(Node, Node, EdgeKinds)>;
@@ -166,19 +177,6 @@ proptest! {
         prop_assert_eq!(whole.cycles.is_empty(), cut.cycles.is_empty());
         cut.cycles.iter().for_each(|(_, cycle)| check_cycle(&graph, cycle));
         prop_assert!(cut.cycles.is_empty() || cut.is_cut);
-    }
-
-    #[test]
-    fn a_picture_keeps_what_reaches_what(listed in listed(8, 16)) {
-        let graph = graph(8, &listed);
-        let picture = graph.picture(&(0..8).collect::<Vec<_>>());
-        let reduced = picture::reduced(&picture);
-        prop_assert!(reduced.edge_count() <= picture.edge_count());
-        for a in picture.node_indices() {
-            for b in picture.node_indices() {
-                prop_assert_eq!(has_path_connecting(&picture, a, b, None), has_path_connecting(&reduced, a, b, None));
-            }
-        }
     }
 }
 
@@ -334,7 +332,7 @@ proptest! {
         let graphs = [
             HappensBefore::by_data(&history, &units),
             HappensBefore::by_sessions(&history, &order, &units),
-            HappensBefore::by_all(&history, &order, &units),
+            by_all(&history, &order, &units),
         ];
         for (serial, before) in serial.into_iter().zip(&graphs) {
             let anomalies = before.anomalies(u64::MAX);
@@ -413,7 +411,7 @@ fn told(text: &str) -> Vec<String> {
             units.add_record(&history, &order, Record::Delivery(delivery as u32, OperationId(index)));
         }
     }
-    let before = HappensBefore::by_all(&history, &order, &units);
+    let before = by_all(&history, &order, &units);
     let mut told = Vec::new();
     for (anomaly, cycle) in before.anomalies(u64::MAX).cycles {
         let reasons = cycle.steps.iter().map(|step| before.explain(*step).expect("a reason").says);
@@ -448,20 +446,4 @@ fn a_watch_comes_after_the_list_that_it_starts_from() {
     let step = Step { from: 1, kind: EdgeKind::Message, to: 2 };
     assert!(before.graph.between(1, 2).has(EdgeKind::Message));
     insta::assert_snapshot!(before.explain(step).expect("a reason").says, @"c sent WATCH pods resourceVersion=12, naming the revision that it had from LIST pods");
-}
-
-#[test]
-fn pictures_have_words_at_nodes_and_edges() {
-    let graph = graph(
-        3,
-        &vec![(0, 1, EdgeKinds::of(&[EdgeKind::Version, EdgeKind::Program])), (2, 0, EdgeKind::RealTime.into())],
-    );
-    let picture = graph.picture(&[0, 1]);
-    insta::assert_snapshot!(picture::dot(&picture, |node| format!("unit \"{node}\"")), @r#"
-    digraph {
-        0 [ label="unit \"0\""]
-        1 [ label="unit \"1\""]
-        0 -> 1 [ label="ww, program order"]
-    }
-    "#);
 }

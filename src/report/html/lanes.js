@@ -135,7 +135,7 @@ function drawBar(context, lane, i, y, width, found) {
     context.fillRect(from, top + (lane.v[i] === WATCH ? 2 : 0), size, thick);
   }
   if (row > 12 && size > 26) drawWords(context, lane, i, from, top + thick / 2, open ? FADE : size);
-  if (cited && cited.has(i) && x > GUTTER - 5) {
+  if (cited && cited.has(i) && lane.v[i] !== WATCH && x > GUTTER - 5) {
     context.strokeStyle = palette.text;
     context.lineWidth = 1.5;
     context.strokeRect(from - 1.5, top - 1.5, Math.max(4, open ? 14 : size + 3), thick + 3);

@@ -26,7 +26,8 @@ function openHistory(index) {
 
 // Begin and end of what a finding is about, with room around it.
 function reachOf(finding) {
-  const begins = finding.facts.filter(fact => fact.operation >= 0).map(fact => view.history.lanes[fact.lane].t[fact.operation]);
+  const short = fact => fact.operation >= 0 && view.history.lanes[fact.lane].v[fact.operation] !== WATCH;
+  const begins = finding.facts.filter(short).map(fact => view.history.lanes[fact.lane].t[fact.operation]);
   const times = finding.facts.map(fact => fact.t).concat(begins).filter(t => t >= 0);
   if (!times.length) return null;
   const low = Math.min(...times), high = Math.max(...times);

@@ -1,6 +1,6 @@
 //! What stands after the findings: what was not checked, what held, what could not be read, and how to get more.
 
-use crate::check::{NO_EVIDENCE, OTHER_NATURE, RuleReport, Verdict};
+use crate::check::{NO_EVIDENCE, NOT_ASKED_FOR, OTHER_NATURE, RuleReport, Verdict};
 use crate::explain::words::{count, thousands};
 use crate::report::page::{Page, Tone};
 use crate::report::{Part, Report};
@@ -25,11 +25,17 @@ pub(super) fn rules(page: &mut Page<'_>, part: &Part<'_>) -> io::Result<()> {
         for sentence in &part.judgement.unchecked {
             page.labelled(2, 2, (Tone::Faint, "-"), sentence)?;
         }
+        let (unasked, unmet): (Vec<_>, Vec<_>) = unmet.into_iter().partition(|r| r.verdict.reason() == NOT_ASKED_FOR);
+        if !unasked.is_empty() {
+            let text = format!("{}: {NOT_ASKED_FOR}", count(unasked.len() as u64, "rule"));
+            page.labelled(2, 2, (Tone::Faint, "-"), &text)?;
+        }
         let (lacking, other): (Vec<_>, Vec<_>) =
             unmet.into_iter().partition(|r| r.verdict.reason().starts_with(NO_EVIDENCE) && !page.look().verbose);
         grouped(page, &other)?;
         // What each rule would need is on its page: thirty needs in a row would bury the report.
-        if rules.iter().all(|r| matches!(r.verdict, Verdict::NotChecked(_))) && !lacking.is_empty() {
+        let nothing = rules.iter().all(|r| matches!(r.verdict, Verdict::NotChecked(_)));
+        if nothing && lacking.len() > 1 {
             let text = format!(
                 "{}: nothing here that any of them needs (--verbose says what)",
                 count(lacking.len() as u64, "rule")
