@@ -137,7 +137,7 @@ fn parsing(report: &Report) {
     let mut count = 0;
     let times = in_turn(
         rounds,
-        &mut [&mut || drop(black_box(bare())), &mut || {
+        &mut [&mut || assert!(black_box(bare()).is_some()), &mut || {
             let history = load(only.clone(), &options(), &Domains::default(), &());
             count = history.cluster.as_ref().map_or(0, |cluster| cluster.recording.operations.len());
         }],

@@ -164,6 +164,9 @@ fn asked(ask: Ask, value: u64) -> String {
     }
 }
 
+/// What happens next: when, at whom, when it was sent; a request that takes effect, or none: the next one is sent.
+type Step = (u64, usize, u64, Option<(Ask, u64)>);
+
 impl Traffic {
     /// A few seconds of so many clients, with a stall of a second in the middle.
     pub fn stalled(writers: usize, readers: usize, operations: usize) -> Traffic {
@@ -206,8 +209,7 @@ impl Traffic {
             unknown: 0,
             revision: 1,
         };
-        // What happens next: when, at whom; a request that takes effect, or the next one that is sent.
-        let mut next: BinaryHeap<Reverse<(u64, usize, u64, Option<(Ask, u64)>)>> = BinaryHeap::new();
+        let mut next: BinaryHeap<Reverse<Step>> = BinaryHeap::new();
         for client in 0..clients {
             next.push(Reverse((dice.exponential(THINKING) as u64, client, 0, None)));
         }

@@ -43,13 +43,13 @@ const span = async page => {
   const [from, to] = new URLSearchParams(new URL(page.url()).hash.slice(1)).get("t").split(",").map(Number);
   return { from, to, width: to - from };
 };
-// Whether a canvas shows a colour: some pixel near to it.
-const shows = (page, id, [r, g, b]) => page.evaluate(([id, r, g, b]) => {
+// Whether a canvas shows a colour, above its foot of so many pixels: some pixel near to it.
+const shows = (page, id, [r, g, b], foot = 0) => page.evaluate(([id, r, g, b, foot]) => {
   const canvas = document.getElementById(id);
-  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height - foot);
   for (let i = 0; i < data.length; i += 4) if (Math.abs(data[i] - r) + Math.abs(data[i + 1] - g) + Math.abs(data[i + 2] - b) < 12) return true;
   return false;
-}, [id, r, g, b]);
+}, [id, r, g, b, foot]);
 
 const INCIDENT = "histories/incidents/reflector-resume/buggy";
 
@@ -67,9 +67,12 @@ test("a watcher that went back is drawn as a fall in the colour of violations", 
   await page.locator("#findings button", { hasText: "monotonic-reads" }).first().click();
   await page.keyboard.press("0");
   await page.waitForTimeout(500);
-  assert.ok(await shows(page, "chart", [0xb3, 0x26, 0x1e]));
+  // At the foot are marks of violations, in the same colour; the fixed client still meets one of the server's.
+  const FOOT = 34;
+  assert.ok(await shows(page, "chart", [0xb3, 0x26, 0x1e], FOOT));
   const fixed = await open("histories/incidents/reflector-resume/client-keeps-the-highest");
-  assert.ok(!await shows(fixed, "chart", [0xb3, 0x26, 0x1e]));
+  assert.ok(!await shows(fixed, "chart", [0xb3, 0x26, 0x1e], FOOT));
+  assert.ok(await shows(fixed, "chart", [0xb3, 0x26, 0x1e]));
   assert.deepEqual([...page.errors, ...fixed.errors], []);
 });
 

@@ -49,6 +49,16 @@ enum Kind {
     Compacted,
 }
 
+/// A compaction that has its place.
+struct Compacted {
+    returned: Time,
+    /// What is placed behind it is at this revision or above.
+    revision: i64,
+    /// It takes away what is below.
+    through: i64,
+    from: Time,
+}
+
 impl Linearization {
     /// Of a recording that was found to have one; `None`: what was found does not say all of it.
     pub fn of(recording: &Recording, analysis: &Analysis) -> Option<Linearization> {
@@ -60,8 +70,10 @@ impl Linearization {
         let mut order = Order { recording, analysis, earliest, placed: Vec::new(), makers: Vec::new() };
         let known = order.known()?;
         let mut known = Highest::of(known);
-        let compactions = order.compactions(&known)?;
-        known = Highest::of(known.rows.into_iter().chain(compactions.iter().map(|(row, _)| *row)).collect());
+        let compactions = order.compactions(&known);
+        known = Highest::of(
+            known.rows.into_iter().chain(compactions.iter().map(|one| (one.returned, one.revision))).collect(),
+        );
         order.windows(&known, &compactions)?;
         let Order { mut placed, makers, .. } = order;
         placed.sort_unstable();
@@ -163,9 +175,8 @@ impl Order<'_> {
         Some(shown)
     }
 
-    /// Compactions: each behind reads of what it takes away, in the order of their revisions. With each the time and revision
-    /// that it shows, and what it takes away.
-    fn compactions(&mut self, known: &Highest) -> Option<Vec<((Time, i64), (i64, Time))>> {
+    /// Compactions: each behind reads of what it takes away, in the order of their revisions.
+    fn compactions(&mut self, known: &Highest) -> Vec<Compacted> {
         let chain = &self.analysis.placing.chain;
         let mut reads: Vec<(i64, i64)> = Vec::new();
         for operation in &self.recording.operations {
@@ -188,15 +199,15 @@ impl Order<'_> {
             while let Some((_, at)) = reads.next_if(|(asked, _)| *asked < one.through) {
                 revision = revision.max(at);
             }
-            found.push(((returned(operation), revision), (one.through, one.from)));
+            found.push(Compacted { returned: returned(operation), revision, through: one.through, from: one.from });
             let what = Filler::Operation(one.operation);
             self.add(revision, Rank::Same, one.from, Kind::Compaction, one.through, what);
         }
-        Some(found)
+        found
     }
 
     /// What may stand anywhere in its time: answers about what is compacted or to come, and what shows nothing.
-    fn windows(&mut self, known: &Highest, compactions: &[((Time, i64), (i64, Time))]) -> Option<()> {
+    fn windows(&mut self, known: &Highest, compactions: &[Compacted]) -> Option<()> {
         let logged = self.analysis.log.compaction;
         for (at, operation) in (0..).zip(&self.recording.operations) {
             let above = match (operation.outcome, operation.request) {
@@ -209,10 +220,10 @@ impl Order<'_> {
             let mut revision = known.before(operation.call);
             let mut time = operation.call;
             if let Some(above) = above {
-                let first = compactions.partition_point(|(_, (through, _))| *through <= above);
-                if let Some(((_, behind), (_, when))) = compactions.get(first) {
-                    revision = revision.max(*behind);
-                    time = time.max(*when);
+                let first = compactions.partition_point(|one| one.through <= above);
+                if let Some(one) = compactions.get(first) {
+                    revision = revision.max(one.revision);
+                    time = time.max(one.from);
                 } else if above >= logged {
                     return None;
                 }

@@ -86,9 +86,8 @@ impl Analysis {
         let ambiguous = backward.is_empty() && recording.operations.iter().any(is_revoke);
         let settled = !ambiguous || proofs::backward(recording, &effects, made).is_empty();
         let misuses = lease::misuses(recording, &effects, &filling, &lives);
-        let faults = Faults::of(recording, &effects, &timeline, &proofs, &backward, &answers, &streams, &filling);
-        Analysis {
-            faults,
+        let mut analysis = Analysis {
+            faults: Faults::default(),
             effects,
             log,
             proofs,
@@ -101,7 +100,9 @@ impl Analysis {
             lives,
             misuses,
             settled,
-        }
+        };
+        analysis.faults = Faults::of(recording, &analysis);
+        analysis
     }
 }
 

@@ -231,6 +231,46 @@ pub(super) fn register_history(most: u64, random: &mut Random) -> Vec<Call<Ask, 
     })
 }
 
+/// Long calls of few values, some of unknown outcome: an order of them, each call reaching far over its neighbours, and seldom one
+/// answer changed. Much of what is open before a write can only be explained right before it.
+pub(super) fn long_history(most: u64, random: &mut Random) -> Vec<Call<Ask, Told>> {
+    let count = 6 + random.below(most - 5);
+    let (values, reach) = (2 + random.below(3), 10 + random.below(60));
+    let (reads, writes, lost) =
+        (20 + random.below(30), 15 + random.below(30), [0, 20, 50, 80][random.below(4) as usize]);
+    let mut state = 0;
+    let mut calls = Vec::new();
+    for at in 0..count {
+        let happen = 10 * at as i64;
+        let operation = match random.below(100) {
+            roll if roll < reads => Ask::Read,
+            roll if roll < reads + writes => Ask::Write(random.below(values) as i64),
+            // Mostly one that happens.
+            _ => {
+                let from = if random.chance(85) { state } else { random.below(values) as i64 };
+                Ask::Cas(from, (from + 1 + random.below(values - 1) as i64) % values as i64)
+            }
+        };
+        let answer = match operation {
+            Ask::Read => Told::Value(state),
+            Ask::Write(_) => Told::Written,
+            Ask::Cas(from, _) => Told::Set(state == from),
+        };
+        state = Register.step(&state, &operation, Some(&answer)).unwrap_or(state);
+        let is_lost = !matches!(operation, Ask::Read) && random.chance(lost);
+        let returned = happen + random.below(reach) as i64;
+        let outcome = if is_lost { Outcome::Unknown } else { Outcome::Completed { returned, answer } };
+        calls.push(Call { process: at as u32, operation, invoke: happen - random.below(reach) as i64, outcome });
+    }
+    if random.chance(75) {
+        let at = random.below(count) as usize;
+        if let Outcome::Completed { answer: Told::Value(value), .. } = &mut calls[at].outcome {
+            *value = random.below(values) as i64;
+        }
+    }
+    calls
+}
+
 pub(super) fn queue_history(most: u64, random: &mut Random) -> Vec<Call<Line, Option<u8>>> {
     let ask = |random: &mut Random| if random.chance(50) { Line::Put(random.below(3) as u8) } else { Line::Take };
     let tell = |state: &Vec<u8>, line: &Line| match line {

@@ -8,10 +8,8 @@
 mod answers;
 mod watches;
 
-use super::answers::{Answers, Mismatch};
-use super::effects::Effects;
-use super::filling::Filling;
-use super::proofs::{Backward, Proofs};
+use super::Analysis;
+use super::answers::Mismatch;
 use super::regression::{Regression, Regressions};
 use super::streams::Streams;
 use super::timeline::{Timeline, Witness};
@@ -93,16 +91,8 @@ struct Joining<'t> {
 
 impl Faults {
     /// Of everything that contradicts.
-    pub fn of(
-        recording: &Recording,
-        effects: &Effects,
-        timeline: &Timeline,
-        proofs: &Proofs,
-        backward: &[Backward],
-        answers: &Answers,
-        streams: &Streams,
-        filling: &Filling,
-    ) -> Faults {
+    pub fn of(recording: &Recording, analysis: &Analysis) -> Faults {
+        let Analysis { effects, timeline, proofs, backward, answers, streams, filling, .. } = analysis;
         let contradictions = &timeline.contradictions;
         if backward.is_empty()
             && contradictions.is_empty()
