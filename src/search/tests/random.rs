@@ -231,8 +231,8 @@ pub(super) fn register_history(most: u64, random: &mut Random) -> Vec<Call<Ask, 
     })
 }
 
-/// Long calls of few values, some of unknown outcome: an order of them, each call reaching far over its neighbours, and seldom one
-/// answer changed. Much of what is open before a write can only be explained right before it.
+/// Long calls of few values, some of unknown outcome: an order of them, each call reaching far over its neighbours, with a few
+/// answers changed. Much of what is open before a write can only be explained right before it.
 pub(super) fn long_history(most: u64, random: &mut Random) -> Vec<Call<Ask, Told>> {
     let count = 6 + random.below(most - 5);
     let (values, reach) = (2 + random.below(3), 10 + random.below(60));
@@ -262,7 +262,7 @@ pub(super) fn long_history(most: u64, random: &mut Random) -> Vec<Call<Ask, Told
         let outcome = if is_lost { Outcome::Unknown } else { Outcome::Completed { returned, answer } };
         calls.push(Call { process: at as u32, operation, invoke: happen - random.below(reach) as i64, outcome });
     }
-    if random.chance(75) {
+    for _ in 0..random.below(5) {
         let at = random.below(count) as usize;
         if let Outcome::Completed { answer: Told::Value(value), .. } = &mut calls[at].outcome {
             *value = random.below(values) as i64;
