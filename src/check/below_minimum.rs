@@ -37,8 +37,8 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
-    for (id, o) in evidence.operations() {
-        if !matches!(o.verb, Verb::Get | Verb::List) || !o.is_answered() {
+    for (id, o) in evidence.of_verbs(&[Verb::Get, Verb::List]) {
+        if !o.is_answered() {
             continue;
         }
         let Promise::NotOlderThan(minimum) = promise(evidence.history, &o, None).0 else { continue };

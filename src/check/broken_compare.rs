@@ -49,9 +49,11 @@ pub const RULE: Rule = Rule {
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let removals = commit::removals(evidence);
     let timeline = &evidence.order.timeline;
-    for (id, o) in evidence.operations() {
-        let writes = matches!(o.verb, Verb::Update | Verb::Patch | Verb::Delete) && evidence.committed(&o);
-        if !writes || !o.key.is_some() || matches!(o.subresource, Subresource::Effect | Subresource::Other) {
+    for (id, o) in evidence.of_verbs(&[Verb::Update, Verb::Patch, Verb::Delete]) {
+        if !evidence.committed(&o)
+            || !o.key.is_some()
+            || matches!(o.subresource, Subresource::Effect | Subresource::Other)
+        {
             continue;
         }
         if requires_uid(&o) && o.answer_uid.is_some() {
@@ -63,7 +65,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         }
         let base = o.asked_revision;
         let removed = removals.get(&id).map(|v| v.revision);
-        let Some(revision) = commit::proven(evidence, id).filter(|_| o.status != 201).or(removed) else { continue };
+        let Some(revision) = commit::proven(evidence, &o).filter(|_| o.status != 201).or(removed) else { continue };
         if !base.is_some() {
             continue;
         }

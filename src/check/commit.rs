@@ -1,15 +1,14 @@
 //! What a write's own answer proves about the revision at which it committed.
 
 use super::Evidence;
-use crate::history::{AuditId, Marks, OperationId, Revision, Subresource, Verb};
+use crate::history::{AuditId, Marks, Operation, OperationId, Revision, Subresource, Verb};
 use crate::order::{Change, Version};
 use rustc_hash::FxHashMap;
 
 /// The revision at which a write certainly committed, by its own answer: a creation, or an update that names its base and was
 /// answered above it. A no-op answers with the version that it met, and so may any patch without base: neither proves a commit.
-pub fn proven(evidence: &Evidence<'_>, id: OperationId) -> Option<Revision> {
-    let o = evidence.history.operation(id);
-    let shows = evidence.committed(&o)
+pub fn proven(evidence: &Evidence<'_>, o: &Operation) -> Option<Revision> {
+    let shows = evidence.committed(o)
         && o.key.is_some()
         && o.answered.is_some()
         && o.subresource.answers_parent()
@@ -34,7 +33,7 @@ pub fn attributed(evidence: &Evidence<'_>, id: OperationId) -> Option<Revision> 
             let w = history.operation(writer);
             writer == id || (w.audit_id == o.audit_id && w.audit_id != AuditId::None && w.verb == o.verb)
         });
-    proven(evidence, id).or(wrote.then_some(o.answered))
+    proven(evidence, &o).or(wrote.then_some(o.answered))
 }
 
 /// Whether a version is certainly the commit of its writer, at its revision: a creation, an update above its base, or a deletion
@@ -46,7 +45,7 @@ pub fn proves(evidence: &Evidence<'_>, version: &Version) -> bool {
     let o = evidence.history.operation(version.writer);
     match o.verb {
         Verb::Delete => version.change == Change::Deleted && version.uid.is_some() && version.uid == o.answer_uid,
-        _ => proven(evidence, version.writer) == Some(version.revision),
+        _ => proven(evidence, &o) == Some(version.revision),
     }
 }
 

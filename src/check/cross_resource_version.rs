@@ -66,8 +66,11 @@ struct Origins {
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let (history, order) = (evidence.history, evidence.order);
-    let requests: Vec<OperationId> =
-        evidence.operations().filter(|(id, o)| is_unexplained(evidence, *id, o)).map(|(id, _)| id).collect();
+    let requests: Vec<OperationId> = evidence
+        .of_verbs(&[Verb::Get, Verb::List, Verb::Watch])
+        .filter(|(id, o)| is_unexplained(evidence, *id, o))
+        .map(|(id, _)| id)
+        .collect();
     let mut origins = Origins::default();
     for &id in &requests {
         let o = history.operation(id);
@@ -98,9 +101,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
 
 /// Whether a request names a version that no list or stream before it explains.
 fn is_unexplained(evidence: &Evidence<'_>, id: OperationId, o: &Operation) -> bool {
-    let names = matches!(o.verb, Verb::Get | Verb::List | Verb::Watch)
-        && matches!(o.asked, Asked::From | Asked::Exact | Asked::LegacyExact)
-        && o.asked_revision.is_some();
+    let names = matches!(o.asked, Asked::From | Asked::Exact | Asked::LegacyExact) && o.asked_revision.is_some();
     let start = || evidence.order.chains.start_of(id);
     names
         && !o.marks.has(Marks::SAVED)

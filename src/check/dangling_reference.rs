@@ -161,10 +161,8 @@ impl<'h> Dangling<'_, 'h> {
         let (evidence, history) = (self.evidence, self.evidence.history);
         // Who makes such objects reads them to look after them.
         let makers: FxHashSet<ClientId> = evidence
-            .operations()
-            .filter(|(_, o)| {
-                o.verb == Verb::Create && o.key.is_some() && resources.contains(&history.resource_of(o.key))
-            })
+            .of_verbs(&[Verb::Create])
+            .filter(|(_, o)| o.key.is_some() && resources.contains(&history.resource_of(o.key)))
             .filter(|(_, o)| o.incarnation.is_some())
             .map(|(_, o)| history.incarnations[o.incarnation.index()].client)
             .collect();
@@ -173,8 +171,8 @@ impl<'h> Dangling<'_, 'h> {
         for (id, o) in evidence.operations().filter(|(_, o)| o.decision.is_some() && evidence.committed(o)) {
             writes.entry((o.incarnation, o.decision)).or_default().push(id);
         }
-        for (id, o) in evidence.operations() {
-            let read = o.verb == Verb::Get && o.is_answered() && o.key.is_some() && o.incarnation.is_some();
+        for (id, o) in evidence.of_verbs(&[Verb::Get]) {
+            let read = o.is_answered() && o.key.is_some() && o.incarnation.is_some();
             if !read || !resources.contains(&history.resource_of(o.key)) {
                 continue;
             }

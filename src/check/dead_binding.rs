@@ -54,8 +54,8 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let history = evidence.history;
     let (directory, standing) = (Directory::of(evidence), Standing::derive(evidence));
     let mut effects: FxHashMap<KeyId, Vec<OperationId>> = FxHashMap::default();
-    for (id, o) in evidence.operations() {
-        if o.verb == Verb::Create && o.subresource == Subresource::Effect && o.is_answered() && o.key.is_some() {
+    for (id, o) in evidence.of_verbs(&[Verb::Create]) {
+        if o.subresource == Subresource::Effect && o.is_answered() && o.key.is_some() {
             effects.entry(o.key).or_default().push(id);
         }
     }

@@ -56,9 +56,8 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             }
         }
     }
-    for (id, o) in evidence.operations() {
-        let removed = o.verb == Verb::Delete
-            && o.is_answered()
+    for (id, o) in evidence.of_verbs(&[Verb::Delete]) {
+        let removed = o.is_answered()
             && o.answered.is_some()
             && !o.marks.has(Marks::TERMINATING)
             && !o.marks.has(Marks::DRY_RUN)

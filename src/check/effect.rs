@@ -59,7 +59,7 @@ pub struct Effect {
 /// shows no state, it comes to it.
 pub fn observations<'e>(evidence: &'e Evidence<'_>) -> impl Iterator<Item = Observation> + 'e {
     let (history, order) = (evidence.history, evidence.order);
-    let reads = evidence.operations().filter_map(move |(id, o)| {
+    let reads = evidence.of_verbs(&[Verb::Get, Verb::List]).filter_map(move |(id, o)| {
         if !remembers(history, o.incarnation) || !o.is_answered() || is_deliberate(history, &order.chains, id) {
             return None;
         }

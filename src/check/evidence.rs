@@ -144,6 +144,11 @@ impl<'h> Evidence<'h> {
         self.history.operations.by_id().filter(|(_, o)| !o.marks.has(Marks::SHADOW))
     }
 
+    /// Those of [`Evidence::operations`] that have one of some verbs.
+    pub fn of_verbs(&self, verbs: &[Verb]) -> impl Iterator<Item = (OperationId, Operation)> + use<'h> {
+        self.history.operations.of_verbs(verbs)
+    }
+
     /// What a version is, in words: "pods default/web-0 version 37 (uid 3ce7…)".
     pub fn version_words(&self, key: KeyId, uid: Symbol, revision: Revision) -> String {
         let uid = self.short_uid(uid);

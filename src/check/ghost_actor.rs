@@ -42,12 +42,8 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let history = evidence.history;
     let mut claims: Vec<(OperationId, Vec<IncarnationId>)> = Vec::new();
     let mut wanted: FxHashSet<(IncarnationId, KeyId)> = FxHashSet::default();
-    for (id, o) in evidence.operations() {
-        let claims_life = matches!(o.verb, Verb::Update | Verb::Patch)
-            && evidence.committed(&o)
-            && o.marks.has(Marks::NAMES_UID)
-            && o.key.is_some()
-            && o.status != 201;
+    for (id, o) in evidence.of_verbs(&[Verb::Update, Verb::Patch]) {
+        let claims_life = evidence.committed(&o) && o.marks.has(Marks::NAMES_UID) && o.key.is_some() && o.status != 201;
         if !claims_life || !o.incarnation.is_some() {
             continue;
         }

@@ -42,7 +42,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let history = evidence.history;
     let mut gone: FxHashMap<(IncarnationId, ScopeId), Vec<OperationId>> = FxHashMap::default();
     let mut lists: FxHashMap<IncarnationId, Vec<OperationId>> = FxHashMap::default();
-    for (id, o) in evidence.operations().filter(|(_, o)| o.verb == Verb::List) {
+    for (id, o) in evidence.of_verbs(&[Verb::List]) {
         if o.status == 410 && matches!(o.asked, Asked::From | Asked::Unset | Asked::Any) {
             gone.entry((o.incarnation, o.scope)).or_default().push(id);
         }

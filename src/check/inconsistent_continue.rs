@@ -41,7 +41,7 @@ pub const RULE: Rule = Rule {
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     // The last page that was of a named revision, answered or refused, of each reader.
     let mut before: FxHashMap<(IncarnationId, ScopeId), OperationId> = FxHashMap::default();
-    for (id, o) in evidence.operations().filter(|(_, o)| o.verb == Verb::List) {
+    for (id, o) in evidence.of_verbs(&[Verb::List]) {
         let reader = (o.incarnation, o.scope);
         if o.asked != Asked::ContinueInconsistent {
             if matches!(o.asked, Asked::Continue) {

@@ -120,7 +120,7 @@ fn retries<'e>(evidence: &Evidence<'e>) -> Vec<Retry<'e>> {
     let timeline = &evidence.order.timeline;
     let mut refused: FxHashMap<(IncarnationId, KeyId, Subresource), Vec<OperationId>> = FxHashMap::default();
     let mut found = Vec::new();
-    for (id, o) in evidence.operations().filter(|(_, o)| is_put(evidence, o)) {
+    for (id, o) in evidence.of_verbs(&[Verb::Update]).filter(|(_, o)| is_put(evidence, o)) {
         let place = (o.incarnation, o.key, o.subresource);
         // A conflict about the uid names the one that bears the name.
         if o.status == 409 && !o.answer_uid.is_some() {

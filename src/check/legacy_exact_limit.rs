@@ -30,7 +30,7 @@ pub const RULE: Rule = Rule {
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let history = evidence.history;
-    for (id, o) in evidence.operations().filter(|(_, o)| o.verb == Verb::List) {
+    for (id, o) in evidence.of_verbs(&[Verb::List]) {
         if matches!(o.asked, Asked::From | Asked::Exact | Asked::LegacyExact) {
             ruling.checked(o.incarnation);
         }

@@ -101,6 +101,9 @@ impl Memories {
     /// Collects what these processes learnt of these names.
     pub fn collect(evidence: &Evidence<'_>, wanted: &FxHashSet<(IncarnationId, KeyId)>) -> Memories {
         let mut memories = Memories::default();
+        if wanted.is_empty() {
+            return memories;
+        }
         let mut names: FxHashMap<IncarnationId, Vec<KeyId>> = FxHashMap::default();
         for &(incarnation, key) in wanted {
             names.entry(incarnation).or_default().push(key);

@@ -6,6 +6,7 @@ use crate::history::{Declared, Key, KeyId, ResourceId, Symbol};
 use crate::model::declaration::{Condition, Reference};
 use crate::order::Version;
 use rustc_hash::FxHashMap;
+use std::cell::OnceCell;
 
 /// One object that a version names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,14 +26,13 @@ pub struct Mention {
 #[derive(Debug)]
 pub struct Directory<'h> {
     evidence: Evidence<'h>,
-    keys: FxHashMap<Key, KeyId>,
+    keys: OnceCell<FxHashMap<Key, KeyId>>,
 }
 
 impl<'h> Directory<'h> {
     /// Of one history.
     pub fn of(evidence: &Evidence<'h>) -> Directory<'h> {
-        let keys = evidence.history.keys.iter().enumerate().map(|(index, key)| (*key, KeyId(index as u32))).collect();
-        Directory { evidence: *evidence, keys }
+        Directory { evidence: *evidence, keys: OnceCell::new() }
     }
 
     /// The resources of the history that a reference is declared for.
@@ -70,12 +70,13 @@ impl<'h> Directory<'h> {
         let (plural, group) = (history.names.find(&plural)?, history.names.find(&group)?);
         let resource = history.resources.iter().position(|r| (r.plural, r.group) == (plural, group))?;
         let name = history.names.find(mention.target.as_deref()?)?;
+        let keys = self.keys.get_or_init(|| (0..).map(KeyId).zip(&history.keys).map(|(id, key)| (*key, id)).collect());
         let key = |namespace: Symbol| Key { resource: ResourceId(resource as u32), namespace, name };
         match &mention.namespace {
-            Some(namespace) => self.keys.get(&key(history.names.find(namespace)?)).copied(),
+            Some(namespace) => keys.get(&key(history.names.find(namespace)?)).copied(),
             None => {
-                let cluster = history.names.find("").and_then(|none| self.keys.get(&key(none)));
-                self.keys.get(&key(from.namespace)).or(cluster).copied()
+                let cluster = history.names.find("").and_then(|none| keys.get(&key(none)));
+                keys.get(&key(from.namespace)).or(cluster).copied()
             }
         }
     }

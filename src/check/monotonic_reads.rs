@@ -52,7 +52,7 @@ pub const RULE: Rule = Rule {
 const SIGHTS: usize = 10_000;
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
-    for (id, o) in evidence.operations() {
+    for (id, o) in evidence.of_verbs(&[Verb::List, Verb::Get, Verb::Watch]) {
         if !remembers(evidence.history, o.incarnation) || is_deliberate(evidence.history, &evidence.order.chains, id) {
             continue;
         }

@@ -51,9 +51,10 @@ pub const RULE: Rule = Rule {
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let history = evidence.history;
     let mut unnamed: Vec<OperationId> = Vec::new();
-    for (id, o) in evidence.operations() {
-        let targeted = matches!(o.verb, Verb::Update | Verb::Patch | Verb::Delete) && o.key.is_some();
-        if !targeted || o.marks.has(Marks::DRY_RUN) || matches!(o.subresource, Subresource::Effect | Subresource::Other)
+    for (id, o) in evidence.of_verbs(&[Verb::Update, Verb::Patch, Verb::Delete]) {
+        if !o.key.is_some()
+            || o.marks.has(Marks::DRY_RUN)
+            || matches!(o.subresource, Subresource::Effect | Subresource::Other)
         {
             continue;
         }

@@ -42,10 +42,9 @@ pub fn unconditioned<'e>(evidence: &Evidence<'e>) -> Unconditioned<'e> {
     let history = evidence.history;
     let removals = commit::removals(evidence);
     let candidates: Vec<OperationId> = evidence
-        .operations()
+        .of_verbs(&[Verb::Update, Verb::Patch, Verb::Delete])
         .filter(|(_, o)| {
             evidence.committed(o)
-                && matches!(o.verb, Verb::Update | Verb::Patch | Verb::Delete)
                 && o.marks.has(Marks::UNCONDITIONED)
                 && o.key.is_some()
                 && o.status != 201

@@ -19,7 +19,7 @@
 
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
 use crate::history::{IncarnationId, Revision};
-use crate::order::{Lifetime, Presence, Provenance, Version};
+use crate::order::{Lifetime, Provenance, Version};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -35,7 +35,6 @@ pub const RULE: Rule = Rule {
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let lives = evidence.order.lifetimes(evidence.history);
-    let mut presence = None;
     for of_key in lives.all().chunk_by(|a, b| a.key == b.key) {
         // The earlier life that reaches furthest.
         let mut before: Option<&Lifetime> = None;
@@ -43,9 +42,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             if let Some(before) = before {
                 ruling.checked(IncarnationId::NONE);
                 if before.through >= life.from {
-                    let presence =
-                        presence.get_or_insert_with(|| Presence::derive(evidence.history, &evidence.order.timeline));
-                    found(evidence, ruling, presence, before, life);
+                    found(evidence, ruling, before, life);
                 }
             }
             if before.is_none_or(|before| before.through < life.through) {
@@ -55,7 +52,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     }
 }
 
-fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, presence: &Presence<'_>, one: &Lifetime, other: &Lifetime) {
+fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, one: &Lifetime, other: &Lifetime) {
     let history = evidence.history;
     let name = history.key_name(one.key);
     let versions = evidence.order.timeline.versions(one.key);
@@ -66,7 +63,7 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, presence: &Presence<'
     let says = |life: &Lifetime| format!("{name} was borne by uid {}", evidence.short_uid(life.uid));
     let Some(first) = of(one).find(|v| v.change.lives() != Some(false)) else { return };
     let Some(second) = of(other).find(|v| v.revision == other.from) else { return };
-    let later = shown_later(evidence, presence, of(one), other.from, &says(one));
+    let later = shown_later(evidence, of(one), other.from, &says(one));
     let mut facts = vec![evidence.version(&first, says(one)), evidence.version(&second, says(other))];
     let Some((fact, revision)) = later else { return };
     if [&first, &second].into_iter().any(|version| went_back(evidence, version)) {
@@ -108,7 +105,6 @@ fn went_back(evidence: &Evidence<'_>, version: &Version) -> bool {
 /// What shows a life at or after a revision: a version of it, or a list that still has one.
 fn shown_later(
     evidence: &Evidence<'_>,
-    presence: &Presence<'_>,
     versions: impl Iterator<Item = Version>,
     revision: Revision,
     says: &str,
@@ -119,7 +115,7 @@ fn shown_later(
         }
         let shown = evidence.order.timeline.present_through(&version);
         if shown >= revision
-            && let Some(list) = presence.list_showing(shown, version.key, version.uid)
+            && let Some(list) = evidence.order.presence(evidence.history).list_showing(shown, version.key, version.uid)
         {
             let says = format!("{says} in a list of revision {shown}");
             return Some((evidence.item(list, version.key, version.uid, shown, says), shown));

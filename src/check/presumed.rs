@@ -95,8 +95,8 @@ fn candidates(evidence: &Evidence<'_>, presumptions: &[Presumption]) -> Vec<(Ope
         keys.insert((key.resource, key.namespace, key.name), KeyId(index as u32));
     }
     let mut found = Vec::new();
-    for (id, o) in evidence.operations() {
-        let deletes = o.verb == Verb::Delete && o.key.is_some() && evidence.committed(&o) && removes(&o);
+    for (id, o) in evidence.of_verbs(&[Verb::Delete]) {
+        let deletes = o.key.is_some() && evidence.committed(&o) && removes(&o);
         if !deletes || o.subresource != Default::default() {
             continue;
         }

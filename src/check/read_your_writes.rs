@@ -45,8 +45,8 @@ const COMMITS: usize = 10_000;
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let (history, order) = (evidence.history, evidence.order);
-    for (id, o) in evidence.operations() {
-        if !matches!(o.verb, Verb::List | Verb::Get | Verb::Update) || !remembers(history, o.incarnation) {
+    for (id, o) in evidence.of_verbs(&[Verb::List, Verb::Get, Verb::Update]) {
+        if !remembers(history, o.incarnation) {
             continue;
         }
         let resource = history.scopes[o.scope.index()].resource;

@@ -36,7 +36,7 @@
 
 use super::etcd::{self, Recorded};
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling, commit};
-use crate::history::{AuditId, IncarnationId, OperationId, Revision};
+use crate::history::{AuditId, IncarnationId, OperationId, Revision, Verb};
 use crate::order::{Contradiction, Provenance, Version, removes};
 use rustc_hash::FxHashSet;
 
@@ -85,8 +85,8 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
 /// `revision-rewind`.)
 fn taken_before(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, said: &FxHashSet<Revision>) {
     let (history, order) = (evidence.history, evidence.order);
-    for (id, o) in evidence.operations() {
-        let Some(revision) = commit::proven(evidence, id).filter(|r| !said.contains(r)) else { continue };
+    for (id, o) in evidence.of_verbs(&[Verb::Create, Verb::Update, Verb::Patch]) {
+        let Some(revision) = commit::proven(evidence, &o).filter(|r| !said.contains(r)) else { continue };
         let resource = history.resource_of(o.key);
         let head = order.heads.before(evidence.history, &order.clocks, resource, o.clock, o.invoke);
         let Some(head) = head.filter(|h| h.revision == revision) else { continue };

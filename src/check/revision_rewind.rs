@@ -60,7 +60,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let removals = commit::removals(evidence);
     for (id, o) in evidence.operations() {
         let removed = removals.get(&id).map(|v| v.revision);
-        let Some(revision) = commit::proven(evidence, id).or(removed) else { continue };
+        let Some(revision) = commit::proven(evidence, &o).or(removed) else { continue };
         if !o.invoke.is_known() {
             continue;
         }

@@ -84,7 +84,7 @@ impl<'h> Examiner<'h> {
     pub fn new(evidence: &Evidence<'h>) -> Examiner<'h> {
         Examiner {
             evidence: *evidence,
-            presence: Presence::derive(evidence.history, &evidence.order.timeline),
+            presence: evidence.order.presence(evidence.history),
             censuses: FxHashMap::default(),
             steps: STEPS,
             skipped: 0,

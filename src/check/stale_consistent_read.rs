@@ -38,7 +38,7 @@ use super::lag::{self, Lag};
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
 use crate::history::{KeyId, Marks, Operation, OperationId, Subresource, Symbol, Verb};
 use crate::model::{Promise, promise};
-use crate::order::{After, ListRevision, Presence, Removal};
+use crate::order::{After, ListRevision, Removal};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -56,10 +56,8 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     if let Some(recorded) = Recorded::of(evidence) {
         return etcd::reads::stale(&recorded, ruling);
     }
-    let mut presence = None;
-    for (id, o) in evidence.operations() {
-        let reads = matches!(o.verb, Verb::Get | Verb::List);
-        if !reads || promise(evidence.history, &o, None).0 != Promise::MostRecent || !o.invoke.is_known() {
+    for (id, o) in evidence.of_verbs(&[Verb::Get, Verb::List]) {
+        if promise(evidence.history, &o, None).0 != Promise::MostRecent || !o.invoke.is_known() {
             continue;
         }
         match o.verb {
@@ -67,9 +65,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             _ if o.is_answered() && o.key.is_some() && o.answered.is_some() => object(evidence, ruling, id, &o),
             // A 404 without Status is about the path: a resource that is not served yet, a subresource that does not exist.
             _ if o.status == 404 && o.key.is_some() && o.subresource == Subresource::None && is_status(&o) => {
-                let presence =
-                    presence.get_or_insert_with(|| Presence::derive(evidence.history, &evidence.order.timeline));
-                absent(evidence, ruling, presence, id, &o);
+                absent(evidence, ruling, id, &o);
             }
             _ => {}
         }
@@ -155,10 +151,11 @@ fn still_there(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, o: &Operation, 
 }
 
 /// 404 for an object that was there all along.
-fn absent(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, presence: &Presence<'_>, id: OperationId, o: &Operation) {
+fn absent(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: &Operation) {
     let order = evidence.order;
     let resource = evidence.history.resource_of(o.key);
     let Some(head) = order.heads.before(evidence.history, &order.clocks, resource, o.clock, o.invoke) else { return };
+    let presence = evidence.order.presence(evidence.history);
     let Some(life) = presence.at(o.key, head.revision) else { return };
     ruling.checked(o.incarnation);
     // The answer shows some state from the head on, and before the first write that was sent after it.

@@ -74,7 +74,7 @@ impl<'h> Standing<'h> {
             }
             *stretches = joined;
         }
-        Standing { evidence: *evidence, presence: Presence::derive(history, &evidence.order.timeline), covered }
+        Standing { evidence: *evidence, presence: evidence.order.presence(history), covered }
     }
 
     /// The stretches of which every change of a key after a revision is known.

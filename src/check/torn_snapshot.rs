@@ -47,8 +47,8 @@ pub const RULE: Rule = Rule {
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let mut examiner = Examiner::new(evidence);
-    for (id, o) in evidence.operations() {
-        let is_list = o.verb == Verb::List && o.is_answered() && o.marks.has(Marks::LIST_ANSWER);
+    for (id, o) in evidence.of_verbs(&[Verb::List]) {
+        let is_list = o.is_answered() && o.marks.has(Marks::LIST_ANSWER);
         if !is_list || !o.answered.is_some() || !o.scope.is_some() {
             continue;
         }

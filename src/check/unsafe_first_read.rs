@@ -86,8 +86,8 @@ pub(super) fn first_reads(evidence: &Evidence<'_>) -> FxHashMap<(IncarnationId, 
     let history = evidence.history;
     let mut first = FxHashMap::default();
     let mut reflects: FxHashSet<(IncarnationId, ScopeId)> = FxHashSet::default();
-    for (id, o) in evidence.operations() {
-        let read = matches!(o.verb, Verb::List | Verb::Watch) && !o.marks.has(Marks::SAVED);
+    for (id, o) in evidence.of_verbs(&[Verb::List, Verb::Watch]) {
+        let read = !o.marks.has(Marks::SAVED);
         let began = o.is_answered() || (o.verb == Verb::Watch && o.marks.has(Marks::OPEN));
         if read
             && began

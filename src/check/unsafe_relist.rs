@@ -36,8 +36,8 @@ pub const RULE: Rule = Rule {
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let (history, order) = (evidence.history, evidence.order);
     let first = unsafe_first_read::first_reads(evidence);
-    for (id, o) in evidence.operations() {
-        let lists = o.verb == Verb::List && o.is_answered() && !o.marks.has(Marks::SAVED);
+    for (id, o) in evidence.of_verbs(&[Verb::List]) {
+        let lists = o.is_answered() && !o.marks.has(Marks::SAVED);
         if !lists || !remembers(history, o.incarnation) || history.client_name(o.incarnation) == "system:apiserver" {
             continue;
         }

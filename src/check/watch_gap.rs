@@ -38,7 +38,7 @@ use super::course::Course;
 use super::etcd::{self, Recorded};
 use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
 use crate::history::{Asked, DeliveryKind, KeyId, Revision};
-use crate::order::{Change, Presence, Version, stream_base};
+use crate::order::{Change, Version, stream_base};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The rule.
@@ -58,10 +58,9 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         return etcd::watches::gap(&recorded, ruling);
     }
     let mut changes = Changes::new(evidence);
-    let mut presence = None;
     for course in Course::all(evidence) {
         if let Some(account) = Account::open(evidence, &course) {
-            account.audit(&mut changes, &mut presence, ruling);
+            account.audit(&mut changes, ruling);
         }
     }
 }
@@ -111,7 +110,7 @@ impl<'c, 'h> Account<'c, 'h> {
         (through > after).then_some(Account { evidence, course, after, opened_by, through, end, scoped })
     }
 
-    fn audit(&self, changes: &mut Changes<'h>, presence: &mut Option<Presence<'h>>, ruling: &mut Ruling<'_>) {
+    fn audit(&self, changes: &mut Changes<'h>, ruling: &mut Ruling<'_>) {
         let (course, history) = (self.course, self.evidence.history);
         let scope = course.operation.scope;
         let selective = history.is_selective(scope);
@@ -144,8 +143,7 @@ impl<'c, 'h> Account<'c, 'h> {
                 Some((_, false)) => None,
                 None if !puts && !selective => Some(Owed::Selected),
                 None if selected == Some(false) || !puts => {
-                    let presence = presence
-                        .get_or_insert_with(|| Presence::derive(self.evidence.history, &self.evidence.order.timeline));
+                    let presence = self.evidence.order.presence(history);
                     let start = presence.version_at(version.key, self.after);
                     start.filter(|v| changes.selects(scope, v) == Some(true)).map(Owed::Start)
                 }

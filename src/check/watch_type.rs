@@ -130,7 +130,8 @@ fn against_order(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, course: &Cour
         return false;
     }
     let Some(version) = timeline.version_at(d.key, d.revision) else { return false };
-    let proven = version.writer.is_some() && commit::proven(evidence, version.writer) == Some(d.revision);
+    let proven = version.writer.is_some()
+        && commit::proven(evidence, &evidence.history.operation(version.writer)) == Some(d.revision);
     let created = match version.provenance {
         _ if proven => history.operation(version.writer).status == 201,
         Provenance::Witness => version.change == Change::Created,

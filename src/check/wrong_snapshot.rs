@@ -37,8 +37,8 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
-    for (id, o) in evidence.operations() {
-        if o.verb != Verb::List || !o.is_answered() || !o.answered.is_some() {
+    for (id, o) in evidence.of_verbs(&[Verb::List]) {
+        if !o.is_answered() || !o.answered.is_some() {
             continue;
         }
         let (Promise::Exact(asked), row) = promise(evidence.history, &o, None) else { continue };

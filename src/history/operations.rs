@@ -14,6 +14,9 @@ use rustc_hash::FxHashMap;
 #[derive(Clone, Debug, Default)]
 pub struct Operations {
     rows: Vec<Row>,
+    /// What each row is, so that who looks for few of them does not go through the rows: the number of its verb, with [`SHADOW`] where
+    /// it is one.
+    sorts: Vec<u8>,
     /// Where records come from: file, server, clock.
     sources: Vec<Source>,
     known: FxHashMap<Source, u32>,
@@ -61,6 +64,13 @@ const UUID: u8 = 1;
 const TEXT: u8 = 2;
 const ITEMS: u8 = 4;
 const WHOLE: u8 = 8;
+
+/// In a sort: the operation is the shadow of a client's own record.
+const SHADOW: u8 = 1 << 4;
+
+fn sort(o: &Operation) -> u8 {
+    o.verb as u8 | if o.marks.has(Marks::SHADOW) { SHADOW } else { 0 }
+}
 
 /// How long an operation took: nanoseconds below a second or so, above them microseconds; the highest value: no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,6 +172,14 @@ impl Operations {
         (0..self.len()).map(|index| (OperationId(index as u32), self.get(index)))
     }
 
+    /// Those of some verbs that are no shadow of a client's own record, in order of their numbers.
+    pub fn of_verbs(&self, verbs: &[Verb]) -> impl Iterator<Item = (OperationId, Operation)> + use<'_> {
+        let wanted = verbs.iter().fold(0u32, |wanted, verb| wanted | 1 << *verb as u8);
+        let is_wanted = move |sort: u8| wanted >> sort & 1 != 0;
+        let found = (0..).zip(&self.sorts).filter(move |(_, sort)| is_wanted(**sort));
+        found.map(|(index, _)| (OperationId(index), self.get(index as usize)))
+    }
+
     /// When one was sent.
     #[inline]
     pub fn invoke(&self, index: usize) -> Time {
@@ -212,6 +230,7 @@ impl Operations {
     pub(super) fn push(&mut self, operation: Operation) {
         let row = self.row(self.rows.len(), &operation);
         self.rows.push(row);
+        self.sorts.push(sort(&operation));
     }
 
     /// Replaces one.
@@ -219,6 +238,7 @@ impl Operations {
         self.items.remove(&(index as u32));
         self.whole.remove(&(index as u32));
         self.rows[index] = self.row(index, &operation);
+        self.sorts[index] = sort(&operation);
     }
 
     /// Changes one.
@@ -303,6 +323,7 @@ impl Operations {
     pub(super) fn arrange(&mut self, mut order: Vec<u32>) {
         const DONE: u32 = u32::MAX;
         let (items, whole) = (std::mem::take(&mut self.items), std::mem::take(&mut self.whole));
+        self.sorts = order.iter().map(|&old| self.sorts[old as usize]).collect();
         for (new, old) in order.iter().enumerate() {
             let form = self.rows[*old as usize].form;
             if form & ITEMS != 0 {
@@ -416,6 +437,35 @@ mod tests {
                 operations.set(index, *put);
                 same(put, &operations.get(index));
             }
+        }
+    }
+
+    #[test]
+    fn operations_of_some_verbs_are_those_that_all_of_them_have() {
+        const ALL: [Verb; 9] = [
+            Verb::Get,
+            Verb::List,
+            Verb::Watch,
+            Verb::Create,
+            Verb::Update,
+            Verb::Patch,
+            Verb::Delete,
+            Verb::DeleteCollection,
+            Verb::Other,
+        ];
+        let mut operations = Operations::default();
+        for n in 0..200u32 {
+            let marks = Marks(if n % 7 == 0 { Marks::SHADOW.0 } else { n % 8 });
+            operations.push(Operation { verb: ALL[n as usize % 9], marks, ..operation(n) });
+        }
+        operations.change(40, |o| o.verb = Verb::Get);
+        operations.change(41, |o| o.marks.set(Marks::SHADOW));
+        operations.arrange((10..150).rev().collect());
+        for verbs in [&ALL[..], &ALL[..1], &ALL[1..4], &ALL[8..], &[]] {
+            let all = operations.by_id().filter(|(_, o)| verbs.contains(&o.verb) && !o.marks.has(Marks::SHADOW));
+            let expected: Vec<_> = all.map(|(id, o)| (id, format!("{o:?}"))).collect();
+            let found: Vec<_> = operations.of_verbs(verbs).map(|(id, o)| (id, format!("{o:?}"))).collect();
+            assert_eq!(found, expected);
         }
     }
 

@@ -76,6 +76,7 @@ pub struct Order {
     /// What is known of an etcd cluster.
     pub etcd: Option<Box<etcd::Analysis>>,
     lifetimes: OnceLock<Lifetimes>,
+    stretches: OnceLock<presence::Stretches>,
 }
 
 impl Order {
@@ -98,9 +99,16 @@ impl Order {
             frontiers: Frontiers::default(),
             etcd: history.cluster.as_ref().map(|cluster| Box::new(etcd::Analysis::derive(&cluster.recording))),
             lifetimes: OnceLock::new(),
+            stretches: OnceLock::new(),
         };
         order.frontiers = Frontiers::collect(history, &order);
         order
+    }
+
+    /// Which keys certainly held an object when.
+    pub fn presence<'h>(&'h self, history: &'h History) -> Presence<'h> {
+        let known = self.stretches.get_or_init(|| presence::Stretches::derive(history, &self.timeline));
+        Presence::new(history, &self.timeline, known)
     }
 
     /// Lives of objects, collected when a rule first asks for them.

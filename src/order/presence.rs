@@ -3,7 +3,7 @@
 use super::timeline::{Change, Provenance, Span, Timeline, Version};
 use crate::history::{History, KeyId, Marks, OperationId, Revision, Symbol, Verb};
 use rustc_hash::FxHashMap;
-use std::cell::OnceCell;
+use std::sync::OnceLock;
 
 /// A stretch [from, through] in which a key certainly held one object.
 #[derive(Clone, Copy, Debug)]
@@ -34,40 +34,43 @@ pub enum After {
 /// An object's life is contiguous, since a uid names one life: two known versions of one uid prove everything between them,
 /// and so do a version and a later deletion of its uid. A list at L that shows a version proves it through L. Only a witness
 /// of etcd itself proves that nothing happened in between.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Presence<'h> {
     history: &'h History,
     timeline: &'h Timeline,
+    known: &'h Stretches,
+}
+
+/// What is kept of [`Presence`] beside its history.
+#[derive(Debug)]
+pub(super) struct Stretches {
     witness: Vec<Span>,
     /// By key, then revision; the stretches of one key do not meet.
     lives: Vec<Life>,
     starts: Vec<u32>,
     /// Lists by their revision.
-    lists: OnceCell<FxHashMap<Revision, Vec<OperationId>>>,
+    lists: OnceLock<FxHashMap<Revision, Vec<OperationId>>>,
 }
 
-impl<'h> Presence<'h> {
-    /// Derives it.
-    pub fn derive(history: &'h History, timeline: &'h Timeline) -> Presence<'h> {
+impl Stretches {
+    pub(super) fn derive(history: &History, timeline: &Timeline) -> Stretches {
         let witness = timeline.spans().iter().filter(|s| s.provenance == Provenance::Witness).copied().collect();
-        let mut presence = Presence {
-            history,
-            timeline,
+        let mut stretches = Stretches {
             witness,
             lives: Vec::new(),
             starts: Vec::with_capacity(history.keys.len() + 1),
-            lists: OnceCell::new(),
+            lists: OnceLock::new(),
         };
         for key in 0..history.keys.len() as u32 {
-            presence.starts.push(presence.lives.len() as u32);
-            presence.live(KeyId(key));
+            stretches.starts.push(stretches.lives.len() as u32);
+            stretches.live(history, timeline, KeyId(key));
         }
-        presence.starts.push(presence.lives.len() as u32);
-        presence
+        stretches.starts.push(stretches.lives.len() as u32);
+        stretches.lives.shrink_to_fit();
+        stretches
     }
 
-    fn live(&mut self, key: KeyId) {
-        let timeline = self.timeline;
+    fn live(&mut self, history: &History, timeline: &Timeline, key: KeyId) {
         let versions = timeline.versions(key);
         let mut current: Option<Life> = None;
         for (at, version) in versions.iter().enumerate() {
@@ -83,7 +86,7 @@ impl<'h> Presence<'h> {
                 }
                 continue;
             }
-            let through = self.exactly_through(&version);
+            let through = self.exactly_through(history, timeline, &version);
             match &mut current {
                 Some(life) if of_one_life => life.through = life.through.max(through),
                 _ => {
@@ -96,14 +99,13 @@ impl<'h> Presence<'h> {
     }
 
     /// Through which revision a version was certainly the present one.
-    fn exactly_through(&self, version: &Version) -> Revision {
-        let timeline = self.timeline;
+    fn exactly_through(&self, history: &History, timeline: &Timeline, version: &Version) -> Revision {
         let mut through = timeline.present_through(version);
         if version.provenance == Provenance::Witness {
             let span = self.witness.iter().find(|s| {
                 s.after < version.revision
                     && version.revision <= s.through
-                    && (!s.scope.is_some() || self.history.covers_key(s.scope, version.key))
+                    && (!s.scope.is_some() || history.covers_key(s.scope, version.key))
             });
             through = through.max(span.map_or(through, |s| s.through));
         }
@@ -111,19 +113,31 @@ impl<'h> Presence<'h> {
         let next = versions.through(version.revision);
         versions.get(next).map_or(through, |next| through.min(before(next.revision)))
     }
+}
+
+impl<'h> Presence<'h> {
+    pub(super) fn new(history: &'h History, timeline: &'h Timeline, known: &'h Stretches) -> Presence<'h> {
+        Presence { history, timeline, known }
+    }
+
+    /// Through which revision a version was certainly the present one.
+    fn exactly_through(&self, version: &Version) -> Revision {
+        self.known.exactly_through(self.history, self.timeline, version)
+    }
 
     /// All stretches, by key and revision.
-    pub fn all(&self) -> &[Life] {
-        &self.lives
+    pub fn all(&self) -> &'h [Life] {
+        &self.known.lives
     }
 
     /// The stretches of a key.
-    pub fn of(&self, key: KeyId) -> &[Life] {
-        &self.lives[self.starts[key.index()] as usize..self.starts[key.index() + 1] as usize]
+    pub fn of(&self, key: KeyId) -> &'h [Life] {
+        let (starts, key) = (&self.known.starts, key.index());
+        &self.known.lives[starts[key] as usize..starts[key + 1] as usize]
     }
 
     /// The stretch of a key around a revision.
-    pub fn at(&self, key: KeyId, revision: Revision) -> Option<&Life> {
+    pub fn at(&self, key: KeyId, revision: Revision) -> Option<&'h Life> {
         let lives = self.of(key);
         let at = lives.partition_point(|l| l.from <= revision).checked_sub(1)?;
         Some(&lives[at]).filter(|l| l.through >= revision)
@@ -160,12 +174,11 @@ impl<'h> Presence<'h> {
     /// A list of a revision that shows an object.
     pub fn list_showing(&self, revision: Revision, key: KeyId, uid: Symbol) -> Option<OperationId> {
         let history = self.history;
-        let lists = self.lists.get_or_init(|| {
+        let lists = self.known.lists.get_or_init(|| {
             let mut lists: FxHashMap<Revision, Vec<OperationId>> = FxHashMap::default();
-            for (index, o) in history.operations.iter().enumerate() {
-                if o.verb == Verb::List && o.is_answered() && o.marks.has(Marks::LIST_ANSWER) && o.answered.is_some() {
-                    lists.entry(o.answered).or_default().push(OperationId(index as u32));
-                }
+            let reads = history.operations.by_id().filter(|(_, o)| o.verb == Verb::List && o.is_answered());
+            for (id, o) in reads.filter(|(_, o)| o.marks.has(Marks::LIST_ANSWER) && o.answered.is_some()) {
+                lists.entry(o.answered).or_default().push(id);
             }
             lists
         });

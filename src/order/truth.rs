@@ -79,7 +79,7 @@ pub struct Truths<'h> {
 impl<'h> Truths<'h> {
     /// Over this history.
     pub fn derive(history: &'h History, order: &'h Order) -> Truths<'h> {
-        Truths { history, order, presence: Presence::derive(history, &order.timeline) }
+        Truths { history, order, presence: order.presence(history) }
     }
 
     /// Which keys certainly held an object when.

@@ -75,7 +75,7 @@ impl<'h> Stage<'h> {
             .collect();
         spans.sort_unstable();
         let mut starts: Vec<Revision> = spans.iter().map(|(after, _)| *after).filter(|r| r.value() <= 1).collect();
-        for (id, o) in self.evidence.operations().filter(|(_, o)| o.verb == Verb::List && o.is_answered()) {
+        for (id, o) in self.evidence.of_verbs(&[Verb::List]).filter(|(_, o)| o.is_answered()) {
             let marks = |mark| o.marks.has(mark);
             let is_whole = marks(Marks::LIST_ANSWER) && marks(Marks::ANSWER_BODY) && whole(o.scope);
             let is_part = marks(Marks::MORE_PAGES) || marks(Marks::SAVED) || marks(Marks::TRUNCATED);
