@@ -23,6 +23,9 @@ use crate::search::verdict::Limit;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+#[cfg(test)]
+mod tests;
+
 /// How a search up to a goal ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reached<M> {
@@ -276,7 +279,7 @@ impl<'p, M: Mask> Ladder<'p, M> {
         }
         if self.reductions.dominance && rung.waiting > 0 {
             let before = rung.entries.len();
-            rung.entries.retain(|kept| !(kept.waits && kept.optional.0 == 0 && at.dominates(&kept.at, open, uses)));
+            rung.entries.retain(|kept| !(kept.waits && at.dominates(&kept.at, open, uses)));
             rung.waiting -= before - rung.entries.len();
             self.entries -= before - rung.entries.len();
             self.waiting -= before - rung.entries.len();

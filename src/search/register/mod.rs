@@ -41,6 +41,26 @@ struct Problem<'p> {
     course: Course<'p>,
 }
 
+impl<'p> Problem<'p> {
+    /// The operations of a part up to an event. `None` where the forms are not enough.
+    fn new(part: &'p Part, forms: &Forms<'_>, goal: usize) -> Option<Self> {
+        // Operations are numbered by invocation: later ones do not matter.
+        let invoked = match part.events.len() {
+            all if all == goal => part.calls.len(),
+            _ => part.events[..goal].iter().filter(|event| !event.is_return()).count(),
+        };
+        let deeds: Vec<Deed> = part.calls[..invoked].iter().map(|&call| forms.deed[call as usize]).collect();
+        if deeds.len() > MOST_OPERATIONS {
+            return None;
+        }
+        let content = part.calls.first().map(|&call| forms.content[forms.register[call as usize] as usize])?;
+        let (automaton, class) = Automaton::new(&deeds, content, &forms.values)?;
+        let optional = |class: u32| !matches!(automaton.kinds[class as usize], Kind::Read(_) | Kind::FailedCas(_));
+        let course = Course::new(part, class, automaton.kinds.len(), optional, goal);
+        Some(Problem { automaton, course })
+    }
+}
+
 /// A search for an order of the operations on one register that explains every answer before event `goal`, or of all where there is
 /// none; such a search also says how far an order gets. `None` where the forms are not enough.
 pub(super) fn search<'p>(
@@ -50,21 +70,7 @@ pub(super) fn search<'p>(
     switches: Switches,
 ) -> Option<Search<'p>> {
     let whole = goal.is_none();
-    let goal = goal.unwrap_or(part.events.len());
-    // Operations are numbered by invocation: later ones do not matter.
-    let invoked = match part.events.len() {
-        all if all == goal => part.calls.len(),
-        _ => part.events[..goal].iter().filter(|event| !event.is_return()).count(),
-    };
-    let deeds: Vec<Deed> = part.calls[..invoked].iter().map(|&call| forms.deed[call as usize]).collect();
-    if deeds.len() > MOST_OPERATIONS {
-        return None;
-    }
-    let content = part.calls.first().map(|&call| forms.content[forms.register[call as usize] as usize])?;
-    let (automaton, class) = Automaton::new(&deeds, content, &forms.values)?;
-    let optional = |class: u32| !matches!(automaton.kinds[class as usize], Kind::Read(_) | Kind::FailedCas(_));
-    let course = Course::new(part, class, automaton.kinds.len(), optional, goal);
-    let problem = Arc::new(Problem { automaton, course });
+    let problem = Arc::new(Problem::new(part, forms, goal.unwrap_or(part.events.len()))?);
     Some(match problem.course.slots {
         0..=64 => within::<[u64; 1]>(problem, switches, whole),
         65..=128 => within::<[u64; 2]>(problem, switches, whole),

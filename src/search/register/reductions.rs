@@ -9,7 +9,8 @@ pub struct Reductions {
     pub earliest_first: bool,
     /// **Last producer.** A state that some operation still needs is not left, and the last operation that leads to it is not
     /// used up unseen, where nothing can lead back to it. Sound: such a configuration cannot get past the return of the operation
-    /// that needs the state.
+    /// that needs the state, unless it is the present one; then what was put unseen can follow it as well, beginning after the
+    /// last operation that leads to it and ending with that one.
     pub last_producer: bool,
     /// **Useless writes.** A write that can be put into the gap, of a value that nothing can use any more, is put there only. Sound
     /// while no compare-and-set must still fail: of what comes after a write of such a value, nothing happens before the next write,

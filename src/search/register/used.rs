@@ -22,7 +22,7 @@ struct Use {
 /// Operations of one class differ only by their invocation: what is used in the gap must have been invoked before it. So what is
 /// used after the gap is the newest that there is, and of each class two numbers are enough: the sets of what can be used at a time
 /// grow with time, and in such sets taking the newest never takes what is needed more elsewhere.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Uses {
     sets: Vec<Box<[Use]>>,
     index: HashTable<u32>,

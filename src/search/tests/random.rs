@@ -4,7 +4,7 @@ use super::super::{Call, Outcome};
 use crate::model::{Action, Form, Spec, Value};
 
 /// splitmix64.
-pub(super) struct Random(pub(super) u64);
+pub(in crate::search) struct Random(pub(in crate::search) u64);
 
 impl Random {
     fn next(&mut self) -> u64 {
@@ -15,27 +15,27 @@ impl Random {
         x ^ (x >> 31)
     }
 
-    pub(super) fn below(&mut self, n: u64) -> u64 {
+    pub(in crate::search) fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
     }
 
-    pub(super) fn chance(&mut self, percent: u64) -> bool {
+    pub(in crate::search) fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 }
 
 /// A register that is read, written, and compared and set.
-pub(super) struct Register;
+pub(in crate::search) struct Register;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Ask {
+pub(in crate::search) enum Ask {
     Read,
     Write(i64),
     Cas(i64, i64),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Told {
+pub(in crate::search) enum Told {
     Value(i64),
     Written,
     Set(bool),
@@ -79,10 +79,10 @@ impl Spec for Register {
 }
 
 /// A text that is read, written, and appended to.
-pub(super) struct Text;
+pub(in crate::search) struct Text;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Edit {
+pub(in crate::search) enum Edit {
     Read,
     Write(String),
     Append(String),
@@ -121,10 +121,10 @@ impl Spec for Text {
 }
 
 /// First in, first out; an empty one gives nothing.
-pub(super) struct Queue;
+pub(in crate::search) struct Queue;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Line {
+pub(in crate::search) enum Line {
     Put(u8),
     Take,
 }
@@ -201,7 +201,7 @@ fn record<S: Spec>(
     calls
 }
 
-pub(super) fn register_history(most: u64, random: &mut Random) -> Vec<Call<Ask, Told>> {
+pub(in crate::search) fn register_history(most: u64, random: &mut Random) -> Vec<Call<Ask, Told>> {
     let values = [2, 3, 5, 0][random.below(4) as usize];
     let cas = random.below(5) * 10;
     let mut fresh = 0;
@@ -233,7 +233,7 @@ pub(super) fn register_history(most: u64, random: &mut Random) -> Vec<Call<Ask, 
 
 /// Long calls of few values, some of unknown outcome: an order of them, each call reaching far over its neighbours, with a few
 /// answers changed. Much of what is open before a write can only be explained right before it.
-pub(super) fn long_history(most: u64, random: &mut Random) -> Vec<Call<Ask, Told>> {
+pub(in crate::search) fn long_history(most: u64, random: &mut Random) -> Vec<Call<Ask, Told>> {
     let count = 6 + random.below(most - 5);
     let (values, reach) = (2 + random.below(3), 10 + random.below(60));
     let (reads, writes, lost) =
@@ -271,7 +271,37 @@ pub(super) fn long_history(most: u64, random: &mut Random) -> Vec<Call<Ask, Told
     calls
 }
 
-pub(super) fn queue_history(most: u64, random: &mut Random) -> Vec<Call<Line, Option<u8>>> {
+/// The same of a text: what is appended leads to another text wherever it happens.
+pub(in crate::search) fn long_text_history(most: u64, random: &mut Random) -> Vec<Call<Edit, Option<String>>> {
+    let count = 6 + random.below(most - 5);
+    let reach = 10 + random.below(60);
+    let (reads, writes, lost) = (20 + random.below(30), 20 + random.below(30), [0, 20, 50][random.below(3) as usize]);
+    let mut state = String::new();
+    let mut calls = Vec::new();
+    for at in 0..count {
+        let happen = 10 * at as i64;
+        let operation = match random.below(100) {
+            roll if roll < reads => Edit::Read,
+            roll if roll < reads + writes => Edit::Write(["", "a", "b"][random.below(3) as usize].to_owned()),
+            _ => Edit::Append(["a", "b"][random.below(2) as usize].to_owned()),
+        };
+        let answer = matches!(operation, Edit::Read).then(|| state.clone());
+        state = Text.step(&state, &operation, Some(&answer)).unwrap_or(state);
+        let is_lost = answer.is_none() && random.chance(lost);
+        let returned = happen + random.below(reach) as i64;
+        let outcome = if is_lost { Outcome::Unknown } else { Outcome::Completed { returned, answer } };
+        calls.push(Call { process: at as u32, operation, invoke: happen - random.below(reach) as i64, outcome });
+    }
+    if random.chance(75) {
+        let at = random.below(count) as usize;
+        if let Outcome::Completed { answer: Some(text), .. } = &mut calls[at].outcome {
+            *text = ["a", "b", "ab", "ba"][random.below(4) as usize].to_owned();
+        }
+    }
+    calls
+}
+
+pub(in crate::search) fn queue_history(most: u64, random: &mut Random) -> Vec<Call<Line, Option<u8>>> {
     let ask = |random: &mut Random| if random.chance(50) { Line::Put(random.below(3) as u8) } else { Line::Take };
     let tell = |state: &Vec<u8>, line: &Line| match line {
         Line::Put(_) => None,
@@ -284,7 +314,7 @@ pub(super) fn queue_history(most: u64, random: &mut Random) -> Vec<Call<Line, Op
     })
 }
 
-pub(super) fn text_history(most: u64, random: &mut Random) -> Vec<Call<Edit, Option<String>>> {
+pub(in crate::search) fn text_history(most: u64, random: &mut Random) -> Vec<Call<Edit, Option<String>>> {
     let appends = 30 + random.below(3) * 20;
     let piece = |random: &mut Random| ["a", "b", "ab", "ba", "aa"][random.below(5) as usize].to_owned();
     let ask = |random: &mut Random| match random.below(100) {

@@ -68,7 +68,7 @@ struct Draft<M> {
 struct Situation<M> {
     state: u32,
     used: u32,
-    gap: u32,
+    /// The gap is the same for all in one phase.
     phase: Phase,
     optional: u32,
     done: M,
@@ -234,7 +234,6 @@ impl<M: Mask> Finder<'_, '_, M> {
         self.moves.seen.insert(Situation {
             state: at.state,
             used: at.used,
-            gap: at.gap,
             phase: draft.phase,
             optional: draft.optional,
             done: at.done.clone(),
@@ -264,9 +263,7 @@ impl<M: Mask> Finder<'_, '_, M> {
         let open = self.open;
         if at.state != to {
             for slot in open.undone(open.automaton().writes(at.state), &at.done) {
-                if open.invoked(slot) >= at.gap {
-                    at.idle.add(slot);
-                }
+                at.idle.add(slot);
             }
         }
         at.state = to;
@@ -392,7 +389,6 @@ impl<M: Mask> Finder<'_, '_, M> {
             let class = self.open.course().class[step.operation() as usize];
             if step.is_hidden()
                 && let Kind::Write(state) | Kind::Cas(_, state) = self.open.automaton().kinds[class as usize]
-                && state != at.state
                 && self.open.is_lost(state, at, self.uses)
             {
                 self.moves.suspicion.add(self.open, state, &at.done);
