@@ -60,7 +60,7 @@ pub struct Effect {
 pub fn observations<'e>(evidence: &'e Evidence<'_>) -> impl Iterator<Item = Observation> + 'e {
     let (history, order) = (evidence.history, evidence.order);
     let reads = evidence.of_verbs(&[Verb::Get, Verb::List]).filter_map(move |(id, o)| {
-        if !remembers(history, o.incarnation) || !o.is_answered() || is_deliberate(history, &order.chains, id) {
+        if !remembers(history, o.incarnation) || !o.is_answered() || is_deliberate(&order.chains, id, &o) {
             return None;
         }
         let revision = match o.verb {

@@ -145,7 +145,7 @@ impl Memories {
     fn collect_list(&mut self, evidence: &Evidence<'_>, id: OperationId, o: &Operation, keys: &[KeyId]) {
         let history = evidence.history;
         let shows = o.is_answered() && o.marks.has(Marks::LIST_ANSWER) && o.marks.has(Marks::ANSWER_BODY);
-        if !shows || (!o.verb.is_write() && is_deliberate(history, &evidence.order.chains, id)) {
+        if !shows || (!o.verb.is_write() && is_deliberate(&evidence.order.chains, id, o)) {
             return;
         }
         let glimpse = |known, revision| Glimpse { moment: (o.ret, o.clock), known, revision, shown: Shown::List(id) };

@@ -53,7 +53,7 @@ const SIGHTS: usize = 10_000;
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     for (id, o) in evidence.of_verbs(&[Verb::List, Verb::Get, Verb::Watch]) {
-        if !remembers(evidence.history, o.incarnation) || is_deliberate(evidence.history, &evidence.order.chains, id) {
+        if !remembers(evidence.history, o.incarnation) || is_deliberate(&evidence.order.chains, id, &o) {
             continue;
         }
         let resource = evidence.history.scopes[o.scope.index()].resource;

@@ -52,10 +52,10 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let resource = history.scopes[o.scope.index()].resource;
         let Some(frontier) = order.frontiers.of(evidence.history, order, o.incarnation, resource) else { continue };
         let observer = Observer { evidence, frontier, id, o: &o };
-        let deliberate = is_deliberate(history, &order.chains, id);
+        let deliberate = || is_deliberate(&order.chains, id, &o);
         match o.verb {
-            Verb::List if o.is_answered() && !deliberate => observer.list(ruling),
-            Verb::Get if o.is_answered() && !deliberate && o.answered.is_some() && o.key.is_some() => {
+            Verb::List if o.is_answered() && !deliberate() => observer.list(ruling),
+            Verb::Get if o.is_answered() && !deliberate() && o.answered.is_some() && o.key.is_some() => {
                 ruling.checked(o.incarnation);
                 let fact = || evidence.operation(id, o.answered, format!("read it at version {}", o.answered));
                 if !observer.removed(o.key, o.answer_uid, fact, ruling) {

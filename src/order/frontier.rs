@@ -318,8 +318,7 @@ pub fn remembers(history: &History, incarnation: IncarnationId) -> bool {
 }
 
 /// Whether a read is meant to show the past: then it neither convicts nor lowers a frontier.
-pub fn is_deliberate(history: &History, chains: &Chains, id: OperationId) -> bool {
-    let o = history.operation(id);
+pub fn is_deliberate(chains: &Chains, id: OperationId, o: &Operation) -> bool {
     match o.verb {
         Verb::List | Verb::Get => !matches!(o.asked, Asked::Unset | Asked::Any | Asked::From),
         Verb::Watch => match o.asked {
