@@ -4,6 +4,7 @@ use super::visible::visible;
 use super::{names, words};
 use crate::check::{Certificate, Fact};
 use crate::history::History;
+use crate::ingest::Time;
 
 /// One fact, each cell visible text. Cells that say nothing are empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,12 +63,11 @@ pub fn place(history: &History, fact: &Fact) -> String {
     }
 }
 
-/// When a certificate happened: the time of day of its last fact that has one, with the day.
-pub fn moment(certificate: &Certificate) -> String {
-    match certificate.facts.iter().rev().find(|f| f.time.is_known()) {
-        Some(fact) => format!("{} {}", words::day(fact.time), words::time_of_day(fact.time)),
-        None => String::new(),
-    }
+/// When certificates happened, from the first to the last: a certificate happens with its last fact that has a time.
+pub fn span(certificates: &[Certificate]) -> Option<(Time, Time)> {
+    let last = |certificate: &Certificate| certificate.facts.iter().rev().find(|f| f.time.is_known()).map(|f| f.time);
+    let times = || certificates.iter().filter_map(last);
+    times().min().zip(times().max())
 }
 
 fn differ<T: PartialEq>(mut values: impl Iterator<Item = T>) -> bool {

@@ -59,6 +59,12 @@ pub fn day(time: Time) -> String {
     text.split_once('T').map_or_else(String::new, |(day, _)| day.to_owned())
 }
 
+/// The day and the time of day in UTC; the time alone where a clock began at zero, as recorders of calls have it.
+pub fn moment(time: Time) -> String {
+    let (day, clock) = (day(time), time_of_day(time));
+    if day == "1970-01-01" || day.is_empty() { clock } else { format!("{day} {clock}") }
+}
+
 /// The time of day in UTC, `19:54:09.301894`; `-` when unknown.
 pub fn time_of_day(time: Time) -> String {
     let text = time.to_string();

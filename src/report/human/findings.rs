@@ -2,7 +2,7 @@
 
 use crate::check::{Certificate, Effect, Finding, Kind};
 use crate::explain::visible::shorten;
-use crate::explain::words::{count, promise, thousands};
+use crate::explain::words::{count, moment, promise, thousands};
 use crate::explain::{facts, names};
 use crate::history::History;
 use crate::report::Part;
@@ -179,9 +179,8 @@ fn repeats(finding: &Finding) -> String {
     if more == 0 {
         return String::new();
     }
-    let moment = |certificate: Option<&Certificate>| certificate.map(facts::moment).unwrap_or_default();
-    let (first, last) = (moment(finding.occurrences.first()), moment(finding.occurrences.last()));
-    let span = if first.is_empty() { String::new() } else { format!(" (first {first}, last {last})") };
+    let span = facts::span(&finding.occurrences)
+        .map_or_else(String::new, |(first, last)| format!(" (first {}, last {})", moment(first), moment(last)));
     format!("and {} more like this{span}", thousands(more))
 }
 
