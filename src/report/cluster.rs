@@ -481,6 +481,7 @@ fn row(history: &History, cluster: &Cluster, analysis: &Analysis, version: &Vers
                 entry.map_or_else(Default::default, |entry| entry.position),
             )
         }
+        Witness::Supposed(_) => ("nobody: it fits".to_owned(), Time::UNKNOWN, Default::default()),
         Witness::Store(member, n) => {
             let member = &recording.members[member as usize];
             let stored = member.store.as_ref().and_then(|store| store.revisions.get(n as usize));

@@ -54,10 +54,23 @@ fn certified(recording: &Recording, judgement: &Judgement, seed: u64) -> Result<
     Ok(())
 }
 
+/// Why something is unknown, without its numbers and names.
+fn reason(judgement: &Judgement) -> String {
+    let unknown = judgement.rules.iter().filter(|rule| matches!(rule.verdict, Verdict::Unknown(_)));
+    let words = unknown.map(|rule| {
+        let text = rule.verdict.reason().split('`').step_by(2).collect::<Vec<_>>().join("..");
+        let text: String = text.chars().map(|c| if c.is_ascii_digit() { '#' } else { c }).collect();
+        format!("{}: {text}", rule.rule)
+    });
+    words.collect::<Vec<_>>().join("; ")
+}
+
 /// How many of each verdict were possible, and what contradicts.
 #[derive(Default)]
 struct Counts {
     verdicts: BTreeMap<(String, bool), u64>,
+    /// Why what is unknown is.
+    reasons: BTreeMap<(bool, String), u64>,
     contradictions: Vec<(u64, String)>,
 }
 
@@ -95,10 +108,14 @@ impl Counts {
             self.contradictions.push((small.size(), told));
         }
         *self.verdicts.entry((judgement.verdict.word().to_owned(), possible)).or_default() += 1;
+        if judgement.verdict.word() == "unknown" {
+            *self.reasons.entry((possible, reason(&judgement))).or_default() += 1;
+        }
     }
 
     fn and(mut self, other: Counts) -> Counts {
         other.verdicts.into_iter().for_each(|(kind, count)| *self.verdicts.entry(kind).or_default() += count);
+        other.reasons.into_iter().for_each(|(kind, count)| *self.reasons.entry(kind).or_default() += count);
         self.contradictions.extend(other.contradictions);
         self
     }
@@ -109,8 +126,11 @@ fn no_verdict_contradicts_trying_every_way_in_which_it_can_have_happened() {
     let histories = std::env::var("RETROGRADE_ETCD_SMALL").ok().and_then(|n| n.parse().ok()).unwrap_or(HISTORIES);
     let from = std::env::var("RETROGRADE_ETCD_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(0u64);
     let counts = (0..histories.div_ceil(BLOCK)).into_par_iter().map(|at| Counts::of(from + at * BLOCK));
-    let Counts { verdicts, mut contradictions } = counts.reduce(Counts::default, Counts::and);
+    let Counts { verdicts, reasons, mut contradictions } = counts.reduce(Counts::default, Counts::and);
     println!("{histories} histories from seed {from}; verdict and whether possible: {verdicts:?}");
+    for ((possible, reason), count) in reasons {
+        println!("unknown{}: {count}: {reason}", if possible { " though possible" } else { "" });
+    }
     contradictions.sort();
     let shown: String = contradictions.iter().take(SHOWN).map(|(_, told)| format!("{told}\n")).collect();
     assert!(contradictions.is_empty(), "{} contradictions, the smallest first:\n{shown}", contradictions.len());

@@ -10,7 +10,7 @@ use super::{BrokenBy, Draft, Evidence, Fact, Kind, Ruling};
 use crate::history::etcd::{CLOCK, Cluster, Operation, Recording, ValueId};
 use crate::history::{AuditId, IncarnationId, KeyId, OperationId, Revision, ServerId, Symbol};
 use crate::ingest::{Position, Time};
-use crate::order::etcd::{Analysis, Change, Logged, Version, Witness};
+use crate::order::etcd::{Analysis, Change, Filler, Logged, Version, Witness};
 
 /// The recording of an etcd cluster with what follows from it.
 #[derive(Clone, Copy)]
@@ -163,7 +163,8 @@ impl<'e> Recorded<'e> {
             Witness::Write(at) => self.answered(at, says),
             Witness::Log(logged) => self.entry(logged, says),
             Witness::Event(watch, _, e) => self.event(watch, e, says),
-            Witness::Pair(at, _) => self.answered(at, says),
+            Witness::Pair(at, _) | Witness::Supposed(Filler::Operation(at)) => self.answered(at, says),
+            Witness::Supposed(Filler::Expiry(_)) => self.fact(Position::default(), 0, key, Time::UNKNOWN, says.into()),
             Witness::Store(member, n) => {
                 let store = self.recording.members[member as usize].store.as_ref();
                 let position = store.and_then(|store| store.revisions.get(n as usize)).map(|row| row.position);
@@ -182,6 +183,7 @@ impl<'e> Recorded<'e> {
             Witness::Event(..) => format!("was delivered that revision {} {done}", version.revision),
             Witness::Pair(..) => format!("found that revision {} {done}", version.revision),
             Witness::Log(_) => format!("the members' log has at revision {}: {done}", version.revision),
+            Witness::Supposed(_) => format!("nobody showed revision {}; it seems that it {done}", version.revision),
             Witness::Store(..) => format!("a member's store has at revision {}: {done}", version.revision),
         };
         let fact = self.witness(version.shown_by, version.change.key, says);

@@ -213,6 +213,15 @@ fn told(r: &Recorded<'_>, mismatch: &Mismatch) -> (u32, Symbol, Vec<Cited>, Stri
                 summary,
             )
         }
+        Mismatch::Mistaken { operation } => {
+            let failure = r.operation(operation).failure;
+            let says = format!("the answer takes the way of {} conditions", if failure { "false" } else { "true" });
+            let summary =
+                "A step was answered as only a step of another kind is: a put that found keys, or a read that \
+                           removed some."
+                    .to_owned();
+            (operation, Symbol::NONE, vec![answer(operation, says)], summary)
+        }
         Mismatch::Unreached { operation } => {
             let summary = "A store answered a revision that it had not reached.".to_owned();
             let says = format!("answered at revision {}", r.operation(operation).revision);

@@ -95,6 +95,11 @@ pub enum Mismatch {
         /// The operation.
         operation: u32,
     },
+    /// A step was answered as only a step of another kind is: a put that found keys, a read that removed some.
+    Mistaken {
+        /// The operation.
+        operation: u32,
+    },
     /// A read of a revision was answered by a store that had not reached it.
     Unreached {
         /// The operation.
@@ -146,6 +151,7 @@ impl Answers {
     /// Compares all answers.
     pub fn compare(recording: &Recording, effects: &Effects, timeline: &Timeline) -> Answers {
         let mut answers = Answers::default();
+        answers.mismatches.extend(effects.mistaken.iter().map(|at| Mismatch::Mistaken { operation: *at }));
         let mut looks = Vec::new();
         for (at, operation) in (0..).zip(&recording.operations) {
             if operation.revision == 0 || timeline.may_be_lost(operation.revision, operation.returned) {

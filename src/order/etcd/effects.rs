@@ -34,8 +34,10 @@ pub struct Change {
 pub struct Effects {
     rows: Vec<(Class, Span)>,
     changes: Vec<Change>,
-    /// Operations whose answers do not fit their requests.
+    /// Operations whose answers have more or fewer results than their requests have steps.
     pub misshapen: Vec<u32>,
+    /// Operations with an answer that no store gives to a request of theirs: a put that found keys, a read that removed some.
+    pub mistaken: Vec<u32>,
 }
 
 impl Effects {
@@ -68,8 +70,10 @@ impl Effects {
         }
         let taken = if operation.failure { txn.failure } else { txn.success };
         let (steps, results) = (taken.of(&recording.requests.steps), operation.results.of(&recording.results));
-        if steps.len() != results.len() || steps.iter().zip(results).any(|(step, result)| !is_of(step, result)) {
+        if steps.len() != results.len() {
             self.misshapen.push(at);
+        } else if steps.iter().zip(results).any(|(step, result)| !is_of(step, result)) {
+            self.mistaken.push(at);
         }
         let mut open = false;
         for (n, step) in steps.iter().enumerate() {

@@ -2,18 +2,22 @@
 //! place and was sent before anybody saw it. Contents are known here, so this is a matching (Kuhn 1955, augmenting paths).
 
 use super::answers::holds;
+use super::attachment::{Attached, Attachments, attached_by};
 use super::effects::{Change, Class, Effects};
 use super::lease::{Lives, attached};
 use super::log::Logged;
+use super::matching::Matching;
 use super::proofs::{Proof, Proofs};
+use super::requests::Requests;
 use super::store::covers;
 use super::timeline::{Revision, State, Timeline};
+use super::unseen::Supposed;
 use crate::history::Symbol;
 use crate::history::etcd::{Recording, Request, Span, Step, Txn};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 /// Who made a revision.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Filler {
     /// An operation of a client.
     Operation(u32),
@@ -62,107 +66,14 @@ pub struct Filling {
     pub undecided: Vec<u32>,
 }
 
-/// Requests that may have an effect nobody was told, by the keys that they may change.
-struct Requests {
-    by_key: FxHashMap<Symbol, Vec<u32>>,
-    /// Those that change what cannot be told by a name: ranges, leases.
-    any: Vec<u32>,
-}
-
-impl Requests {
-    fn of(recording: &Recording, effects: &Effects, class: Class) -> Requests {
-        let mut requests = Requests { by_key: FxHashMap::default(), any: Vec::new() };
-        for (at, operation) in (0..).zip(&recording.operations) {
-            if effects.class(at) != class {
-                continue;
-            }
-            let Request::Txn(txn) = operation.request else {
-                if matches!(operation.request, Request::LeaseRevoke { .. }) {
-                    requests.any.push(at);
-                }
-                continue;
-            };
-            let mut keys = Vec::new();
-            let named = names(recording, txn, &mut keys);
-            keys.sort_unstable();
-            keys.dedup();
-            match named {
-                true => keys.into_iter().for_each(|key| requests.by_key.entry(key).or_default().push(at)),
-                false => requests.any.push(at),
-            }
-        }
-        requests
-    }
-
-    fn about(&self, key: Symbol) -> impl Iterator<Item = u32> {
-        self.by_key.get(&key).into_iter().flatten().chain(&self.any).copied()
-    }
-}
-
-/// The keys that a transaction may change; whether all have names.
-fn names(recording: &Recording, txn: Txn, keys: &mut Vec<Symbol>) -> bool {
-    let mut named = true;
-    for span in [txn.success, txn.failure] {
-        for step in span.of(&recording.requests.steps) {
-            match step {
-                Step::Put { key, .. } => keys.push(*key),
-                Step::Delete(interval) if !interval.end.is_some() => keys.push(interval.key),
-                Step::Range(_) => {}
-                Step::Delete(_) | Step::Txn(_) | Step::Nothing => named = false,
-            }
-        }
-    }
-    named
-}
-
-/// What keys are attached to, as far as requests tell.
-#[derive(Default)]
-struct Leases {
-    of_key: FxHashMap<Symbol, Attached>,
-    keys: FxHashMap<i64, FxHashSet<Symbol>>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Attached {
-    To(i64),
-    /// Clients' transactions are recorded without their leases.
-    Unknown,
-}
-
-impl Leases {
-    fn set(&mut self, key: Symbol, attached: Option<Attached>) {
-        if let Some(Attached::To(lease)) = self.of_key.remove(&key)
-            && let Some(keys) = self.keys.get_mut(&lease)
-        {
-            keys.remove(&key);
-        }
-        if let Some(attached) = attached {
-            self.of_key.insert(key, attached);
-            if let Attached::To(lease) = attached {
-                self.keys.entry(lease).or_default().insert(key);
-            }
-        }
-    }
-
-    /// Whether removing just these keys is the end of a lease: all that are attached to it, and no others.
-    fn ends(&self, lease: i64, keys: &[Symbol]) -> bool {
-        let attached = self.keys.get(&lease);
-        let fits = |key: &Symbol| match self.of_key.get(key) {
-            Some(Attached::To(other)) => *other == lease,
-            Some(Attached::Unknown) => true,
-            None => false,
-        };
-        keys.iter().all(fits) && attached.is_none_or(|attached| attached.iter().all(|key| keys.contains(key)))
-    }
-}
-
 struct Builder<'t> {
     recording: &'t Recording,
     effects: &'t Effects,
     timeline: &'t Timeline,
     proofs: &'t Proofs,
-    leases: Leases,
+    leases: Attachments,
     lives: &'t Lives,
+    supposed: &'t [Supposed],
     filling: Filling,
     /// Gaps with those that fit: operations, and behind all of these ends of leases.
     gaps: Vec<(i64, Vec<u32>)>,
@@ -171,21 +82,23 @@ struct Builder<'t> {
 }
 
 impl Filling {
-    /// Of T.
+    /// Of T. `supposed`: who is taken to have made some revisions, ascending.
     pub fn of(
         recording: &Recording,
         effects: &Effects,
         timeline: &Timeline,
         proofs: &Proofs,
         lives: &Lives,
+        supposed: &[Supposed],
     ) -> Filling {
         let mut builder = Builder {
             recording,
             effects,
             timeline,
             proofs,
-            leases: Leases::default(),
+            leases: Attachments::default(),
             lives,
+            supposed,
             filling: Filling::default(),
             gaps: Vec::new(),
             expiries: Vec::new(),
@@ -249,7 +162,11 @@ impl Builder<'_> {
         let mut claimant = None;
         let mut maker = revision.writer;
         if maker.is_none() && revision.complete {
-            claimant = claimed.iter().copied().find(|at| self.fits(*at, number, &changes) == Some(true));
+            let pin = self.supposed.binary_search_by_key(&number, |supposed| supposed.revision).ok();
+            let pin = pin.map(|at| self.supposed[at].maker);
+            let may = |maker: Filler| pin.is_none_or(|pin| pin == maker);
+            let made = |at: &u32| may(Filler::Operation(*at)) && self.fits(*at, number, &changes) == Some(true);
+            claimant = claimed.iter().copied().find(made);
             if let Some(at) = claimant {
                 self.filling.fillers.push((number, Filler::Operation(at)));
                 maker = Some(at);
@@ -257,6 +174,7 @@ impl Builder<'_> {
                 let seen = self.proofs.first(number).map(|(time, _)| time);
                 let about = changes.first().map(|change| unknown.about(change.key)).into_iter().flatten();
                 let in_time = about
+                    .filter(|at| may(Filler::Operation(*at)))
                     .filter(|at| seen.is_none_or(|seen| self.recording.operations[*at as usize].call <= seen))
                     .filter_map(|at| match self.fits(at, number, &changes) {
                         Some(false) => None,
@@ -269,12 +187,12 @@ impl Builder<'_> {
                 let first = candidates.first().copied();
                 let agree = |first: &u32| {
                     changes.iter().all(|change| {
-                        let attached = self.attached(request(*first), change.key);
-                        candidates.iter().all(|at| self.attached(request(*at), change.key) == attached)
+                        let attached = attached_by(self.recording, request(*first), change.key);
+                        candidates.iter().all(|at| attached_by(self.recording, request(*at), change.key) == attached)
                     })
                 };
                 maker = first.filter(|first| unsure.is_empty() && agree(first));
-                let expired = self.expired(number, &changes);
+                let expired = self.expired(number, &changes, pin);
                 if expired.is_some() || self.may_have_expired(number, &changes) {
                     // Behind all requests there are: one that no client sent.
                     candidates.push((self.recording.operations.len() + self.expiries.len()) as u32);
@@ -286,31 +204,14 @@ impl Builder<'_> {
         }
         let request = maker.map(|at| self.recording.operations[at as usize].request);
         for change in &changes {
-            let attached = change.value.is_some().then(|| self.attached(request, change.key)).flatten();
+            let attached = change.value.is_some().then(|| attached_by(self.recording, request, change.key)).flatten();
             self.leases.set(change.key, attached);
         }
         claimant
     }
 
-    /// What a request attaches a key to that it puts.
-    fn attached(&self, request: Option<Request>, key: Symbol) -> Option<Attached> {
-        let Some(Request::Txn(txn)) = request else { return Some(Attached::Unknown) };
-        let steps = txn.success.of(&self.recording.requests.steps);
-        let plain = txn.conditions.len == 0 && txn.failure.len == 0 && steps.len() == 1;
-        let both = steps.iter().chain(txn.failure.of(&self.recording.requests.steps));
-        let mut lease = both.filter_map(|step| match step {
-            Step::Put { key: put, lease, .. } if *put == key => Some(*lease),
-            _ => None,
-        });
-        match lease.next_back() {
-            Some(0) if plain => None,
-            Some(0) | None => Some(Attached::Unknown),
-            Some(lease) => Some(Attached::To(lease)),
-        }
-    }
-
     /// A lease of which the end is just these changes.
-    fn expired(&self, revision: i64, changes: &[Change]) -> Option<i64> {
+    fn expired(&self, revision: i64, changes: &[Change], pin: Option<Filler>) -> Option<i64> {
         let keys = removed(changes)?;
         let named = keys.iter().find_map(|key| match self.leases.of_key.get(key) {
             Some(Attached::To(lease)) => Some(*lease),
@@ -318,13 +219,18 @@ impl Builder<'_> {
         });
         // What transactions put may be attached to any.
         let leases = named.map_or_else(|| self.lives.may_end(revision), |lease| vec![lease]);
-        leases.into_iter().find(|lease| self.may_hold(*lease, &keys, revision) && self.leases.ends(*lease, &keys))
+        let may = |lease: &i64| pin.is_none_or(|pin| pin == Filler::Expiry(*lease));
+        leases
+            .into_iter()
+            .filter(may)
+            .find(|lease| self.may_hold(*lease, &keys, revision) && self.leases.ends(*lease, &keys))
     }
 
     /// Whether a lease may be alive just before a revision, and was when keys were put.
     fn may_hold(&self, lease: i64, keys: &[Symbol], revision: i64) -> bool {
         let since = |key: &Symbol| self.timeline.at(*key, revision - 1).map_or(revision, |version| version.revision);
-        keys.iter().map(since).chain([revision]).all(|at| self.lives.may_live(lease, at))
+        let kept = |key: &Symbol| self.lives.may_keep(lease, since(key), revision);
+        keys.iter().map(since).chain([revision]).all(|at| self.lives.may_live(lease, at)) && keys.iter().all(kept)
     }
 
     /// Whether the end of a lease may be just these changes because what was attached to it behind a hole of T is not known.
@@ -469,58 +375,4 @@ impl Builder<'_> {
 /// The keys, where all changes are removals.
 fn removed(changes: &[Change]) -> Option<Vec<Symbol>> {
     changes.iter().map(|change| change.value.is_none().then_some(change.key)).collect()
-}
-
-/// Gaps and the requests that they were given.
-struct Matching<'g> {
-    gaps: &'g [(i64, Vec<u32>)],
-    /// By request the gap that has it.
-    used: FxHashMap<u32, usize>,
-    /// By gap the request that it has.
-    given: Vec<Option<u32>>,
-}
-
-impl<'g> Matching<'g> {
-    fn new(gaps: &'g [(i64, Vec<u32>)]) -> Matching<'g> {
-        Matching { gaps, used: FxHashMap::default(), given: vec![None; gaps.len()] }
-    }
-
-    fn give(&mut self, request: u32, gap: usize) {
-        self.used.insert(request, gap);
-        self.given[gap] = Some(request);
-    }
-
-    /// Finds a request for a gap, giving others other ones where that helps. A search in breadth: paths can be long.
-    fn augment(&mut self, gap: usize) -> bool {
-        if let Some(free) = self.gaps[gap].1.iter().find(|request| !self.used.contains_key(request)) {
-            self.give(*free, gap);
-            return true;
-        }
-        let mut came_from: FxHashMap<u32, usize> = FxHashMap::default();
-        let mut queue = std::collections::VecDeque::from([gap]);
-        while let Some(at) = queue.pop_front() {
-            for &request in &self.gaps[at].1 {
-                if came_from.contains_key(&request) {
-                    continue;
-                }
-                came_from.insert(request, at);
-                if let Some(&owner) = self.used.get(&request) {
-                    queue.push_back(owner);
-                    continue;
-                }
-                // Free: everybody on the way takes the one that led there.
-                let mut free = request;
-                loop {
-                    let taker = came_from[&free];
-                    let before = self.given[taker];
-                    self.give(free, taker);
-                    match before.filter(|_| taker != gap) {
-                        Some(next) => free = next,
-                        None => return true,
-                    }
-                }
-            }
-        }
-        false
-    }
 }

@@ -6,6 +6,7 @@
 
 use super::effects::{Class, Effects};
 use super::filling::{Filler, Filling};
+use super::timeline::Timeline;
 use crate::history::etcd::{Outcome, Recording, Request, Step, Txn};
 use rustc_hash::FxHashMap;
 
@@ -63,6 +64,11 @@ impl Lives {
         lives
     }
 
+    /// Whether anybody speaks of a lease.
+    pub fn any(&self) -> bool {
+        !self.rows.is_empty()
+    }
+
     /// Whether a lease may be alive just before a revision.
     pub fn may_live(&self, lease: i64, before: i64) -> bool {
         let last = |revisions: &[i64]| {
@@ -72,6 +78,15 @@ impl Lives {
         self.rows.get(&lease).is_none_or(|life| {
             let granted = last(&life.granted);
             life.always || granted.is_some_and(|granted| last(&life.ended).is_none_or(|ended| ended <= granted))
+        })
+    }
+
+    /// Whether what was put at a revision may still be attached to a lease just before another one: no end of it was answered in
+    /// between.
+    pub fn may_keep(&self, lease: i64, put: i64, before: i64) -> bool {
+        self.rows.get(&lease).is_none_or(|life| {
+            let at = life.ended.partition_point(|ended| *ended < put);
+            life.ended.get(at).is_none_or(|ended| *ended >= before)
         })
     }
 
@@ -100,6 +115,27 @@ pub struct Misuse {
     /// Whether answers alone say so: else another request of unknown outcome, or the end of a lease, may have done what it is
     /// taken to have done.
     pub certain: bool,
+}
+
+/// Whether a key is taken to have gone with an end of its lease although the lease had ended since the key was put.
+pub fn outlived(recording: &Recording, timeline: &Timeline, filling: &Filling) -> bool {
+    let mut last: FxHashMap<i64, i64> = FxHashMap::default();
+    for (number, filler) in &filling.fillers {
+        let lease = match filler {
+            Filler::Expiry(lease) => *lease,
+            Filler::Operation(at) => match recording.operations[*at as usize].request {
+                Request::LeaseRevoke { lease } => lease,
+                _ => continue,
+            },
+        };
+        let Some(end) = last.insert(lease, *number) else { continue };
+        let versions = timeline.revision(*number).into_iter().flat_map(|revision| timeline.versions_of(revision));
+        let put = |key| timeline.at(key, number - 1).map_or(1, |version| version.revision);
+        if versions.into_iter().any(|version| put(version.change.key) <= end) {
+            return true;
+        }
+    }
+    false
 }
 
 /// A use of a lease, by its place in the order: a write at revision r is at 2r, what changed nothing at 2r + 1.

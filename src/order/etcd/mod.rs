@@ -4,6 +4,7 @@
 //! requests of unknown outcome made the revisions that nobody acknowledged: a matching.
 
 pub mod answers;
+mod attachment;
 mod census;
 pub mod compaction;
 pub mod effects;
@@ -12,11 +13,14 @@ pub mod filling;
 pub mod lease;
 pub mod linearization;
 pub mod log;
+mod matching;
 pub mod proofs;
 pub mod regression;
+mod requests;
 pub mod store;
 pub mod streams;
 pub mod timeline;
+pub mod unseen;
 
 pub use answers::{Answers, Mismatch};
 pub use compaction::{Compactions, Placing};
@@ -30,6 +34,7 @@ pub use proofs::{Backward, Proof, Proofs};
 pub use regression::Regression;
 pub use streams::{Flaw, Past, Streams};
 pub use timeline::{Contradiction, State, Timeline, Version, Witness};
+pub use unseen::{Ending, Supposed};
 
 use crate::history::etcd::{Operation, Recording, Request};
 
@@ -60,34 +65,63 @@ pub struct Analysis {
     pub misuses: Vec<Misuse>,
     /// Whether the order keeps time where ends of leases that seem to have written are taken to have, and others not.
     pub settled: bool,
+    /// How looking for what made revisions that nobody showed ended, where there are any: T has what was found.
+    pub unseen: Option<Ending>,
     /// Which contradictions come of one fault.
     pub faults: Faults,
+}
+
+/// What comes first, whatever T is.
+struct Told {
+    effects: Effects,
+    log: Log,
+    proofs: Proofs,
+    compactions: Compactions,
+    lives: lease::Lives,
+}
+
+/// What follows from T, and T.
+struct Held {
+    timeline: Timeline,
+    backward: Vec<Backward>,
+    answers: Answers,
+    filling: Filling,
+    streams: Streams,
+    placing: Placing,
+    misuses: Vec<Misuse>,
+    settled: bool,
 }
 
 impl Analysis {
     /// Of a recording.
     pub fn derive(recording: &Recording) -> Analysis {
         let effects = Effects::of(recording);
-        let log = Log::of(recording);
-        let proofs = Proofs::of(recording);
-        let timeline = Timeline::rebuild(recording, &effects, &log);
-        let revision = |at: u32| recording.operations[at as usize].revision;
-        // Where another write was acknowledged, it did not write.
-        let denied = |at: u32| timeline.revision(revision(at))?.writer.map(|_| false);
-        let backward = proofs::backward(recording, &effects, denied);
-        let compactions = Compactions::of(recording);
-        let answers = Answers::compare(recording, &effects, &timeline);
         let lives = lease::Lives::of(recording, &effects);
-        let filling = Filling::of(recording, &effects, &timeline, &proofs, &lives);
-        let streams = Streams::of(recording, &effects, &timeline, &compactions, log.compaction);
-        let placing = Placing::of(recording, &effects, &timeline, &filling, &streams.demands, log.compaction);
-        let makers: rustc_hash::FxHashSet<Filler> = filling.fillers.iter().map(|(_, filler)| *filler).collect();
-        let made = |at: u32| Some(makers.contains(&Filler::Operation(at)));
-        let ambiguous = backward.is_empty() && recording.operations.iter().any(is_revoke);
-        let settled = !ambiguous || proofs::backward(recording, &effects, made).is_empty();
-        let misuses = lease::misuses(recording, &effects, &filling, &lives);
-        let mut analysis = Analysis {
+        let told = Told {
+            log: Log::of(recording),
+            proofs: Proofs::of(recording),
+            compactions: Compactions::of(recording),
+            effects,
+            lives,
+        };
+        let held = Held::of(recording, &told, &[]);
+        let undecided = held.is_open() && held.contradicts_nothing() && told.effects.misshapen.is_empty();
+        let unseen = undecided.then(|| held.search(recording, &told));
+        let held = match &unseen {
+            Some(Ending::Found(supposed)) => Held::of(recording, &told, supposed),
+            _ => held,
+        };
+        let mut analysis = Analysis::new(told, held, unseen);
+        analysis.faults = Faults::of(recording, &analysis);
+        analysis
+    }
+
+    fn new(told: Told, held: Held, unseen: Option<Ending>) -> Analysis {
+        let Told { effects, log, proofs, lives, .. } = told;
+        let Held { timeline, backward, answers, filling, streams, placing, misuses, settled } = held;
+        Analysis {
             faults: Faults::default(),
+            unseen,
             effects,
             log,
             proofs,
@@ -100,9 +134,64 @@ impl Analysis {
             lives,
             misuses,
             settled,
-        };
-        analysis.faults = Faults::of(recording, &analysis);
-        analysis
+        }
+    }
+}
+
+impl Held {
+    /// Of a recording. `supposed`: what is taken to have happened at revisions that nobody showed, ascending.
+    fn of(recording: &Recording, told: &Told, supposed: &[Supposed]) -> Held {
+        let Told { effects, log, proofs, compactions, lives } = told;
+        let timeline = Timeline::rebuild(recording, effects, log, supposed);
+        let revision = |at: u32| recording.operations[at as usize].revision;
+        // Where another write was acknowledged, it did not write.
+        let denied = |at: u32| timeline.revision(revision(at))?.writer.map(|_| false);
+        let backward = proofs::backward(recording, effects, denied);
+        let answers = Answers::compare(recording, effects, &timeline);
+        let filling = Filling::of(recording, effects, &timeline, proofs, lives, supposed);
+        let streams = Streams::of(recording, effects, &timeline, compactions, log.compaction);
+        let placing = Placing::of(recording, effects, &timeline, &filling, &streams.demands, log.compaction);
+        let makers: rustc_hash::FxHashSet<Filler> = filling.fillers.iter().map(|(_, filler)| *filler).collect();
+        let made = |at: u32| Some(makers.contains(&Filler::Operation(at)));
+        let ambiguous = backward.is_empty() && recording.operations.iter().any(is_revoke);
+        let settled = (!ambiguous || proofs::backward(recording, effects, made).is_empty())
+            && !lease::outlived(recording, &timeline, &filling);
+        let misuses = lease::misuses(recording, effects, &filling, lives);
+        Held { timeline, backward, answers, filling, streams, placing, misuses, settled }
+    }
+
+    /// Whether something stays to be decided.
+    fn is_open(&self) -> bool {
+        self.filling.open.is_some()
+            || self.answers.open > 0
+            || !self.filling.undecided.is_empty()
+            || !self.misuses.is_empty()
+            || !self.settled
+            || self.placing.stuck
+    }
+
+    /// Whether nothing is certainly wrong.
+    fn contradicts_nothing(&self) -> bool {
+        // Old servers told progress just below the first revision asked for, which hides nothing.
+        let hides = |(_, flaw): &(u32, Flaw)| !matches!(flaw, Flaw::EarlyProgress { .. });
+        self.timeline.contradictions.is_empty()
+            && self.backward.is_empty()
+            && self.answers.mismatches.is_empty()
+            && self.filling.unfilled.is_empty()
+            && self.filling.unrevoked.is_empty()
+            && self.placing.repeated.is_empty()
+            && !self.streams.flaws.iter().any(hides)
+            && !self.misuses.iter().any(|misuse| misuse.certain)
+    }
+
+    fn search(&self, recording: &Recording, told: &Told) -> Ending {
+        let Told { effects, proofs, lives, .. } = told;
+        let Held { timeline, filling, .. } = self;
+        let known = unseen::Known { recording, effects, proofs, lives, timeline, filling };
+        unseen::search(known, |supposed| {
+            let held = Held::of(recording, told, supposed);
+            !held.is_open() && held.contradicts_nothing()
+        })
     }
 }
 

@@ -216,7 +216,9 @@ fn told_otherwise(recording: &Recording, timeline: &Timeline, revision: i64, by:
     let writer = &recording.operations[timeline.revision(revision)?.writer? as usize];
     let told = match by {
         Witness::Event(_, response, _) => recording.responses[response as usize].time,
-        Witness::Write(_) | Witness::Pair(..) | Witness::Log(_) | Witness::Store(..) => return None,
+        Witness::Write(_) | Witness::Pair(..) | Witness::Log(_) | Witness::Store(..) | Witness::Supposed(_) => {
+            return None;
+        }
     };
     told.is_known().then_some(Regression {
         after: revision - 1,

@@ -253,7 +253,7 @@ pub fn taken(txn: Txn, success: bool) -> Span {
 }
 
 /// Compares one key; one that is not there has zeros everywhere.
-fn compare(recording: &Recording, condition: &Condition, live: &Live) -> Result<bool, NotKnown> {
+pub(super) fn compare(recording: &Recording, condition: &Condition, live: &Live) -> Result<bool, NotKnown> {
     let order = match condition.target {
         Target::Version => live.version.cmp(&condition.number),
         Target::CreateRevision => live.create_revision.cmp(&condition.number),

@@ -5,8 +5,10 @@
 //! difference is a contradiction.
 
 use super::effects::{Change, Class, Effects};
+use super::filling::Filler;
 use super::log::{Log, Logged};
 use super::store::taken;
+use super::unseen::Supposed;
 use crate::history::Symbol;
 use crate::history::etcd::{Recording, Request, Step, ValueId, Watch};
 use crate::ingest::Time;
@@ -25,6 +27,8 @@ pub enum Witness {
     Pair(u32, u32),
     /// A member's store: the member, and its revision.
     Store(u32, u32),
+    /// Nobody: it is what this would have done.
+    Supposed(Filler),
 }
 
 /// One key changed at one revision.
@@ -116,6 +120,9 @@ pub struct Timeline {
 /// The rank of what only a log says.
 const LOGGED: u32 = 5;
 
+/// The rank of what is supposed.
+const SUPPOSED: u32 = 6;
+
 /// A statement about a revision.
 #[derive(Clone, Copy)]
 struct Said {
@@ -129,8 +136,8 @@ struct Said {
 }
 
 impl Timeline {
-    /// Of a recording.
-    pub fn rebuild(recording: &Recording, effects: &Effects, log: &Log) -> Timeline {
+    /// Of a recording. `supposed`: what is taken to have happened besides.
+    pub fn rebuild(recording: &Recording, effects: &Effects, log: &Log, supposed: &[Supposed]) -> Timeline {
         let mut timeline = Timeline::default();
         let mut said = Vec::new();
         let writers = timeline.writers(recording, effects, log);
@@ -157,6 +164,12 @@ impl Timeline {
             for (order, change) in (0..).zip(step.changes.of(&log.changes)) {
                 let by = Witness::Log(step.entry);
                 said.push(Said { revision: step.revision, rank: LOGGED, order, change: *change, by, complete: false });
+            }
+        }
+        for Supposed { revision, maker, changes } in supposed {
+            for (order, change) in (0..).zip(changes) {
+                let by = Witness::Supposed(*maker);
+                said.push(Said { revision: *revision, rank: SUPPOSED, order, change: *change, by, complete: true });
             }
         }
         said.sort_by_key(|said| (said.revision, said.rank, said.by, said.order));
@@ -199,7 +212,8 @@ impl Timeline {
         for group in said.chunk_by(|a, b| a.revision == b.revision) {
             let number = group[0].revision;
             let start = self.versions.len();
-            let (shown, logged) = group.split_at(group.partition_point(|said| said.rank < LOGGED));
+            let (shown, behind) = group.split_at(group.partition_point(|said| said.rank < LOGGED));
+            let (logged, supposed) = behind.split_at(behind.partition_point(|said| said.rank < SUPPOSED));
             // An answer is the whole truth. Two watches over all keys are, against what a read says; else every source adds to the
             // others.
             let whole = shown.first().is_some_and(|said| said.rank == 0);
@@ -232,6 +246,8 @@ impl Timeline {
                     self.contradictions.push(Contradiction::LogDiffers { revision: number, shown_by, entry: by });
                 }
             }
+            complete |= !supposed.is_empty();
+            supposed.iter().for_each(|said| self.add(recording, start, said, true));
             let len = (self.versions.len() - start) as u32;
             let writer = writers.get(&number).copied();
             self.revisions.push(Revision { number, start: start as u32, len, complete, writer, entry });

@@ -266,7 +266,7 @@ impl<'r> Replay<'r> {
             Request::Txn(txn) => {
                 self.course.store.txn(txn, None).map_err(|why| EtcdFlaw::Answer { operation: at, place, why })?
             }
-            Request::LeaseRevoke { lease } => self.end(lease)?,
+            Request::LeaseRevoke { lease } => self.end(lease, true)?,
             Request::Compact { revision } => self.compact(revision),
             Request::Range(_) | Request::LeaseGrant { .. } | Request::Defragment | Request::Other => Applied::Done,
         };
@@ -313,7 +313,7 @@ impl<'r> Replay<'r> {
                 store.grant(lease);
                 Applied::Done
             }
-            Request::LeaseRevoke { lease } => self.end(lease)?,
+            Request::LeaseRevoke { lease } => self.end(lease, operation.revision > self.course.store.revision)?,
             Request::Compact { revision } => self.compact(revision),
             Request::Defragment | Request::Other => Applied::Done,
         };
@@ -337,14 +337,16 @@ impl<'r> Replay<'r> {
         applied
     }
 
-    fn end(&mut self, lease: i64) -> Result<Applied, EtcdFlaw> {
-        let others = self.removed.get(&(self.course.store.revision + 1)).map_or(&[][..], Vec::as_slice);
+    /// `removes`: whether it makes the next revision, with what is said to go with it.
+    fn end(&mut self, lease: i64, removes: bool) -> Result<Applied, EtcdFlaw> {
+        let next = self.course.store.revision + 1;
+        let others = self.removed.get(&next).filter(|_| removes).map_or(&[][..], Vec::as_slice);
         self.course.store.end(lease, others)
     }
 
     fn expiry(&mut self, place: usize, lease: i64) -> Result<(), EtcdFlaw> {
         let before = self.course.store.revision;
-        let applied = self.end(lease)?;
+        let applied = self.end(lease, true)?;
         match applied {
             Applied::Done if self.course.store.revision > before => Ok(()),
             _ => Err(EtcdFlaw::NoTrace { lease, place }),

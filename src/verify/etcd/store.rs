@@ -53,6 +53,8 @@ pub(super) struct Store<'r> {
     attached: HashMap<i64, BTreeSet<&'r str>>,
     /// Leases of which the grant was recorded; others may be alive at any time.
     granted: HashSet<i64>,
+    /// The step of each lease's last end.
+    ended: HashMap<i64, usize>,
     /// The step of the order.
     pub step: usize,
     /// Conditions that could not be decided, of requests that were not answered.
@@ -86,14 +88,16 @@ impl<'r> Store<'r> {
             leases: HashMap::new(),
             attached: HashMap::new(),
             granted,
+            ended: HashMap::new(),
             step: 0,
             not_compared: 0,
         }
     }
 
-    /// The step since which a lease is alive, where it is.
+    /// The step since which a lease is alive, where it is; one of which no grant was recorded may be again at any time.
     fn alive_since(&self, lease: i64) -> Option<usize> {
-        self.leases.get(&lease).copied().or_else(|| (!self.granted.contains(&lease)).then_some(0))
+        let elsewhere = || self.ended.get(&lease).map_or(0, |end| end + 1);
+        self.leases.get(&lease).copied().or_else(|| (!self.granted.contains(&lease)).then(elsewhere))
     }
 
     pub fn grant(&mut self, lease: i64) {
@@ -116,6 +120,7 @@ impl<'r> Store<'r> {
             keys.insert(key);
         }
         self.leases.remove(&lease);
+        self.ended.insert(lease, self.step);
         let number = self.revision + 1;
         for key in &keys {
             self.delete(key, number);

@@ -266,7 +266,7 @@ impl About {
                 None => About { operation, key: Some(key), revision: Some(number) },
             },
             Mismatch::WrongCount { operation, at, .. } => About { operation, key: None, revision: Some(at) },
-            Mismatch::Baseless { operation } | Mismatch::Unreached { operation } => {
+            Mismatch::Baseless { operation } | Mismatch::Unreached { operation } | Mismatch::Mistaken { operation } => {
                 About { operation, key: None, revision: None }
             }
         }

@@ -1,0 +1,171 @@
+//! Who can have made a revision, from a state.
+
+use super::super::attachment::{Attached, attached_by};
+use super::super::effects::Class;
+use super::super::lease::attached;
+use super::super::store::{covers, taken};
+use super::Filler;
+use super::course::{Course, Gap, State, holds};
+use crate::history::etcd::{Request, Step, Txn, ValueId};
+use rustc_hash::FxHashSet;
+
+/// One key changed: its value, or that it was deleted, and what it is attached to.
+pub type Changed = (u32, Option<ValueId>, Option<Attached>);
+
+/// Somebody who can have made a revision.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// Who.
+    pub maker: Filler,
+    /// What changed.
+    pub changes: Vec<Changed>,
+}
+
+/// Keys of unknown attachment of which every choice is tried.
+const CHOICES: usize = 5;
+
+/// All that can be told.
+pub struct Candidates {
+    /// Who can have made it.
+    pub all: Vec<Candidate>,
+    /// Whether nobody else can.
+    pub complete: bool,
+}
+
+impl Candidates {
+    /// For a gap, behind a state, when some requests took effect before, and some leases ended.
+    pub fn of(
+        course: &Course<'_>,
+        gap: &Gap,
+        state: &State,
+        used: &FxHashSet<u32>,
+        ended: &[(i64, i64)],
+    ) -> Candidates {
+        let mut candidates = Candidates { all: Vec::new(), complete: true };
+        let mut kinds: FxHashSet<u32> = FxHashSet::default();
+        let last = |lease: i64| ended.iter().rfind(|(other, _)| *other == lease).map_or(0, |(_, number)| *number);
+        for &at in gap.requests.iter().filter(|at| !used.contains(at)) {
+            // Whoever asked for the same first can do all that a later one can.
+            if !kinds.insert(course.kinds.get(&at).copied().unwrap_or(at)) {
+                continue;
+            }
+            let operation = &course.known.recording.operations[at as usize];
+            match operation.request {
+                Request::Txn(txn) => {
+                    let told = (course.known.effects.class(at) == Class::Either).then_some(!operation.failure);
+                    match effect(course, txn, told, state, gap.number) {
+                        Ok(changes) => candidates.add(course, gap, Filler::Operation(at), changes),
+                        Err(NotTold) => candidates.complete = false,
+                    }
+                }
+                Request::LeaseRevoke { lease } => {
+                    candidates.end(course, gap, state, (lease, last(lease)), Filler::Operation(at));
+                }
+                _ => {}
+            }
+        }
+        if course.leases {
+            for lease in course.known.lives.may_end(gap.number) {
+                candidates.end(course, gap, state, (lease, last(lease)), Filler::Expiry(lease));
+            }
+        }
+        candidates
+    }
+
+    /// Where the changes are what is known of the gap.
+    fn add(&mut self, course: &Course<'_>, gap: &Gap, maker: Filler, changes: Vec<Changed>) {
+        let values = &course.known.recording.values;
+        let same = |a: Option<ValueId>, b: Option<ValueId>| match (a, b) {
+            (Some(a), Some(b)) => values.same(a, b) != Some(false),
+            (a, b) => a == b,
+        };
+        let has = |key: u32| gap.known.iter().any(|(known, _)| *known == key);
+        let unchanged = |key: u32| gap.unchanged.binary_search(&key).is_ok();
+        let fits = !changes.is_empty()
+            && changes.iter().all(|(key, ..)| !unchanged(*key) && (!gap.complete || has(*key)))
+            && gap
+                .known
+                .iter()
+                .all(|(key, value)| changes.iter().any(|(other, made, _)| other == key && same(*value, *made)));
+        if fits {
+            self.all.push(Candidate { maker, changes });
+        }
+    }
+
+    /// The end of a lease that had ended at a revision before: what is attached to it goes, and what may be does or does not.
+    fn end(&mut self, course: &Course<'_>, gap: &Gap, state: &State, (lease, last): (i64, i64), maker: Filler) {
+        let lives = course.known.lives;
+        if !lives.may_live(lease, gap.number) {
+            return;
+        }
+        let removed = |key: u32| gap.known.iter().any(|(known, value)| *known == key && value.is_none());
+        let mut certain: Vec<u32> = Vec::new();
+        let mut open: Vec<u32> = Vec::new();
+        let may = |put: i64| put > last && lives.may_live(lease, put) && lives.may_keep(lease, put, gap.number);
+        for (key, cell) in (0..).zip(state) {
+            let Some(cell) = cell else { continue };
+            match cell.attached {
+                Some(Attached::To(other)) if other == lease => certain.push(key),
+                Some(Attached::Unknown) if may(cell.changed) => match removed(key) {
+                    true => certain.push(key),
+                    false if gap.complete || gap.unchanged.binary_search(&key).is_ok() => {}
+                    false => open.push(key),
+                },
+                _ => {}
+            }
+        }
+        if open.len() > CHOICES {
+            open.truncate(CHOICES);
+            self.complete = false;
+        }
+        for choice in 0..1_u32 << open.len() {
+            let chosen = (0..).zip(&open).filter(|(bit, _)| choice >> bit & 1 == 1).map(|(_, key)| *key);
+            let changes = certain.iter().copied().chain(chosen).map(|key| (key, None, None)).collect();
+            self.add(course, gap, maker, changes);
+        }
+    }
+}
+
+/// A request does what no report tells.
+struct NotTold;
+
+/// What a transaction changes. `told`: whether its conditions held, where its answer says so.
+fn effect(
+    course: &Course<'_>,
+    txn: Txn,
+    told: Option<bool>,
+    state: &State,
+    number: i64,
+) -> Result<Vec<Changed>, NotTold> {
+    let known = course.known;
+    let recording = known.recording;
+    if attached(recording, txn).is_some_and(|lease| !known.lives.may_live(lease, number)) {
+        return Ok(Vec::new());
+    }
+    let success = holds(known, &course.keys, state, txn.conditions).or(told).ok_or(NotTold)?;
+    if told.is_some_and(|told| told != success) {
+        return Ok(Vec::new());
+    }
+    let mut changes: Vec<Changed> = Vec::new();
+    for step in taken(txn, success).of(&recording.requests.steps) {
+        match *step {
+            Step::Put { keeps_value: true, .. } | Step::Put { keeps_lease: true, .. } => return Err(NotTold),
+            Step::Put { key: name, value, .. } => {
+                let key = course.keys.find(name).ok_or(NotTold)?;
+                changes.retain(|(other, ..)| *other != key);
+                changes.push((key, Some(value), attached_by(recording, Some(Request::Txn(txn)), name)));
+            }
+            Step::Delete(interval) => {
+                // What a transaction puts it does not delete: etcd refuses that.
+                if changes.iter().any(|(key, ..)| covers(recording, interval, course.keys.names[*key as usize])) {
+                    return Err(NotTold);
+                }
+                let there = course.keys.inside(recording, interval).filter(|key| state[*key as usize].is_some());
+                changes.extend(there.map(|key| (key, None, None)));
+            }
+            Step::Range(_) => {}
+            Step::Txn(_) | Step::Nothing => return Err(NotTold),
+        }
+    }
+    Ok(changes)
+}

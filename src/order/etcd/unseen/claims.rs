@@ -1,0 +1,212 @@
+//! What answers and deliveries say about the state at a revision, as far as the search can tell it early: each claim is about keys.
+
+use super::super::effects::Class;
+use super::super::store::{covers, taken};
+use super::Known;
+use super::course::{Keys, State, holds};
+use crate::history::Symbol;
+use crate::history::etcd::{Interval, Operation, Range, Request, Span, Step, StepResult, Txn, ValueId};
+
+/// Something about a state.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Claim {
+    /// A key is there.
+    There {
+        /// The key.
+        key: u32,
+        /// Revision of its last change; 0: not told.
+        changed: i64,
+        /// Number of changes in its life; 0: not told.
+        version: i64,
+        /// Its value, where it was told.
+        value: Option<ValueId>,
+    },
+    /// A key is not there.
+    Absent {
+        /// The key.
+        key: u32,
+    },
+    /// All conditions hold, or not all.
+    Decided {
+        /// The conditions.
+        conditions: Span,
+        /// Whether all do.
+        success: bool,
+    },
+    /// So many keys are there.
+    Count {
+        /// Of these.
+        keys: Interval,
+        /// How many.
+        count: i64,
+    },
+}
+
+impl Claim {
+    /// Whether a state is like this; `true` where nobody knows.
+    pub fn fits(&self, known: Known<'_>, keys: &Keys, state: &State) -> bool {
+        match *self {
+            Claim::There { key, changed, version, value } => state[key as usize].is_some_and(|cell| {
+                (changed == 0 || cell.changed == changed)
+                    && (version <= 0 || cell.version == version)
+                    && value.is_none_or(|value| known.recording.values.same(cell.value, value) != Some(false))
+            }),
+            Claim::Absent { key } => state[key as usize].is_none(),
+            Claim::Decided { conditions, success } => {
+                holds(known, keys, state, conditions).is_none_or(|holds| holds == success)
+            }
+            Claim::Count { keys: interval, count } => {
+                let inside = |at: &usize| state[*at].is_some() && covers(known.recording, interval, keys.names[*at]);
+                (0..state.len()).filter(inside).count() as i64 == count
+            }
+        }
+    }
+
+    /// The keys that it is about.
+    pub fn keys(&self, known: Known<'_>, keys: &Keys) -> Vec<u32> {
+        match *self {
+            Claim::There { key, .. } | Claim::Absent { key } => vec![key],
+            Claim::Decided { conditions, .. } => {
+                let conditions = conditions.of(&known.recording.requests.conditions).iter();
+                conditions.filter_map(|condition| keys.find(condition.keys.key)).collect()
+            }
+            Claim::Count { keys: interval, .. } => {
+                let inside = |at: &u32| covers(known.recording, interval, keys.names[*at as usize]);
+                (0..keys.names.len() as u32).filter(inside).collect()
+            }
+        }
+    }
+}
+
+/// Collects claims with the revisions that they are about.
+pub struct Claims<'a> {
+    known: Known<'a>,
+    keys: &'a Keys,
+    /// Only from here on.
+    from: i64,
+    /// Revision and claim.
+    pub all: Vec<(i64, Claim)>,
+}
+
+impl<'a> Claims<'a> {
+    /// Of answers and deliveries.
+    pub fn of(known: Known<'a>, keys: &'a Keys, from: i64) -> Claims<'a> {
+        let mut claims = Claims { known, keys, from, all: Vec::new() };
+        for (at, operation) in (0..).zip(&known.recording.operations) {
+            if operation.revision < from {
+                continue;
+            }
+            match operation.request {
+                Request::Range(range) => {
+                    let asked = if range.revision > 0 { range.revision } else { operation.revision };
+                    let Some(found) = operation.results.of(&known.recording.results).first() else { continue };
+                    claims.look(asked, &range, found, false);
+                }
+                Request::Txn(txn) => claims.txn(at, operation, txn),
+                _ => {}
+            }
+        }
+        claims.deliveries();
+        claims
+    }
+
+    fn add(&mut self, revision: i64, claim: Claim) {
+        if revision >= self.from {
+            self.all.push((revision, claim));
+        }
+    }
+
+    fn txn(&mut self, at: u32, operation: &Operation, txn: Txn) {
+        let recording = self.known.recording;
+        let before = match self.known.effects.class(at) {
+            Class::Write => operation.revision - 1,
+            Class::Same => operation.revision,
+            _ => return,
+        };
+        let conditions = txn.conditions.of(&recording.requests.conditions);
+        let told = |key: Symbol| self.keys.find(key).is_some();
+        if !conditions.is_empty() && conditions.iter().all(|c| !c.keys.end.is_some() && told(c.keys.key)) {
+            self.add(before, Claim::Decided { conditions: txn.conditions, success: !operation.failure });
+        }
+        let steps = taken(txn, !operation.failure).of(&recording.requests.steps);
+        // Behind a step that changes something the state is another one.
+        for (step, result) in steps.iter().zip(operation.results.of(&recording.results)) {
+            match step {
+                Step::Range(range) if range.revision <= 0 => self.look(before, range, result, true),
+                Step::Range(_) => {}
+                Step::Delete(keys) if !keys.end.is_some() => {
+                    let removes = result.deleted > 0;
+                    if let Some(key) = self.keys.find(keys.key) {
+                        let there = Claim::There { key, changed: 0, version: 0, value: None };
+                        self.add(before, if removes { there } else { Claim::Absent { key } });
+                    }
+                    if removes {
+                        return;
+                    }
+                }
+                _ => return,
+            }
+        }
+    }
+
+    fn look(&mut self, at: i64, range: &Range, found: &StepResult, of_txn: bool) {
+        if at < self.from {
+            return;
+        }
+        let recording = self.known.recording;
+        let pairs = found.pairs.of(&recording.pairs);
+        for pair in pairs {
+            if let Some(key) = self.keys.find(pair.key) {
+                let value = (!range.keys_only).then_some(pair.value);
+                self.add(at, Claim::There { key, changed: pair.revision, version: pair.version, value });
+            }
+        }
+        if range.count_only {
+            return self.count(at, range.keys, found.count);
+        }
+        let single = !range.keys.end.is_some();
+        if single {
+            if pairs.is_empty()
+                && let Some(key) = self.keys.find(range.keys.key)
+            {
+                self.add(at, Claim::Absent { key });
+            }
+            return;
+        }
+        // Transactions lose the limits of their reads.
+        let cut = of_txn || (range.limit > 0 && pairs.len() as i64 >= range.limit);
+        let last = pairs.iter().map(|pair| recording.texts.get(pair.key)).max();
+        for (key, name) in (0..).zip(&self.keys.names) {
+            let text = recording.texts.get(*name);
+            let shown = !cut || last.is_some_and(|last| text <= last);
+            if shown && covers(recording, range.keys, *name) && !pairs.iter().any(|pair| pair.key == *name) {
+                self.all.push((at, Claim::Absent { key }));
+            }
+        }
+        self.count(at, range.keys, found.count);
+    }
+
+    fn count(&mut self, at: i64, keys: Interval, count: i64) {
+        if self.keys.all {
+            self.add(at, Claim::Count { keys, count });
+        }
+    }
+
+    /// What events say about the state before them.
+    fn deliveries(&mut self) {
+        let recording = self.known.recording;
+        let marks_creation = recording.events.iter().any(|event| event.create);
+        for event in &recording.events {
+            let Some(key) = self.keys.find(event.key) else { continue };
+            let before = event.revision - 1;
+            if let Some(previous) = event.previous {
+                let value = Some(previous.value);
+                self.add(before, Claim::There { key, changed: previous.revision, version: previous.version, value });
+            } else if event.delete {
+                self.add(before, Claim::There { key, changed: 0, version: 0, value: None });
+            } else if marks_creation && event.create {
+                self.add(before, Claim::Absent { key });
+            }
+        }
+    }
+}

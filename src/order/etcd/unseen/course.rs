@@ -1,0 +1,448 @@
+//! What the search walks along: the known changes of the keys that unseen revisions may have changed, what is claimed of them, and
+//! the unseen revisions with the requests that may have made them.
+
+use super::super::attachment::{Attached, attached_by};
+use super::super::effects::{Change, Class};
+use super::super::store::{Live, compare, covers};
+use super::super::streams::watched;
+use super::super::timeline::Revision;
+use super::claims::{Claim, Claims};
+use super::{CELLS, FEW, Filler, Known, REQUESTS, REVISIONS};
+use crate::history::Symbol;
+use crate::history::etcd::{Interval, Recording, Request, Span, Step, Target, ValueId, Watch};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// A key that is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Cell {
+    /// Revision at which its life began.
+    pub created: i64,
+    /// Revision of its last change.
+    pub changed: i64,
+    /// Number of changes in this life.
+    pub version: i64,
+    /// Value.
+    pub value: ValueId,
+    /// What it is attached to.
+    pub attached: Option<Attached>,
+}
+
+/// What each key is.
+pub type State = Vec<Option<Cell>>;
+
+/// The keys that unseen revisions may have changed, or that decide what was.
+pub struct Keys {
+    /// Their names.
+    pub names: Vec<Symbol>,
+    places: FxHashMap<Symbol, u32>,
+    /// Whether no other key ever was.
+    pub all: bool,
+}
+
+impl Keys {
+    /// The place of a key.
+    pub fn find(&self, key: Symbol) -> Option<u32> {
+        self.places.get(&key).copied()
+    }
+
+    fn add(&mut self, key: Symbol) {
+        let next = self.names.len() as u32;
+        if *self.places.entry(key).or_insert(next) == next {
+            self.names.push(key);
+        }
+    }
+
+    /// Those in an interval.
+    pub fn inside<'k>(&'k self, recording: &'k Recording, keys: Interval) -> impl Iterator<Item = u32> + 'k {
+        let inside = move |(_, name): &(u32, &Symbol)| covers(recording, keys, **name);
+        (0..).zip(&self.names).filter(inside).map(|(at, _)| at)
+    }
+}
+
+/// Whether all conditions hold; `None`: nobody knows.
+pub fn holds(known: Known<'_>, keys: &Keys, state: &State, conditions: Span) -> Option<bool> {
+    let mut all = true;
+    for condition in conditions.of(&known.recording.requests.conditions) {
+        if condition.keys.end.is_some() {
+            return None;
+        }
+        let cell = keys.find(condition.keys.key).map(|key| state[key as usize])?;
+        let live = match cell {
+            None if condition.target == Target::Value => {
+                all = false;
+                continue;
+            }
+            None => Live::default(),
+            Some(Cell { attached: Some(Attached::Unknown), .. }) if condition.target == Target::Lease => return None,
+            Some(cell) => Live {
+                create_revision: cell.created,
+                mod_revision: cell.changed,
+                version: cell.version,
+                value: cell.value,
+                lease: match cell.attached {
+                    Some(Attached::To(lease)) => lease,
+                    _ => 0,
+                },
+            },
+        };
+        all &= compare(known.recording, condition, &live).ok()?;
+    }
+    Some(all)
+}
+
+/// A revision of which the maker is looked for.
+pub struct Gap {
+    /// The revision.
+    pub number: i64,
+    /// What is known to have changed.
+    pub known: Vec<(u32, Option<ValueId>)>,
+    /// Whether nothing else did.
+    pub complete: bool,
+    /// Requests that may have made it: of those that ask for the same the one that was sent first comes first.
+    pub requests: Vec<u32>,
+    /// Keys that did not change: a watch went past.
+    pub unchanged: Vec<u32>,
+}
+
+/// A place on the way.
+pub enum Mark {
+    /// A known change.
+    Change {
+        /// The key.
+        key: u32,
+        /// Its value; `None`: deleted.
+        value: Option<ValueId>,
+        /// What it is attached to from then on.
+        attached: Option<Attached>,
+    },
+    /// A revision of which the maker is looked for.
+    Gap(u32),
+    /// What is claimed of the state behind everything before.
+    Claim(Claim),
+}
+
+/// The way.
+pub struct Course<'a> {
+    /// What is known.
+    pub known: Known<'a>,
+    /// The keys.
+    pub keys: Keys,
+    /// The revisions that are looked for, ascending.
+    pub gaps: Vec<Gap>,
+    /// By revision; changes before claims.
+    pub marks: Vec<(i64, Mark)>,
+    /// Whether ends of leases may have made revisions.
+    pub leases: bool,
+    /// The part that each key belongs to, and each gap: a number of its own.
+    pub of_key: Vec<u32>,
+    /// Of gaps.
+    pub of_gap: Vec<u32>,
+    /// Requests that ask for the same have the same number here.
+    pub kinds: FxHashMap<u32, u32>,
+}
+
+impl<'a> Course<'a> {
+    /// `None`: too much is open.
+    pub fn of(known: Known<'a>) -> Option<Course<'a>> {
+        let gaps = gaps(known)?;
+        let is_gap = |number: i64| gaps.binary_search_by_key(&number, |(gap, _)| *gap).is_ok();
+        let requests: Vec<u32> = (0..known.recording.operations.len() as u32)
+            .filter(|at| match known.effects.class(*at) {
+                Class::Unknown => true,
+                Class::Either => is_gap(known.recording.operations[*at as usize].revision),
+                _ => false,
+            })
+            .collect();
+        if requests.len() > REQUESTS {
+            return None;
+        }
+        let leases = known.lives.any();
+        let keys = keys(known, &gaps, &requests, leases)?;
+        if keys.names.len().checked_mul(gaps.len())? > CELLS {
+            return None;
+        }
+        let from = gaps.iter().find(|(_, complete)| !complete).or(gaps.first())?.0;
+        let claims = Claims::of(known, &keys, from).all;
+        let kinds = kinds(known, &requests);
+        let needed = known.filling.fillers.iter().filter_map(|(_, filler)| match filler {
+            Filler::Operation(at) => Some(*at),
+            Filler::Expiry(_) => None,
+        });
+        let needed: FxHashSet<u32> = needed.collect();
+        let still = unchanged(&keys, &gaps, &claims);
+        let gaps: Vec<Gap> =
+            gaps.into_iter().zip(still).map(|(of, still)| gap(known, &keys, still, &requests, &needed, of)).collect();
+        let (of_key, of_gap) = parts(known, &keys, &gaps, &claims, leases);
+        let marks = marks(known, &keys, &gaps, claims);
+        Some(Course { known, keys, gaps, marks, leases, of_key, of_gap, kinds })
+    }
+}
+
+/// The revisions without an acknowledged maker, with whether their content is known: all of them where they are few.
+fn gaps(known: Known<'_>) -> Option<Vec<(i64, bool)>> {
+    let timeline = known.timeline;
+    let last = known.proofs.last().max(timeline.last());
+    if timeline.revisions.first().is_some_and(|revision| revision.number < 2) {
+        return None;
+    }
+    let missing = last.checked_sub(1)?.checked_sub(timeline.revisions.len() as i64)?;
+    let open = |revision: &&Revision| revision.writer.is_none();
+    let unknown = timeline.revisions.iter().filter(open).filter(|revision| !revision.complete).count();
+    if missing > REVISIONS as i64 || missing as usize + unknown > REVISIONS {
+        return None;
+    }
+    let few = missing as usize + timeline.revisions.iter().filter(open).count() <= FEW;
+    let mut gaps = Vec::new();
+    let mut expected = 2;
+    for revision in &timeline.revisions {
+        gaps.extend((expected..revision.number).map(|number| (number, false)));
+        if revision.writer.is_none() && (few || !revision.complete) {
+            gaps.push((revision.number, revision.complete));
+        }
+        expected = revision.number + 1;
+    }
+    gaps.extend((expected..=last).map(|number| (number, false)));
+    Some(gaps)
+}
+
+fn keys(known: Known<'_>, gaps: &[(i64, bool)], requests: &[u32], leases: bool) -> Option<Keys> {
+    let mut keys = Keys { names: Vec::new(), places: FxHashMap::default(), all: false };
+    let recording = known.recording;
+    for at in requests {
+        let Request::Txn(txn) = recording.operations[*at as usize].request else { continue };
+        for condition in txn.conditions.of(&recording.requests.conditions) {
+            keys.add(condition.keys.key);
+        }
+        for span in [txn.success, txn.failure] {
+            for step in span.of(&recording.requests.steps) {
+                match step {
+                    Step::Put { key, .. } => keys.add(*key),
+                    Step::Delete(interval) if !interval.end.is_some() => keys.add(interval.key),
+                    Step::Delete(interval) => {
+                        let inside = known.timeline.keys().filter(|key| covers(recording, *interval, *key));
+                        inside.for_each(|key| keys.add(key));
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+    for (number, _) in gaps {
+        let revision = known.timeline.revision(*number);
+        for version in revision.into_iter().flat_map(|revision| known.timeline.versions_of(revision)) {
+            keys.add(version.change.key);
+        }
+    }
+    if leases || known.timeline.keys().count() <= 64 {
+        known.timeline.keys().for_each(|key| keys.add(key));
+    }
+    // The order of names does not hang on that of a table.
+    keys.names.sort_unstable();
+    keys.places = keys.names.iter().copied().zip(0..).collect();
+    keys.all = known.timeline.keys().all(|key| keys.places.contains_key(&key));
+    Some(keys)
+}
+
+/// Requests that ask for the same have one number, that of the one sent first.
+fn kinds(known: Known<'_>, requests: &[u32]) -> FxHashMap<u32, u32> {
+    let Known { recording, effects, .. } = known;
+    let request = |at: u32| &recording.operations[at as usize].request;
+    let mut by_time: Vec<u32> = requests.to_vec();
+    by_time.sort_by_key(|at| (recording.operations[*at as usize].call, *at));
+    let mut kinds = FxHashMap::default();
+    let mut firsts: Vec<u32> = Vec::new();
+    for at in by_time {
+        let unknown = effects.class(at) == Class::Unknown;
+        let same = |first: &&u32| unknown && recording.requests.same(request(**first), request(at));
+        let first = firsts.iter().find(same).copied();
+        if first.is_none() && unknown {
+            firsts.push(at);
+        }
+        kinds.insert(at, first.unwrap_or(at));
+    }
+    kinds
+}
+
+/// By gap the keys that were found later as they had been before.
+fn unchanged(keys: &Keys, gaps: &[(i64, bool)], claims: &[(i64, Claim)]) -> Vec<Vec<u32>> {
+    // The earliest last change that is told of a key at a gap or behind it.
+    let mut oldest = vec![i64::MAX; keys.names.len() * gaps.len()];
+    let place = |gap: usize, key: u32| gap * keys.names.len() + key as usize;
+    for (at, claim) in claims {
+        if let Claim::There { key, changed, .. } = *claim
+            && changed > 0
+            && let Some(gap) = gaps.partition_point(|(number, _)| number <= at).checked_sub(1)
+        {
+            let oldest = &mut oldest[place(gap, key)];
+            *oldest = changed.min(*oldest);
+        }
+    }
+    for gap in (1..gaps.len()).rev() {
+        for key in 0..keys.names.len() as u32 {
+            oldest[place(gap - 1, key)] = oldest[place(gap - 1, key)].min(oldest[place(gap, key)]);
+        }
+    }
+    let still = |(gap, (number, complete)): (usize, &(i64, bool))| {
+        (0..keys.names.len() as u32).filter(|key| !complete && oldest[place(gap, *key)] < *number).collect()
+    };
+    gaps.iter().enumerate().map(still).collect()
+}
+
+fn gap(
+    known: Known<'_>,
+    keys: &Keys,
+    mut unchanged: Vec<u32>,
+    requests: &[u32],
+    needed: &FxHashSet<u32>,
+    (number, complete): (i64, bool),
+) -> Gap {
+    let Known { recording, effects, timeline, proofs, .. } = known;
+    let versions = timeline.revision(number).into_iter().flat_map(|revision| timeline.versions_of(revision));
+    let shown: Vec<(u32, Option<ValueId>)> =
+        versions.filter_map(|version| Some((keys.find(version.change.key)?, version.change.value))).collect();
+    if !complete {
+        for watch in &recording.watches {
+            let passed = passed(recording, watch).is_some_and(|(first, last)| first <= number && number <= last);
+            if passed {
+                let covered = |(_, name): &(u32, &Symbol)| watched(recording, watch, **name);
+                unchanged.extend((0..).zip(&keys.names).filter(covered).map(|(key, _)| key));
+            }
+        }
+        unchanged.sort_unstable();
+        unchanged.dedup();
+        unchanged.retain(|key| !shown.iter().any(|(other, _)| other == key));
+    }
+    let seen = proofs.first(number).map(|(time, _)| time);
+    let fits = |at: &u32| {
+        let operation = &recording.operations[*at as usize];
+        match effects.class(*at) {
+            Class::Either if operation.revision != number => return false,
+            _ if seen.is_some_and(|seen| operation.call > seen) => return false,
+            _ => {}
+        }
+        may_make(known, keys, &unchanged, &shown, &operation.request)
+    };
+    let mut requests: Vec<u32> = requests.iter().copied().filter(fits).collect();
+    // What is needed elsewhere comes last.
+    requests.sort_by_key(|at| (needed.contains(at), recording.operations[*at as usize].call, *at));
+    Gap { number, known: shown, complete, requests, unchanged }
+}
+
+/// Whether one way of a request changes what is known to have changed, and nothing that did not.
+fn may_make(
+    known: Known<'_>,
+    keys: &Keys,
+    unchanged: &[u32],
+    shown: &[(u32, Option<ValueId>)],
+    request: &Request,
+) -> bool {
+    let Request::Txn(txn) = request else { return true };
+    let recording = known.recording;
+    [txn.success, txn.failure].iter().any(|way| {
+        let steps = way.of(&recording.requests.steps);
+        let excluded = |step: &Step| match step {
+            Step::Put { key, .. } => keys.find(*key).is_some_and(|key| unchanged.binary_search(&key).is_ok()),
+            _ => false,
+        };
+        let makes = |(key, value): &(u32, Option<ValueId>)| {
+            steps.iter().any(|step| match (step, value) {
+                (Step::Put { key: put, value: other, .. }, Some(value)) => {
+                    *put == keys.names[*key as usize] && recording.values.same(*other, *value) != Some(false)
+                }
+                (Step::Delete(interval), None) => covers(recording, *interval, keys.names[*key as usize]),
+                (Step::Txn(_) | Step::Nothing, _) => true,
+                _ => false,
+            })
+        };
+        !steps.is_empty() && !steps.iter().any(excluded) && shown.iter().all(makes)
+    })
+}
+
+/// The revisions of which a watch left nothing out.
+fn passed(recording: &Recording, watch: &Watch) -> Option<(i64, i64)> {
+    let mut first = (watch.revision > 0).then_some(watch.revision);
+    let mut last = None;
+    for response in watch.responses.of(&recording.responses) {
+        for event in response.events.of(&recording.events) {
+            first.get_or_insert(event.revision);
+            last = last.max(Some(event.revision));
+        }
+        if response.progress && (watch.revision <= 0 || response.revision >= watch.revision) {
+            first.get_or_insert(response.revision + 1);
+            last = last.max(Some(response.revision));
+        }
+    }
+    Some((first?, last?))
+}
+
+/// Parts that share no key and no request, by key and by gap.
+fn parts(known: Known<'_>, keys: &Keys, gaps: &[Gap], claims: &[(i64, Claim)], leases: bool) -> (Vec<u32>, Vec<u32>) {
+    let count = keys.names.len();
+    // Keys, gaps, requests.
+    let mut above: Vec<u32> = (0..(count + gaps.len()) as u32).collect();
+    fn root(above: &mut [u32], mut at: u32) -> u32 {
+        while above[at as usize] != at {
+            above[at as usize] = above[above[at as usize] as usize];
+            at = above[at as usize];
+        }
+        at
+    }
+    let mut join = |a: u32, b: u32| {
+        let (a, b) = (root(&mut above, a), root(&mut above, b));
+        above[a.max(b) as usize] = a.min(b);
+    };
+    let mut first_of: FxHashMap<u32, u32> = FxHashMap::default();
+    for (at, gap) in (count as u32..).zip(gaps) {
+        gap.known.iter().for_each(|(key, _)| join(at, *key));
+        for request in &gap.requests {
+            join(at, *first_of.entry(*request).or_insert(at));
+            let Request::Txn(txn) = known.recording.operations[*request as usize].request else { continue };
+            for condition in txn.conditions.of(&known.recording.requests.conditions) {
+                keys.find(condition.keys.key).into_iter().for_each(|key| join(at, key));
+            }
+            for span in [txn.success, txn.failure] {
+                for step in span.of(&known.recording.requests.steps) {
+                    match step {
+                        Step::Put { key, .. } => keys.find(*key).into_iter().for_each(|key| join(at, key)),
+                        Step::Delete(interval) => {
+                            keys.inside(known.recording, *interval).for_each(|key| join(at, key));
+                        }
+                        _ => {}
+                    }
+                }
+            }
+        }
+        // What ends with a lease may be any key, of any lease.
+        if leases {
+            (0..count as u32).for_each(|key| join(at, key));
+        }
+    }
+    for (_, claim) in claims {
+        if matches!(claim, Claim::Decided { .. } | Claim::Count { .. }) {
+            let about = claim.keys(known, keys);
+            about.windows(2).for_each(|pair| join(pair[0], pair[1]));
+        }
+    }
+    let of_key = (0..count as u32).map(|at| root(&mut above, at)).collect();
+    let of_gap = (count as u32..(count + gaps.len()) as u32).map(|at| root(&mut above, at)).collect();
+    (of_key, of_gap)
+}
+
+fn marks(known: Known<'_>, keys: &Keys, gaps: &[Gap], claims: Vec<(i64, Claim)>) -> Vec<(i64, Mark)> {
+    let Known { recording, timeline, .. } = known;
+    let mut marks: Vec<(i64, Mark)> = (0..).zip(gaps).map(|(at, gap)| (gap.number, Mark::Gap(at))).collect();
+    let searched = |number: i64| gaps.binary_search_by_key(&number, |gap| gap.number).is_ok();
+    for revision in timeline.revisions.iter().filter(|revision| !searched(revision.number)) {
+        let request = revision.writer.map(|at| recording.operations[at as usize].request);
+        for version in timeline.versions_of(revision) {
+            let Change { key: name, value } = version.change;
+            let Some(key) = keys.find(name) else { continue };
+            let attached = value.is_some().then(|| attached_by(recording, request, name)).flatten();
+            marks.push((revision.number, Mark::Change { key, value, attached }));
+        }
+    }
+    marks.extend(claims.into_iter().map(|(at, claim)| (at, Mark::Claim(claim))));
+    // Stable: claims stay behind changes, and versions in their order.
+    marks.sort_by_key(|(revision, _)| *revision);
+    marks
+}

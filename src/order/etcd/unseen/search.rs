@@ -1,0 +1,230 @@
+//! The search itself: in the order of revisions, back where something does not fit, and then right to where it can be changed.
+
+use super::super::effects::Change;
+use super::candidates::{Candidate, Candidates, Changed};
+use super::course::{Cell, Course, Mark, State};
+use super::{Ending, Filler, Supposed};
+use crate::history::etcd::Request;
+use rustc_hash::{FxHashSet, FxHasher};
+use std::hash::{Hash, Hasher};
+
+/// Marks that are passed before a search gives up.
+const STEPS: u64 = 8_000_000;
+
+/// Choices that are held against everything else, for a report of no size.
+const CHOICES: u64 = 2_000;
+
+/// What all of them may cost together, in records.
+const RECORDS: u64 = 4_000_000;
+
+/// A gap on the way, with what is tried there.
+struct Frame {
+    mark: usize,
+    gap: u32,
+    state: State,
+    candidates: Vec<Candidate>,
+    next: usize,
+    /// Whether some choice behind it fitted all claims.
+    reached: bool,
+    failed: (usize, u64),
+}
+
+enum Walked {
+    /// At the end: all claims fit.
+    End,
+    /// At a gap.
+    Gap(usize, u32),
+    /// A claim does not fit; about keys of this part.
+    Contradiction(u32),
+    Spent,
+}
+
+struct Search<'c> {
+    course: &'c Course<'c>,
+    frames: Vec<Frame>,
+    used: FxHashSet<u32>,
+    /// Leases that ended, and the revisions that they made.
+    ended: Vec<(i64, i64)>,
+    /// Places and states from which nothing led to the end.
+    failed: FxHashSet<(usize, u64)>,
+    steps: u64,
+    complete: bool,
+    deepest: i64,
+}
+
+/// Searches a course. `accepts` holds a choice against everything else.
+pub fn run(course: &Course<'_>, mut accepts: impl FnMut(&[Supposed]) -> bool) -> Ending {
+    let recording = course.known.recording;
+    let records = (recording.operations.len() + recording.events.len()) as u64 + 1;
+    let mut choices = CHOICES.min(RECORDS / records).max(4);
+    let mut search = Search {
+        course,
+        frames: Vec::new(),
+        used: FxHashSet::default(),
+        ended: Vec::new(),
+        failed: FxHashSet::default(),
+        steps: STEPS,
+        complete: true,
+        deepest: 0,
+    };
+    let mut state: State = vec![None; course.keys.names.len()];
+    let mut walked = search.walk(&mut state, 0);
+    loop {
+        match walked {
+            Walked::Spent => return Ending::Spent,
+            Walked::End => {
+                let supposed = search.supposed();
+                if accepts(&supposed) {
+                    return Ending::Found(supposed);
+                }
+                choices -= 1;
+                if choices == 0 {
+                    return Ending::Spent;
+                }
+                search.frames.iter_mut().for_each(|frame| frame.reached = true);
+            }
+            Walked::Gap(mark, gap) => search.enter(mark, gap, &state),
+            Walked::Contradiction(part) => search.back_to(part),
+        }
+        let Some((mark, next)) = search.next() else {
+            return if search.complete { Ending::Nothing { at: search.deepest } } else { Ending::Beyond };
+        };
+        state = next;
+        walked = search.walk(&mut state, mark + 1);
+    }
+}
+
+impl Search<'_> {
+    fn walk(&mut self, state: &mut State, from: usize) -> Walked {
+        let Course { known, keys, marks, of_key, .. } = self.course;
+        for (at, (revision, mark)) in marks.iter().enumerate().skip(from) {
+            self.steps = self.steps.saturating_sub(1);
+            if self.steps == 0 {
+                return Walked::Spent;
+            }
+            match mark {
+                Mark::Change { key, value, attached } => apply(state, *revision, (*key, *value, *attached)),
+                Mark::Gap(gap) => return Walked::Gap(at, *gap),
+                Mark::Claim(claim) if claim.fits(*known, keys, state) => {}
+                Mark::Claim(claim) => {
+                    let key = claim.keys(*known, keys).first().map_or(u32::MAX, |key| of_key[*key as usize]);
+                    return Walked::Contradiction(key);
+                }
+            }
+        }
+        Walked::End
+    }
+
+    fn enter(&mut self, mark: usize, gap: u32, state: &State) {
+        let course = self.course;
+        let part = course.of_gap[gap as usize];
+        let mut hasher = FxHasher::default();
+        for (cell, of) in state.iter().zip(&course.of_key) {
+            if *of == part {
+                cell.hash(&mut hasher);
+            }
+        }
+        let mut kinds: Vec<u32> = self.used.iter().map(|at| course.kinds.get(at).copied().unwrap_or(*at)).collect();
+        kinds.sort_unstable();
+        kinds.hash(&mut hasher);
+        self.ended.hash(&mut hasher);
+        let failed = (mark, hasher.finish());
+        let mut candidates = Candidates { all: Vec::new(), complete: true };
+        if !self.failed.contains(&failed) {
+            let of = &course.gaps[gap as usize];
+            candidates = Candidates::of(course, of, state, &self.used, &self.ended);
+            self.steps = self.steps.saturating_sub(1 + of.requests.len() as u64);
+            if candidates.all.is_empty() {
+                self.deepest = self.deepest.max(of.number);
+            }
+        }
+        self.complete &= candidates.complete;
+        let state = if candidates.all.is_empty() { State::new() } else { state.clone() };
+        let candidates = candidates.all;
+        self.frames.push(Frame { mark, gap, state, candidates, next: 0, reached: false, failed });
+    }
+
+    /// The lease that somebody ends.
+    fn lease(&self, maker: Filler) -> Option<i64> {
+        match maker {
+            Filler::Expiry(lease) => Some(lease),
+            Filler::Operation(at) => match self.course.known.recording.operations[at as usize].request {
+                Request::LeaseRevoke { lease } => Some(lease),
+                _ => None,
+            },
+        }
+    }
+
+    /// Takes back what was chosen last at the top.
+    fn take_back(&mut self) {
+        let Some(frame) = self.frames.last() else { return };
+        let chosen = frame.next.checked_sub(1).and_then(|at| frame.candidates.get(at));
+        let Some(&Candidate { maker, .. }) = chosen else { return };
+        if let Filler::Operation(at) = maker {
+            self.used.remove(&at);
+        }
+        if self.lease(maker).is_some() {
+            self.ended.pop();
+        }
+    }
+
+    /// Back to the last gap of a part: what is chosen at others changes nothing.
+    fn back_to(&mut self, part: u32) {
+        while let Some(frame) = self.frames.last() {
+            if frame.reached || self.course.of_gap[frame.gap as usize] == part {
+                return;
+            }
+            self.take_back();
+            self.frames.pop();
+        }
+    }
+
+    /// The next choice: where it stands, and the state behind it.
+    fn next(&mut self) -> Option<(usize, State)> {
+        loop {
+            self.take_back();
+            let frame = self.frames.last_mut()?;
+            if let Some(candidate) = frame.candidates.get(frame.next) {
+                frame.next += 1;
+                let number = self.course.gaps[frame.gap as usize].number;
+                let mut state = frame.state.clone();
+                candidate.changes.iter().for_each(|changed| apply(&mut state, number, *changed));
+                let maker = candidate.maker;
+                if let Filler::Operation(at) = maker {
+                    self.used.insert(at);
+                }
+                let mark = frame.mark;
+                self.ended.extend(self.lease(maker).map(|lease| (lease, number)));
+                return Some((mark, state));
+            }
+            let Frame { gap, reached, failed, .. } = self.frames.pop()?;
+            if !reached {
+                self.failed.insert(failed);
+                self.back_to(self.course.of_gap[gap as usize]);
+            }
+        }
+    }
+
+    fn supposed(&self) -> Vec<Supposed> {
+        let names = &self.course.keys.names;
+        let of = |frame: &Frame| {
+            let candidate = frame.candidates.get(frame.next.checked_sub(1)?)?;
+            let number = self.course.gaps[frame.gap as usize].number;
+            let changes =
+                candidate.changes.iter().map(|(key, value, _)| Change { key: names[*key as usize], value: *value });
+            Some(Supposed { revision: number, maker: candidate.maker, changes: changes.collect() })
+        };
+        self.frames.iter().filter_map(of).collect()
+    }
+}
+
+fn apply(state: &mut State, revision: i64, (key, value, attached): Changed) {
+    let cell = &mut state[key as usize];
+    *cell = value.map(|value| Cell {
+        created: cell.map_or(revision, |before| before.created),
+        changed: revision,
+        version: cell.map_or(1, |before| before.version + 1),
+        value,
+        attached,
+    });
+}
