@@ -10,7 +10,7 @@ use retrograde::ingest::{
 use std::collections::HashSet;
 
 /// The samples, and whether they hold one record a line.
-const SAMPLES: [(&str, Format, bool, &[u8]); 14] = [
+const SAMPLES: [(&str, Format, bool, &[u8]); 19] = [
     ("audit.log", Format::Audit, true, include_bytes!("samples/audit.log")),
     ("audit-webhook.ndjson", Format::Audit, false, include_bytes!("samples/audit-webhook.ndjson")),
     ("audit-legacy.log", Format::LegacyAudit, false, include_bytes!("samples/audit-legacy.log")),
@@ -25,6 +25,12 @@ const SAMPLES: [(&str, Format, bool, &[u8]); 14] = [
     ("history-lines.edn", Format::Edn, false, include_bytes!("samples/history-lines.edn")),
     ("jepsen.log", Format::JepsenLog, true, include_bytes!("samples/jepsen.log")),
     ("operations.jsonl", Format::Operations, true, include_bytes!("samples/operations.jsonl")),
+    ("r/client-1/operations.json", Format::EtcdOperations, true, include_bytes!("samples/etcd-operations.json")),
+    ("r/client-2/watch.json", Format::EtcdWatches, false, include_bytes!("samples/etcd-watches.json")),
+    ("r/traffic.json", Format::EtcdTraffic, false, include_bytes!("samples/etcd-traffic.json")),
+    // As a member of etcd 3.4 wrote them, who put, deleted and compacted; without the room in front of the end of the log.
+    ("r/server-a/member/wal/0-0.wal", Format::EtcdLog, false, include_bytes!("samples/member.wal")),
+    ("r/server-a/member/snap/db", Format::EtcdStore, false, include_bytes!("samples/member.db")),
 ];
 
 /// What JSON, logs and editors are made of: damage that is worth trying more often than chance would.
@@ -256,6 +262,17 @@ fn samples_are_read_without_a_problem() {
         if by_line {
             assert_eq!(summary.records + summary.unknown, bytes.split(|b| *b == b'\n').count() as u64 - 1, "{name}");
         }
+    }
+}
+
+#[test]
+fn every_format_is_damaged_here_and_is_a_target_of_fuzzing() {
+    for format in Format::ALL {
+        assert!(SAMPLES.iter().any(|sample| sample.1 == format), "no sample of {}", format.name());
+        // Nothing of the old text is read: what recognises it is reached by every target.
+        let target = format!("tests/fuzz/fuzz_targets/{}.rs", format.name().replace('-', "_"));
+        let there = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(&target).exists();
+        assert!(there || format == Format::LegacyAudit, "there is no {target}");
     }
 }
 
