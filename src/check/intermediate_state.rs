@@ -673,7 +673,7 @@ fn below(revision: Revision) -> Revision {
 
 #[cfg(test)]
 mod tests {
-    use super::super::trial::{holds, kinds, trial};
+    use super::super::trial::{holds, kinds, ruled, trial};
     use super::{Kind, RULE};
 
     /// The plugin gives .47 to web-2 in two writes; the reconciler looks in between and frees it.
@@ -739,6 +739,23 @@ mod tests {
             "p:pu@40[.spec.allocations={\"45\":{\"podref\":\"default/web-0\"},\"47\":{\"podref\":\"default/web-2\"},\"48\":{\"podref\":\"default/web-5\"}}]",
         );
         assert!(holds(&RULE, &other));
+    }
+
+    /// Whoever joins by the namespace alone makes one group of all that is in it.
+    #[test]
+    fn a_group_that_joins_everything_is_left_open_and_takes_no_longer_for_it() {
+        let part = "[[group.part]]\nresource = \"widgets\"\nof = [\"metadata.namespace\"]\n";
+        let rules = format!("[[group]]\nname = \"all\"\n{part}{part}");
+        let widgets = |count: u32| {
+            let made = (0..count).map(|n| format!("a@A CREATE w{n} => w{n}:u{n}@{}\n", 10 + n));
+            let read = (0..count).map(|n| format!("b@A GET w{n} => w{n}:u{n}@{}\n", 10 + n));
+            let gone = (0..count).map(|n| format!("b@A DELETE w{n}:u{n} => ok:u{n}\n"));
+            format!("default widgets in d\n{}", made.chain(read).chain(gone).collect::<String>())
+        };
+        let few = ruled(&RULE, &rules, &widgets(20));
+        assert_eq!((few.checked, few.undecided, few.findings.len()), (20, 0, 0));
+        let many = ruled(&RULE, &rules, &widgets(1_200));
+        assert_eq!((many.checked, many.undecided > 0, many.findings.len()), (1_200, true, 0));
     }
 
     #[test]

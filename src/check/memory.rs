@@ -2,8 +2,8 @@
 
 use super::{Evidence, Fact};
 use crate::history::{
-    Asked, ClockId, DeliveryKind, Document, IncarnationId, KeyId, Marks, Operation, OperationId, Outcome, Revision,
-    Subresource, Symbol, Verb,
+    Asked, ClockId, DeliveryKind, Document, IncarnationId, KeyId, Marks, Operation, OperationId, Outcome, ResourceId,
+    Revision, Subresource, Symbol, Verb,
 };
 use crate::ingest::Time;
 use crate::order::{Reading, Relation, is_deliberate, premise, removes};
@@ -93,8 +93,8 @@ impl Glimpse {
 #[derive(Debug, Default)]
 pub struct Memories {
     of: FxHashMap<(IncarnationId, KeyId), Vec<Glimpse>>,
-    /// Reads of which the evidence does not show what they showed.
-    silent: FxHashMap<IncarnationId, Vec<OperationId>>,
+    /// Reads of which the evidence does not show what they showed, by the resource and the name that was asked for, if one was.
+    silent: FxHashMap<(IncarnationId, ResourceId, Symbol), Vec<OperationId>>,
 }
 
 impl Memories {
@@ -120,8 +120,11 @@ impl Memories {
             } else if let Some(glimpse) = of_answer(id, &o) {
                 memories.learn((o.incarnation, o.key), glimpse);
             }
-            if is_silent(evidence, id, &o) {
-                memories.silent.entry(o.incarnation).or_default().push(id);
+            if o.scope.is_some() && is_silent(evidence, id, &o) {
+                let scope = evidence.history.scopes[o.scope.index()];
+                let named = !evidence.history.name(scope.name).is_empty();
+                let name = if named { scope.name } else { Symbol::NONE };
+                memories.silent.entry((o.incarnation, scope.resource, name)).or_default().push(id);
             }
         }
         for (index, read) in evidence.history.cache_reads.iter().enumerate() {
@@ -218,7 +221,9 @@ impl Memories {
         before: (Time, ClockId),
     ) -> bool {
         let (history, clocks) = (evidence.history, &evidence.order.clocks);
-        self.silent.get(&incarnation).into_iter().flatten().any(|&id| {
+        let resource = history.resource_of(key);
+        let asked = |name| self.silent.get(&(incarnation, resource, name)).into_iter().flatten();
+        asked(history.keys[key.index()].name).chain(asked(Symbol::NONE)).any(|&id| {
             let o = history.operation(id);
             history.covers_key(o.scope, key)
                 && !clocks.before((o.ret, o.clock), after)

@@ -28,6 +28,10 @@ pub struct Piece {
 /// How many rows of declared fields are looked at; what lies beyond is left undecided.
 const ROWS: usize = 2_000_000;
 
+/// How many objects with a join are looked at, for all writes together: a join that everything shares asks for all objects at every
+/// write.
+const JOINED: usize = 1_000_000;
+
 /// The declared groups of which the evidence has two parts at least.
 ///
 /// A part that leaves its group of resources open means one such group with all other open parts of the declaration.
@@ -75,6 +79,7 @@ pub struct Pieces<'e, 'h> {
     indices: FxHashMap<(*const Part, ResourceId), Option<Rc<Index>>>,
     names: FxHashMap<ResourceId, FxHashMap<(Symbol, Symbol), KeyId>>,
     rows: usize,
+    joined: usize,
 }
 
 impl<'e, 'h> Pieces<'e, 'h> {
@@ -86,12 +91,13 @@ impl<'e, 'h> Pieces<'e, 'h> {
             indices: FxHashMap::default(),
             names: FxHashMap::default(),
             rows: 0,
+            joined: 0,
         }
     }
 
     /// Whether so much was looked at that the rest is left undecided.
     pub fn is_spent(&self) -> bool {
-        self.rows > ROWS
+        self.rows > ROWS || self.joined > JOINED
     }
 
     /// The pieces of a part that a version is or has, in order; `None` where the evidence does not show it.
@@ -145,8 +151,11 @@ impl<'e, 'h> Pieces<'e, 'h> {
         Some(pieces)
     }
 
-    /// The objects of a resource that ever had a piece of a part with a join.
+    /// The objects of a resource that ever had a piece of a part with a join; none once too much was looked at.
     pub fn keys(&mut self, part: &Part, resource: ResourceId, of: &str) -> Vec<KeyId> {
+        if self.is_spent() {
+            return Vec::new();
+        }
         if let Some(keys) = self.by_name(part, resource, of) {
             return keys;
         }
@@ -159,7 +168,9 @@ impl<'e, 'h> Pieces<'e, 'h> {
                 index
             }
         };
-        index.and_then(|index| index.get(of).cloned()).unwrap_or_default()
+        let keys = index.and_then(|index| index.get(of).cloned()).unwrap_or_default();
+        self.joined += keys.len();
+        keys
     }
 
     /// Where a part is joined by namespace and name of its object, these lead to the key.

@@ -71,6 +71,10 @@ impl Written {
 impl WrittenPart {
     fn checked(self, reader: &mut Reader<'_>) -> Option<Part> {
         let resource = reader.resource(&self.resource);
+        if resource.as_ref().is_some_and(|resource| resource.plural == "*") {
+            reader.mistake(self.resource.span(), "one resource is expected: a part of everything is no part");
+            return None;
+        }
         let span = self.of.span();
         let of = self.of.into_inner();
         if of.is_empty() {

@@ -184,6 +184,13 @@ mod tests {
     }
 
     #[test]
+    fn a_part_of_a_group_is_of_one_resource() {
+        let part = "[[group.part]]\nresource = \"*\"\nof = [\"metadata.namespace\"]\n";
+        let found = mistakes(&format!("[[group]]\nname = \"all\"\n{part}{}", part.replace('*', "pods")));
+        assert_eq!(found, ["4:12 one resource is expected: a part of everything is no part"]);
+    }
+
+    #[test]
     fn a_later_file_replaces_what_has_its_name() {
         let read = |resource: &str| {
             let text = format!("[[invariant]]\nname = \"a\"\nresource = \"{resource}\"\nexpression = \"true\"\n");

@@ -1,6 +1,6 @@
 //! What stands after the findings: what was not checked, what held, what could not be read, and how to get more.
 
-use crate::check::{NO_EVIDENCE, NOT_ASKED_FOR, OTHER_NATURE, RuleReport, Verdict};
+use crate::check::{Kind, NO_EVIDENCE, NOT_ASKED_FOR, OTHER_NATURE, RuleReport, Verdict};
 use crate::explain::words::{count, thousands};
 use crate::report::page::{Page, Tone};
 use crate::report::{Part, Report};
@@ -9,13 +9,22 @@ use std::io;
 /// Problems that are shown word for word.
 const PROBLEMS: usize = 5;
 
+/// Rules without evidence that are named. Of a cluster of etcd there are forty, all about other things.
+const NAMED: usize = 8;
+
 /// Rules that are undecided, unchecked, and kept, in this order.
 pub(super) fn rules(page: &mut Page<'_>, part: &Part<'_>) -> io::Result<()> {
     let rules = &part.judgement.rules;
     let open: Vec<&RuleReport> = rules.iter().filter(|r| matches!(r.verdict, Verdict::Unknown(_))).collect();
     if !open.is_empty() {
         page.title("Undecided")?;
-        grouped(page, &open)?;
+        // What a suspect says is not said again.
+        let (told, rest): (Vec<_>, Vec<_>) = open.into_iter().partition(|rule| is_told(part, rule));
+        if !told.is_empty() {
+            let slugs: Vec<&str> = told.iter().map(|rule| rule.rule).collect();
+            page.labelled(2, 2, (Tone::Faint, "-"), &format!("{}: see the suspects", slugs.join(", ")))?;
+        }
+        grouped(page, &rest)?;
     }
     let unmet = rules.iter().filter(|r| matches!(r.verdict, Verdict::NotChecked(_)));
     // A rule about other histories is not missed in this one.
@@ -33,11 +42,10 @@ pub(super) fn rules(page: &mut Page<'_>, part: &Part<'_>) -> io::Result<()> {
         let (lacking, other): (Vec<_>, Vec<_>) =
             unmet.into_iter().partition(|r| r.verdict.reason().starts_with(NO_EVIDENCE) && !page.look().verbose);
         grouped(page, &other)?;
-        // What each rule would need is on its page: thirty needs in a row would bury the report.
-        let nothing = rules.iter().all(|r| matches!(r.verdict, Verdict::NotChecked(_)));
-        if nothing && lacking.len() > 1 {
+        // What each rule would need is on its page: thirty needs, or names, in a row would bury the report.
+        if lacking.len() > NAMED {
             let text = format!(
-                "{}: nothing here that any of them needs (--verbose says what)",
+                "{}: nothing here that any of them needs (--verbose says which and what)",
                 count(lacking.len() as u64, "rule")
             );
             page.labelled(2, 2, (Tone::Faint, "-"), &text)?;
@@ -57,6 +65,15 @@ pub(super) fn rules(page: &mut Page<'_>, part: &Part<'_>) -> io::Result<()> {
         page.paragraph(2, Tone::Plain, &held.join(", "))?;
     }
     Ok(())
+}
+
+/// Whether a suspect of the report says why a rule is undecided.
+fn is_told(part: &Part<'_>, rule: &RuleReport) -> bool {
+    part.judgement.findings.iter().any(|finding| {
+        finding.kind == Kind::Suspect
+            && finding.rule == rule.rule
+            && finding.certificate.reason == rule.verdict.reason()
+    })
 }
 
 /// Rules with one reason share a line.
