@@ -7,6 +7,7 @@ mod certificate;
 #[path = "../../benches/generator/chance.rs"]
 mod chance;
 mod cluster;
+mod damage;
 mod differential;
 mod epochs;
 mod kubernetes;
@@ -60,12 +61,10 @@ impl Report {
         self.judge_with(&[])
     }
 
-    /// With more files, by name.
-    fn judge_with(&self, more: &[(&str, &str)]) -> Judgement {
+    /// Its files: names and texts.
+    fn files(&self) -> Vec<(String, String)> {
         let mut files = Vec::new();
-        let mut file = |name: String, text: String| {
-            files.push(InputFile::in_memory(FileId(files.len() as u32), &name, text.into_bytes()));
-        };
+        let mut file = |name: String, text: String| files.push((name, text));
         let clients = self.operations.iter().map(|operation| operation.client).max().unwrap_or(0) + 1;
         for client in 0..clients {
             let of = self.operations.iter().filter(|operation| operation.client == client);
@@ -80,9 +79,16 @@ impl Report {
             let watch = cluster::recorded(prefix, *from, responses);
             file(format!("report/client-{}/watch.json", clients + at + 1), text([&watch].into_iter()));
         }
-        for (name, content) in more {
-            file(format!("report/{name}"), (*content).to_owned());
-        }
+        files
+    }
+
+    /// With more files, by name.
+    fn judge_with(&self, more: &[(&str, &str)]) -> Judgement {
+        let mut files = self.files();
+        files.extend(more.iter().map(|(name, content)| (format!("report/{name}"), (*content).to_owned())));
+        let in_memory =
+            |(id, (name, text)): (u32, (String, String))| InputFile::in_memory(FileId(id), &name, text.into_bytes());
+        let files: Vec<InputFile> = (0..).zip(files).map(in_memory).collect();
         let options = retrograde::ingest::ReadOptions { threads: 1, ..retrograde::read_options() };
         let histories = load_each(files.clone(), &options, &Domains::default(), &());
         assert_eq!(histories.len(), 1);

@@ -21,6 +21,8 @@ pub struct Recorded<'e> {
     pub recording: &'e Recording,
     /// What follows.
     pub analysis: &'e Analysis,
+    /// Whether something of it could not be used.
+    pub damaged: bool,
 }
 
 /// What findings of one fault have in common.
@@ -38,7 +40,8 @@ impl<'e> Recorded<'e> {
     pub fn of(evidence: &Evidence<'e>) -> Option<Recorded<'e>> {
         let cluster = evidence.history.cluster.as_deref()?;
         let analysis = evidence.order.etcd.as_deref()?;
-        Some(Recorded { cluster, recording: &cluster.recording, analysis })
+        let damaged = !evidence.history.problems.is_empty();
+        Some(Recorded { cluster, recording: &cluster.recording, analysis, damaged })
     }
 
     /// States what an operation met; where the store had gone back by then, it may have forgotten it.
@@ -195,9 +198,11 @@ impl<'e> Recorded<'e> {
         &self.analysis.timeline.versions[at as usize]
     }
 
-    /// How sure a finding is that rests on nobody else having asked: where revisions have no maker, records are missing.
+    /// How sure a finding is that rests on nobody else having asked: where revisions have no maker, or a file is damaged, records are
+    /// missing.
     pub fn unless_incomplete(&self) -> Kind {
-        if self.analysis.filling.unfilled.is_empty() { Kind::Violation } else { Kind::Suspect }
+        let incomplete = self.damaged || !self.analysis.filling.unfilled.is_empty();
+        if incomplete { Kind::Suspect } else { Kind::Violation }
     }
 
     /// A key or a text.

@@ -3,7 +3,9 @@
 use super::{Recorded, one_fault};
 use crate::check::{Evidence, Fact, Kind, Proof, Ruling};
 use crate::history::Symbol;
-use crate::order::etcd::{Contradiction, Flaw, Linearization, Mismatch, Misuse, Sightings, Unfilled, Unfit, Witness};
+use crate::order::etcd::{
+    Class, Contradiction, Ending, Flaw, Linearization, Mismatch, Misuse, Sightings, Unfilled, Unfit, Witness,
+};
 
 /// Facts of candidates that a finding shows.
 const CANDIDATES: usize = 2;
@@ -54,8 +56,8 @@ pub fn check(evidence: &Evidence<'_>, r: &Recorded<'_>, ruling: &mut Ruling<'_>)
     for misuse in &analysis.misuses {
         leases(r, misuse, ruling, &mut leave_open);
     }
-    let whole =
-        evidence.history.problems.is_empty() && analysis.filling.unfilled.iter().all(|gap| repeated(gap).is_some());
+    let explained = |gap: &Unfilled| repeated(gap).is_some() || gap.refused.is_some();
+    let whole = !r.damaged && analysis.filling.unfilled.iter().all(explained);
     for (gap, &fault) in analysis.filling.unfilled.iter().zip(&analysis.faults.unfilled) {
         unfilled(r, gap, whole, fault, ruling);
     }
@@ -72,7 +74,15 @@ pub fn check(evidence: &Evidence<'_>, r: &Recorded<'_>, ruling: &mut Ruling<'_>)
         leave_open("answers contradict each other: the findings of other rules say which".to_owned());
     }
     if let Some(number) = analysis.filling.open {
-        leave_open(format!("nothing shows all that revision {number} changed, nor who made it"));
+        leave_open(match analysis.unseen {
+            Some(Ending::Nothing { at }) => unexplained(r, at, ruling),
+            Some(Ending::Spent) => {
+                format!(
+                    "nothing shows all that revision {number} changed, and the search for who made it spent its budget"
+                )
+            }
+            _ => format!("nothing shows all that revision {number} changed, nor who made it"),
+        });
     }
     if analysis.answers.open > 0 {
         leave_open(format!("{} answers are of states that are not known completely", analysis.answers.open));
@@ -118,7 +128,7 @@ fn leases(r: &Recorded<'_>, misuse: &Misuse, ruling: &mut Ruling<'_>, leave_open
     let summary = format!("A request was answered as if a lease were alive that was not: {asked}.");
     let reason = "A lease is alive from its grant to its end; what names another one is refused.";
     let incarnation = r.client_of(used);
-    let draft = r.draft(Kind::Violation, incarnation, Symbol::NONE, asked, summary, facts, reason);
+    let draft = r.draft(r.unless_incomplete(), incarnation, Symbol::NONE, asked, summary, facts, reason);
     r.forgotten(draft, used, ruling);
 }
 
@@ -236,6 +246,28 @@ fn repeated(gap: &Unfilled) -> Option<u32> {
     gap.repeats.or(used)
 }
 
+/// Revisions that nobody showed, and no choice of requests explains: the one for which none is left.
+fn unexplained(r: &Recorded<'_>, at: i64, ruling: &mut Ruling<'_>) -> String {
+    let analysis = r.analysis;
+    let said = format!(
+        "revision {at} was made by the server, or a client whose record is missing: no choice of recorded requests for the revisions \
+         that nobody showed fits what is known of them"
+    );
+    let Some((seen, proof)) = analysis.proofs.first(at) else { return said };
+    let mut facts = vec![r.proof(proof)];
+    let unknown = (0..r.recording.operations.len() as u32).filter(|at| analysis.effects.class(*at) == Class::Unknown);
+    for request in unknown.take(CANDIDATES) {
+        let late = r.operation(request).call > seen;
+        let why = if late { "sent after this revision had been seen" } else { "what it does there does not fit" };
+        facts.push(r.sent(request, format!("{}; not answered; {why}", r.asked(request))));
+    }
+    let incarnation = facts[0].incarnation;
+    let summary = format!("No recorded request explains revision {at}.");
+    let cause = "unexplained".to_owned();
+    ruling.found(r.draft(Kind::Suspect, incarnation, Symbol::NONE, cause, summary, facts, said.clone()));
+    said
+}
+
 /// A revision that nobody made.
 fn unfilled(r: &Recorded<'_>, gap: &Unfilled, whole: bool, fault: u32, ruling: &mut Ruling<'_>) {
     let timeline = &r.analysis.timeline;
@@ -246,7 +278,7 @@ fn unfilled(r: &Recorded<'_>, gap: &Unfilled, whole: bool, fault: u32, ruling: &
     let mut facts = vec![r.version(version)];
     // A connection that never came about may have been the second one.
     let never_sent = |at: &u32| r.text(r.operation(*at).error).to_ascii_lowercase().contains("dialing");
-    let (kind, summary, reason) = if let Some(at) = gap.refused.filter(|at| !never_sent(at)) {
+    let (kind, summary, reason) = if let Some(at) = gap.refused.filter(|at| puts && whole && !never_sent(at)) {
         facts.push(r.answered(at, format!("{}; was told that it was refused", r.asked(at))));
         (
             Kind::Violation,

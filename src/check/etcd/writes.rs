@@ -23,7 +23,7 @@ impl Recorded<'_> {
     }
 
     /// Cites what shows that a revision exists.
-    fn proof(&self, proof: Proof) -> Fact {
+    pub(super) fn proof(&self, proof: Proof) -> Fact {
         match proof {
             Proof::Operation(at) => match self.operation(at).revision {
                 0 => self.answered(at, self.asked(at)),

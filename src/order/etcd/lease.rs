@@ -6,6 +6,7 @@
 
 use super::effects::{Class, Effects};
 use super::filling::{Filler, Filling};
+use super::proofs::Proofs;
 use super::timeline::Timeline;
 use crate::history::etcd::{Outcome, Recording, Request, Step, Txn};
 use rustc_hash::FxHashMap;
@@ -25,13 +26,15 @@ struct Life {
     ended: Vec<i64>,
     /// The last one at which it was alive for certain.
     used: i64,
-    /// Whether it may have been granted at any time: by somebody who was not answered, or whose record is missing.
+    /// Of grants that were asked for and not answered: what existed by then, ascending.
+    asked: Vec<i64>,
+    /// Whether it may have been granted at any time: by somebody whose record is missing.
     always: bool,
 }
 
 impl Lives {
     /// Of a recording.
-    pub fn of(recording: &Recording, effects: &Effects) -> Lives {
+    pub fn of(recording: &Recording, effects: &Effects, proofs: &Proofs) -> Lives {
         let mut lives = Lives::default();
         for (at, operation) in (0..).zip(&recording.operations) {
             let answered = matches!(effects.class(at), Class::Write | Class::Same | Class::Either);
@@ -47,7 +50,10 @@ impl Lives {
             let life = lives.rows.entry(lease).or_default();
             match kind {
                 Kind::Grant if answered => life.granted.push(operation.revision),
-                Kind::Grant => life.always |= operation.outcome == Outcome::Unknown,
+                Kind::Grant if operation.outcome == Outcome::Unknown => {
+                    life.asked.push(proofs.before(operation.call).map_or(1, |(revision, _)| revision));
+                }
+                Kind::Grant => {}
                 _ if !answered => {}
                 Kind::Attach => life.used = life.used.max(operation.revision),
                 Kind::End => {
@@ -57,7 +63,8 @@ impl Lives {
             }
         }
         for life in lives.rows.values_mut() {
-            life.always |= life.granted.is_empty();
+            life.always = life.granted.is_empty() && life.asked.is_empty();
+            life.asked.sort_unstable();
             life.granted.sort_unstable();
             life.ended.sort_unstable();
         }
@@ -77,7 +84,10 @@ impl Lives {
         };
         self.rows.get(&lease).is_none_or(|life| {
             let granted = last(&life.granted);
-            life.always || granted.is_some_and(|granted| last(&life.ended).is_none_or(|ended| ended <= granted))
+            let asked = life.asked.first().is_some_and(|asked| *asked < before);
+            life.always
+                || asked
+                || granted.is_some_and(|granted| last(&life.ended).is_none_or(|ended| ended <= granted))
         })
     }
 
@@ -92,7 +102,14 @@ impl Lives {
 
     /// Whether nobody knows when a lease was granted.
     pub fn may_always_live(&self, lease: i64) -> bool {
-        self.rows.get(&lease).is_none_or(|life| life.always)
+        self.rows.get(&lease).is_none_or(|life| life.always || !life.asked.is_empty())
+    }
+
+    /// Whether a lease may end on its own, or for somebody who was not told, so many times.
+    fn may_end_times(&self, lease: i64, times: usize) -> bool {
+        self.rows
+            .get(&lease)
+            .is_none_or(|life| life.always || times + life.ended.len() <= life.granted.len() + life.asked.len())
     }
 
     /// Leases that may end with a revision on their own, those that are used again behind it last.
@@ -117,9 +134,11 @@ pub struct Misuse {
     pub certain: bool,
 }
 
-/// Whether a key is taken to have gone with an end of its lease although the lease had ended since the key was put.
-pub fn outlived(recording: &Recording, timeline: &Timeline, filling: &Filling) -> bool {
+/// Whether a key is taken to have gone with an end of its lease although the lease had ended since the key was put, or a lease to
+/// have ended more often than it was granted.
+pub fn outlived(recording: &Recording, timeline: &Timeline, filling: &Filling, lives: &Lives) -> bool {
     let mut last: FxHashMap<i64, i64> = FxHashMap::default();
+    let mut untold: FxHashMap<i64, usize> = FxHashMap::default();
     for (number, filler) in &filling.fillers {
         let lease = match filler {
             Filler::Expiry(lease) => *lease,
@@ -128,6 +147,15 @@ pub fn outlived(recording: &Recording, timeline: &Timeline, filling: &Filling) -
                 _ => continue,
             },
         };
+        let told = match filler {
+            Filler::Expiry(_) => false,
+            Filler::Operation(at) => recording.operations[*at as usize].outcome == Outcome::Answered,
+        };
+        let times = untold.entry(lease).or_default();
+        *times += usize::from(!told);
+        if !told && !lives.may_end_times(lease, *times) {
+            return true;
+        }
         let Some(end) = last.insert(lease, *number) else { continue };
         let versions = timeline.revision(*number).into_iter().flat_map(|revision| timeline.versions_of(revision));
         let put = |key| timeline.at(key, number - 1).map_or(1, |version| version.revision);
@@ -162,7 +190,7 @@ pub fn misuses(recording: &Recording, effects: &Effects, filling: &Filling, live
     uses.sort_unstable_by_key(|one| (one.lease, one.place, call(one), *one));
     let mut found = Vec::new();
     for uses in uses.chunk_by(|a, b| a.lease == b.lease) {
-        if lives.rows.get(&uses[0].lease).is_some_and(|life| !life.always) {
+        if !lives.may_always_live(uses[0].lease) {
             life(recording, uses, &mut found);
         }
     }

@@ -96,14 +96,9 @@ impl Analysis {
     /// Of a recording.
     pub fn derive(recording: &Recording) -> Analysis {
         let effects = Effects::of(recording);
-        let lives = lease::Lives::of(recording, &effects);
-        let told = Told {
-            log: Log::of(recording),
-            proofs: Proofs::of(recording),
-            compactions: Compactions::of(recording),
-            effects,
-            lives,
-        };
+        let proofs = Proofs::of(recording);
+        let lives = lease::Lives::of(recording, &effects, &proofs);
+        let told = Told { log: Log::of(recording), proofs, compactions: Compactions::of(recording), effects, lives };
         let held = Held::of(recording, &told, &[]);
         let undecided = held.is_open() && held.contradicts_nothing() && told.effects.misshapen.is_empty();
         let unseen = undecided.then(|| held.search(recording, &told));
@@ -155,7 +150,7 @@ impl Held {
         let made = |at: u32| Some(makers.contains(&Filler::Operation(at)));
         let ambiguous = backward.is_empty() && recording.operations.iter().any(is_revoke);
         let settled = (!ambiguous || proofs::backward(recording, effects, made).is_empty())
-            && !lease::outlived(recording, &timeline, &filling);
+            && !lease::outlived(recording, &timeline, &filling, lives);
         let misuses = lease::misuses(recording, effects, &filling, lives);
         Held { timeline, backward, answers, filling, streams, placing, misuses, settled }
     }

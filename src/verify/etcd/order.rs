@@ -4,7 +4,7 @@ use super::store::{Applied, Store, Told};
 use super::watches;
 use crate::history::etcd::{Operation, Outcome, Recording, Request};
 use crate::ingest::Time;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// A step of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,24 +146,25 @@ pub fn replay(
 ) -> Result<Explained, EtcdFlaw> {
     let operations = &recording.operations;
     let mut granted: HashSet<i64> = HashSet::new();
-    let mut unsure: HashSet<i64> = HashSet::new();
+    let mut asked: HashMap<i64, Vec<usize>> = HashMap::new();
     for operation in operations {
         if let Request::LeaseGrant { lease, .. } = operation.request {
             match operation.outcome {
                 Outcome::Answered => drop(granted.insert(lease)),
-                Outcome::Unknown => drop(unsure.insert(lease)),
+                Outcome::Unknown => {
+                    asked.entry(lease).or_default().push(first_place(operations, order, operation.call))
+                }
                 _ => {}
             }
         }
     }
-    granted.retain(|lease| !unsure.contains(lease));
     let mut replay = Replay {
         recording,
         removed: removed
             .iter()
             .map(|(revision, keys)| (*revision, keys.iter().filter_map(|key| known(recording, key)).collect()))
             .collect(),
-        course: Course { store: Store::new(recording, granted), born: Vec::new(), compactions: Vec::new() },
+        course: Course { store: Store::new(recording, granted, asked), born: Vec::new(), compactions: Vec::new() },
         placed: vec![false; operations.len()],
         latest: None,
         now: Time(i64::MIN),
@@ -191,6 +192,17 @@ pub fn replay(
     let placed = replay.placed.iter().filter(|placed| **placed).count();
     let never = operations.len() - placed;
     Ok(Explained { operations: placed, expired, never, not_compared: replay.course.store.not_compared })
+}
+
+/// From which place of an order on everything returned at a time or later: what was sent then can have happened.
+fn first_place(operations: &[Operation], order: &[Step], call: Time) -> usize {
+    let over = |step: &Step| match *step {
+        Step::Operation(at) => operations.get(at as usize).is_some_and(|operation| {
+            operation.outcome != Outcome::Unknown && operation.returned.is_known() && operation.returned < call
+        }),
+        Step::Expiry(_) => false,
+    };
+    order.iter().rposition(over).map_or(0, |place| place + 1)
 }
 
 /// A key as the recording has it, where it does.

@@ -53,6 +53,8 @@ pub(super) struct Store<'r> {
     attached: HashMap<i64, BTreeSet<&'r str>>,
     /// Leases of which the grant was recorded; others may be alive at any time.
     granted: HashSet<i64>,
+    /// Grants that nobody was told of, and the steps from which on they can have happened; each is used for one life.
+    asked: HashMap<i64, Vec<usize>>,
     /// The step of each lease's last end.
     ended: HashMap<i64, usize>,
     /// The step of the order.
@@ -77,7 +79,9 @@ pub(super) struct Told<'r> {
 }
 
 impl<'r> Store<'r> {
-    pub fn new(recording: &'r Recording, granted: HashSet<i64>) -> Store<'r> {
+    pub fn new(recording: &'r Recording, granted: HashSet<i64>, mut asked: HashMap<i64, Vec<usize>>) -> Store<'r> {
+        // The last one is taken first: that of the earliest step.
+        asked.values_mut().for_each(|steps| steps.sort_unstable_by(|a, b| b.cmp(a)));
         Store {
             recording,
             revision: 1,
@@ -88,6 +92,7 @@ impl<'r> Store<'r> {
             leases: HashMap::new(),
             attached: HashMap::new(),
             granted,
+            asked,
             ended: HashMap::new(),
             step: 0,
             not_compared: 0,
@@ -96,8 +101,14 @@ impl<'r> Store<'r> {
 
     /// The step since which a lease is alive, where it is; one of which no grant was recorded may be again at any time.
     fn alive_since(&self, lease: i64) -> Option<usize> {
-        let elsewhere = || self.ended.get(&lease).map_or(0, |end| end + 1);
-        self.leases.get(&lease).copied().or_else(|| (!self.granted.contains(&lease)).then(elsewhere))
+        let again = self.ended.get(&lease).map_or(0, |end| end + 1);
+        if let Some(step) = self.leases.get(&lease) {
+            return Some(*step);
+        }
+        match self.asked.get(&lease) {
+            Some(steps) => steps.last().map(|step| again.max(*step)).filter(|step| *step <= self.step),
+            None => (!self.granted.contains(&lease)).then_some(again),
+        }
     }
 
     pub fn grant(&mut self, lease: i64) {
@@ -119,7 +130,11 @@ impl<'r> Store<'r> {
             }
             keys.insert(key);
         }
-        self.leases.remove(&lease);
+        if self.leases.remove(&lease).is_none()
+            && let Some(asked) = self.asked.get_mut(&lease)
+        {
+            asked.pop();
+        }
         self.ended.insert(lease, self.step);
         let number = self.revision + 1;
         for key in &keys {

@@ -69,6 +69,7 @@ pub fn run(course: &Course<'_>, mut accepts: impl FnMut(&[Supposed]) -> bool) ->
     };
     let mut state: State = vec![None; course.keys.names.len()];
     let mut walked = search.walk(&mut state, 0);
+    let mut refused = false;
     loop {
         match walked {
             Walked::Spent => return Ending::Spent,
@@ -77,6 +78,7 @@ pub fn run(course: &Course<'_>, mut accepts: impl FnMut(&[Supposed]) -> bool) ->
                 if accepts(&supposed) {
                     return Ending::Found(supposed);
                 }
+                refused = true;
                 choices -= 1;
                 if choices == 0 {
                     return Ending::Spent;
@@ -87,7 +89,9 @@ pub fn run(course: &Course<'_>, mut accepts: impl FnMut(&[Supposed]) -> bool) ->
             Walked::Contradiction(part) => search.back_to(part),
         }
         let Some((mark, next)) = search.next() else {
-            return if search.complete { Ending::Nothing { at: search.deepest } } else { Ending::Beyond };
+            // What holds a choice against everything else can leave open whether it fits.
+            let sure = search.complete && !refused && search.deepest > 0;
+            return if sure { Ending::Nothing { at: search.deepest } } else { Ending::Beyond };
         };
         state = next;
         walked = search.walk(&mut state, mark + 1);

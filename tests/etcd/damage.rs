@@ -1,0 +1,118 @@
+//! Damaged reports: the damage is told, the rest is judged, and what it may hide is not said to hold.
+//!
+//! Which bugs this finds: verdicts that rest on what is missing, and readers that stop at the first thing they cannot use.
+
+use super::{Chance, Report, shown};
+use retrograde::check::Judgement;
+use retrograde::history::{Domains, load_each};
+use retrograde::ingest::{FileId, InputFile};
+
+/// Judges files, where anything can be read. Returns how many problems there are besides.
+fn judge(files: &[(String, Vec<u8>)]) -> Option<(usize, Judgement)> {
+    let in_memory =
+        |(id, (name, bytes)): (u32, &(String, Vec<u8>))| InputFile::in_memory(FileId(id), name, bytes.clone());
+    let files = (0..).zip(files).map(in_memory).collect();
+    let options = retrograde::ingest::ReadOptions { threads: 1, ..retrograde::read_options() };
+    let histories = load_each(files, &options, &Domains::default(), &());
+    assert!(histories.len() <= 1);
+    let history = histories.first()?;
+    Some((history.problems.len(), retrograde::judge(history, &retrograde::Options::default())))
+}
+
+fn healthy(seed: u64) -> Vec<(String, Vec<u8>)> {
+    let files = Report::draw(seed, true).files();
+    files.into_iter().map(|(name, text)| (name, text.into_bytes())).collect()
+}
+
+#[test]
+fn a_file_that_ends_too_early_is_told_and_convicts_nobody() {
+    for seed in 0..12 {
+        let files = healthy(seed);
+        let dice = &mut Chance::new(seed);
+        for _ in 0..24 {
+            let mut cut = files.clone();
+            let at = dice.below(cut.len() as u64) as usize;
+            let length = 1 + dice.below(cut[at].1.len() as u64 - 1) as usize;
+            cut[at].1.truncate(length);
+            let whole = cut[at].1.ends_with(b"\n") || cut[at].1.ends_with(b"}") && files[at].1[length] == b'\n';
+            let (problems, judgement) = judge(&cut).expect("a report");
+            assert!(problems > 0 || whole, "seed {seed}: {} cut at {length}", cut[at].0);
+            assert_ne!(
+                judgement.verdict.word(),
+                "violated",
+                "seed {seed}: {} cut at {length}: {}",
+                cut[at].0,
+                shown(&judgement)
+            );
+            assert!(problems == 0 || judgement.verdict.word() == "unknown", "seed {seed}: {:?}", judgement.verdict);
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_missing_convicts_nobody() {
+    for seed in 0..24 {
+        let files = healthy(seed);
+        for at in 0..files.len() {
+            let mut fewer = files.clone();
+            let (name, _) = fewer.remove(at);
+            let Some((_, judgement)) = judge(&fewer) else { continue };
+            assert_ne!(judgement.verdict.word(), "violated", "seed {seed}, without {name}: {}", shown(&judgement));
+        }
+    }
+}
+
+#[test]
+fn a_report_with_nothing_in_it_never_holds() {
+    let name = |name: &str| format!("report/{name}");
+    for files in [
+        vec![(name("client-1/operations.json"), Vec::new())],
+        vec![(name("client-1/operations.json"), Vec::new()), (name("client-1/watch.json"), Vec::new())],
+        vec![(name("traffic.json"), b"{}".to_vec())],
+        vec![(name("client-1/watch.json"), br#"{"Request":{"Key":"","Revision":0,"WithPrefix":true}}"#.to_vec())],
+    ] {
+        let judged = judge(&files);
+        assert!(judged.is_none_or(|(_, judgement)| judgement.verdict.word() != "holds"), "{files:?}");
+    }
+}
+
+#[test]
+fn a_client_that_stands_there_twice_counts_once_and_is_told() {
+    for seed in 0..12 {
+        let mut files = healthy(seed);
+        let (name, text) = files[0].clone();
+        if text.iter().filter(|byte| **byte == b'\n').count() < 3 {
+            continue;
+        }
+        files.push((name.replace("client-", "client-9"), text));
+        let (problems, judgement) = judge(&files).expect("a report");
+        assert!(problems > 0, "seed {seed}");
+        assert_eq!(judgement.verdict.word(), "unknown", "seed {seed}");
+    }
+}
+
+#[test]
+fn numbers_and_times_that_cannot_be_are_told_and_the_rest_is_judged() {
+    let spoil = |text: &str, field: &str, number: &str| -> Option<String> {
+        let at = text.find(field)? + field.len();
+        let end = at + text[at..].find([',', '}'])?;
+        Some(format!("{}{number}{}", &text[..at], &text[end..]))
+    };
+    for (field, number) in [
+        ("\"Revision\":", "99999999999999999999"),
+        ("\"Revision\":", "-9223372036854775808"),
+        ("\"Call\":", "-5"),
+        ("\"Call\":", "9223372036854775807"),
+        ("\"Return\":", "-9223372036854775808"),
+    ] {
+        for seed in 0..12 {
+            let mut files = healthy(seed);
+            let text = String::from_utf8(files[0].1.clone()).expect("text");
+            let Some(spoilt) = spoil(&text, field, number) else { continue };
+            files[0].1 = spoilt.into_bytes();
+            let (_, judgement) = judge(&files).expect("a report");
+            // A request may ask for any revision; what was answered may not be said at any.
+            assert_ne!(judgement.verdict.word(), "violated", "seed {seed}, {field} {number}: {:?}", judgement.findings);
+        }
+    }
+}

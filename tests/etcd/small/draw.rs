@@ -1,0 +1,163 @@
+//! What a server does, some of it not answered.
+
+use super::{Answer, Ask, Compare, Event, Key, Look, Name, Operation, Small, Step, Told, Watch};
+use crate::chance::Chance;
+use crate::oracle::{Hidden, Server};
+
+fn key(dice: &mut Chance) -> Key {
+    // Few keys make much happen to each.
+    [0, 0, 0, 1, 2, 3][dice.below(6) as usize]
+}
+
+fn look(server: &Server, dice: &mut Chance) -> Look {
+    let whole = dice.below(2) == 0;
+    let past = 1 + dice.below(server.revision() as u64 + 1) as i64;
+    Look {
+        key: if whole { 0 } else { key(dice) },
+        end: whole.then(|| 1 + dice.below(3) as u8),
+        limit: if dice.below(3) == 0 { 1 + dice.below(2) as i64 } else { 0 },
+        revision: if dice.below(3) == 0 { past } else { 0 },
+        keys_only: dice.below(5) == 0,
+    }
+}
+
+fn ask(server: &Server, n: u8, granted: usize, dice: &mut Chance) -> Ask {
+    let lease = |dice: &mut Chance| 7 + dice.below(granted.max(1) as u64) as i64;
+    let plain = |step: Step| Ask::Txn { conditions: vec![], success: vec![step], failure: vec![] };
+    let value = Name(if dice.below(6) == 0 { 0 } else { n });
+    match dice.below(20) {
+        0..=4 => {
+            let lease = if dice.below(2) == 0 { lease(dice) } else { 0 };
+            plain(Step::Put(key(dice), value, lease))
+        }
+        5 | 6 => plain(Step::Delete(key(dice))),
+        7..=10 => {
+            let of = key(dice);
+            let live = server.now()[of as usize];
+            let compare = match dice.below(4) {
+                0 => Compare::Version(live.map_or(1, |live| live.version)),
+                1 => Compare::Changed(1 + dice.below(server.revision() as u64) as i64),
+                _ => Compare::Changed(live.map_or(0, |live| live.changed)),
+            };
+            let step = if dice.below(3) == 0 { Step::Delete(of) } else { Step::Put(of, value, 0) };
+            let failure = match dice.below(3) {
+                0 => vec![],
+                1 => vec![Step::Put(3, value, 0)],
+                _ => vec![Step::Look(Look { key: of, end: None, limit: 0, revision: 0, keys_only: false })],
+            };
+            Ask::Txn { conditions: vec![(of, compare)], success: vec![step], failure }
+        }
+        11 => {
+            let whole = Look { key: 0, end: Some(3), limit: 0, revision: 0, keys_only: false };
+            let mut success = vec![Step::Put(0, value, 0), Step::Delete(2), Step::Look(whole)];
+            success.truncate(1 + dice.below(3) as usize);
+            success.push(Step::Put(3, value, 0));
+            Ask::Txn { conditions: vec![], success, failure: vec![] }
+        }
+        12..=15 => Ask::Range(look(server, dice)),
+        // The server chooses the number.
+        16 | 17 => Ask::Grant(7 + granted as i64),
+        18 => Ask::Revoke(lease(dice)),
+        _ => Ask::Compact(1 + dice.below(server.revision() as u64 + 1) as i64),
+    }
+}
+
+/// What puts of transactions are attached to in truth.
+fn hidden(server: &Server, dice: &mut Chance) -> Hidden {
+    let leases: Vec<i64> = server.leases.iter().copied().collect();
+    (0..2).map(|_| if leases.is_empty() || dice.below(4) > 0 { 0 } else { *dice.one(&leases) }).collect()
+}
+
+impl Small {
+    /// Draws one: what a server does, some of it not answered, some answers and deliveries then changed.
+    pub fn draw(dice: &mut Chance) -> Small {
+        let clients = 1 + dice.below(3) as u32;
+        let count = 3 + dice.below(6) as usize;
+        let mut slots = Vec::new();
+        let mut free = vec![1 + dice.below(3) as i64; clients as usize];
+        for _ in 0..count {
+            let client = dice.below(u64::from(clients)) as usize;
+            let call = free[client] + dice.below(4) as i64;
+            let fate = dice.below(8);
+            let done = call + dice.below(if fate == 0 { 20 } else { 5 }) as i64;
+            let returned = if fate < 2 { call + 4 } else { done + dice.below(4) as i64 };
+            free[client] = returned + 1;
+            slots.push((done, client as u32, call, returned, fate));
+        }
+        slots.sort_unstable();
+        let mut server = Server::new();
+        let mut born = Vec::new();
+        let mut compactions = Vec::new();
+        let mut operations: Vec<Operation> = Vec::new();
+        let mut granted = 0;
+        for (n, (done, client, call, returned, fate)) in slots.into_iter().enumerate() {
+            if dice.below(12) == 0 && !server.leases.is_empty() {
+                let lease = *server.leases.iter().next().unwrap_or(&0);
+                server.expire(lease);
+            }
+            let mut ask = ask(&server, n as u8 + 1, granted, dice);
+            granted += usize::from(matches!(ask, Ask::Grant(_)));
+            let attached = hidden(&server, dice);
+            // 0: took effect at some time, and nobody was told; 1: lost.
+            let answer = if fate == 1 { Answer::Unknown } else { server.apply(&ask, &attached) };
+            born.resize(server.revision() as usize - 1, done);
+            compactions.push((server.compacted, done));
+            let answer = if fate == 0 { Answer::Unknown } else { answer };
+            if let (Ask::Grant(lease), Answer::Unknown) = (&mut ask, &answer) {
+                *lease = 0;
+            }
+            operations.push(Operation { client, call, returned, ask, answer });
+        }
+        operations.sort_by_key(|operation| (operation.client, operation.call));
+        let watches = (0..dice.below(3)).map(|_| watch(&server, &born, &compactions, dice)).collect();
+        let mut small = Small { operations, watches };
+        for _ in 0..[0, 1, 2, 2, 3][dice.below(5) as usize] {
+            small.corrupt(dice);
+        }
+        small
+    }
+}
+
+/// What a watch is told from a revision on.
+fn watch(server: &Server, born: &[i64], compactions: &[(i64, i64)], dice: &mut Chance) -> Watch {
+    let (text, prefix) = *dice.one(&[("", true), ("", true), ("a", true), ("a", false), ("c", false)]);
+    let from = if dice.below(5) == 0 { 0 } else { 1 + dice.below(server.revision() as u64) as i64 };
+    let mut watch = Watch { text, prefix, from, previous: dice.below(3) > 0, told: Vec::new() };
+    // From now on: from some moment.
+    let first = if from == 0 { 1 + dice.below(server.revision() as u64 + 1) as i64 } else { from };
+    let mut time = 0;
+    let mut events = Vec::new();
+    for number in first.max(2)..=server.revision() {
+        time = time.max(born[number as usize - 2]) + dice.below(4) as i64;
+        for (key, before, after) in server.changes(number).into_iter().filter(|(key, ..)| watch.covers(*key)) {
+            let compacted = compactions.iter().any(|(through, at)| *through >= number && *at <= time);
+            let told = before.filter(|_| watch.previous && !(compacted && dice.below(2) == 0));
+            events.push(Event {
+                key,
+                revision: number,
+                value: after.map(|live| live.value),
+                create: before.is_none(),
+                previous: told.map(|live| (live.value, live.changed, live.version)),
+            });
+        }
+        if dice.below(3) > 0 && !events.is_empty() {
+            watch.told.push(Told::Events { time, revision: number, events: std::mem::take(&mut events) });
+        } else if dice.below(4) == 0 && events.is_empty() {
+            watch.told.push(Told::Progress { time, revision: number });
+        }
+        if dice.below(12) == 0 {
+            break;
+        }
+    }
+    let next = watch.told.iter().filter_map(|told| match told {
+        Told::Events { events, .. } => events.last().map(|event| event.revision + 1),
+        _ => None,
+    });
+    let next = next.max().unwrap_or(1).max(from);
+    if let Some((_, at)) = compactions.iter().find(|(through, _)| *through > next)
+        && dice.below(2) == 0
+    {
+        watch.told.push(Told::Compacted { time: time.max(*at) + 1 });
+    }
+    watch
+}
