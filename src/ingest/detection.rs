@@ -70,7 +70,9 @@ pub(super) fn detect(sample: &[u8], whole: bool, forced: Option<Format>) -> Dete
         }
         Some(_) => {}
     }
-    let text: Vec<&[u8]> = sample.split(|b| *b == b'\n').map(trimmed).filter(|line| !line.is_empty()).collect();
+    let ends = memchr::memchr_iter(b'\n', sample).chain([sample.len()]);
+    let lines_of = ends.scan(0, |start, end| Some(&sample[std::mem::replace(start, end + 1)..end]));
+    let text: Vec<&[u8]> = lines_of.map(trimmed).filter(|line| !line.is_empty()).collect();
     let Some(first) = text.first() else {
         let nuls = sample.contains(&0);
         return Detected::Ignored(if nuls { "nothing but NUL bytes" } else { "empty" });

@@ -6,6 +6,7 @@ use super::{Event, Kind, Line, fault};
 use crate::ingest::Time;
 use crate::ingest::problem::{Fault, excerpt};
 use std::borrow::Cow;
+use std::ops::Range;
 
 const EXPECTED: &str = "an operation with :process, :type and :f";
 
@@ -38,10 +39,11 @@ pub(super) fn line(text: &str) -> Result<Option<Line<'_>>, Fault> {
         }
     }
     let mut fields = Fields::default();
+    let mut nodes = Vec::with_capacity(8);
     loop {
         match reader.next()? {
             Next::Form if reader.rest().starts_with("#_") => reader.discarded()?,
-            Next::Form => fields.take(&mut reader, text)?,
+            Next::Form => fields.take(&mut reader, &mut nodes, text)?,
             Next::Close(b'}') => break,
             Next::Close(other) => return Err(Fault::new("}", char::from(other).to_string())),
             Next::End => return Err(cut_off(text)),
@@ -49,25 +51,31 @@ pub(super) fn line(text: &str) -> Result<Option<Line<'_>>, Fault> {
     }
     reader.skip();
     reader.end()?;
-    fields.line(text).map(Some)
+    fields.line(&nodes, text).map(Some)
 }
 
-/// The fields of an operation that count.
+/// The fields of an operation that count; those that are words and numbers as places in a list of nodes.
 #[derive(Default)]
 struct Fields<'a> {
-    process: Option<Datum<'a>>,
-    kind: Option<Datum<'a>>,
-    function: Option<Datum<'a>>,
+    process: Option<Range<usize>>,
+    kind: Option<Range<usize>>,
+    function: Option<Range<usize>>,
+    time: Option<Range<usize>>,
     key: Option<Datum<'a>>,
     value: Option<Datum<'a>>,
-    time: Option<Datum<'a>>,
 }
 
 impl<'a> Fields<'a> {
     /// Reads one key and its value.
-    fn take(&mut self, reader: &mut Reader<'a>, text: &str) -> Result<(), Fault> {
-        let mut key = Vec::new();
-        reader.value(&mut key)?;
+    fn take(&mut self, reader: &mut Reader<'a>, nodes: &mut Vec<Node<'a>>, text: &str) -> Result<(), Fault> {
+        let start = nodes.len();
+        reader.value(nodes)?;
+        // `:jepsen/type` and `:type` mean the same.
+        let name = match nodes[start..] {
+            [Node::Keyword(name)] => name.rsplit('/').next().unwrap_or(name),
+            _ => "",
+        };
+        nodes.truncate(start);
         loop {
             match reader.next()? {
                 Next::Form if reader.rest().starts_with("#_") => reader.discarded()?,
@@ -76,46 +84,48 @@ impl<'a> Fields<'a> {
                 Next::End => return Err(cut_off(text)),
             }
         }
-        let mut value = Vec::new();
-        reader.value(&mut value)?;
-        let name = match key.as_slice() {
-            // `:jepsen/type` and `:type` mean the same.
-            [Node::Keyword(name)] => name.rsplit('/').next().unwrap_or(name),
-            _ => return Ok(()),
-        };
         let field = match name {
             "process" => &mut self.process,
             "type" => &mut self.kind,
             "f" => &mut self.function,
-            "key" => &mut self.key,
-            "value" => &mut self.value,
             "time" => &mut self.time,
-            _ => return Ok(()),
+            _ => {
+                let mut value = Vec::new();
+                reader.value(&mut value)?;
+                match name {
+                    "key" => self.key = Some(Datum(value)),
+                    "value" => self.value = Some(Datum(value)),
+                    _ => {}
+                }
+                return Ok(());
+            }
         };
-        *field = Some(Datum(value));
+        reader.value(nodes)?;
+        *field = Some(start..nodes.len());
         Ok(())
     }
 
-    fn line(self, text: &'a str) -> Result<Line<'a>, Fault> {
-        let (Some(process), Some(kind)) = (&self.process, &self.kind) else { return Err(fault(EXPECTED, text)) };
+    fn line(self, nodes: &[Node<'a>], text: &'a str) -> Result<Line<'a>, Fault> {
+        let of = |field: Option<Range<usize>>| field.map(|place| &nodes[place]);
+        let (Some(process), Some(kind)) = (of(self.process), of(self.kind)) else { return Err(fault(EXPECTED, text)) };
         let word = name(kind).unwrap_or_default();
         let Some(kind) = Kind::of(&word) else {
             return Err(fault(":type :invoke, :ok, :fail or :info", text));
         };
-        let process = match process.0.as_slice() {
+        let process = match process {
             [Node::Int(number)] => Cow::Owned(number.to_string()),
             [Node::Text(name)] => name.clone(),
             // The nemesis and its like are no clients.
             [Node::Keyword(_) | Node::Symbol(_)] => return Ok(Line::Other),
             _ => return Err(fault(":process with a number or a name", text)),
         };
-        let Some(function) = self.function.as_ref().and_then(name) else { return Err(fault(EXPECTED, text)) };
-        let at = match self.time.as_ref().map(|time| time.0.as_slice()) {
+        let Some(function) = of(self.function).and_then(name) else { return Err(fault(EXPECTED, text)) };
+        let at = match of(self.time) {
             None | Some([Node::Nil]) => Time::UNKNOWN,
             Some([Node::Int(time)]) => Time(*time),
             Some(_) => return Err(fault(":time in whole nanoseconds", text)),
         };
-        let Fields { key, value, .. } = self;
+        let (key, value) = (self.key, self.value);
         Ok(Line::Event(Event { process, kind, function, key, value, result: None, at, until: Time::UNKNOWN }))
     }
 }
@@ -125,8 +135,8 @@ fn cut_off(text: &str) -> Fault {
 }
 
 /// The text of a keyword, string or symbol.
-fn name<'a>(datum: &Datum<'a>) -> Option<Cow<'a, str>> {
-    match datum.0.as_slice() {
+fn name<'a>(nodes: &[Node<'a>]) -> Option<Cow<'a, str>> {
+    match nodes {
         [Node::Keyword(name) | Node::Symbol(name)] => Some(Cow::Borrowed(*name)),
         [Node::Text(name)] => Some(name.clone()),
         _ => None,

@@ -93,7 +93,11 @@ impl Elements {
                     self.completed(self.at, found);
                     continue;
                 }
-                State::Atom | State::Tag => {}
+                State::Atom | State::Tag => {
+                    let end = bytes[self.at..].iter().position(|byte| is_delimiter(*byte));
+                    self.at = end.map_or(bytes.len(), |n| self.at + n);
+                    continue;
+                }
                 State::Character => self.state = State::Atom,
                 State::String => match memchr::memchr3(b'"', b'\\', b'\n', &bytes[self.at..]) {
                     None => self.at = bytes.len() - 1,

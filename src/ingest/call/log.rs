@@ -38,7 +38,7 @@ pub(super) fn line(text: &str) -> Result<Option<Event<'_>>, Fault> {
 
 /// The process, the type, and what stands behind it.
 fn operation(text: &str) -> Option<(&str, Kind, &str)> {
-    for (at, _) in text.match_indices(':') {
+    for at in memchr::memchr_iter(b':', text.as_bytes()) {
         let rest = &text[at + 1..];
         let word = &rest[..rest.find(char::is_whitespace)?];
         let (Some(kind), true) =

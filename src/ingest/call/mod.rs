@@ -123,8 +123,8 @@ pub(super) fn detect(sample: &[u8]) -> Option<Format> {
             return Some(format);
         }
     }
-    let text = String::from_utf8_lossy(sample);
-    let is_log = text.lines().any(|line| matches!(log::line(line), Ok(Some(_))));
+    let mut lines = sample.split(|byte| *byte == b'\n').map(String::from_utf8_lossy);
+    let is_log = lines.any(|line| matches!(log::line(&line), Ok(Some(_))));
     is_log.then_some(Format::JepsenLog)
 }
 

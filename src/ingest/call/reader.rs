@@ -372,15 +372,31 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Spaces, brackets and the like.
+const DELIMITERS: [bool; 256] = {
+    let mut delimiters = [false; 256];
+    let (all, mut at) = (b" ,\n\r\t\x0b\x0c;\"()[]{}", 0);
+    while at < all.len() {
+        delimiters[all[at] as usize] = true;
+        at += 1;
+    }
+    delimiters
+};
+
 fn is_delimiter(byte: u8) -> bool {
-    matches!(
-        byte,
-        b' ' | b',' | b'\n' | b'\r' | b'\t' | 0x0b | 0x0c | b';' | b'"' | b'(' | b')' | b'[' | b']' | b'{' | b'}'
-    )
+    DELIMITERS[byte as usize]
 }
 
 /// A number in one way of writing it: equal numbers of one sort come to equal nodes.
 fn canonical(token: &str) -> Option<Node<'_>> {
+    // Most numbers: few digits and nothing else.
+    if matches!(token.len(), 1..=18)
+        && let Some(number) = token
+            .bytes()
+            .try_fold(0, |number, byte| byte.is_ascii_digit().then(|| number * 10 + i64::from(byte - b'0')))
+    {
+        return Some(Node::Int(number));
+    }
     let unsigned = token.strip_prefix(['+', '-']).unwrap_or(token);
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let whole = unsigned.strip_suffix('N').unwrap_or(unsigned);
