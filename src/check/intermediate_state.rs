@@ -31,8 +31,8 @@
 use super::basis::Basis;
 use super::memory::{Known, Memories};
 use super::parts::{self, Piece, Pieces};
-use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
-use crate::history::{IncarnationId, KeyId, Marks, Operation, OperationId, Outcome, ResourceId, Revision, Verb};
+use super::{BrokenBy, Evidence, Group, Kind, Rule, Ruling};
+use crate::history::{IncarnationId, KeyId, Marks, Operation, OperationId, ResourceId, Revision, Verb};
 use crate::order::{Ground, Pass, Premise, Reading, Version, remembers};
 use rustc_hash::FxHashSet;
 
@@ -55,6 +55,9 @@ const UNSEEN: &str = "writes to parts of groups by processes whose reads were re
 
 /// Why the rest is left open.
 const SPENT: &str = "groups with more parts than are looked at";
+
+#[path = "intermediate_state_telling.rs"]
+mod telling;
 
 /// A group seen half done.
 struct Half<'d> {
@@ -531,140 +534,6 @@ impl<'d> Search<'_, '_, 'd> {
         let writer = self.evidence.history.operation(version.writer).incarnation;
         writer == process || sessions.index_of(writer) == sessions.index_of(process)
     }
-
-    fn state(&self, ruling: &mut Ruling<'_>, write: OperationId, kind: Kind, half: &Half<'_>) {
-        let evidence = self.evidence;
-        let o = evidence.history.operation(write);
-        let client = evidence.short_client(&o);
-        let request = evidence.history.request_name(&o);
-        let mut facts = self.seen(half, client);
-        facts.push(evidence.operation(write, o.answered, format!("{request} was answered with success")));
-        facts.push(self.completion(half));
-        let unproved = match kind {
-            Kind::Suspect if half.completed.writer.is_some() => {
-                " Not proved: nothing says that the write rests on these reads (a record of the decision would)."
-            }
-            Kind::Suspect => " Not proved: nothing shows who did the later write.",
-            _ => "",
-        };
-        let (early, late) = (self.early_words(half), evidence.history.key_name(half.seen_late.key));
-        ruling.found(Draft {
-            kind,
-            broken_by: BrokenBy::Client,
-            incarnation: o.incarnation,
-            key: half.early.0,
-            cause: half.title.to_owned(),
-            summary: format!(
-                "{client} acted on {early} while another process was {}: it had read that, and {late} as it was before its part",
-                half.title
-            ),
-            facts,
-            reason: format!("{}{unproved}", self.window(half, Some(&o))),
-            refuted_by: "evidence that the process had seen the later part, or that the two writes do not belong together"
-                .to_owned(),
-            consequence: "what is being given out is taken for a leftover, and somebody else gets it too".to_owned(),
-        });
-    }
-
-    /// A decision that saw a group half done and did nothing to it.
-    fn only_seen(&self, ruling: &mut Ruling<'_>, pass: &Pass, half: &Half<'_>) {
-        let (evidence, history) = (self.evidence, self.evidence.history);
-        let name = history.client_name(pass.incarnation);
-        let client = name.rsplit(':').next().unwrap_or(name);
-        let mut facts = self.seen(half, client);
-        // What it tried, where it tried something.
-        let mut tried = pass.writes.iter().map(|&id| (id, history.operation(id)));
-        if let Some((id, o)) = tried.rfind(|(_, o)| o.outcome() == Outcome::Rejected) {
-            let says = format!("{} was refused with {}", history.request_name(&o), o.status);
-            facts.push(evidence.operation(id, Revision::NONE, says));
-        }
-        facts.push(self.completion(half));
-        let (early, late) = (self.early_words(half), history.key_name(half.seen_late.key));
-        ruling.found(Draft {
-            kind: Kind::Hazard,
-            broken_by: BrokenBy::Client,
-            incarnation: pass.incarnation,
-            key: half.early.0,
-            cause: half.title.to_owned(),
-            summary: format!(
-                "{client} saw {early} while another process was {}, and {late} before its part",
-                half.title
-            ),
-            facts,
-            reason: format!("{} The decision committed nothing that rests on it.", self.window(half, None)),
-            refuted_by: "evidence that the two writes do not belong together".to_owned(),
-            consequence: "a decision that takes what it saw for a leftover would undo what is under way".to_owned(),
-        });
-    }
-
-    fn early_words(&self, half: &Half<'_>) -> String {
-        let object = self.evidence.history.key_name(half.early.0);
-        match half.early.1.entry.as_str() {
-            "" => object,
-            entry => format!("{entry} ({}) of {object}", half.early.1.of),
-        }
-    }
-
-    fn seen(&self, half: &Half<'_>, client: &str) -> Vec<Fact> {
-        let evidence = self.evidence;
-        let mut facts = Vec::new();
-        if let Some(begun) = &half.begun {
-            facts.push(
-                evidence.version(begun, format!("{} came: {}", self.early_words(half), evidence.change_words(begun))),
-            );
-        }
-        let (early, late) = (self.basis.words(&half.seen_early), self.basis.words(&half.seen_late));
-        facts.push(self.basis.fact(&half.seen_early, format!("{client} read {early}, with that part")));
-        facts.push(self.basis.fact(&half.seen_late, format!("{client} read {late}, without its part")));
-        facts
-    }
-
-    fn completion(&self, half: &Half<'_>) -> Fact {
-        let words = self.evidence.change_words(&half.completed);
-        self.evidence.version(&half.completed, format!("{words}, now with its part: the operation was complete"))
-    }
-
-    /// How long the operation was half done, and how old the reads were when the write was sent: in revisions and, where one clock
-    /// has both ends, in time.
-    fn window(&self, half: &Half<'_>, write: Option<&Operation>) -> String {
-        let history = self.evidence.history;
-        let sent = |version: &Version| {
-            let writer = version.writer.is_some().then(|| history.operation(version.writer));
-            writer.map_or_else(|| version.moment(history), |o| (o.invoke, o.clock))
-        };
-        let between = |from: (crate::ingest::Time, crate::history::ClockId),
-                       to: (crate::ingest::Time, crate::history::ClockId)| {
-            let comparable = from.1 == to.1 && from.0.is_known() && to.0.is_known() && to.0 >= from.0;
-            if comparable { format!(", {:.3} ms", (to.0.0 - from.0.0) as f64 / 1e6) } else { String::new() }
-        };
-        let mut text = match &half.begun {
-            Some(begun) => format!(
-                "{} was half done from revision {} to {}{}.",
-                capital(half.title),
-                begun.revision,
-                half.completed.revision,
-                between(sent(begun), sent(&half.completed))
-            ),
-            None => format!("{} was complete only at revision {}.", capital(half.title), half.completed.revision),
-        };
-        if let Some(o) = write {
-            let age = between(half.seen_late.moment, (o.invoke, o.clock));
-            let late = history.key_name(half.seen_late.key);
-            let read = half.seen_late.seen(history, &self.basis.truths).from;
-            let revisions = match (read.is_some(), o.answered.is_some()) {
-                (true, true) => format!(", revisions {read} to {}", o.answered),
-                _ => String::new(),
-            };
-            text +=
-                &format!(" The window of this decision: from its last read of {late} to its write{revisions}{age}.");
-        }
-        text
-    }
-}
-
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
 fn below(revision: Revision) -> Revision {
@@ -672,129 +541,5 @@ fn below(revision: Revision) -> Revision {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::trial::{holds, kinds, ruled, trial};
-    use super::{Kind, RULE};
-
-    /// The plugin gives .47 to web-2 in two writes; the reconciler looks in between and frees it.
-    const STORY: &str = "default ippools.whereabouts.cni.cncf.io in kube-system\n\
-        sts@A CREATE pods/default/web-2 => pods/default/web-2:w2@20\n\
-        cni@A CREATE p[.spec.allocations.45.podref=default/web-0] => p:pu@22\n\
-        cni@A PATCH p test(@22) => p:pu@33[.spec.allocations={\"45\":{\"podref\":\"default/web-0\"},\"47\":{\"podref\":\"default/web-2\"}}]\n\
-        rec@A LIST pods for d => 34 {pods/default/web-2@20}\n\
-        rec@A GET p for d => p:pu@33\n\
-        rec@A PATCH p test(@33) for d => p:pu@40[.spec.allocations.45.podref=default/web-0]\n\
-        cni@A PATCH pods/default/web-2 => pods/default/web-2:w2@45[.metadata.annotations[\"k8s.v1.cni.cncf.io/network-status\"]=ips]\n";
-
-    #[test]
-    fn an_address_taken_away_between_the_two_writes_that_give_it() {
-        assert_eq!(kinds(&RULE, STORY), [Kind::Violation]);
-        let found = trial(&RULE, STORY);
-        assert!(found.findings[0].certificate.reason.contains("from revision 33 to 45"), "{:?}", found.findings);
-    }
-
-    #[test]
-    fn without_a_declared_decision_it_is_a_suspect() {
-        assert_eq!(kinds(&RULE, &STORY.replace(" for d", "")), [Kind::Suspect]);
-        // A watch of which nobody recorded the events may have told it more.
-        let unseen = STORY.replace(" for d", "").replace("rec@A GET p", "rec@A WATCH pods from 34\nrec@A GET p");
-        assert_eq!(kinds(&RULE, &format!("recorded audit\n{unseen}")), []);
-    }
-
-    #[test]
-    fn a_decision_that_was_refused_or_only_looked_is_a_hazard() {
-        let refused = STORY.replace("=> p:pu@40[.spec.allocations.45.podref=default/web-0]", "=> !422");
-        assert_eq!(kinds(&RULE, &refused), [Kind::Hazard]);
-        let looked: String =
-            STORY.lines().filter(|line| !line.contains("rec@A PATCH")).map(|l| format!("{l}\n")).collect();
-        assert_eq!(kinds(&RULE, &looked), [Kind::Hazard]);
-    }
-
-    #[test]
-    fn whoever_began_never_came_back() {
-        let abandoned: String =
-            STORY.lines().filter(|line| !line.contains("cni@A PATCH pods")).map(|l| format!("{l}\n")).collect();
-        assert!(holds(&RULE, &abandoned));
-    }
-
-    #[test]
-    fn a_second_attempt_has_an_address_of_its_own() {
-        let again = STORY.replace(
-            "cni@A PATCH pods",
-            "cni@A PATCH p test(@40) => p:pu@42[.spec.allocations={\"45\":{\"podref\":\"default/web-0\"},\"48\":{\"podref\":\"default/web-2\"}}]\ncni@A PATCH pods",
-        );
-        assert!(holds(&RULE, &again));
-    }
-
-    #[test]
-    fn whoever_reads_the_complete_operation_may_undo_it() {
-        let complete = STORY.replace(
-            "rec@A PATCH",
-            "rec@A GET pods/default/web-2 for d => pods/default/web-2:w2@36[.metadata.annotations[\"k8s.v1.cni.cncf.io/network-status\"]=ips]\nrec@A PATCH",
-        );
-        assert!(holds(&RULE, &complete));
-        // What others wrote to the pool at the same time is nobody's business.
-        let other = STORY.replace(
-            "p:pu@40[.spec.allocations.45.podref=default/web-0]",
-            "p:pu@40[.spec.allocations={\"45\":{\"podref\":\"default/web-0\"},\"47\":{\"podref\":\"default/web-2\"},\"48\":{\"podref\":\"default/web-5\"}}]",
-        );
-        assert!(holds(&RULE, &other));
-    }
-
-    /// Whoever joins by the namespace alone makes one group of all that is in it.
-    #[test]
-    fn a_group_that_joins_everything_is_left_open_and_takes_no_longer_for_it() {
-        let part = "[[group.part]]\nresource = \"widgets\"\nof = [\"metadata.namespace\"]\n";
-        let rules = format!("[[group]]\nname = \"all\"\n{part}{part}");
-        let widgets = |count: u32| {
-            let made = (0..count).map(|n| format!("a@A CREATE w{n} => w{n}:u{n}@{}\n", 10 + n));
-            let read = (0..count).map(|n| format!("b@A GET w{n} => w{n}:u{n}@{}\n", 10 + n));
-            let gone = (0..count).map(|n| format!("b@A DELETE w{n}:u{n} => ok:u{n}\n"));
-            format!("default widgets in d\n{}", made.chain(read).chain(gone).collect::<String>())
-        };
-        let few = ruled(&RULE, &rules, &widgets(20));
-        assert_eq!((few.checked, few.undecided, few.findings.len()), (20, 0, 0));
-        let many = ruled(&RULE, &rules, &widgets(1_200));
-        assert_eq!((many.checked, many.undecided > 0, many.findings.len()), (1_200, true, 0));
-    }
-
-    #[test]
-    fn a_process_may_look_at_its_own_work() {
-        assert!(holds(&RULE, &STORY.replace("cni@A", "rec@A")));
-    }
-
-    #[test]
-    fn an_orphaned_claim_is_removed_while_its_pod_is_being_made() {
-        let text = "default pods\n\
-            sts@A CREATE persistentvolumeclaims/data => persistentvolumeclaims/data:c1@20\n\
-            cleaner@A LIST persistentvolumeclaims for d => 21 {persistentvolumeclaims/data:c1@20}\n\
-            cleaner@A LIST for d => 21 {}\n\
-            cleaner@A DELETE persistentvolumeclaims/data:c1 for d => ok\n\
-            sts@A CREATE web-0[.spec.volumes=[{\"name\":\"data\",\"persistentVolumeClaim\":{\"claimName\":\"data\"}}]] => web-0:w0@30\n\
-            etcd +persistentvolumeclaims/data:c1@20 -persistentvolumeclaims/data:c1@25\n";
-        assert_eq!(kinds(&RULE, text), [Kind::Violation]);
-        // The claim was made again for the pod.
-        let again = text
-            .replace(
-                "sts@A CREATE web-0",
-                "sts@A CREATE persistentvolumeclaims/data => persistentvolumeclaims/data:c2@28\nsts@A CREATE web-0",
-            )
-            .replace(
-                "-persistentvolumeclaims/data:c1@25",
-                "-persistentvolumeclaims/data:c1@25 +persistentvolumeclaims/data:c2@28",
-            );
-        assert!(holds(&RULE, &again));
-    }
-
-    #[test]
-    fn a_write_meant_for_the_configuration_of_the_node_before_lands_on_the_new_one() {
-        let text = "default nodenetworkconfigs\n\
-            k@A CREATE nodes/n => nodes/n:n1@10\nd@A CREATE n[owner=Node/n:n1] => n:c1@11\n\
-            x@A DELETE nodes/n:n1 => ok\nk@A CREATE nodes/n => nodes/n:n2@30\n\
-            cns@A GET nodes/n for d => nodes/n:n2@30\ncns@A GET n for d => n:c1@11\n\
-            x@A DELETE n:c1 => ok\nd@A CREATE n[owner=Node/n:n2] => n:c2@41\nd@A PUT n:c2@41 => n:c2@42\n\
-            cns@A PUT n:c2@42 for d => n:c2@45\n";
-        assert_eq!(kinds(&RULE, text), [Kind::Violation]);
-        assert!(holds(&RULE, &text.replace("cns@A PUT", "cns@A GET n for d => n:c2@42\ncns@A PUT")));
-    }
-}
+#[path = "intermediate_state_tests.rs"]
+mod tests;
