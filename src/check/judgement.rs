@@ -144,7 +144,7 @@ pub fn judge(history: &History, order: &Order, options: &Options) -> Judgement {
         findings.iter_mut().for_each(|finding| finding.resembles = resembled(&recorded, finding));
     }
     order_findings(&mut findings);
-    let clients = client_reports(history, &findings, &per_client, lost.as_deref());
+    let clients = client_reports(history, &findings, &per_client, &rules, lost.as_deref());
     let verdict = overall(history, &rules);
     if verdict == Verdict::Violated {
         // What one rule found to hold is no proof of that.
@@ -284,6 +284,7 @@ fn client_reports(
     history: &History,
     findings: &[Finding],
     per_client: &FxHashMap<(ClientId, usize), u64>,
+    rules: &[RuleReport],
     lost: Option<&str>,
 ) -> Vec<ClientReport> {
     let mut lives: BTreeMap<ClientId, Vec<IncarnationId>> = BTreeMap::new();
@@ -310,6 +311,11 @@ fn client_reports(
                     Verdict::Unknown(suspect.certificate.reason.clone())
                 } else if let Some(lost) = lost {
                     Verdict::Unknown(lost.to_owned())
+                } else if rule.group == Group::Operations
+                    && let Verdict::Unknown(open) = &rules[index].verdict
+                {
+                    // One order for all: where it is open, it is for each.
+                    Verdict::Unknown(open.clone())
                 } else {
                     Verdict::Holds
                 };

@@ -78,16 +78,15 @@ impl Lives {
 
     /// Whether a lease may be alive just before a revision.
     pub fn may_live(&self, lease: i64, before: i64) -> bool {
-        let last = |revisions: &[i64]| {
-            let at = revisions.partition_point(|revision| *revision < before);
-            revisions[..at].last().copied()
-        };
+        let count = |revisions: &[i64]| revisions.partition_point(|revision| *revision < before);
         self.rows.get(&lease).is_none_or(|life| {
-            let granted = last(&life.granted);
-            let asked = life.asked.first().is_some_and(|asked| *asked < before);
-            life.always
-                || asked
-                || granted.is_some_and(|granted| last(&life.ended).is_none_or(|ended| ended <= granted))
+            let (granted, asked, ended) = (count(&life.granted), count(&life.asked), count(&life.ended));
+            // A lease is granted again only behind its end, and ends only behind its grant: each end took one grant.
+            let left = granted + asked > ended;
+            let last = |revisions: &[i64], count: usize| count.checked_sub(1).map(|at| revisions[at]);
+            let granted = last(&life.granted, granted);
+            let since = granted.is_some_and(|granted| last(&life.ended, ended).is_none_or(|ended| ended <= granted));
+            life.always || (left && (asked > 0 || since))
         })
     }
 
