@@ -4,12 +4,13 @@
 //!
 //! Source: etcd `server/lease/lessor.go` (`Grant`, `Revoke`, `Attach`: the lease has to exist).
 
+use super::attachment::{Attached, attached_by};
 use super::effects::{Class, Effects};
 use super::filling::{Filler, Filling};
 use super::proofs::Proofs;
 use super::timeline::Timeline;
 use crate::history::etcd::{Outcome, Recording, Request, Step, Txn};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What answers alone say about the lives of leases.
 #[derive(Debug, Default)]
@@ -165,6 +166,34 @@ pub fn outlived(recording: &Recording, timeline: &Timeline, filling: &Filling, l
     false
 }
 
+/// Whether what a request is taken to have put with a lease stays although the end of that lease was answered without a change.
+pub fn survived(recording: &Recording, timeline: &Timeline, filling: &Filling) -> bool {
+    let made: FxHashSet<Filler> = filling.fillers.iter().map(|(_, filler)| *filler).collect();
+    let mut ends: FxHashMap<i64, Vec<i64>> = FxHashMap::default();
+    for (at, operation) in (0..).zip(&recording.operations) {
+        if let Request::LeaseRevoke { lease } = operation.request
+            && operation.outcome == Outcome::Answered
+            && !made.contains(&Filler::Operation(at))
+        {
+            ends.entry(lease).or_default().push(operation.revision);
+        }
+    }
+    if ends.is_empty() {
+        return false;
+    }
+    filling.fillers.iter().any(|(number, filler)| {
+        let Filler::Operation(at) = filler else { return false };
+        let request = recording.operations[*at as usize].request;
+        let mut versions = timeline.revision(*number).into_iter().flat_map(|revision| timeline.versions_of(revision));
+        versions.any(|version| {
+            let key = version.change.key;
+            let Some(Attached::To(lease)) = attached_by(recording, Some(request), key) else { return false };
+            let stays = |end: &i64| timeline.at(key, *end).is_some_and(|last| last.revision == *number);
+            version.change.value.is_some() && ends.get(&lease).is_some_and(|ends| ends.iter().any(stays))
+        })
+    })
+}
+
 /// A use of a lease, by its place in the order: a write at revision r is at 2r, what changed nothing at 2r + 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Use {
@@ -230,6 +259,12 @@ fn life(recording: &Recording, uses: &[Use], found: &mut Vec<Misuse>) {
             }
         }
         if one.kind == Kind::End {
+            let through =
+                |kind: Kind| uses.iter().filter(|other| other.kind == kind && other.place <= one.place).count();
+            if through(Kind::End) > through(Kind::Grant) {
+                // More ends than grants, whatever came first at one place.
+                found.push(Misuse { bound: end.and_then(|end| end.operation), used: one.operation, certain: false });
+            }
             end = Some(one);
             alive = spare() && grants().any(|grant| may_precede(one, grant));
         }

@@ -150,7 +150,8 @@ impl Held {
         let made = |at: u32| Some(makers.contains(&Filler::Operation(at)));
         let ambiguous = backward.is_empty() && recording.operations.iter().any(is_revoke);
         let settled = (!ambiguous || proofs::backward(recording, effects, made).is_empty())
-            && !lease::outlived(recording, &timeline, &filling, lives);
+            && !lease::outlived(recording, &timeline, &filling, lives)
+            && !lease::survived(recording, &timeline, &filling);
         let misuses = lease::misuses(recording, effects, &filling, lives);
         Held { timeline, backward, answers, filling, streams, placing, misuses, settled }
     }
