@@ -46,7 +46,11 @@ const span = async page => {
 // Whether a canvas shows a colour, above its foot of so many pixels: some pixel near to it.
 const shows = (page, id, [r, g, b], foot = 0) => page.evaluate(([id, r, g, b, foot]) => {
   const canvas = document.getElementById(id);
-  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height - foot);
+  // Read from a copy: the browser complains about a canvas that is drawn and read by turns.
+  const copy = Object.assign(document.createElement("canvas"), { width: canvas.width, height: canvas.height });
+  const context = copy.getContext("2d", { willReadFrequently: true });
+  context.drawImage(canvas, 0, 0);
+  const { data } = context.getImageData(0, 0, copy.width, copy.height - foot);
   for (let i = 0; i < data.length; i += 4) if (Math.abs(data[i] - r) + Math.abs(data[i + 1] - g) + Math.abs(data[i + 2] - b) < 12) return true;
   return false;
 }, [id, r, g, b, foot]);
