@@ -1,26 +1,45 @@
 //! Which fact of a certificate came before which, and how that is known.
 
 use crate::check::Fact;
+use crate::order::graph::picture::reduced;
+use petgraph::graph::DiGraph;
+use petgraph::visit::EdgeRef;
 
 /// One edge: the earlier fact, the later one, and the reason, as a clause.
 pub type Edge = (usize, usize, &'static str);
 
-/// The edges between neighbours in time, as indices of `facts`. Two facts have one only where the facts themselves say it.
+/// The edges between facts, as indices of `facts`: those that the facts themselves show, without those that follow from others.
 pub fn edges(facts: &[Fact]) -> Vec<Edge> {
+    let graph = reduced(&known(facts));
+    let mut edges: Vec<Edge> =
+        graph.edge_references().map(|edge| (graph[edge.source()], graph[edge.target()], *edge.weight())).collect();
+    edges.sort_unstable();
+    edges
+}
+
+/// All that is known of two facts. Edges go with time, so there is no cycle.
+fn known(facts: &[Fact]) -> DiGraph<usize, &'static str> {
     let mut order: Vec<usize> = (0..facts.len()).collect();
     order.sort_by_key(|&at| (facts[at].time, facts[at].revision));
-    let mut edges = Vec::new();
-    for pair in order.windows(2) {
-        let (a, b) = (&facts[pair[0]], &facts[pair[1]]);
-        let timed = a.time.is_known() && b.time.is_known() && a.clock == b.clock && a.time < b.time;
-        let versions = a.key == b.key && a.revision.is_some() && a.revision < b.revision;
-        let reason = match () {
-            () if timed && a.incarnation.is_some() && a.incarnation == b.incarnation => "same process, earlier",
-            () if timed => "earlier on the same clock",
-            () if versions => "an earlier version of the same object",
-            () => continue,
-        };
-        edges.push((pair[0], pair[1], reason));
+    let mut graph = DiGraph::new();
+    let nodes: Vec<_> = order.iter().map(|&at| graph.add_node(at)).collect();
+    for (n, &earlier) in order.iter().enumerate() {
+        for (m, &later) in order.iter().enumerate().skip(n + 1) {
+            if let Some(reason) = before(&facts[earlier], &facts[later]) {
+                graph.add_edge(nodes[n], nodes[m], reason);
+            }
+        }
     }
-    edges
+    graph
+}
+
+fn before(a: &Fact, b: &Fact) -> Option<&'static str> {
+    let timed = a.time.is_known() && b.time.is_known() && a.clock == b.clock && a.time < b.time;
+    let versions = a.key == b.key && a.revision.is_some() && a.revision < b.revision;
+    match () {
+        () if timed && a.incarnation.is_some() && a.incarnation == b.incarnation => Some("same process, earlier"),
+        () if timed => Some("earlier on the same clock"),
+        () if versions => Some("an earlier version of the same object"),
+        () => None,
+    }
 }

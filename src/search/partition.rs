@@ -5,6 +5,7 @@ use super::ranks::{self, Event};
 use super::register::{Deed, Forms};
 use super::room;
 use crate::model::Spec;
+use petgraph::unionfind::UnionFind;
 use rustc_hash::FxHashMap;
 
 /// Operations that are decided together. An operation without return is one of unknown outcome.
@@ -37,7 +38,7 @@ impl Part {
 pub(super) fn parts<S: Spec>(spec: &S, history: &History<S::Operation, S::Answer>) -> Vec<Part> {
     let calls = history.calls();
     let events = ranks::events(calls);
-    let mut sets = Sets::default();
+    let mut sets = UnionFind::<u32>::new_empty();
     let mut owner: FxHashMap<u64, u32> = FxHashMap::default();
     let mut set_of = vec![0; calls.len()];
     let mut whole = false;
@@ -49,17 +50,17 @@ pub(super) fn parts<S: Spec>(spec: &S, history: &History<S::Operation, S::Answer
         };
         let mut set = None;
         for key in keys {
-            let of_key = *owner.entry(key).or_insert_with(|| sets.add());
-            set = Some(set.map_or(of_key, |set| sets.union(set, of_key)));
+            let of_key = *owner.entry(key).or_insert_with(|| sets.new_set());
+            sets.union(*set.get_or_insert(of_key), of_key);
         }
-        set_of[call as usize] = set.unwrap_or_else(|| sets.add());
+        set_of[call as usize] = set.unwrap_or_else(|| sets.new_set());
     }
     if whole {
-        sets = Sets::default();
-        let all = sets.add();
+        sets = UnionFind::new_empty();
+        let all = sets.new_set();
         set_of.fill(all);
     }
-    split(calls.len(), &events, |call| Some(sets.find(set_of[call as usize])))
+    split(calls.len(), &events, |call| Some(sets.find_mut(set_of[call as usize])))
 }
 
 /// Stands for the register of operations that can happen anywhere.
@@ -113,32 +114,4 @@ fn split(calls: usize, events: &[Event], mut part_of: impl FnMut(u32) -> Option<
         part.ranks.push(rank);
     }
     parts
-}
-
-/// Disjoint sets.
-#[derive(Default)]
-struct Sets {
-    parent: Vec<u32>,
-}
-
-impl Sets {
-    fn add(&mut self) -> u32 {
-        self.parent.push(self.parent.len() as u32);
-        self.parent.len() as u32 - 1
-    }
-
-    fn find(&mut self, mut of: u32) -> u32 {
-        while self.parent[of as usize] != of {
-            let above = self.parent[self.parent[of as usize] as usize];
-            self.parent[of as usize] = above;
-            of = above;
-        }
-        of
-    }
-
-    fn union(&mut self, a: u32, b: u32) -> u32 {
-        let (a, b) = (self.find(a), self.find(b));
-        self.parent[a.max(b) as usize] = a.min(b);
-        a.min(b)
-    }
 }

@@ -8,7 +8,7 @@ use crate::history::{
 };
 use crate::ingest::Time;
 use crate::order::{Clocks, Counter, Heads, Order, OrderOptions, Sessions};
-use petgraph::algo::kosaraju_scc;
+use petgraph::algo::{has_path_connecting, kosaraju_scc};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use std::collections::BTreeSet;
@@ -177,6 +177,19 @@ proptest! {
         prop_assert_eq!(whole.cycles.is_empty(), cut.cycles.is_empty());
         cut.cycles.iter().for_each(|(_, cycle)| check_cycle(&graph, cycle));
         prop_assert!(cut.cycles.is_empty() || cut.is_cut);
+    }
+
+    #[test]
+    fn a_picture_keeps_what_reaches_what(listed in listed(8, 16)) {
+        let graph = graph(8, &listed);
+        let picture = graph.picture(&(0..8).collect::<Vec<_>>());
+        let reduced = picture::reduced(&picture);
+        prop_assert!(reduced.edge_count() <= picture.edge_count());
+        for a in picture.node_indices() {
+            for b in picture.node_indices() {
+                prop_assert_eq!(has_path_connecting(&picture, a, b, None), has_path_connecting(&reduced, a, b, None));
+            }
+        }
     }
 }
 
@@ -446,4 +459,30 @@ fn a_watch_comes_after_the_list_that_it_starts_from() {
     let step = Step { from: 1, kind: EdgeKind::Message, to: 2 };
     assert!(before.graph.between(1, 2).has(EdgeKind::Message));
     insta::assert_snapshot!(before.explain(step).expect("a reason").says, @"c sent WATCH pods resourceVersion=12, naming the revision that it had from LIST pods");
+}
+
+#[test]
+fn pictures_have_words_at_nodes_and_edges() {
+    let graph = graph(
+        3,
+        &vec![(0, 1, EdgeKinds::of(&[EdgeKind::Version, EdgeKind::Program])), (2, 0, EdgeKind::RealTime.into())],
+    );
+    let picture = graph.picture(&[0, 1]);
+    insta::assert_snapshot!(picture::dot(&picture, |node| format!("unit \"{node}\"")), @r#"
+    digraph {
+        0 [ label="unit \"0\""]
+        1 [ label="unit \"1\""]
+        0 -> 1 [ label="ww, program order"]
+    }
+    "#);
+}
+
+#[test]
+fn of_a_chain_only_the_links_are_drawn_and_of_a_cycle_everything() {
+    let chain =
+        vec![(0, 1, EdgeKind::Version.into()), (1, 2, EdgeKind::Version.into()), (0, 2, EdgeKind::RealTime.into())];
+    assert_eq!(picture::reduced(&graph(3, &chain).picture(&[0, 1, 2])).edge_count(), 2);
+    let mut cycle = chain;
+    cycle.push((2, 0, EdgeKind::Message.into()));
+    assert_eq!(picture::reduced(&graph(3, &cycle).picture(&[0, 1, 2])).edge_count(), 4);
 }

@@ -16,6 +16,7 @@ use super::timeline::{Timeline, Witness};
 use crate::history::Symbol;
 use crate::history::etcd::Recording;
 use crate::ingest::Time;
+use petgraph::unionfind::UnionFind;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The fault behind each contradiction, by the tables of the analysis.
@@ -82,7 +83,7 @@ struct Joining<'t> {
     timeline: &'t Timeline,
     /// Of each contradiction: the revisions that it is about.
     revisions: Vec<Option<(i64, i64)>>,
-    parent: Vec<u32>,
+    sets: UnionFind<u32>,
     first: FxHashMap<Common, u32>,
     seen: Sightings,
     /// Lost versions by key: revision, and a trace.
@@ -107,7 +108,7 @@ impl Faults {
             recording,
             timeline,
             revisions: Vec::new(),
-            parent: Vec::new(),
+            sets: UnionFind::new_empty(),
             first: FxHashMap::default(),
             seen: if answers.mismatches.is_empty() { Sightings::default() } else { Sightings::of(recording) },
             lost: FxHashMap::default(),
@@ -154,26 +155,12 @@ impl Faults {
 
 impl Joining<'_> {
     fn trace(&mut self, revisions: Option<(i64, i64)>) -> u32 {
-        let number = self.revisions.len() as u32;
         self.revisions.push(revisions);
-        self.parent.push(number);
-        number
+        self.sets.new_set()
     }
 
-    fn root(&mut self, at: u32) -> u32 {
-        let mut at = at;
-        while self.parent[at as usize] != at {
-            let above = self.parent[self.parent[at as usize] as usize];
-            self.parent[at as usize] = above;
-            at = above;
-        }
-        at
-    }
-
-    /// The earlier one stays the root.
     fn join(&mut self, a: u32, b: u32) {
-        let (a, b) = (self.root(a), self.root(b));
-        self.parent[a.max(b) as usize] = a.min(b);
+        self.sets.union(a, b);
     }
 
     fn share(&mut self, at: u32, common: Common) {
@@ -196,7 +183,7 @@ impl Joining<'_> {
         [contradictions, mismatches, flaws, unfilled]: [Vec<u32>; 4],
         streams: &Streams,
     ) -> Faults {
-        let mut roots = |traces: &[u32]| -> Vec<u32> { traces.iter().map(|at| self.root(*at)).collect() };
+        let mut roots = |traces: &[u32]| -> Vec<u32> { traces.iter().map(|at| self.sets.find_mut(*at)).collect() };
         let numbers: Vec<u32> = (0..regressions.all.len() as u32).collect();
         let regressed = roots(&numbers);
         let mut faults = Faults {

@@ -10,6 +10,7 @@ use super::claims::{Claim, Claims};
 use super::{CELLS, FEW, Filler, Known, REQUESTS, REVISIONS};
 use crate::history::Symbol;
 use crate::history::etcd::{Interval, Recording, Request, Span, Step, Target, ValueId, Watch};
+use petgraph::unionfind::UnionFind;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A key that is there.
@@ -377,45 +378,28 @@ fn passed(recording: &Recording, watch: &Watch) -> Option<(i64, i64)> {
 
 /// Parts that share no key and no request, by key and by gap.
 fn parts(known: Known<'_>, keys: &Keys, gaps: &[Gap], claims: &[(i64, Claim)], leases: bool) -> (Vec<u32>, Vec<u32>) {
-    let count = keys.names.len();
-    // Keys, gaps, requests.
-    let mut above: Vec<u32> = (0..(count + gaps.len()) as u32).collect();
-    fn root(above: &mut [u32], mut at: u32) -> u32 {
-        while above[at as usize] != at {
-            above[at as usize] = above[above[at as usize] as usize];
-            at = above[at as usize];
-        }
-        at
-    }
+    let count = keys.names.len() as u32;
+    // Keys, then gaps.
+    let mut sets = UnionFind::<u32>::new(keys.names.len() + gaps.len());
     let mut join = |a: u32, b: u32| {
-        let (a, b) = (root(&mut above, a), root(&mut above, b));
-        above[a.max(b) as usize] = a.min(b);
+        sets.union(a, b);
     };
     let mut first_of: FxHashMap<u32, u32> = FxHashMap::default();
-    for (at, gap) in (count as u32..).zip(gaps) {
+    for (at, gap) in (count..).zip(gaps) {
         gap.known.iter().for_each(|(key, _)| join(at, *key));
         for request in &gap.requests {
-            join(at, *first_of.entry(*request).or_insert(at));
-            let Request::Txn(txn) = known.recording.operations[*request as usize].request else { continue };
-            for condition in txn.conditions.of(&known.recording.requests.conditions) {
-                keys.find(condition.keys.key).into_iter().for_each(|key| join(at, key));
-            }
-            for span in [txn.success, txn.failure] {
-                for step in span.of(&known.recording.requests.steps) {
-                    match step {
-                        Step::Put { key, .. } => keys.find(*key).into_iter().for_each(|key| join(at, key)),
-                        Step::Delete(interval) => {
-                            keys.inside(known.recording, *interval).for_each(|key| join(at, key));
-                        }
-                        _ => {}
-                    }
+            match first_of.get(request) {
+                Some(&first) => join(first, at),
+                None => {
+                    first_of.insert(*request, at);
+                    touched(known, keys, *request, |key| join(at, key));
                 }
             }
         }
-        // What ends with a lease may be any key, of any lease.
-        if leases {
-            (0..count as u32).for_each(|key| join(at, key));
-        }
+    }
+    // What ends with a lease may be any key, of any lease.
+    if leases {
+        (1..count + gaps.len() as u32).for_each(|at| join(0, at));
     }
     for (_, claim) in claims {
         if matches!(claim, Claim::Decided { .. } | Claim::Count { .. }) {
@@ -423,9 +407,25 @@ fn parts(known: Known<'_>, keys: &Keys, gaps: &[Gap], claims: &[(i64, Claim)], l
             about.windows(2).for_each(|pair| join(pair[0], pair[1]));
         }
     }
-    let of_key = (0..count as u32).map(|at| root(&mut above, at)).collect();
-    let of_gap = (count as u32..(count + gaps.len()) as u32).map(|at| root(&mut above, at)).collect();
+    let mut of_key = sets.into_labeling();
+    let of_gap = of_key.split_off(keys.names.len());
     (of_key, of_gap)
+}
+
+/// The keys that a request asks about or may change.
+fn touched(known: Known<'_>, keys: &Keys, request: u32, mut each: impl FnMut(u32)) {
+    let recording = known.recording;
+    let Request::Txn(txn) = recording.operations[request as usize].request else { return };
+    for condition in txn.conditions.of(&recording.requests.conditions) {
+        keys.find(condition.keys.key).into_iter().for_each(&mut each);
+    }
+    for step in [txn.success, txn.failure].iter().flat_map(|way| way.of(&recording.requests.steps)) {
+        match step {
+            Step::Put { key, .. } => keys.find(*key).into_iter().for_each(&mut each),
+            Step::Delete(interval) => keys.inside(recording, *interval).for_each(&mut each),
+            _ => {}
+        }
+    }
 }
 
 fn marks(known: Known<'_>, keys: &Keys, gaps: &[Gap], claims: Vec<(i64, Claim)>) -> Vec<(i64, Mark)> {
