@@ -199,7 +199,7 @@ pub(crate) fn restart(decorate: fn(&str) -> String) -> Sample {
             because: String::new(),
         },
     ];
-    travel.resembles = crate::check::PUBLISHED.last();
+    travel.resembles = crate::check::PUBLISHED.last().copied();
     travel.refuted_by = "evidence that the two process lives ran in different places".to_owned();
     travel.consequence = "The kubelet starts the containers of a pod that another node may run by now.".to_owned();
     let mut reuse = finding(

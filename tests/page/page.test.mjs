@@ -1,4 +1,4 @@
-// The page in a real browser: `node --test tests/page` after `npm install` there. The binary is that of `cargo build`.
+// The page in a real browser: `node --test tests/page` after `npm install` there. The binary is the one that `cargo test` builds.
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
@@ -16,7 +16,7 @@ const folder = mkdtempSync(join(tmpdir(), "retrograde-page-"));
 let browser;
 
 before(async () => {
-  execFileSync("cargo", ["build", "--locked", "--quiet"], { cwd: root, stdio: "inherit" });
+  execFileSync("cargo", ["test", "--locked", "--quiet", "--no-run", "--test", "command"], { cwd: root, stdio: "inherit" });
   browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
 });
 after(() => browser?.close());

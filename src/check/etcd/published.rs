@@ -27,68 +27,68 @@ impl Published {
 }
 
 /// All that have a fingerprint here.
-pub static PUBLISHED: &[Published] = &[
-    INCONSISTENT_MEMBERS,
-    LOST_AT_RESTART,
-    APPLIED_TWICE,
-    EARLY_PROGRESS,
-    BACK_IN_TIME,
-    REPEATED_EVENT,
-    STARVED_WATCH,
-    TOMBSTONE_REVISION,
-    COMPACTED_DELETE,
-    REFUSED_WRITE,
-    FUTURE_WATCH,
-    STALE_READ,
-    MINUS_ONE,
+pub static PUBLISHED: &[&Published] = &[
+    &INCONSISTENT_MEMBERS,
+    &LOST_AT_RESTART,
+    &APPLIED_TWICE,
+    &EARLY_PROGRESS,
+    &BACK_IN_TIME,
+    &REPEATED_EVENT,
+    &STARVED_WATCH,
+    &TOMBSTONE_REVISION,
+    &COMPACTED_DELETE,
+    &REFUSED_WRITE,
+    &FUTURE_WATCH,
+    &STALE_READ,
+    &MINUS_ONE,
 ];
 
-const INCONSISTENT_MEMBERS: Published = Published {
+static INCONSISTENT_MEMBERS: Published = Published {
     issue: "etcd#13766",
     says: "a crash under load left a member that had not applied all that it had logged; members give one write different revisions",
 };
-const LOST_AT_RESTART: Published = Published {
+static LOST_AT_RESTART: Published = Published {
     issue: "etcd#14370",
     says: "a cluster of one member acknowledged writes before they were on disk; after a crash their revisions are given again",
 };
-const APPLIED_TWICE: Published = Published {
+static APPLIED_TWICE: Published = Published {
     issue: "etcd#14685",
     says: "a crash in the middle of a defragmentation made a member apply entries again; a revision repeats a request",
 };
-const EARLY_PROGRESS: Published =
+static EARLY_PROGRESS: Published =
     Published { issue: "etcd#15220", says: "progress asked for by a client overtook the events of its watch" };
-const BACK_IN_TIME: Published = Published {
+static BACK_IN_TIME: Published = Published {
     issue: "etcd#15271",
     says: "a member that was restored from a leader's snapshot sent its watches events again from an old revision on",
 };
-const REPEATED_EVENT: Published =
+static REPEATED_EVENT: Published =
     Published { issue: "etcd#17247", says: "a watch delivered an event twice, one directly behind the other" };
-const STARVED_WATCH: Published = Published {
+static STARVED_WATCH: Published = Published {
     issue: "etcd#17529",
     says: "a watch that could not keep up lost its place, and went on far ahead without an error",
 };
-const TOMBSTONE_REVISION: Published = Published {
+static TOMBSTONE_REVISION: Published = Published {
     issue: "etcd#17780",
     says: "after a compaction and a crash the store went back to its last revision that was not a delete",
 };
-const COMPACTED_DELETE: Published = Published {
+static COMPACTED_DELETE: Published = Published {
     issue: "etcd#18089",
     says: "a compaction through the revision of a delete took that delete away, and watches from there on miss it (etcd#19179: the \
            same where a restart resumed the compaction)",
 };
-const REFUSED_WRITE: Published = Published {
+static REFUSED_WRITE: Published = Published {
     issue: "etcd#18667",
     says: "a transaction that read a compacted revision was refused by one member and applied by others",
 };
-const FUTURE_WATCH: Published = Published {
+static FUTURE_WATCH: Published = Published {
     issue: "etcd#20221",
     says: "a watch from a revision that had not come about was told of earlier ones when it was resumed",
 };
-const STALE_READ: Published = Published {
+static STALE_READ: Published = Published {
     issue: "etcd#20418",
     says: "a member that had been paused answered linearizable reads from an old state after the leader had changed",
 };
-const MINUS_ONE: Published = Published {
+static MINUS_ONE: Published = Published {
     issue: "etcd#20709",
     says: "a watch from revision -1 made the server lose events of its other watches; this report has such a watch",
 };
@@ -101,11 +101,10 @@ pub fn resembled(r: &Recorded<'_>, finding: &Finding) -> Option<&'static Publish
     if finding.kind != Kind::Violation || finding.consequence_of.is_some() {
         return None;
     }
-    let issue = finding.faults.iter().find_map(|fault| of_fault(r, finding.rule, *fault))?;
-    PUBLISHED.iter().find(|published| published.issue == issue.issue)
+    finding.faults.iter().find_map(|fault| of_fault(r, finding.rule, *fault))
 }
 
-fn of_fault(r: &Recorded<'_>, rule: &str, fault: u32) -> Option<Published> {
+fn of_fault(r: &Recorded<'_>, rule: &str, fault: u32) -> Option<&'static Published> {
     let regression = r.analysis.faults.regressions.iter().find(|(of, _)| *of == fault);
     match rule {
         "revision-reuse" | "revision-rewind" | "split-timeline" | "lost-write" | "stale-consistent-read" => {
@@ -121,17 +120,17 @@ fn of_fault(r: &Recorded<'_>, rule: &str, fault: u32) -> Option<Published> {
 }
 
 /// A store that went back, or members that parted.
-fn went_back(r: &Recorded<'_>, fault: u32, regression: &Regression) -> Option<Published> {
+fn went_back(r: &Recorded<'_>, fault: u32, regression: &Regression) -> Option<&'static Published> {
     if !regression.answered {
         return None;
     }
     if !regression.wrote {
-        return stale(r, fault).then_some(STALE_READ);
+        return stale(r, fault).then_some(&STALE_READ);
     }
     if regression.parted {
         let repeats = r.analysis.filling.unfilled.iter().zip(&r.analysis.faults.unfilled);
         let twice = repeats.filter(|(_, of)| **of == fault).any(|(gap, _)| gap.repeats.is_some());
-        return Some(if twice { APPLIED_TWICE } else { INCONSISTENT_MEMBERS });
+        return Some(if twice { &APPLIED_TWICE } else { &INCONSISTENT_MEMBERS });
     }
     let recording = r.recording;
     let lost = |at: &u32| {
@@ -149,9 +148,9 @@ fn went_back(r: &Recorded<'_>, fault: u32, regression: &Regression) -> Option<Pu
             && operation.call <= regression.until
     });
     if deletes && compacted {
-        return Some(TOMBSTONE_REVISION);
+        return Some(&TOMBSTONE_REVISION);
     }
-    (members(r) <= 1 && recording.members.len() <= 1).then_some(LOST_AT_RESTART)
+    (members(r) <= 1 && recording.members.len() <= 1).then_some(&LOST_AT_RESTART)
 }
 
 /// Whether all old answers came from one of several members.
@@ -172,31 +171,31 @@ fn members(r: &Recorded<'_>) -> usize {
 }
 
 /// A revision that no request should have made.
-fn made_wrongly(r: &Recorded<'_>, fault: u32) -> Option<Published> {
+fn made_wrongly(r: &Recorded<'_>, fault: u32) -> Option<&'static Published> {
     let mut gaps = r.analysis.filling.unfilled.iter().zip(&r.analysis.faults.unfilled);
     let (gap, _) = gaps.find(|(_, of)| **of == fault)?;
     if let Some(at) = gap.refused {
-        return r.text(r.operation(at).error).contains("revision").then_some(REFUSED_WRITE);
+        return r.text(r.operation(at).error).contains("revision").then_some(&REFUSED_WRITE);
     }
-    gap.repeats.is_some().then_some(APPLIED_TWICE)
+    gap.repeats.is_some().then_some(&APPLIED_TWICE)
 }
 
-fn watched(r: &Recorded<'_>, rule: &str, flaws: &[(u32, Flaw)]) -> Option<Published> {
+fn watched(r: &Recorded<'_>, rule: &str, flaws: &[(u32, Flaw)]) -> Option<&'static Published> {
     match rule {
         "watch-gap" | "watch-split" => flaws.iter().find_map(|(watch, flaw)| missed(r, *watch, flaw)),
         "false-progress" => flaws.iter().find_map(|(_, flaw)| match flaw {
-            Flaw::Progress { told: Past::Progress(_), against: Past::Event(_) } => Some(EARLY_PROGRESS),
-            Flaw::EarlyProgress { .. } => Some(FUTURE_WATCH),
+            Flaw::Progress { told: Past::Progress(_), against: Past::Event(_) } => Some(&EARLY_PROGRESS),
+            Flaw::EarlyProgress { .. } => Some(&FUTURE_WATCH),
             _ => None,
         }),
-        "watch-prehistory" => Some(FUTURE_WATCH),
+        "watch-prehistory" => Some(&FUTURE_WATCH),
         "watch-duplicate" | "watch-reorder" => again(r, flaws),
         _ => None,
     }
 }
 
 /// A change that was left out.
-fn missed(r: &Recorded<'_>, watch: u32, flaw: &Flaw) -> Option<Published> {
+fn missed(r: &Recorded<'_>, watch: u32, flaw: &Flaw) -> Option<&'static Published> {
     let version = match flaw {
         Flaw::Gap { version, .. } | Flaw::Partial { version, .. } => r.version_at(*version),
         _ => return None,
@@ -206,14 +205,14 @@ fn missed(r: &Recorded<'_>, watch: u32, flaw: &Flaw) -> Option<Published> {
             && !matches!(operation.outcome, Outcome::Refused | Outcome::Future)
     });
     if version.change.value.is_none() && compacted {
-        return Some(COMPACTED_DELETE);
+        return Some(&COMPACTED_DELETE);
     }
     let Flaw::Gap { version: at, past, .. } = flaw else { return None };
     if let Past::Progress(_) = past {
-        return Some(EARLY_PROGRESS);
+        return Some(&EARLY_PROGRESS);
     }
     if r.recording.watches.iter().any(|other| other.revision == -1) {
-        return Some(MINUS_ONE);
+        return Some(&MINUS_ONE);
     }
     let Past::Event(event) = past else { return None };
     let until = r.recording.events[*event as usize].revision;
@@ -221,11 +220,11 @@ fn missed(r: &Recorded<'_>, watch: u32, flaw: &Flaw) -> Option<Published> {
     let watch = &r.recording.watches[watch as usize];
     let about = |key| crate::order::etcd::streams::watched(r.recording, watch, key);
     let lost = timeline.versions[*at as usize..].iter().take_while(|version| version.revision < until);
-    (lost.filter(|version| about(version.change.key)).take(FAR_AHEAD).count() == FAR_AHEAD).then_some(STARVED_WATCH)
+    (lost.filter(|version| about(version.change.key)).take(FAR_AHEAD).count() == FAR_AHEAD).then_some(&STARVED_WATCH)
 }
 
 /// Events that came again.
-fn again(r: &Recorded<'_>, flaws: &[(u32, Flaw)]) -> Option<Published> {
+fn again(r: &Recorded<'_>, flaws: &[(u32, Flaw)]) -> Option<&'static Published> {
     let revision = |e: u32| r.recording.events[e as usize].revision;
     let twice: Vec<(u32, u32)> = flaws
         .iter()
@@ -237,5 +236,5 @@ fn again(r: &Recorded<'_>, flaws: &[(u32, Flaw)]) -> Option<Published> {
     let &(event, before) = twice.first()?;
     let jumped = flaws.iter().any(|(_, flaw)| matches!(flaw, Flaw::Reorder { .. }))
         || (before + 1..event).any(|e| revision(e) > revision(event));
-    Some(if jumped { BACK_IN_TIME } else { REPEATED_EVENT })
+    Some(if jumped { &BACK_IN_TIME } else { &REPEATED_EVENT })
 }

@@ -150,8 +150,9 @@ impl Look {
 impl Answers {
     /// Compares all answers.
     pub fn compare(recording: &Recording, effects: &Effects, timeline: &Timeline) -> Answers {
-        let mut answers = Answers::default();
-        answers.mismatches.extend(effects.mistaken.iter().map(|at| Mismatch::Mistaken { operation: *at }));
+        let mut comparison = Comparison { recording, effects, timeline, answers: Answers::default() };
+        let mistaken = effects.mistaken.iter().map(|at| Mismatch::Mistaken { operation: *at });
+        comparison.answers.mismatches.extend(mistaken);
         let mut looks = Vec::new();
         for (at, operation) in (0..).zip(&recording.operations) {
             if operation.revision == 0 || timeline.may_be_lost(operation.revision, operation.returned) {
@@ -161,12 +162,12 @@ impl Answers {
                 Request::Range(range) => {
                     let asked = if range.revision > 0 { range.revision } else { operation.revision };
                     if asked > operation.revision {
-                        answers.mismatches.push(Mismatch::Unreached { operation: at });
+                        comparison.mismatch(Mismatch::Unreached { operation: at });
                         continue;
                     }
                     looks.push(Look { at: asked, operation: at, result: operation.results.start, steps: 0 });
                 }
-                Request::Txn(txn) => answers.txn(recording, effects, timeline, at, operation, txn, &mut looks),
+                Request::Txn(txn) => comparison.txn(at, txn, &mut looks),
                 _ => {}
             }
         }
@@ -174,29 +175,34 @@ impl Answers {
         looks.sort_by_key(|look| look.at);
         let mut census = Census::new(recording, timeline);
         for look in looks {
-            answers.look(recording, effects, timeline, &mut census, look);
+            comparison.look(&mut census, look);
         }
-        answers
+        comparison.answers
+    }
+}
+
+/// What is compared, and what came of it so far.
+struct Comparison<'a> {
+    recording: &'a Recording,
+    effects: &'a Effects,
+    timeline: &'a Timeline,
+    answers: Answers,
+}
+
+impl Comparison<'_> {
+    fn mismatch(&mut self, mismatch: Mismatch) {
+        self.answers.mismatches.push(mismatch);
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn txn(
-        &mut self,
-        recording: &Recording,
-        effects: &Effects,
-        timeline: &Timeline,
-        at: u32,
-        operation: &Operation,
-        txn: Txn,
-        looks: &mut Vec<Look>,
-    ) {
-        let class = effects.class(at);
-        let before = match class {
+    fn txn(&mut self, at: u32, txn: Txn, looks: &mut Vec<Look>) {
+        let recording = self.recording;
+        let operation = &recording.operations[at as usize];
+        let before = match self.effects.class(at) {
             Class::Write => operation.revision - 1,
             Class::Same => operation.revision,
             _ => return,
         };
-        self.branch(recording, timeline, at, operation, txn, before);
+        self.branch(at, txn, before);
         let steps = taken(txn, !operation.failure).of(&recording.requests.steps);
         for (n, step) in (0..operation.results.len).zip(steps) {
             let result = operation.results.start + n;
@@ -208,7 +214,7 @@ impl Answers {
                     let touched = steps[..n as usize].iter().any(|other| touches(recording, other, keys.key));
                     if !touched {
                         let deleted = recording.results[result as usize].deleted;
-                        self.delete(timeline, at, keys.key, deleted, before);
+                        self.delete(at, keys.key, deleted, before);
                     }
                 }
                 _ => {}
@@ -216,22 +222,16 @@ impl Answers {
         }
     }
 
-    fn branch(
-        &mut self,
-        recording: &Recording,
-        timeline: &Timeline,
-        at: u32,
-        operation: &Operation,
-        txn: Txn,
-        before: i64,
-    ) {
+    fn branch(&mut self, at: u32, txn: Txn, before: i64) {
+        let Comparison { recording, timeline, .. } = *self;
+        let operation = &recording.operations[at as usize];
         if txn.conditions.len == 0 {
             if operation.failure {
-                self.mismatches.push(Mismatch::Baseless { operation: at });
+                self.mismatch(Mismatch::Baseless { operation: at });
             }
             return;
         }
-        self.compared += 1;
+        self.answers.compared += 1;
         let mut decided = Some(true);
         let mut shown = None;
         for n in txn.conditions.start..txn.conditions.start + txn.conditions.len {
@@ -249,43 +249,38 @@ impl Answers {
         }
         match (decided, shown) {
             (Some(success), Some((condition, version))) if success == operation.failure => {
-                self.mismatches.push(Mismatch::WrongBranch { operation: at, condition, version, at: before });
+                self.mismatch(Mismatch::WrongBranch { operation: at, condition, version, at: before });
             }
-            (None, _) => self.open += 1,
+            (None, _) => self.answers.open += 1,
             _ => {}
         }
     }
 
-    fn delete(&mut self, timeline: &Timeline, operation: u32, key: Symbol, deleted: i64, at: i64) {
-        self.compared += 1;
+    fn delete(&mut self, operation: u32, key: Symbol, deleted: i64, at: i64) {
+        let timeline = self.timeline;
+        self.answers.compared += 1;
         match timeline.state(key, at) {
             State::There(version) if deleted == 0 => {
                 let version = Some(timeline.index(version));
-                self.mismatches.push(Mismatch::WrongDelete { operation, key, version, at });
+                self.mismatch(Mismatch::WrongDelete { operation, key, version, at });
             }
             State::Absent(version) if deleted > 0 => {
                 let version = version.map(|version| timeline.index(version));
-                self.mismatches.push(Mismatch::WrongDelete { operation, key, version, at });
+                self.mismatch(Mismatch::WrongDelete { operation, key, version, at });
             }
-            State::Open(_) => self.open += 1,
+            State::Open(_) => self.answers.open += 1,
             _ => {}
         }
     }
 
-    fn look(
-        &mut self,
-        recording: &Recording,
-        effects: &Effects,
-        timeline: &Timeline,
-        census: &mut Census<'_>,
-        look: Look,
-    ) {
+    fn look(&mut self, census: &mut Census<'_>, look: Look) {
+        let Comparison { recording, effects, timeline, .. } = *self;
         let Some(result) = recording.results.get(look.result as usize) else { return };
         let Look { at, operation, .. } = look;
         let Some(range) = look.range(recording) else { return };
         census.advance(at);
-        self.compared += 1;
-        let before = self.mismatches.len();
+        self.answers.compared += 1;
+        let before = self.answers.mismatches.len();
         let own = own(recording, effects, operation, look.steps);
         let mut last = None;
         for p in result.pairs.start..result.pairs.start + result.pairs.len {
@@ -295,7 +290,7 @@ impl Answers {
                 // A list in another order than that of keys was sorted on demand, which is not recorded.
                 let twice = (result.pairs.start..p).any(|other| recording.pairs[other as usize].key == pair.key);
                 if twice || !covers(recording, range.keys, pair.key) {
-                    self.mismatches.push(Mismatch::NotAsked { operation, pair: p });
+                    self.mismatch(Mismatch::NotAsked { operation, pair: p });
                     continue;
                 }
             }
@@ -304,13 +299,13 @@ impl Answers {
                 let number = recording.operations[operation as usize].revision;
                 let shown = |value| recording.values.same(value, pair.value) != Some(false) && pair.revision == number;
                 if !change.value.is_some_and(shown) {
-                    self.mismatches.push(Mismatch::Unborn { operation, pair: p, at });
+                    self.mismatch(Mismatch::Unborn { operation, pair: p, at });
                 } else if let Some(version) = timeline.at(pair.key, number).filter(|known| known.change == *change) {
                     self.counted(operation, p, pair.version, (timeline.index(version), version));
                 }
                 continue;
             }
-            self.pair(recording, timeline, census, operation, p, at);
+            self.pair(census, operation, p, at);
         }
         let limit = if range.limit > 0 { u32::try_from(range.limit).unwrap_or(u32::MAX) } else { u32::MAX };
         let single = !range.keys.end.is_some();
@@ -321,12 +316,12 @@ impl Answers {
         if range.count_only {
         } else if single {
             if result.pairs.len == 0 {
-                self.absent(timeline, census, operation, range.keys.key, at, &own);
+                self.absent(census, operation, range.keys.key, at, &own);
             }
-        } else if self.mismatches.len() == before {
-            self.members(recording, timeline, census, look, range.keys, result.pairs, through, &own);
+        } else if let Some(through) = through.filter(|_| self.answers.mismatches.len() == before) {
+            self.members(census, look, range.keys, result.pairs, through, &own);
         }
-        if self.mismatches.len() == before && timeline.known_between(1, at) {
+        if self.answers.mismatches.len() == before && timeline.known_between(1, at) {
             let of_own = own.iter().filter(|change| covers(recording, range.keys, change.key));
             let moved: i64 = of_own
                 .map(|change| {
@@ -340,39 +335,32 @@ impl Answers {
             };
             let expected = there + moved;
             if expected != result.count {
-                self.mismatches.push(Mismatch::WrongCount { operation, count: result.count, expected, at });
+                self.mismatch(Mismatch::WrongCount { operation, count: result.count, expected, at });
             }
         }
     }
 
     /// A key that was found.
-    fn pair(
-        &mut self,
-        recording: &Recording,
-        timeline: &Timeline,
-        census: &Census<'_>,
-        operation: u32,
-        p: u32,
-        at: i64,
-    ) {
+    fn pair(&mut self, census: &Census<'_>, operation: u32, p: u32, at: i64) {
+        let Comparison { recording, timeline, .. } = *self;
         let pair = &recording.pairs[p as usize];
         if pair.revision > at || pair.revision < 2 {
-            self.mismatches.push(Mismatch::Unborn { operation, pair: p, at });
+            self.mismatch(Mismatch::Unborn { operation, pair: p, at });
             return;
         }
         let Some((index, version)) = census.version(pair.key) else {
             // T has no version that any good source shows: the pair's own was refused.
             if timeline.known_between(1, at) {
-                self.mismatches.push(Mismatch::Unborn { operation, pair: p, at });
+                self.mismatch(Mismatch::Unborn { operation, pair: p, at });
             }
             return;
         };
         let gone = version.change.value.is_none() && version.revision == pair.revision;
         if version.revision > pair.revision || gone {
-            self.mismatches.push(Mismatch::Outdated { operation, pair: p, version: index, at });
+            self.mismatch(Mismatch::Outdated { operation, pair: p, version: index, at });
         } else if version.revision < pair.revision {
             if timeline.known_between(version.revision, at) {
-                self.mismatches.push(Mismatch::Unborn { operation, pair: p, at });
+                self.mismatch(Mismatch::Unborn { operation, pair: p, at });
             }
         } else {
             self.counted(operation, p, pair.version, (index, version));
@@ -382,25 +370,18 @@ impl Answers {
     /// How often a key was said to have changed.
     fn counted(&mut self, operation: u32, pair: u32, told: i64, (index, version): (u32, &Version)) {
         if told > 0 && version.version > 0 && told != version.version {
-            self.mismatches.push(Mismatch::Miscounted { operation, pair, version: index });
+            self.mismatch(Mismatch::Miscounted { operation, pair, version: index });
         }
     }
 
     /// A key that was not found.
-    fn absent(
-        &mut self,
-        timeline: &Timeline,
-        census: &Census<'_>,
-        operation: u32,
-        key: Symbol,
-        at: i64,
-        own: &[Change],
-    ) {
+    fn absent(&mut self, census: &Census<'_>, operation: u32, key: Symbol, at: i64, own: &[Change]) {
+        let timeline = self.timeline;
         if let Some(change) = own.iter().find(|change| change.key == key) {
             // The transaction's own revision has it.
             let version = timeline.at(key, at + 1).filter(|version| version.change == *change);
             if let Some(version) = version.filter(|_| change.value.is_some()) {
-                self.mismatches.push(Mismatch::Missing { operation, version: timeline.index(version), at });
+                self.mismatch(Mismatch::Missing { operation, version: timeline.index(version), at });
             }
             return;
         }
@@ -408,27 +389,24 @@ impl Answers {
         match timeline.state_since(last.map(|(_, version)| version), at) {
             State::There(_) => {
                 let version = last.map_or(0, |(index, _)| index);
-                self.mismatches.push(Mismatch::Missing { operation, version, at });
+                self.mismatch(Mismatch::Missing { operation, version, at });
             }
-            State::Open(_) => self.open += 1,
+            State::Open(_) => self.answers.open += 1,
             State::Absent(_) => {}
         }
     }
 
     /// Keys that a list had to find.
-    #[allow(clippy::too_many_arguments)]
     fn members(
         &mut self,
-        recording: &Recording,
-        timeline: &Timeline,
         census: &mut Census<'_>,
         look: Look,
         keys: Interval,
         pairs: Span,
-        through: Option<usize>,
+        through: usize,
         own: &[Change],
     ) {
-        let Some(through) = through else { return };
+        let Comparison { recording, timeline, .. } = *self;
         // Where T is known without a hole, counting is enough; only a wrong count needs a name.
         let whole = timeline.known_between(1, look.at);
         if whole && own.is_empty() && census.count(keys, look.at, through) == i64::from(pairs.len) {
@@ -438,7 +416,7 @@ impl Answers {
             |key: Symbol| (pairs.start..pairs.start + pairs.len).any(|p| recording.pairs[p as usize].key == key);
         let inside = census.keys_inside(keys, through).to_vec();
         for key in inside.into_iter().filter(|key| !found(*key)) {
-            self.absent(timeline, census, look.operation, key, look.at, own);
+            self.absent(census, look.operation, key, look.at, own);
         }
     }
 }
