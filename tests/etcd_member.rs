@@ -1,5 +1,7 @@
 //! The readers of logs and stores, held against files that a real etcd wrote. Skipped where no `etcd` is on the PATH.
 
+#[path = "support/program.rs"]
+mod program;
 #[path = "support/etcd.rs"]
 mod support;
 

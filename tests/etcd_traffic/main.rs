@@ -6,9 +6,12 @@
 
 #[path = "../support/etcd.rs"]
 mod etcd;
+#[path = "../support/program.rs"]
+mod program;
 mod tampering;
 
-use etcd::{Etcd, program};
+use etcd::Etcd;
+use program::program;
 use retrograde::assert_consistent;
 use retrograde::check::{Kind, Verdict};
 use retrograde::history::History;

@@ -1,5 +1,6 @@
 //! A real etcd of one member.
 
+use super::program::program;
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -21,18 +22,6 @@ struct Running {
 }
 
 const KEEPER: &str = r#""$@" & child=$!; echo $child; cat > /dev/null; kill -9 $child; wait $child"#;
-
-/// A program on the PATH. Where it is missing, tests that need it are skipped, and say so; on a machine that tests every change, which
-/// sets `CI`, they fail.
-pub fn program(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file());
-    if found.is_none() {
-        assert!(std::env::var_os("CI").is_none_or(|ci| ci.is_empty()), "there is no `{name}` on the PATH");
-        eprintln!("skipped: there is no `{name}` on the PATH");
-    }
-    found
-}
 
 impl Etcd {
     /// Starts one on an empty store. `None`: there is none to start.
