@@ -8,7 +8,7 @@ use super::mask::Mask;
 use super::partition::{self, Part};
 use super::ranks::MOST_CALLS;
 use super::register::{self, Deed, Forms};
-use super::schedule::{self, Dead, Found, Parts, Search};
+use super::schedule::{self, Dead, Found, Known, Parts, Search};
 use super::slots::Slots;
 use super::switches::Switches;
 use super::transitions::Transitions;
@@ -102,7 +102,7 @@ impl<'t, S: Spec> Trial<'t, S> {
     {
         if let Some(forms) = forms {
             if forms.deed[part.calls[0] as usize] == Deed::Nothing {
-                return Box::new(Free(part.calls.len()));
+                return Box::new(Known((0..part.calls.len() as u32).collect()));
             }
             if let Some(search) = register::search(part, forms, goal, self.switches) {
                 return search;
@@ -182,15 +182,4 @@ pub(super) fn by_steps_within<S: Spec>(spec: &S, history: &super::history::SpecH
     let mut found =
         parts.iter().map(|part| trial.search(part, None, None).run(work, usize::MAX, &watch).ok().flatten());
     found.try_fold(true, |all, found| Some(all && matches!(found?, Found::Order(_))))
-}
-
-/// Operations that can happen anywhere.
-struct Free(usize);
-
-impl super::race::Runner for Free {
-    type Found = Found;
-
-    fn run(&mut self, _until: u64, _memory: usize, _watch: &Watch<'_>) -> Result<Option<Found>, Limit> {
-        Ok(Some(Found::Order((0..self.0 as u32).collect())))
-    }
 }

@@ -15,14 +15,14 @@ pub(super) struct Part {
     pub(super) calls: Vec<u32>,
     /// The events, first to last.
     pub(super) events: Vec<Event>,
-    /// The place of each event among those of all parts.
-    pub(super) ranks: Vec<u32>,
+    /// By operation: the place of its invocation among the events of all parts.
+    pub(super) invoked: Vec<u32>,
 }
 
 impl Part {
     /// Bytes held.
     pub(super) fn bytes(&self) -> usize {
-        room::bytes(&self.calls) + room::bytes(&self.events) + room::bytes(&self.ranks)
+        room::bytes(&self.calls) + room::bytes(&self.events) + room::bytes(&self.invoked)
     }
 
     /// The answered calls invoked before event `end`. Nothing that was not answered shows anything.
@@ -78,40 +78,47 @@ pub(super) fn registers<O, A>(history: &History<O, A>, forms: &Forms<'_>) -> Vec
 
 /// Distributes events to the parts that their calls belong to.
 fn split(calls: usize, events: &[Event], mut part_of: impl FnMut(u32) -> Option<u32>) -> Vec<Part> {
-    let mut parts: Vec<Part> = Vec::new();
+    const NOWHERE: u32 = u32::MAX;
+    // By part: how many calls and how many events it has. By call: its part, and its operation there.
+    let mut sizes: Vec<(u32, u32)> = Vec::new();
+    let mut place = vec![(NOWHERE, 0); calls];
     let mut index: FxHashMap<u32, u32> = FxHashMap::default();
-    let mut last = (u32::MAX - 1, 0);
-    let mut place = vec![(0, 0); calls];
-    for (rank, event) in (0..).zip(events) {
-        let call = event.of();
+    let mut last = None;
+    for event in events {
+        let place = &mut place[event.of() as usize];
         if event.is_return() {
-            let (part, operation) = place[call as usize];
-            let part: &mut Part = &mut parts[part as usize];
-            part.events.push(Event::ret(operation));
-            part.ranks.push(rank);
+            sizes[place.0 as usize].1 += 1;
             continue;
         }
-        let Some(owner) = part_of(call) else { continue };
-        if owner != last.0 {
-            let at = *index.entry(owner).or_insert_with(|| {
-                // The first may well be the only one.
-                let room = if parts.is_empty() { events.len() } else { 0 };
-                parts.push(Part {
-                    calls: Vec::with_capacity(room.min(calls)),
-                    events: Vec::with_capacity(room),
-                    ranks: Vec::with_capacity(room),
-                });
-                parts.len() as u32 - 1
-            });
-            last = (owner, at);
+        let Some(owner) = part_of(event.of()) else { continue };
+        let part = match last {
+            Some((of, part)) if of == owner => part,
+            _ => *index.entry(owner).or_insert_with(|| {
+                sizes.push((0, 0));
+                sizes.len() as u32 - 1
+            }),
+        };
+        last = Some((owner, part));
+        let size = &mut sizes[part as usize];
+        *place = (part, size.0);
+        *size = (size.0 + 1, size.1 + 1);
+    }
+    let room = |&(calls, events): &(u32, u32)| Part {
+        calls: Vec::with_capacity(calls as usize),
+        events: Vec::with_capacity(events as usize),
+        invoked: Vec::with_capacity(calls as usize),
+    };
+    let mut parts: Vec<Part> = sizes.iter().map(room).collect();
+    for (rank, event) in (0..).zip(events) {
+        let (part, operation) = place[event.of() as usize];
+        let Some(part) = parts.get_mut(part as usize) else { continue };
+        if event.is_return() {
+            part.events.push(Event::ret(operation));
+        } else {
+            part.calls.push(event.of());
+            part.events.push(Event::invoke(operation));
+            part.invoked.push(rank);
         }
-        let at = last.1;
-        let part = &mut parts[at as usize];
-        let operation = part.calls.len() as u32;
-        place[call as usize] = (at, operation);
-        part.calls.push(call);
-        part.events.push(Event::invoke(operation));
-        part.ranks.push(rank);
     }
     parts
 }

@@ -10,17 +10,11 @@ pub(super) fn weave(parts: &[Part], orders: &[Vec<u32>]) -> Vec<u32> {
     if let ([part], [order]) = (parts, orders) {
         return order.iter().map(|&operation| part.calls[operation as usize]).collect();
     }
-    let mut points = Vec::new();
+    let mut points = Vec::with_capacity(orders.iter().map(Vec::len).sum());
     for (part, order) in parts.iter().zip(orders) {
-        let mut invoked = vec![0; part.calls.len()];
-        for (event, &rank) in part.events.iter().zip(&part.ranks) {
-            if !event.is_return() {
-                invoked[event.of() as usize] = rank;
-            }
-        }
         let mut point = 0;
         for &operation in order {
-            point = point.max(invoked[operation as usize]);
+            point = point.max(part.invoked[operation as usize]);
             points.push((point, part.calls[operation as usize]));
         }
     }

@@ -8,21 +8,24 @@ use crate::search::partition::Part;
 pub(in crate::search) fn is_order(part: &Part, forms: &Forms<'_>, order: &[u32]) -> bool {
     const NEVER: u32 = u32::MAX;
     let operations = part.calls.len();
-    let (mut invoked, mut returned) = (vec![0; operations], vec![NEVER; operations]);
+    // By operation: when it is invoked, and when it returns.
+    let mut open = vec![(0, NEVER); operations];
     for (at, event) in (0..).zip(&part.events) {
-        if event.is_return() { returned[event.of() as usize] = at } else { invoked[event.of() as usize] = at }
+        let (invoked, returned) = &mut open[event.of() as usize];
+        *(if event.is_return() { returned } else { invoked }) = at;
     }
     let Some(&first) = part.calls.first() else { return order.is_empty() };
     let mut held = Held::Known(forms.content[forms.register[first as usize] as usize]);
     let mut latest = 0;
     for &operation in order {
-        let (Some(&call), at) = (part.calls.get(operation as usize), operation as usize) else { return false };
-        latest = latest.max(invoked[at]);
+        let Some(&call) = part.calls.get(operation as usize) else { return false };
+        let (invoked, returned) = &mut open[operation as usize];
+        latest = latest.max(*invoked);
         // What happened once cannot happen again: it has returned before it is invoked.
-        if returned[at] < latest || invoked[at] == NEVER {
+        if *returned < latest || *invoked == NEVER {
             return false;
         }
-        invoked[at] = NEVER;
+        *invoked = NEVER;
         let happens = match forms.deed[call as usize] {
             Deed::Nothing => true,
             Deed::Read(value) => held.is(value, &forms.values),
@@ -42,7 +45,7 @@ pub(in crate::search) fn is_order(part: &Part, forms: &Forms<'_>, order: &[u32])
             return false;
         }
     }
-    (0..operations).all(|at| invoked[at] == NEVER || returned[at] == NEVER)
+    open.iter().all(|&(invoked, returned)| invoked == NEVER || returned == NEVER)
 }
 
 /// What the register holds.

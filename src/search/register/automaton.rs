@@ -30,15 +30,22 @@ pub(super) enum Kind {
     Append,
 }
 
+/// The classes of operations that name one state and no other, or [`NONE`].
+#[derive(Clone, Copy, Debug)]
+struct Named {
+    reads: u32,
+    failures: u32,
+    writes: u32,
+}
+
 /// A register of which the states are numbers.
 #[derive(Debug)]
 pub(super) struct Automaton {
     pub(super) initial: u32,
     /// What each class does.
     pub(super) kinds: Vec<Kind>,
-    read: Vec<u32>,
-    failed: Vec<u32>,
-    write: Vec<u32>,
+    /// By state: the classes that name it alone.
+    states: Vec<Named>,
     write_other: u32,
     /// By state: classes that lead out of it, and where to.
     out: Lists,
@@ -64,17 +71,15 @@ impl Automaton {
         }
         let growth = match deeds.iter().any(|deed| matches!(deed, Deed::Append(_))) {
             true if deeds.iter().any(|deed| matches!(deed, Deed::FailedCas(_))) => return None,
-            true => prefixes::grow(deeds, content, values, &asked)?,
-            false => Growth { states: asked.len(), edges: Vec::new(), state },
+            true => prefixes::grow(deeds, content, values, &asked, state)?,
+            false => Growth { states: asked.len(), edges: Vec::new(), pieces: 0, state },
         };
         let state_of = |value: u32| growth.state.of(value);
         let states = growth.states;
         let mut automaton = Automaton {
             initial: state_of(content),
             kinds: Vec::new(),
-            read: vec![NONE; states],
-            failed: vec![NONE; states],
-            write: vec![NONE; states],
+            states: vec![Named { reads: NONE, failures: NONE, writes: NONE }; states],
             write_other: NONE,
             out: Lists::default(),
             into: Lists::default(),
@@ -82,19 +87,24 @@ impl Automaton {
         };
         let mut edges: FxHashMap<Deed, u32> = FxHashMap::default();
         let mut appended: FxHashMap<u32, u32> = FxHashMap::default();
+        appended.reserve(growth.pieces);
         let class_of = deeds
             .iter()
             .map(|deed| {
                 let fresh = automaton.kinds.len() as u32;
                 let (class, kind) = match *deed {
                     Deed::Nothing => return NONE,
-                    Deed::Read(value) => (&mut automaton.read[state_of(value) as usize], Kind::Read(state_of(value))),
+                    Deed::Read(value) => {
+                        let state = state_of(value);
+                        (&mut automaton.states[state as usize].reads, Kind::Read(state))
+                    }
                     Deed::FailedCas(value) => {
-                        (&mut automaton.failed[state_of(value) as usize], Kind::FailedCas(state_of(value)))
+                        let state = state_of(value);
+                        (&mut automaton.states[state as usize].failures, Kind::FailedCas(state))
                     }
                     Deed::Write(value) => match state_of(value) {
                         OTHER => (&mut automaton.write_other, Kind::Write(OTHER)),
-                        state => (&mut automaton.write[state as usize], Kind::Write(state)),
+                        state => (&mut automaton.states[state as usize].writes, Kind::Write(state)),
                     },
                     Deed::Cas(from, to) => {
                         let (from, to) = (state_of(from), state_of(to));
@@ -128,17 +138,17 @@ impl Automaton {
 
     /// The class of reads of a state, or [`NONE`].
     pub(super) fn reads(&self, state: u32) -> u32 {
-        if state == OTHER { NONE } else { self.read[state as usize] }
+        if state == OTHER { NONE } else { self.states[state as usize].reads }
     }
 
     /// The class of compare-and-sets that failed because the state was not this.
     pub(super) fn failures(&self, state: u32) -> u32 {
-        if state == OTHER { NONE } else { self.failed[state as usize] }
+        if state == OTHER { NONE } else { self.states[state as usize].failures }
     }
 
     /// The class of writes of a state.
     pub(super) fn writes(&self, state: u32) -> u32 {
-        if state == OTHER { self.write_other } else { self.write[state as usize] }
+        if state == OTHER { self.write_other } else { self.states[state as usize].writes }
     }
 
     /// Classes that lead out of a state, with where to.
@@ -164,7 +174,7 @@ impl Automaton {
     /// Bytes held.
     pub(super) fn bytes(&self) -> usize {
         let lists = self.out.bytes() + self.into.bytes() + self.by_class.bytes();
-        room::bytes(&self.kinds) + 3 * room::bytes(&self.read) + lists
+        room::bytes(&self.kinds) + room::bytes(&self.states) + lists
     }
 }
 
@@ -191,7 +201,7 @@ impl States {
         }
     }
 
-    fn set(&mut self, value: u32, state: u32) {
+    pub(super) fn set(&mut self, value: u32, state: u32) {
         match self.dense.get_mut(value as usize) {
             Some(place) => *place = state,
             None => {
@@ -201,39 +211,39 @@ impl States {
     }
 }
 
-impl From<FxHashMap<u32, u32>> for States {
-    fn from(sparse: FxHashMap<u32, u32>) -> Self {
-        States { dense: Vec::new(), sparse }
-    }
-}
-
 /// Lists of pairs, one after the other.
 #[derive(Debug, Default)]
 struct Lists {
+    /// Where each begins, and where the last ends. Empty where all are.
     begin: Vec<u32>,
     pairs: Vec<(u32, u32)>,
 }
 
 impl Lists {
-    fn new(count: usize, items: impl Iterator<Item = (u32, u32, u32)> + Clone) -> Self {
+    fn new(count: usize, items: impl DoubleEndedIterator<Item = (u32, u32, u32)> + Clone) -> Self {
+        if items.clone().next().is_none() {
+            return Lists::default();
+        }
         let mut begin = vec![0; count + 1];
         for (of, ..) in items.clone() {
-            begin[of as usize + 1] += 1;
+            begin[of as usize] += 1;
         }
-        for at in 0..count {
-            begin[at + 1] += begin[at];
+        for at in 1..=count {
+            begin[at] += begin[at - 1];
         }
-        let mut next = begin.clone();
         let mut pairs = vec![(0, 0); begin[count] as usize];
-        for (of, a, b) in items {
-            pairs[next[of as usize] as usize] = (a, b);
-            next[of as usize] += 1;
+        for (of, a, b) in items.rev() {
+            begin[of as usize] -= 1;
+            pairs[begin[of as usize] as usize] = (a, b);
         }
         Lists { begin, pairs }
     }
 
     fn of(&self, at: u32) -> &[(u32, u32)] {
-        &self.pairs[self.begin[at as usize] as usize..self.begin[at as usize + 1] as usize]
+        match self.begin.get(at as usize..at as usize + 2) {
+            Some(&[begin, end]) => &self.pairs[begin as usize..end as usize],
+            _ => &[],
+        }
     }
 
     fn bytes(&self) -> usize {

@@ -17,6 +17,19 @@ pub(super) struct Optional {
     pub(super) operations: Vec<u32>,
 }
 
+/// An operation on its way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Operation {
+    /// Its class, or `NONE`.
+    pub(super) class: u32,
+    /// Its slot while it is open, or for an option the place of its class in [`Course::optionals`].
+    pub(super) slot: u32,
+    /// The event of its invocation.
+    pub(super) invoked: u32,
+    /// The event of its return, or [`NEVER`].
+    pub(super) returned: u32,
+}
+
 /// The operations of a part, and what happens when.
 ///
 /// What returns beyond the goal need not have happened before it: it is one of [`Course::optionals`].
@@ -24,80 +37,78 @@ pub(super) struct Optional {
 pub(super) struct Course<'p> {
     /// Invocations and returns, the goal being the end.
     pub(super) events: &'p [Event],
-    /// By operation: its class, or `NONE`.
-    pub(super) class: Vec<u32>,
-    /// By operation: its slot while it is open, or for an option the place of its class in `optionals`.
-    pub(super) slot: Vec<u32>,
-    /// By operation: the event of its invocation.
-    pub(super) invoked: Vec<u32>,
-    /// By operation: the event of its return, or [`NEVER`].
-    pub(super) returned: Vec<u32>,
+    /// The operations, by invocation.
+    pub(super) operations: Vec<Operation>,
     /// How many slots are needed.
     pub(super) slots: usize,
     /// The optional operations, by class.
     pub(super) optionals: Vec<Optional>,
-    /// By class: its place in `optionals`, or `NONE`.
-    pub(super) option_of: Vec<u32>,
+    /// By class: its place in `optionals`, or `NONE`. Empty where none has one.
+    option_of: Vec<u32>,
 }
 
 impl<'p> Course<'p> {
     pub(super) fn new(
         part: &'p Part,
-        class: Vec<u32>,
+        class: &[u32],
         classes: usize,
         optional: impl Fn(u32) -> bool,
         goal: usize,
     ) -> Self {
         let events = &part.events[..goal];
-        let operations = class.len();
-        let mut course = Course {
-            events,
-            slot: vec![NONE; operations],
-            invoked: vec![NEVER; operations],
-            returned: vec![NEVER; operations],
-            slots: 0,
-            optionals: Vec::new(),
-            option_of: vec![NONE; classes],
-            class,
-        };
+        let fresh = |&class| Operation { class, slot: NONE, invoked: NEVER, returned: NEVER };
+        let operations = class.iter().map(fresh).collect();
+        let mut course = Course { events, operations, slots: 0, optionals: Vec::new(), option_of: Vec::new() };
         for (at, event) in (0..).zip(events) {
-            let place = if event.is_return() { &mut course.returned } else { &mut course.invoked };
-            place[event.of() as usize] = at;
+            let operation = &mut course.operations[event.of() as usize];
+            *(if event.is_return() { &mut operation.returned } else { &mut operation.invoked }) = at;
         }
         let mut free: Vec<u32> = Vec::new();
         for event in events {
-            let operation = event.of();
-            let of = course.class[operation as usize];
-            if of == NONE {
+            let operation = &mut course.operations[event.of() as usize];
+            let class = operation.class;
+            if class == NONE {
                 continue;
             }
-            let slot = &mut course.slot[operation as usize];
             if event.is_return() {
-                free.push(*slot);
-            } else if course.returned[operation as usize] != NEVER {
-                *slot = free.pop().unwrap_or(course.slots as u32);
-                course.slots = course.slots.max(*slot as usize + 1);
-            } else if optional(of) {
-                let place = &mut course.option_of[of as usize];
+                free.push(operation.slot);
+            } else if operation.returned != NEVER {
+                operation.slot = free.pop().unwrap_or(course.slots as u32);
+                course.slots = course.slots.max(operation.slot as usize + 1);
+            } else if optional(class) {
+                if course.option_of.is_empty() {
+                    course.option_of.resize(classes, NONE);
+                }
+                let place = &mut course.option_of[class as usize];
                 if *place == NONE {
                     *place = course.optionals.len() as u32;
-                    course.optionals.push(Optional { class: of, operations: Vec::new() });
+                    course.optionals.push(Optional { class, operations: Vec::new() });
                 }
-                *slot = *place;
-                course.optionals[*place as usize].operations.push(operation);
+                operation.slot = *place;
+                course.optionals[*place as usize].operations.push(event.of());
             }
         }
         course
     }
 
+    /// An operation by number.
+    pub(super) fn operation(&self, operation: u32) -> &Operation {
+        &self.operations[operation as usize]
+    }
+
+    /// The place of a class in [`Self::optionals`], or `NONE`.
+    pub(super) fn option_of(&self, class: u32) -> u32 {
+        self.option_of.get(class as usize).copied().unwrap_or(NONE)
+    }
+
     /// Whether an operation may be left out.
     pub(super) fn is_option(&self, operation: u32) -> bool {
-        self.returned[operation as usize] == NEVER
+        self.operation(operation).returned == NEVER
     }
 
     /// Bytes held.
     pub(super) fn bytes(&self) -> usize {
         let optionals = self.optionals.iter().map(|optional| room::bytes(&optional.operations) + size_of::<Optional>());
-        room::bytes(&self.class) + 3 * room::bytes(&self.slot) + room::bytes(&self.option_of) + optionals.sum::<usize>()
+        room::bytes(&self.operations) + room::bytes(&self.option_of) + optionals.sum::<usize>()
     }
 }

@@ -33,7 +33,7 @@ impl<'h> Forms<'h> {
     /// `None` where an operation has no form.
     pub(in crate::search) fn of<S: Spec>(spec: &'h S, history: &'h History<S::Operation, S::Answer>) -> Option<Self> {
         let calls = history.calls();
-        let mut values = Numbers::default();
+        let mut values = Numbers::expecting(calls.len());
         let mut registers = Numbers::default();
         let mut forms = Forms {
             register: Vec::with_capacity(calls.len()),
@@ -93,7 +93,15 @@ struct Numbers<'h> {
 /// Numbers below this are small.
 const SMALL: i64 = 1 << 12;
 
+/// More values than these are not expected.
+const EXPECTED: usize = 64;
+
 impl<'h> Numbers<'h> {
+    /// With room for the values of so many calls, where these are few.
+    fn expecting(calls: usize) -> Self {
+        Numbers { names: Vec::with_capacity(calls.min(EXPECTED)), ..Numbers::default() }
+    }
+
     fn of(&mut self, value: Value<'h>) -> u32 {
         let at = match value {
             Value::Absent => 0,
@@ -112,6 +120,9 @@ impl<'h> Numbers<'h> {
     }
 
     fn by_hash(&mut self, value: Value<'h>) -> u32 {
+        if self.index.is_empty() {
+            self.index.reserve(self.names.capacity());
+        }
         *self.index.entry(value).or_insert_with(|| {
             self.names.push(value);
             self.names.len() as u32 - 1

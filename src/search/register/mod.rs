@@ -24,7 +24,7 @@ use super::budget::Watch;
 use super::mask::Mask;
 use super::partition::Part;
 use super::race::{Race, Runner};
-use super::schedule::{Dead, Found, Search, first_work};
+use super::schedule::{Dead, Found, Known, Search, first_work};
 use super::switches::Switches;
 use super::verdict::Limit;
 use automaton::{Automaton, Kind};
@@ -56,7 +56,7 @@ impl<'p> Problem<'p> {
         let content = part.calls.first().map(|&call| forms.content[forms.register[call as usize] as usize])?;
         let (automaton, class) = Automaton::new(&deeds, content, &forms.values)?;
         let optional = |class: u32| !matches!(automaton.kinds[class as usize], Kind::Read(_) | Kind::FailedCas(_));
-        let course = Course::new(part, class, automaton.kinds.len(), optional, goal);
+        let course = Course::new(part, &class, automaton.kinds.len(), optional, goal);
         Some(Problem { automaton, course })
     }
 }
@@ -70,6 +70,12 @@ pub(super) fn search<'p>(
     switches: Switches,
 ) -> Option<Search<'p>> {
     let whole = goal.is_none();
+    if whole
+        && switches.width.is_none()
+        && let Some(order) = in_turn(part, forms)
+    {
+        return Some(Box::new(Known(order)));
+    }
     let problem = Arc::new(Problem::new(part, forms, goal.unwrap_or(part.events.len()))?);
     Some(match problem.course.slots {
         0..=64 => within::<[u64; 1]>(problem, switches, whole),
@@ -79,6 +85,21 @@ pub(super) fn search<'p>(
         513..=1024 => within::<[u64; 16]>(problem, switches, whole),
         _ => within::<Box<[u64]>>(problem, switches, whole),
     })
+}
+
+/// The operations that return, where each does so before the next of them is invoked and no other is needed to explain their answers.
+fn in_turn(part: &Part, forms: &Forms<'_>) -> Option<Vec<u32>> {
+    // Operations are numbered by invocation.
+    let (mut invoked, mut before) = (0, 0);
+    for event in &part.events {
+        if !event.is_return() {
+            invoked += 1;
+        } else if event.of() < std::mem::replace(&mut before, invoked) {
+            return None;
+        }
+    }
+    let order: Vec<u32> = part.events.iter().filter(|event| event.is_return()).map(|event| event.of()).collect();
+    is_order(part, forms, &order).then_some(order)
 }
 
 fn within<'p, M: Mask + 'p>(problem: Arc<Problem<'p>>, switches: Switches, whole: bool) -> Search<'p> {

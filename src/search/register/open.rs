@@ -3,10 +3,28 @@
 use super::Problem;
 use super::automaton::{Automaton, Kind, NONE, OTHER};
 use super::configuration::Configuration;
-use super::course::{Course, NEVER};
+use super::course::{Course, NEVER, Operation};
 use super::used::Uses;
 use crate::search::mask::Mask;
+use crate::search::room;
 use std::sync::Arc;
+
+/// The operations of a class.
+#[derive(Clone, Copy, Debug)]
+struct Class {
+    /// The open one that returns first, as a slot, or `NONE`; the others follow by return.
+    head: u32,
+    /// How many must happen and are not yet invoked.
+    coming: u32,
+}
+
+/// An open operation.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    operation: u32,
+    /// The slot of the one of its class that returns next, or `NONE`.
+    next: u32,
+}
 
 /// What all configurations at an event have in common.
 #[derive(Debug)]
@@ -14,19 +32,14 @@ pub(super) struct Open<'p, M> {
     problem: Arc<Problem<'p>>,
     /// The next event.
     pub(super) at: u32,
-    /// By class: the open operation that returns first, as a slot; the others follow by return.
-    head: Vec<u32>,
-    next: Vec<u32>,
-    /// By slot: its operation.
-    pub(super) operation: Vec<u32>,
+    classes: Vec<Class>,
+    slots: Vec<Slot>,
     /// Open failed compare-and-sets.
     pub(super) failed: M,
     /// Open reads and failed compare-and-sets.
     pub(super) observers: M,
     /// Open writes.
     pub(super) writes: M,
-    /// By class: operations that must happen and are not yet invoked.
-    coming: Vec<u32>,
     /// Failed compare-and-sets that are not yet invoked.
     failing: u32,
     /// By optional class: how many were invoked.
@@ -36,24 +49,22 @@ pub(super) struct Open<'p, M> {
 impl<'p, M: Mask> Open<'p, M> {
     pub(super) fn new(problem: Arc<Problem<'p>>) -> Self {
         let (automaton, course) = (&problem.automaton, &problem.course);
-        let mut coming = vec![0; automaton.kinds.len()];
+        let mut classes = vec![Class { head: NONE, coming: 0 }; automaton.kinds.len()];
         let mut failing = 0;
         for event in course.events.iter().filter(|event| event.is_return()) {
-            let class = course.class[event.of() as usize];
+            let class = course.operation(event.of()).class;
             if class != NONE {
-                coming[class as usize] += 1;
+                classes[class as usize].coming += 1;
                 failing += u32::from(matches!(automaton.kinds[class as usize], Kind::FailedCas(_)));
             }
         }
         Open {
             at: 0,
-            head: vec![NONE; automaton.kinds.len()],
-            next: vec![NONE; course.slots],
-            operation: vec![NONE; course.slots],
+            classes,
+            slots: vec![Slot { operation: NONE, next: NONE }; course.slots],
             failed: M::none(course.slots),
             observers: M::none(course.slots),
             writes: M::none(course.slots),
-            coming,
             failing,
             offered: vec![0; course.optionals.len()],
             problem,
@@ -72,7 +83,7 @@ impl<'p, M: Mask> Open<'p, M> {
     pub(super) fn forward(&mut self) -> Passed {
         let event = self.course().events[self.at as usize];
         let operation = event.of();
-        let (class, slot) = (self.course().class[operation as usize], self.course().slot[operation as usize]);
+        let Operation { class, slot, returned, .. } = *self.course().operation(operation);
         if slot == NONE {
             self.at += 1;
             return Passed::Nothing;
@@ -81,11 +92,11 @@ impl<'p, M: Mask> Open<'p, M> {
             return Passed::Return(slot);
         }
         self.at += 1;
-        if self.course().is_option(operation) {
+        if returned == NEVER {
             self.offered[slot as usize] += 1;
             return Passed::Nothing;
         }
-        self.coming[class as usize] -= 1;
+        self.classes[class as usize].coming -= 1;
         self.enter(operation, class, slot);
         if let Kind::FailedCas(_) = self.kind(slot) {
             self.failing -= 1;
@@ -96,14 +107,14 @@ impl<'p, M: Mask> Open<'p, M> {
     /// Takes the return of a slot.
     pub(super) fn leave(&mut self, slot: u32) {
         let class = self.class(slot);
-        let after = self.next[slot as usize];
-        match self.head[class as usize] {
-            first if first == slot => self.head[class as usize] = after,
+        let after = self.next(slot);
+        match self.first(class) {
+            first if first == slot => self.classes[class as usize].head = after,
             mut before => {
-                while self.next[before as usize] != slot {
-                    before = self.next[before as usize];
+                while self.next(before) != slot {
+                    before = self.next(before);
                 }
-                self.next[before as usize] = after;
+                self.slots[before as usize].next = after;
             }
         }
         self.failed.remove(slot);
@@ -123,13 +134,13 @@ impl<'p, M: Mask> Open<'p, M> {
             self.at -= 1;
             let event = self.course().events[self.at as usize];
             let operation = event.of();
-            let (class, slot) = (self.course().class[operation as usize], self.course().slot[operation as usize]);
+            let Operation { class, slot, returned, .. } = *self.course().operation(operation);
             if slot == NONE {
                 continue;
             }
             if event.is_return() {
                 self.enter(operation, class, slot);
-            } else if self.course().is_option(operation) {
+            } else if returned == NEVER {
                 self.offered[slot as usize] -= 1;
             } else {
                 if let Kind::FailedCas(_) = self.kind(slot) {
@@ -137,22 +148,21 @@ impl<'p, M: Mask> Open<'p, M> {
                 }
                 self.leave(slot);
                 self.at -= 1;
-                self.coming[class as usize] += 1;
+                self.classes[class as usize].coming += 1;
             }
         }
     }
 
     fn enter(&mut self, operation: u32, class: u32, slot: u32) {
-        self.operation[slot as usize] = operation;
-        let returned = self.course().returned[operation as usize];
-        let (mut before, mut after) = (NONE, self.head[class as usize]);
-        while after != NONE && self.course().returned[self.operation[after as usize] as usize] < returned {
-            (before, after) = (after, self.next[after as usize]);
+        let returned = self.course().operation(operation).returned;
+        let (mut before, mut after) = (NONE, self.first(class));
+        while after != NONE && self.returned(after) < returned {
+            (before, after) = (after, self.next(after));
         }
-        self.next[slot as usize] = after;
+        self.slots[slot as usize] = Slot { operation, next: after };
         match before {
-            NONE => self.head[class as usize] = slot,
-            before => self.next[before as usize] = slot,
+            NONE => self.classes[class as usize].head = slot,
+            before => self.slots[before as usize].next = slot,
         }
         match self.automaton().kinds[class as usize] {
             Kind::Read(_) => self.observers.add(slot),
@@ -165,8 +175,13 @@ impl<'p, M: Mask> Open<'p, M> {
         }
     }
 
+    /// The operation of a slot.
+    pub(super) fn operation(&self, slot: u32) -> u32 {
+        self.slots[slot as usize].operation
+    }
+
     pub(super) fn class(&self, slot: u32) -> u32 {
-        self.course().class[self.operation[slot as usize] as usize]
+        self.course().operation(self.operation(slot)).class
     }
 
     pub(super) fn kind(&self, slot: u32) -> Kind {
@@ -175,22 +190,22 @@ impl<'p, M: Mask> Open<'p, M> {
 
     /// The event at which the operation of a slot was invoked.
     pub(super) fn invoked(&self, slot: u32) -> u32 {
-        self.course().invoked[self.operation[slot as usize] as usize]
+        self.course().operation(self.operation(slot)).invoked
     }
 
     /// The event at which the operation of a slot returns.
     pub(super) fn returned(&self, slot: u32) -> u32 {
-        self.course().returned[self.operation[slot as usize] as usize]
+        self.course().operation(self.operation(slot)).returned
     }
 
     /// The open operation of a class that returns first, or `NONE`.
     pub(super) fn first(&self, class: u32) -> u32 {
-        if class == NONE { NONE } else { self.head[class as usize] }
+        if class == NONE { NONE } else { self.classes[class as usize].head }
     }
 
     /// The one of its class that returns next, or `NONE`.
     pub(super) fn next(&self, slot: u32) -> u32 {
-        self.next[slot as usize]
+        self.slots[slot as usize].next
     }
 
     /// The open operations of a class that are not done, by return.
@@ -198,10 +213,10 @@ impl<'p, M: Mask> Open<'p, M> {
         let (mut slot, done) = (self.first(class), done.clone());
         std::iter::from_fn(move || {
             while slot != NONE && done.has(slot) {
-                slot = self.next[slot as usize];
+                slot = self.next(slot);
             }
             let found = (slot != NONE).then_some(slot)?;
-            slot = self.next[slot as usize];
+            slot = self.next(slot);
             Some(found)
         })
     }
@@ -237,7 +252,7 @@ impl<'p, M: Mask> Open<'p, M> {
                 done.add(slot);
                 any = true;
             }
-            slot = self.next[slot as usize];
+            slot = self.next(slot);
         }
         for slot in self.failed.minus(done) {
             if self.kind(slot) != Kind::FailedCas(state) && self.invoked(slot) < before {
@@ -250,12 +265,12 @@ impl<'p, M: Mask> Open<'p, M> {
 
     /// Whether operations of a class must still happen.
     pub(super) fn must(&self, class: u32, done: &M) -> bool {
-        class != NONE && (self.coming[class as usize] > 0 || self.undone(class, done).next().is_some())
+        class != NONE && (self.classes[class as usize].coming > 0 || self.undone(class, done).next().is_some())
     }
 
     /// How many operations of a class must still happen.
     pub(super) fn obligations(&self, class: u32, done: &M) -> u32 {
-        if class == NONE { 0 } else { self.coming[class as usize] + self.undone(class, done).count() as u32 }
+        if class == NONE { 0 } else { self.classes[class as usize].coming + self.undone(class, done).count() as u32 }
     }
 
     /// Whether operations of a class may still happen.
@@ -266,7 +281,7 @@ impl<'p, M: Mask> Open<'p, M> {
         if self.must(class, &at.done) {
             return true;
         }
-        let optional = self.course().option_of[class as usize];
+        let optional = self.course().option_of(class);
         optional != NONE
             && (self.course().optionals[optional as usize].operations.len() as u32) > uses.count(at.used, optional)
     }
@@ -312,7 +327,7 @@ impl<'p, M: Mask> Open<'p, M> {
         let mut wanted = self.obligations(self.automaton().reads(state), &at.done);
         for &(class, _) in self.automaton().out(state) {
             wanted += self.obligations(class, &at.done);
-            let optional = self.course().option_of[class as usize];
+            let optional = self.course().option_of(class);
             if optional != NONE {
                 wanted +=
                     self.course().optionals[optional as usize].operations.len() as u32 - uses.count(at.used, optional);
@@ -323,8 +338,7 @@ impl<'p, M: Mask> Open<'p, M> {
 
     /// Bytes held.
     pub(super) fn bytes(&self) -> usize {
-        (self.head.capacity() + self.next.capacity() + self.operation.capacity()) * 4
-            + (self.coming.capacity() + self.offered.capacity()) * 4
+        room::bytes(&self.classes) + room::bytes(&self.slots) + room::bytes(&self.offered)
     }
 
     /// The optional operations of a class that were invoked before an event.
@@ -334,7 +348,7 @@ impl<'p, M: Mask> Open<'p, M> {
         if event == NEVER {
             return offered;
         }
-        operations.partition_point(|&operation| self.course().invoked[operation as usize] < event) as u32
+        operations.partition_point(|&operation| self.course().operation(operation).invoked < event) as u32
     }
 }
 

@@ -7,20 +7,24 @@
 use super::automaton::States;
 use super::forms::Deed;
 use crate::model::Value;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use std::hash::Hash;
+use std::mem::discriminant;
+use std::ops::Range;
 
 /// States, and how appending leads from one to another.
 pub(super) struct Growth {
     pub(super) states: usize,
     /// From which state, what is appended, to which state.
     pub(super) edges: Vec<(u32, u32, u32)>,
+    /// How many different values are appended.
+    pub(super) pieces: usize,
     /// The state of each value that is one.
     pub(super) state: States,
 }
 
-/// `None` where something stands that cannot be appended to, or not this.
-pub(super) fn grow(deeds: &[Deed], content: u32, values: &[Value<'_>], asked: &[u32]) -> Option<Growth> {
+/// `None` where something stands that cannot be appended to, or not this. `state` has the values asked for.
+pub(super) fn grow(deeds: &[Deed], content: u32, values: &[Value<'_>], asked: &[u32], state: States) -> Option<Growth> {
     let mut named = vec![content];
     let mut added = Vec::new();
     for deed in deeds {
@@ -35,26 +39,24 @@ pub(super) fn grow(deeds: &[Deed], content: u32, values: &[Value<'_>], asked: &[
     named.dedup();
     added.sort_unstable();
     added.dedup();
-    let sort = |value: &u32| match values[*value as usize] {
+    let kind = |&value: &u32| match &values[value as usize] {
         Value::Absent => None,
-        Value::Number(_) => Some(0),
-        Value::Text(_) => Some(1),
-        Value::List(_) => Some(2),
+        held => Some(discriminant(held)),
     };
-    let sorts: FxHashSet<u8> = named.iter().chain(&added).filter_map(sort).collect();
-    if added.iter().any(|value| sort(value).is_none()) {
+    let one = kind(added.first()?)?;
+    if added.iter().any(|value| kind(value) != Some(one)) || named.iter().filter_map(kind).any(|other| other != one) {
         return None;
     }
-    match sorts.into_iter().collect::<Vec<_>>()[..] {
-        [1] => Some(Trie::grow(&named, &added, asked, |value| match values[value as usize] {
+    match values[added[0] as usize] {
+        Value::Text(_) => Some(Trie::grow(&named, &added, asked, state, |value| match values[value as usize] {
             Value::Text(text) => Some(text.as_bytes()),
             _ => None,
         })),
-        [2] => Some(Trie::grow(&named, &added, asked, |value| match values[value as usize] {
+        Value::List(_) => Some(Trie::grow(&named, &added, asked, state, |value| match values[value as usize] {
             Value::List(list) => Some(list),
             _ => None,
         })),
-        _ => None,
+        Value::Absent | Value::Number(_) => None,
     }
 }
 
@@ -68,49 +70,58 @@ struct Trie<'a, T> {
 }
 
 impl<'a, T: Ord + Hash> Trie<'a, T> {
-    fn grow(named: &[u32], added: &[u32], asked: &[u32], of: impl Fn(u32) -> Option<&'a [T]>) -> Growth {
+    fn grow(
+        named: &[u32],
+        added: &[u32],
+        asked: &[u32],
+        mut state: States,
+        of: impl Fn(u32) -> Option<&'a [T]>,
+    ) -> Growth {
         let mut trie =
             Trie { asked: asked.iter().filter_map(|&v| of(v)).collect(), index: FxHashMap::default(), states: vec![] };
+        trie.index.reserve(named.len());
         trie.asked.sort_unstable();
         trie.asked.dedup();
         let mut absent = None;
-        let mut state: FxHashMap<u32, u32> = FxHashMap::default();
         for &value in named {
             let at = match of(value) {
                 Some(sequence) => trie.locate(sequence),
                 None => Some(*absent.get_or_insert_with(|| trie.add(u32::MAX, 0))),
             };
-            state.extend(at.map(|at| (value, at)));
+            if let Some(at) = at {
+                state.set(value, at);
+            }
         }
-        let mut pieces: FxHashMap<&[T], u32> = FxHashMap::default();
-        pieces.extend(added.iter().filter_map(|&value| of(value).map(|piece| (piece, value))));
+        let pieces: FxHashMap<&[T], u32> =
+            added.iter().filter_map(|&value| of(value).map(|piece| (piece, value))).collect();
         let mut lengths: Vec<usize> = pieces.keys().map(|piece| piece.len()).collect();
         lengths.sort_unstable();
         lengths.dedup();
         let mut edges = Vec::new();
         let mut from = 0;
         while let Some(&(first, length)) = trie.states.get(from) {
+            // Nothing is the beginning of everything.
+            let (at, length) = if first == u32::MAX { (0, 0) } else { (first as usize, length as usize) };
+            let begin: &[T] = if first == u32::MAX { &[] } else { &trie.asked[at][..length] };
+            let end = at + trie.asked[at..].partition_point(|value| value.starts_with(begin));
             for &more in &lengths {
-                trie.extend(from as u32, (first, length), more, &pieces, &mut edges);
+                trie.extend(from as u32, (at..end, length), more, &pieces, &mut edges);
             }
             from += 1;
         }
-        Growth { states: trie.states.len(), edges, state: state.into() }
+        Growth { states: trie.states.len(), edges, pieces: added.len(), state }
     }
 
-    /// The ways out of a state by pieces of one length.
+    /// The ways out of a state by pieces of one length. The state: the values asked for that begin so, and how long that is.
     fn extend(
         &mut self,
         from: u32,
-        (first, length): (u32, u32),
+        (asked, length): (Range<usize>, usize),
         more: usize,
         pieces: &FxHashMap<&[T], u32>,
         edges: &mut Vec<(u32, u32, u32)>,
     ) {
-        // Nothing is the beginning of everything.
-        let (mut at, length) = if first == u32::MAX { (0, 0) } else { (first as usize, length as usize) };
-        let begin: &'a [T] = if first == u32::MAX { &[] } else { &self.asked[at][..length] };
-        let end = at + self.asked[at..].partition_point(|value| value.starts_with(begin));
+        let Range { start: mut at, end } = asked;
         while at < end {
             let value: &'a [T] = self.asked[at];
             let Some(piece) = value.get(length..length + more) else {

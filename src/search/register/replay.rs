@@ -2,6 +2,7 @@
 
 use super::Problem;
 use super::automaton::{Kind, NONE, OTHER};
+use super::course;
 use super::open::{Open, Passed};
 use super::path::{Place, Step};
 use crate::search::mask::Mask;
@@ -42,8 +43,8 @@ impl<'p, M: Mask> Replay<'p, M> {
             done: M::none(course.slots),
             state: automaton.initial,
             gap: 0,
-            items: Vec::with_capacity(course.class.len()),
-            line: Vec::with_capacity(course.class.len()),
+            items: Vec::with_capacity(course.operations.len()),
+            line: Vec::with_capacity(course.operations.len()),
             last_write: NONE,
             gap_state: OTHER,
             anchor: vec![NONE; course.slots],
@@ -80,9 +81,9 @@ impl<'p, M: Mask> Replay<'p, M> {
 
     fn take(&mut self, step: Step) -> Option<()> {
         let operation = step.operation();
-        let class = self.open.course().class[operation as usize];
+        let course::Operation { class, slot, returned, .. } = *self.open.course().operation(operation);
         let kind = self.open.automaton().kinds[class as usize];
-        let slot = (!self.open.course().is_option(operation)).then_some(self.open.course().slot[operation as usize]);
+        let slot = (returned != course::NEVER).then_some(slot);
         if let Some(slot) = slot {
             self.done.add(slot);
         }
@@ -146,7 +147,7 @@ impl<'p, M: Mask> Replay<'p, M> {
 
     fn see(&mut self, slot: u32, place: u32) {
         self.done.add(slot);
-        self.put(self.open.operation[slot as usize], place);
+        self.put(self.open.operation(slot), place);
     }
 
     /// Puts an operation last before another one, or last of all.
@@ -174,7 +175,7 @@ impl<'p, M: Mask> Replay<'p, M> {
             order.push(match course.is_option(item.operation) {
                 false => item.operation,
                 true => {
-                    let class = course.slot[item.operation as usize] as usize;
+                    let class = course.operation(item.operation).slot as usize;
                     used[class] += 1;
                     // A search that does not count uses knows that there are enough.
                     course.optionals[class].operations.get(used[class] - 1).copied().unwrap_or(item.operation)

@@ -34,9 +34,7 @@ pub(super) const UNUSED: u32 = 0;
 
 impl Uses {
     pub(super) fn new() -> Self {
-        let mut uses = Uses { sets: Vec::new(), index: HashTable::new(), held: 0 };
-        uses.intern(Vec::new());
-        uses
+        Uses { sets: vec![Box::default()], index: HashTable::new(), held: 0 }
     }
 
     fn get(&self, set: u32, class: u32) -> Option<&Use> {
@@ -114,6 +112,7 @@ impl Uses {
         self.held + room::bytes(&self.sets) + self.index.capacity() * (size_of::<u32>() + 1) * 8 / 7
     }
 
+    /// The number of a set that is not empty.
     fn intern(&mut self, uses: Vec<Use>) -> u32 {
         let sets = &self.sets;
         let hash = |uses: &[Use]| FxBuildHasher.hash_one(uses);

@@ -11,7 +11,8 @@ use super::{
 use crate::model::Spec;
 use oracle::{is_beginning, is_linearizable, is_order};
 use random::{
-    Queue, Random, Register, Text, long_history, long_text_history, queue_history, register_history, text_history,
+    Ask, Queue, Random, Register, Text, Told, long_history, long_text_history, queue_history, register_history,
+    text_history,
 };
 use rayon::prelude::*;
 use std::time::Duration;
@@ -254,4 +255,29 @@ fn nothing_happened_is_linearizable() {
     assert!(
         matches!(check(&Register, &history, &Budget::default()), Verdict::Linearizable(found) if found.order.is_empty())
     );
+}
+
+#[test]
+fn calls_in_turn_are_their_own_order_and_unseen_ones_are_used_only_where_they_must_be() {
+    let written = |at| Outcome::Completed { returned: at, answer: Told::Written };
+    let read = |value, at| Outcome::Completed { returned: at, answer: Told::Value(value) };
+    let decide = |seen| {
+        let calls = [
+            (Ask::Write(1), 0, written(1)),
+            (Ask::Write(2), 2, Outcome::Unknown),
+            (Ask::Read, 3, read(seen, 4)),
+            (Ask::Write(3), 5, written(6)),
+            (Ask::Read, 7, read(3, 8)),
+        ];
+        let call = |(process, (operation, invoke, outcome))| Call { process, operation, invoke, outcome };
+        let history = History::new((0..).zip(calls).map(call).collect()).unwrap_or_else(|e| panic!("{e}"));
+        match check(&Register, &history, &Budget::default()) {
+            Verdict::Linearizable(found) => Ok(found.order),
+            Verdict::Violated(core) => Err(core.longest_prefix),
+            Verdict::Unknown(undecided) => panic!("{undecided:?}"),
+        }
+    };
+    assert_eq!(decide(1), Ok(vec![0, 2, 3, 4]));
+    assert_eq!(decide(2), Ok(vec![0, 1, 2, 3, 4]));
+    assert_eq!(decide(3), Err(vec![0]));
 }

@@ -9,7 +9,7 @@ use crate::search::register::path::Step;
 impl<M: Mask> Finder<'_, '_, M> {
     /// Begins blocks with the returning operation in them.
     pub(super) fn enter_gap(&mut self, task: Task, more: &mut bool) {
-        let operation = self.open.operation[self.slot as usize];
+        let operation = self.open.operation(self.slot);
         self.find_reach(task, self.from.gap);
         match task.kind {
             Kind::Write(to) => {
@@ -50,7 +50,7 @@ impl<M: Mask> Finder<'_, '_, M> {
             let mut at = self.from.clone();
             at.done.add(slot);
             at.idle.remove(slot);
-            self.push_in_gap(at, to, 0, self.open.operation[slot as usize]);
+            self.push_in_gap(at, to, 0, self.open.operation(slot));
         }
         if any && self.reductions.earliest_first {
             return;
@@ -88,7 +88,7 @@ impl<M: Mask> Finder<'_, '_, M> {
                 any = true;
                 let mut at = draft.at.clone();
                 at.done.add(slot);
-                self.more_in_gap(draft, at, (state, to), 0, open.operation[slot as usize]);
+                self.more_in_gap(draft, at, (state, to), 0, open.operation(slot));
             }
             if any && self.reductions.earliest_first {
                 continue;

@@ -199,7 +199,7 @@ impl<M: Mask> Finder<'_, '_, M> {
             Kind::Write(_) if !in_gap && task.hideable => {
                 let mut at = from.clone();
                 at.done.add(slot);
-                self.finish(at, 0, Step::idle(open.operation[slot as usize]));
+                self.finish(at, 0, Step::idle(open.operation(slot)));
             }
             _ if in_gap => self.enter_gap(task, &mut more),
             _ => {}
@@ -246,7 +246,7 @@ impl<M: Mask> Finder<'_, '_, M> {
         let mut at = self.from.clone();
         at.done.add(slot);
         self.overwrite(&mut at, state);
-        self.finish(at, 0, Step::change(self.open.operation[slot as usize]));
+        self.finish(at, 0, Step::change(self.open.operation(slot)));
     }
 
     /// What a write does.
@@ -298,7 +298,7 @@ impl<M: Mask> Finder<'_, '_, M> {
     /// Uses an optional operation of a class that was invoked before an event, if there is one left.
     fn optional(&mut self, at: &mut Configuration<M>, class: u32, before: u32) -> Option<u32> {
         let open = self.open;
-        let place = if class == NONE { NONE } else { open.course().option_of[class as usize] };
+        let place = open.course().option_of(class);
         if place == NONE || open.offered[place as usize] == 0 {
             return None;
         }
@@ -327,7 +327,7 @@ impl<M: Mask> Finder<'_, '_, M> {
     /// Whether [`Self::optional`] finds one for the configuration that goes on.
     fn has_optional(&self, class: u32, before: u32) -> bool {
         let (open, from) = (self.open, self.from);
-        let place = open.course().option_of[class as usize];
+        let place = open.course().option_of(class);
         if place == NONE {
             return false;
         }
@@ -386,7 +386,7 @@ impl<M: Mask> Finder<'_, '_, M> {
         }
         for at_step in begin..self.moves.steps.len() {
             let step = self.moves.steps[at_step];
-            let class = self.open.course().class[step.operation() as usize];
+            let class = self.open.course().operation(step.operation()).class;
             if step.is_hidden()
                 && let Kind::Write(state) | Kind::Cas(_, state) = self.open.automaton().kinds[class as usize]
                 && self.open.is_lost(state, at, self.uses)

@@ -47,7 +47,7 @@ impl<M: Mask> Finder<'_, '_, M> {
 
     /// The returning operation itself, where it changes the state.
     fn last(&mut self, task: Task, draft: &Draft<M>, depth: u32) {
-        let step = Step::change(self.open.operation[self.slot as usize]);
+        let step = Step::change(self.open.operation(self.slot));
         let state = draft.at.state;
         let useless = task.hideable && self.reductions.useless_writes && !self.open.any_failing(&draft.at.done);
         let mut at = draft.at.clone();
@@ -88,7 +88,7 @@ impl<M: Mask> Finder<'_, '_, M> {
             any = true;
             let mut at = draft.at.clone();
             at.done.add(slot);
-            let step = Step::change(self.open.operation[slot as usize]);
+            let step = Step::change(self.open.operation(slot));
             self.overwrite(&mut at, to);
             self.push(draft, at, Phase::Block, 0, depth, Taken { step, from: draft.at.state, owing: false });
         }
@@ -125,7 +125,7 @@ impl<M: Mask> Finder<'_, '_, M> {
                 let mut at = draft.at.clone();
                 at.done.add(slot);
                 self.change(&mut at, to);
-                let step = Step::change(open.operation[slot as usize]);
+                let step = Step::change(open.operation(slot));
                 self.push(draft, at, draft.phase, 0, depth, Taken { step, from, owing: false });
             }
             if each && late {
@@ -134,7 +134,7 @@ impl<M: Mask> Finder<'_, '_, M> {
         }
         let mut at = draft.at.clone();
         if let Some(operation) = self.optional(&mut at, class, NEVER) {
-            if each && early && open.course().invoked[operation as usize] < gap {
+            if each && early && open.course().operation(operation).invoked < gap {
                 return;
             }
             if draft.optional == self.optional.1 {

@@ -2,7 +2,7 @@
 
 use crate::search::mask::Mask;
 use crate::search::register::automaton::Kind;
-use crate::search::register::course::NEVER;
+use crate::search::register::course::{NEVER, Operation};
 use crate::search::register::open::Open;
 
 /// States that were left for ever while something needed them.
@@ -49,8 +49,7 @@ impl Suspicion {
         let mut first = vec![NEVER; self.states.len()];
         let mut left = first.len();
         for event in course.events.get(from as usize..).unwrap_or_default() {
-            let operation = event.of() as usize;
-            let (class, returned) = (course.class[operation], course.returned[operation]);
+            let Operation { class, returned, .. } = *course.operation(event.of());
             if left == 0 {
                 break;
             }
