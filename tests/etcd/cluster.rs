@@ -26,6 +26,7 @@ pub struct Commit {
 }
 
 /// A store with its whole past.
+#[derive(Clone)]
 pub struct Etcd {
     /// States by revision, from revision 1 on.
     pub states: Vec<State>,
@@ -33,11 +34,19 @@ pub struct Etcd {
     pub commits: Vec<Commit>,
     pub leases: BTreeSet<i64>,
     pub compacted: i64,
+    /// When what was compacted through.
+    pub compactions: Vec<(i64, i64)>,
 }
 
 impl Etcd {
     pub fn new() -> Etcd {
-        Etcd { states: vec![State::new()], commits: Vec::new(), leases: BTreeSet::new(), compacted: 0 }
+        Etcd {
+            states: vec![State::new()],
+            commits: Vec::new(),
+            leases: BTreeSet::new(),
+            compacted: 0,
+            compactions: Vec::new(),
+        }
     }
 
     pub fn revision(&self) -> i64 {
@@ -57,6 +66,19 @@ impl Etcd {
 
     fn now(&self) -> &State {
         &self.states[self.states.len() - 1]
+    }
+
+    /// Ends a lease that nobody kept alive.
+    pub fn expire(&mut self, at: i64, lease: i64) {
+        if self.leases.remove(&lease) {
+            self.detach(at, lease);
+        }
+    }
+
+    fn detach(&mut self, at: i64, lease: i64) {
+        let keys = self.now().iter().filter(|(_, live)| live.lease == lease).map(|(key, _)| (key.clone(), None));
+        let keys = keys.collect();
+        self.commit(at, keys);
     }
 
     fn commit(&mut self, at: i64, changes: Vec<(String, Option<(String, i64)>)>) {
@@ -174,17 +196,16 @@ impl Etcd {
                 json!({"Range": {"KVs": pairs(shown), "Count": found.len()}, "Revision": self.revision()})
             }
             Ask::Grant(lease) => {
-                self.leases.insert(*lease);
+                if !self.leases.insert(*lease) {
+                    return json!({"Error": "etcdserver: lease already exists", "Revision": 0});
+                }
                 json!({"LeaseGrant": {"LeaseID": 0}, "Revision": self.revision()})
             }
             Ask::Revoke(lease) => {
                 if !self.leases.remove(lease) {
                     return json!({"Error": "etcdserver: requested lease not found", "Revision": 0});
                 }
-                let keys =
-                    self.now().iter().filter(|(_, live)| live.lease == *lease).map(|(key, _)| (key.clone(), None));
-                let keys = keys.collect();
-                self.commit(at, keys);
+                self.detach(at, *lease);
                 json!({"LeaseRevoke": {}, "Revision": self.revision()})
             }
             Ask::Compact(number) => {
@@ -195,6 +216,7 @@ impl Etcd {
                     return json!({"ClientError": "mvcc: required revision is a future revision", "Revision": 0});
                 }
                 self.compacted = *number;
+                self.compactions.push((at, *number));
                 json!({"Compact": {}, "Revision": -1})
             }
         }
@@ -272,25 +294,63 @@ fn ask(etcd: &Etcd, n: usize, dice: &mut Chance) -> Ask {
     }
 }
 
-/// Clients that ask at the same time; some are never answered.
-pub fn run(clients: usize, requests: usize, dice: &mut Chance) -> (Etcd, Vec<Recorded>) {
-    run_disturbed(clients, requests, dice, |_, _| {})
+/// A request when it is done.
+pub struct Turn<'a> {
+    /// How many were done before.
+    pub n: usize,
+    pub client: usize,
+    pub at: i64,
+    pub ask: &'a Ask,
+    /// Whether its client is answered.
+    pub answered: bool,
 }
 
-/// The same; before each request, told how many came before and when it is answered, something may happen to the store.
-pub fn run_disturbed(
-    clients: usize,
-    requests: usize,
-    dice: &mut Chance,
-    mut disturb: impl FnMut(usize, &mut Etcd),
-) -> (Etcd, Vec<Recorded>) {
+/// Who does what clients ask.
+pub trait Server {
+    /// What clients know of it.
+    fn store(&self) -> &Etcd;
+
+    fn serve(&mut self, turn: &Turn<'_>) -> Value;
+}
+
+impl Server for Etcd {
+    fn store(&self) -> &Etcd {
+        self
+    }
+
+    fn serve(&mut self, turn: &Turn<'_>) -> Value {
+        self.apply(turn.at, turn.ask)
+    }
+}
+
+/// How much is asked.
+pub struct Load {
+    pub clients: usize,
+    pub requests: usize,
+    /// From when to when nothing is done: who waits is not answered in time.
+    pub stall: Option<(i64, i64)>,
+}
+
+/// Clients that ask at the same time; some are never answered.
+pub fn run(clients: usize, requests: usize, dice: &mut Chance) -> (Etcd, Vec<Recorded>) {
+    let mut etcd = Etcd::new();
+    let recorded = serve(&mut etcd, &Load { clients, requests, stall: None }, dice);
+    (etcd, recorded)
+}
+
+/// The same, of any server.
+pub fn serve(server: &mut impl Server, load: &Load, dice: &mut Chance) -> Vec<Recorded> {
     let mut slots = Vec::new();
-    for client in 0..clients {
+    for client in 0..load.clients {
         let mut now = 1 + dice.below(20) as i64;
-        for _ in 0..requests {
+        for _ in 0..load.requests {
             let call = now + 1 + dice.below(20) as i64;
-            let fate = dice.below(12);
-            let done = call + dice.below(if fate == 0 { 120 } else { 15 }) as i64;
+            let mut fate = dice.below(12);
+            let mut done = call + dice.below(if fate == 0 { 120 } else { 15 }) as i64;
+            if let Some((from, until)) = load.stall.filter(|(from, until)| (*from..*until).contains(&done)) {
+                done = until + (done - from) / 8;
+                fate = u64::from(fate.is_multiple_of(4));
+            }
             let ret = if fate < 2 { call + 60 } else { done + dice.below(15) as i64 };
             // 0: applied at some time, not answered; 1: lost.
             slots.push((done, client, call, ret, fate));
@@ -298,29 +358,30 @@ pub fn run_disturbed(
         }
     }
     slots.sort_unstable();
-    let mut etcd = Etcd::new();
     let mut recorded = Vec::new();
     for (n, (done, client, call, ret, fate)) in slots.into_iter().enumerate() {
-        disturb(n, &mut etcd);
-        let ask = ask(&etcd, n, dice);
+        let ask = ask(server.store(), n, dice);
         let input = ask.input();
-        let mut output = if fate == 1 { json!(null) } else { etcd.apply(done, &ask) };
+        let turn = Turn { n, client, at: done, ask: &ask, answered: fate > 1 };
+        let mut output = if fate == 1 { json!(null) } else { server.serve(&turn) };
         if fate < 2 {
             output = json!({"Error": "context deadline exceeded", "Revision": 0});
         }
         recorded.push(Recorded { client, call, input, output, ret });
     }
     recorded.sort_by_key(|operation| (operation.client, operation.call));
-    (etcd, recorded)
+    recorded
 }
 
 /// One delivery: its time, the store's revision, its events.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Response {
     pub time: i64,
     pub revision: i64,
     pub progress: bool,
     pub events: Vec<Value>,
+    /// Why the watch ends.
+    pub error: &'static str,
 }
 
 /// A watch over keys with a prefix from a revision on, with everything through the end.
@@ -351,10 +412,18 @@ pub fn watch(etcd: &Etcd, prefix: &str, from: i64, dice: &mut Chance) -> Vec<Res
         if dice.below(3) > 0 || at + 1 == etcd.commits.len() {
             now = now.max(commit.at) + dice.below(10) as i64;
             if !events.is_empty() {
-                let events = std::mem::take(&mut events);
-                responses.push(Response { time: now, revision: number, progress: false, events });
+                let mut events = std::mem::take(&mut events);
+                let compacted = etcd.compactions.iter().filter(|(at, _)| *at < now).map(|(_, through)| *through);
+                let compacted = Some(compacted.max().unwrap_or(0));
+                for event in events.iter_mut().filter(|event| event["Revision"].as_i64() <= compacted) {
+                    // What the value was can be read no more.
+                    if dice.below(3) == 0 {
+                        event.as_object_mut().map(|fields| fields.remove("PrevValue"));
+                    }
+                }
+                responses.push(Response { time: now, revision: number, events, ..Response::default() });
             } else if dice.below(2) == 0 {
-                responses.push(Response { time: now, revision: number, progress: true, events: Vec::new() });
+                responses.push(Response { time: now, revision: number, progress: true, ..Response::default() });
             }
         }
     }
@@ -364,6 +433,9 @@ pub fn watch(etcd: &Etcd, prefix: &str, from: i64, dice: &mut Chance) -> Vec<Res
 /// A watch as it was recorded.
 pub fn recorded(prefix: &str, from: i64, responses: &[Response]) -> Value {
     let response = |response: &Response| match response.progress {
+        _ if !response.error.is_empty() => {
+            json!({"Revision": response.revision, "Time": response.time, "Error": response.error})
+        }
         true => json!({"IsProgressNotify": true, "Revision": response.revision, "Time": response.time}),
         false => json!({"Events": response.events, "Revision": response.revision, "Time": response.time}),
     };

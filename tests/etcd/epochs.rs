@@ -1,7 +1,7 @@
 //! A fault of the server is told once: what follows from it hangs below it, and what does not stands beside it.
 
 use super::chance::Chance;
-use super::cluster::{Etcd, Recorded, Response, run_disturbed, watch};
+use super::cluster::{Etcd, Load, Recorded, Response, Server, Turn, serve, watch};
 use super::{REPORTS, Report, shown};
 use rayon::prelude::*;
 use retrograde::check::{Finding, Judgement};
@@ -21,19 +21,38 @@ fn told(judgement: &Judgement) -> String {
     format!("{lines:#?}")
 }
 
+/// A store that forgets its last revisions at some request.
+struct Forgetful {
+    etcd: Etcd,
+    at: usize,
+    depth: i64,
+    old: Option<Etcd>,
+}
+
+impl Server for Forgetful {
+    fn store(&self) -> &Etcd {
+        &self.etcd
+    }
+
+    fn serve(&mut self, turn: &Turn<'_>) -> Value {
+        let revision = self.etcd.revision();
+        if turn.n >= self.at && self.old.is_none() && revision > self.depth + 1 {
+            self.old = Some(self.etcd.clone());
+            self.etcd.go_back(revision - self.depth);
+        }
+        self.etcd.serve(turn)
+    }
+}
+
 /// A report of a store that forgets its last revisions when half of the requests are answered; how many it forgot.
 fn rewound(seed: u64) -> (Report, i64) {
     let mut dice = Chance::new(seed);
     let clients = 2 + dice.below(5) as usize;
     let requests = 10 + dice.below(20) as usize;
     let depth = 1 + dice.below(5) as i64;
-    let mut old: Option<Etcd> = None;
-    let (etcd, operations) = run_disturbed(clients, requests, &mut dice, |n, etcd| {
-        if n == clients * requests / 2 && etcd.revision() > depth + 1 {
-            old = Some(Etcd { states: etcd.states.clone(), commits: etcd.commits.clone(), ..Etcd::new() });
-            etcd.go_back(etcd.revision() - depth);
-        }
-    });
+    let mut forgetful = Forgetful { etcd: Etcd::new(), at: clients * requests / 2, depth, old: None };
+    let operations = serve(&mut forgetful, &Load { clients, requests, stall: None }, &mut dice);
+    let Forgetful { etcd, old, .. } = forgetful;
     let mut watches = vec![("", 1, watch(&etcd, "", 1, &mut dice))];
     if let Some(old) = &old {
         // One that saw the old course, and goes on above it.
@@ -164,7 +183,7 @@ pub fn long() -> Report {
             let whole = watch(&etcd, "", number, &mut Chance::new(1));
             let events: Vec<Value> = whole.iter().flat_map(|r| &r.events).cloned().collect();
             let events = events.into_iter().filter(|event| event["Revision"] == json!(number)).collect();
-            Response { time: 10 * number, revision: number, progress: false, events }
+            Response { time: 10 * number, revision: number, events, ..Response::default() }
         })
         .collect();
     Report { etcd, operations, watches: vec![("", 1, one_by_one.clone()), ("", 1, one_by_one)] }
@@ -224,12 +243,12 @@ fn a_delete_that_a_compaction_took_away_resembles_a_published_bug_and_a_put_does
 #[test]
 fn progress_ahead_of_events_and_below_the_start_resembles_published_bugs() {
     let mut report = long();
-    report.watches[0].2.insert(20, Response { time: 201, revision: 24, progress: true, events: Vec::new() });
+    report.watches[0].2.insert(20, Response { time: 201, revision: 24, progress: true, ..Response::default() });
     assert_eq!(hints(&report), ["etcd#15220"]);
     let mut report = long();
     report.watches[0].1 = 30;
     report.watches[0].2.drain(..28);
-    report.watches[0].2.insert(0, Response { time: 201, revision: 20, progress: true, events: Vec::new() });
+    report.watches[0].2.insert(0, Response { time: 201, revision: 20, progress: true, ..Response::default() });
     assert_eq!(hints(&report), ["etcd#20221"]);
 }
 

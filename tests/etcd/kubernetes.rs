@@ -71,7 +71,7 @@ fn a_promise_that_requests_themselves_break_convicts_nobody() {
         };
         version.map(|n| event(n as usize, if n == 1 { "x" } else { "y" })).to_vec()
     };
-    let told = Response { time: 10_000, revision: number, progress: false, events: events([1, 2]) };
+    let told = Response { time: 10_000, revision: number, events: events([1, 2]), ..Response::default() };
     for (_, _, responses) in &mut report.watches {
         responses.push(told.clone());
     }

@@ -10,6 +10,7 @@ use super::filling::{Filler, Filling};
 use super::proofs::Proofs;
 use super::timeline::Timeline;
 use crate::history::etcd::{Outcome, Recording, Request, Step, Txn};
+use crate::ingest::Time;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What answers alone say about the lives of leases.
@@ -27,8 +28,8 @@ struct Life {
     ended: Vec<i64>,
     /// The last one at which it was alive for certain.
     used: i64,
-    /// Of grants that were asked for and not answered: what existed by then, ascending.
-    asked: Vec<i64>,
+    /// Of grants that were asked for and not answered: what existed by then, and when it was, ascending.
+    asked: Vec<(i64, Time)>,
     /// Whether it may have been granted at any time: by somebody whose record is missing.
     always: bool,
 }
@@ -52,7 +53,8 @@ impl Lives {
             match kind {
                 Kind::Grant if answered => life.granted.push(operation.revision),
                 Kind::Grant if operation.outcome == Outcome::Unknown => {
-                    life.asked.push(proofs.before(operation.call).map_or(1, |(revision, _)| revision));
+                    let known = proofs.before(operation.call).map_or(1, |(revision, _)| revision);
+                    life.asked.push((known, operation.call));
                 }
                 Kind::Grant => {}
                 _ if !answered => {}
@@ -81,7 +83,8 @@ impl Lives {
     pub fn may_live(&self, lease: i64, before: i64) -> bool {
         let count = |revisions: &[i64]| revisions.partition_point(|revision| *revision < before);
         self.rows.get(&lease).is_none_or(|life| {
-            let (granted, asked, ended) = (count(&life.granted), count(&life.asked), count(&life.ended));
+            let (granted, ended) = (count(&life.granted), count(&life.ended));
+            let asked = life.asked.partition_point(|(revision, _)| *revision < before);
             // A lease is granted again only behind its end, and ends only behind its grant: each end took one grant.
             let left = granted + asked > ended;
             let last = |revisions: &[i64], count: usize| count.checked_sub(1).map(|at| revisions[at]);
@@ -100,9 +103,14 @@ impl Lives {
         })
     }
 
-    /// Whether nobody knows when a lease was granted.
-    pub fn may_always_live(&self, lease: i64) -> bool {
-        self.rows.get(&lease).is_none_or(|life| life.always || !life.asked.is_empty())
+    /// Whether nobody recorded that a lease was to be granted.
+    pub fn is_always_alive(&self, lease: i64) -> bool {
+        self.rows.get(&lease).is_none_or(|life| life.always)
+    }
+
+    /// Grants of a lease that were asked for and not answered: what existed by then, and when it was, ascending.
+    pub fn asked(&self, lease: i64) -> &[(i64, Time)] {
+        self.rows.get(&lease).map_or(&[], |life| &life.asked)
     }
 
     /// Whether a lease may end on its own, or for somebody who was not told, so many times.
@@ -218,15 +226,16 @@ pub fn misuses(recording: &Recording, effects: &Effects, filling: &Filling, live
     uses.sort_unstable_by_key(|one| (one.lease, one.place, call(one), *one));
     let mut found = Vec::new();
     for uses in uses.chunk_by(|a, b| a.lease == b.lease) {
-        if !lives.may_always_live(uses[0].lease) {
-            life(recording, uses, &mut found);
+        if !lives.is_always_alive(uses[0].lease) {
+            life(recording, uses, lives.asked(uses[0].lease), &mut found);
         }
     }
     found
 }
 
-/// Walks through the uses of one lease.
-fn life(recording: &Recording, uses: &[Use], found: &mut Vec<Misuse>) {
+/// Walks through the uses of one lease. `asked`: grants that were not answered; each may have come about at any time since it was
+/// sent, so what needs one takes the first one left.
+fn life(recording: &Recording, uses: &[Use], asked: &[(i64, Time)], found: &mut Vec<Misuse>) {
     let operation = |one: &Use| one.operation.map(|at| &recording.operations[at as usize]);
     // Of two that changed nothing at one revision, time tells which came first, unless they overlap.
     let may_precede = |one: &Use, other: &Use| {
@@ -235,6 +244,13 @@ fn life(recording: &Recording, uses: &[Use], found: &mut Vec<Misuse>) {
     };
     let grants = || uses.iter().filter(|one| one.kind == Kind::Grant);
     let mut alive = false;
+    let mut taken = 0;
+    // How many of those not answered may stand before a use.
+    let askable = |one: &Use| {
+        let returned = operation(one).map_or(Time(i64::MAX), |operation| operation.returned);
+        let before = asked.iter().filter(|(known, call)| known * 2 < one.place && *call <= returned);
+        before.count()
+    };
     // Whether it was alive when its uses at one place began.
     let mut before = (i64::MIN, false);
     let mut end: Option<&Use> = None;
@@ -251,19 +267,26 @@ fn life(recording: &Recording, uses: &[Use], found: &mut Vec<Misuse>) {
             continue;
         }
         let granted_beside = grants().any(|grant| may_precede(grant, one));
+        if !alive && !granted_beside && askable(one) > taken {
+            taken += 1;
+            alive = true;
+        }
         if !alive && !granted_beside {
             let bound = end.or_else(|| grants().find(|grant| grant.place >= one.place));
             if let Some(bound) = bound {
-                let certain = one.certain && bound.certain;
+                let certain = one.certain && bound.certain && taken == 0;
                 found.push(Misuse { bound: bound.operation, used: one.operation, certain });
             }
         }
         if one.kind == Kind::End {
-            let through =
-                |kind: Kind| uses.iter().filter(|other| other.kind == kind && other.place <= one.place).count();
-            if through(Kind::End) > through(Kind::Grant) {
+            let through = |other: &&Use| other.place <= one.place;
+            let granted = grants().filter(through).count();
+            let ends = || uses.iter().filter(|other| other.kind == Kind::End).filter(through);
+            if ends().count() > granted + askable(one) {
                 // More ends than grants, whatever came first at one place.
-                found.push(Misuse { bound: end.and_then(|end| end.operation), used: one.operation, certain: false });
+                let asked = asked.iter().filter(|(known, _)| known * 2 < one.place).count();
+                let certain = ends().filter(|end| end.certain).count() > granted + asked;
+                found.push(Misuse { bound: end.and_then(|end| end.operation), used: one.operation, certain });
             }
             end = Some(one);
             alive = spare() && grants().any(|grant| may_precede(one, grant));

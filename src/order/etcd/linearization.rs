@@ -250,6 +250,14 @@ fn lives(recording: &Recording, analysis: &Analysis, makers: &[Filler], placed: 
     if !placed.iter().any(|one| lease(one).is_some_and(|(_, ends)| ends)) {
         return;
     }
+    // Grants that were not answered, by lease: when they were sent. An end that no answered grant explains takes the first one left.
+    let mut asked: FxHashMap<i64, Vec<Time>> = FxHashMap::default();
+    for operation in &recording.operations {
+        if let (Request::LeaseGrant { lease, .. }, Outcome::Unknown) = (operation.request, operation.outcome) {
+            asked.entry(lease).or_default().push(operation.call);
+        }
+    }
+    asked.values_mut().for_each(|calls| calls.sort_unstable_by(|a, b| b.cmp(a)));
     let mut alive: FxHashSet<i64> = FxHashSet::default();
     for run in placed.chunk_by_mut(|a, b| (a.revision, a.rank) == (b.revision, b.rank)) {
         let mut by_lease: FxHashMap<i64, Vec<(usize, bool)>> = FxHashMap::default();
@@ -271,15 +279,29 @@ fn lives(recording: &Recording, analysis: &Analysis, makers: &[Filler], placed: 
                     Filler::Expiry(_) => (Time(i64::MIN), Time(i64::MAX)),
                 };
                 let over = left.iter().map(|(at, _)| times(*at).1).min().unwrap_or(Time(i64::MAX));
-                let lives = alive.contains(&lease) || analysis.lives.may_always_live(lease);
+                let first_asked = asked.get(&lease).and_then(|calls| calls.last().copied());
+                let lives = |call: Time| {
+                    alive.contains(&lease)
+                        || analysis.lives.is_always_alive(lease)
+                        || first_asked.is_some_and(|asked| asked < call)
+                };
                 let next = (0..left.len())
                     .filter(|n| times(left[*n].0).0 <= over)
-                    .min_by_key(|n| (left[*n].1 != lives, run[left[*n].0]))
+                    .min_by_key(|n| {
+                        let (at, ends) = left[*n];
+                        let rank = match ends {
+                            true if lives(times(at).0) => 0,
+                            false => 1,
+                            true => 2,
+                        };
+                        (rank, run[at])
+                    })
                     .unwrap_or(0);
                 let (at, ends) = left.remove(next);
-                match ends {
-                    true => drop(alive.remove(&lease)),
-                    false => drop(alive.insert(lease)),
+                if !ends {
+                    alive.insert(lease);
+                } else if !alive.remove(&lease) {
+                    asked.get_mut(&lease).and_then(Vec::pop);
                 }
                 if grants_and_ends {
                     let one = &mut run[at];
