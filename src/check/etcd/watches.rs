@@ -307,7 +307,9 @@ pub fn previous(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         };
         let reason =
             "A watch that asks for previous values gets the one of the revision before, unless that was compacted.";
-        Some(r.draft(Kind::Violation, r.watcher(watch), shown.key, stream(watch), summary, facts, reason))
+        // Nobody who is recorded had asked for a compaction that takes it away.
+        let kind = if shown.previous.is_some() { Kind::Violation } else { r.unless_incomplete() };
+        Some(r.draft(kind, r.watcher(watch), shown.key, stream(watch), summary, facts, reason))
     });
 }
 

@@ -11,7 +11,7 @@ use super::effects::Effects;
 use super::store::covers;
 use super::timeline::{State, Timeline, Witness};
 use crate::history::Symbol;
-use crate::history::etcd::{Event, Interval, Recording, Watch};
+use crate::history::etcd::{Interval, Recording, Watch};
 use crate::ingest::Time;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -225,7 +225,7 @@ impl Walk<'_> {
                         self.flaw(at, Flaw::Split { event: e, before });
                     }
                 }
-                self.event(at, watch, e, event, response.time);
+                self.event(at, watch, e, response.time, logged);
                 if event.revision > highest {
                     let from = *through.get_or_insert(event.revision - 1);
                     self.gap(at, watch, from, event.revision - 1, last, Past::Event(e));
@@ -305,7 +305,8 @@ impl Walk<'_> {
     }
 
     /// One event on its own.
-    fn event(&mut self, at: u32, watch: &Watch, e: u32, event: &Event, time: Time) {
+    fn event(&mut self, at: u32, watch: &Watch, e: u32, time: Time, logged: i64) {
+        let event = &self.recording.events[e as usize];
         if let Some(revision) = self.timeline.revision(event.revision)
             && let Some(writer) = revision.writer
             && self.effects.changes(writer).iter().any(|change| change.key == event.key)
@@ -346,7 +347,7 @@ impl Walk<'_> {
                 if watch.previous {
                     self.streams.demands.push(Demand { above: event.revision - 1, by: time });
                 }
-                watch.previous && self.compactions.possible(time) < event.revision
+                watch.previous && self.compactions.possible(time).max(logged) < event.revision
             }
         };
         if wrong {
