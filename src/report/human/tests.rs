@@ -1,5 +1,5 @@
 use super::Human;
-use crate::check::{BrokenBy, Kind, Verdict};
+use crate::check::{BrokenBy, Kind, NO_EVIDENCE, RuleReport, Verdict};
 use crate::explain::visible::width;
 use crate::report::page::Look;
 use crate::report::sample::{self, Sample};
@@ -138,4 +138,46 @@ fn a_violation_never_hides_below_a_hazard_and_a_circle_of_causes_loses_nothing()
         assert_eq!(text.matches(&format!("This is {id}.")).count(), 1, "{id}: {text}");
     }
     assert!(text.contains("\nVIOLATION  watch-gap"));
+}
+
+/// A report with this many rules that had no evidence.
+fn lacking(rules: usize) -> Sample {
+    let slugs = crate::check::RULES.iter().map(|rule| rule.slug);
+    let mut sample = sample::restart(str::to_owned);
+    sample.judgement = sample::empty_judgement(Verdict::Holds);
+    sample.judgement.rules = slugs
+        .take(rules)
+        .map(|rule| RuleReport {
+            rule,
+            verdict: Verdict::NotChecked(format!("{NO_EVIDENCE}: of {rule}")),
+            checked: 0,
+            open: None,
+        })
+        .collect();
+    sample
+}
+
+#[test]
+fn rules_without_evidence_are_named_while_they_are_few_and_counted_where_they_are_many() {
+    let (few, many) = (lacking(8), lacking(9));
+    let named = |text: &str, sample: &Sample| sample.judgement.rules.iter().all(|rule| text.contains(rule.rule));
+    assert!(named(&plain(&few), &few), "{}", plain(&few));
+    let short = plain(&many);
+    assert!(short.contains("- 9 rules: nothing here that any of them needs"), "{short}");
+    assert!(many.judgement.rules.iter().all(|rule| !short.contains(rule.rule)), "{short}");
+    assert!(named(&text(&many.report(), Look { verbose: true, ..Look::default() }), &many));
+}
+
+#[test]
+fn why_a_rule_is_undecided_is_said_once() {
+    let mut sample = sample::restart(str::to_owned);
+    let why = "no clock bounds the two servers";
+    assert!(plain(&sample).contains(&format!("read-your-writes: {why}")));
+    let mut suspect = sample::finding("s1", "read-your-writes", Kind::Suspect, BrokenBy::Server, "It may have been.");
+    suspect.certificate.reason = why.to_owned();
+    sample.judgement.findings.push(suspect);
+    let text = plain(&sample);
+    assert!(text.contains("- read-your-writes: see the suspects"), "{text}");
+    let undecided = text.split("\nUndecided").nth(1).expect("a section");
+    assert!(!undecided.split("\nNot checked").next().unwrap().contains(why), "{text}");
 }
