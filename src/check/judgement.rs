@@ -442,5 +442,31 @@ fn unchecked_evidence(history: &History, order: &Order) -> Vec<String> {
     if order.timeline.spans().iter().all(|s| s.provenance != Provenance::Witness) && !history.is_empty() {
         reasons.push("no etcd witness: what nobody wrote, read or watched in this evidence is not known".to_owned());
     }
+    let lifetimes = order.lifetimes(history);
+    if let Some(&uid) = lifetimes.twice().first() {
+        let bearers = lifetimes.all().iter().filter(|life| life.uid == uid).take(2);
+        let names: Vec<_> = bearers.map(|life| history.key_name(life.key)).collect();
+        reasons.push(format!(
+            "uids that two objects bear, as no server gives them: {}, such as {} of {}; nothing is said of lives that are known by them alone",
+            lifetimes.twice().len(),
+            history.name(uid),
+            names.join(" and ")
+        ));
+    }
     reasons
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::trial::drawn;
+
+    #[test]
+    fn a_uid_of_two_objects_is_told() {
+        let history = drawn(include_str!("../../histories/traps/one-uid-of-two-objects.sketch"));
+        let told = crate::judge(&history, &crate::Options::default()).unchecked;
+        let uids: Vec<_> = told.iter().filter(|text| text.contains("two objects bear")).collect();
+        assert_eq!(uids.len(), 1, "{told:?}");
+        assert!(uids[0].contains("u1 of pods default/web and services default/web"), "{uids:?}");
+    }
 }

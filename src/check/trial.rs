@@ -67,7 +67,7 @@ pub fn declared(rules: &str) -> Arc<Declarations> {
     Arc::new(all)
 }
 
-fn drawn(sketch: &str) -> History {
+pub fn drawn(sketch: &str) -> History {
     drawn_for(sketch, Declarations::shipped())
 }
 

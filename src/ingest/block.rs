@@ -12,7 +12,7 @@ use super::stream::{self, Opener, Stream};
 use super::{Progress, ReadOptions};
 use memchr::memmem;
 use std::io;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 /// What the reader hands to a worker.
 pub(super) enum Piece {
@@ -54,8 +54,8 @@ pub(super) struct Block {
     pub format: Format,
     /// Offset of the first byte in the decompressed content.
     pub offset: u64,
-    /// The bytes: the buffer may be longer.
-    pub buffer: Vec<u8>,
+    /// Where its bytes are, and perhaps others behind them.
+    pub room: Room,
     /// How many of them belong to the block.
     pub length: usize,
     /// How the values in it are told apart.
@@ -66,10 +66,21 @@ pub(super) struct Block {
     pub fault: Option<Fault>,
 }
 
+/// Where the bytes of a block are.
+pub(super) enum Room {
+    /// In a buffer that they were read into.
+    Buffer(Vec<u8>),
+    /// Where they were all the time, from a place on.
+    Memory(Arc<[u8]>, usize),
+}
+
 impl Block {
     /// The bytes of the block.
     pub fn bytes(&self) -> &[u8] {
-        &self.buffer[..self.length]
+        match &self.room {
+            Room::Buffer(buffer) => &buffer[..self.length],
+            Room::Memory(bytes, start) => &bytes[*start..start + self.length],
+        }
     }
 }
 
@@ -102,8 +113,9 @@ impl Buffers {
     }
 
     /// Takes a buffer back, unless it is the small one of a small file or one that a long line made huge.
-    pub fn give_back(&self, buffer: Vec<u8>, block_bytes: usize) {
-        if let Ok(mut kept) = self.0.lock()
+    pub fn give_back(&self, room: Room, block_bytes: usize) {
+        if let Room::Buffer(buffer) = room
+            && let Ok(mut kept) = self.0.lock()
             && buffer.len() >= block_bytes
             && buffer.len() <= block_bytes.saturating_mul(4).max(SAMPLE)
             && kept.len() < 64
@@ -349,7 +361,7 @@ impl<'a> OpenFile<'a> {
 
     fn close(self) -> Closed {
         let OpenFile { file, detected, offset, filled, fault, buffer, .. } = self;
-        self.buffers.give_back(buffer, self.options.block_bytes);
+        self.buffers.give_back(Room::Buffer(buffer), self.options.block_bytes);
         let bytes = offset + filled as u64;
         // An input that could not be read at all is a problem; "empty" would be a wrong reason.
         let (format, ignored) = match detected {
@@ -423,6 +435,9 @@ impl<'a> OpenFile<'a> {
     }
 
     fn lines(&mut self, format: Format) -> Option<Block> {
+        if let Some(bytes) = self.input.bytes.as_ref().filter(|_| self.stream.is_plain() && !self.eof) {
+            return self.lines_in_memory(format, bytes);
+        }
         let mut searched = 0;
         let mut target = self.options.block_bytes.max(1);
         loop {
@@ -443,6 +458,33 @@ impl<'a> OpenFile<'a> {
             searched = self.filled;
             target = self.filled.saturating_add(self.options.block_bytes.max(1));
         }
+    }
+
+    /// Lines of what is in memory anyway are not copied, however long they are. What the sample holds was.
+    fn lines_in_memory(&mut self, format: Format, bytes: &Arc<[u8]>) -> Option<Block> {
+        let start = self.offset as usize;
+        let left = &bytes[start..];
+        let least = left.len().min(self.options.block_bytes.max(1));
+        let length = match memchr::memrchr(b'\n', &left[..least]) {
+            Some(at) => at + 1,
+            None => memchr::memchr(b'\n', &left[least..]).map_or(left.len(), |at| least + at + 1),
+        };
+        self.progress.bytes(length.saturating_sub(self.filled) as u64);
+        self.filled = self.filled.saturating_sub(length);
+        self.offset += length as u64;
+        let nuls = std::mem::take(&mut self.nuls);
+        let room = Room::Memory(bytes.clone(), start);
+        let block = Block {
+            file: self.file,
+            format,
+            offset: start as u64,
+            room,
+            length,
+            layout: Layout::Lines,
+            nuls,
+            fault: None,
+        };
+        (length > 0 || nuls > 0).then_some(block)
     }
 
     fn indented(&mut self, format: Format) -> Option<Block> {
@@ -514,7 +556,7 @@ impl<'a> OpenFile<'a> {
         let offset = self.offset;
         self.offset += length as u64;
         let nuls = std::mem::take(&mut self.nuls);
-        Block { file: self.file, format, offset, buffer, length, layout, nuls, fault: None }
+        Block { file: self.file, format, offset, room: Room::Buffer(buffer), length, layout, nuls, fault: None }
     }
 
     /// Skips a line that is too long to be kept; the block holds nothing but its line end.

@@ -150,9 +150,9 @@ impl Lifetimes {
         self.twice.binary_search(&uid).is_err().then(|| &self.lives[at as usize])
     }
 
-    /// Whether two names bear a uid.
-    pub fn is_of_two(&self, uid: Symbol) -> bool {
-        self.twice.binary_search(&uid).is_ok()
+    /// Uids that two names bear, as no server gives them.
+    pub fn twice(&self) -> &[Symbol] {
+        &self.twice
     }
 
     /// The lives of a key, by first version.

@@ -101,3 +101,33 @@ fn a_pipe_is_read_to_its_end() {
     assert_eq!((records.len(), reading.problems.len()), (50, 0));
     assert_eq!(reread(&files[0], &[records[0].0]), [None]);
 }
+
+/// Longer than the sample from which the format is told: from there on memory is read where it is.
+#[test]
+fn what_is_in_memory_is_read_like_the_file_that_has_the_same_bytes() {
+    let many = |from: u32| (from..from + 400).map(|id| event(&id.to_string())).collect::<String>();
+    let long = answer("long", &format!(r#"{{"kind":"Pod","metadata":{{"name":"{}"}}}}"#, "x".repeat(9_000)));
+    let odd = format!("  {}\r\n\n{long}{}not JSON\n", event("spaces").trim_end(), watch(7));
+    let mut bytes = format!("\u{feff}{}{odd}{}", many(0), many(400)).into_bytes();
+    bytes.extend_from_slice(b"{\"auditID\":\"\xff\"}\n");
+    bytes.extend_from_slice(&[0; 200_000]);
+    bytes.extend_from_slice(many(800).as_bytes());
+    let last = event("last");
+    let ends: [&[u8]; 4] = [b"", &[0; 9], b"{\"kind\":\"Event\",", last.trim_end().as_bytes()];
+    let folder = Folder::new("memory");
+    for (n, end) in ends.into_iter().enumerate() {
+        for begin in [vec![], vec![0; 100_000]] {
+            let bytes = [&begin, &bytes[..], end].concat();
+            let file = folder.file(&format!("{n}-{}", begin.len()), &bytes);
+            let memory = InputFile { shown: file.shown.clone(), ..input(&bytes) };
+            for (threads, block_bytes) in [(1, 1), (1, 1_000), (2, 70_000), (1, 1 << 20)] {
+                let options = ReadOptions { threads, block_bytes, ..small() };
+                let [file, memory] = [&file, &memory].map(|input| read_all(std::slice::from_ref(input), &options));
+                assert!(file.0.len() > 1_000);
+                assert_eq!(file.0, memory.0, "{n}, blocks of {block_bytes}");
+                assert_eq!(file.1.problems, memory.1.problems, "{n}, blocks of {block_bytes}");
+                assert_eq!(format!("{:?}", file.1.files), format!("{:?}", memory.1.files));
+            }
+        }
+    }
+}
