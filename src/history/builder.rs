@@ -2,7 +2,7 @@
 
 use super::batch::{Batch, CaptureId, Moved, Tables};
 use super::client::Process;
-use super::ids::*;
+use super::ids::{sort_by_word, *};
 use super::interner::Table;
 use super::operation::*;
 use super::operations::Operations;
@@ -348,10 +348,8 @@ impl Builder {
         let mut order: Vec<u32> = (0..self.operations.len() as u32)
             .filter(|r| !gone.contains_key(r) && useful(&self.operations.get(*r as usize)))
             .collect();
-        order.sort_unstable_by_key(|&r| {
-            let o = self.operations.get(r as usize);
-            (o.invoke, o.position, r)
-        });
+        let invoke = |r: u32| self.operations.get(r as usize).invoke;
+        sort_by_word(&mut order, invoke, |r| (self.operations.get(r as usize).position, r));
         let mut place = vec![u32::MAX; self.operations.len()];
         for (at, &row) in order.iter().enumerate() {
             place[row as usize] = at as u32;

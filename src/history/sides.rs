@@ -13,11 +13,11 @@ use std::hash::BuildHasher;
 /// unique (a client may send one). Returns, for every row that went into another, which one.
 pub(super) fn join(rows: &mut Operations) -> FxHashMap<u32, u32> {
     let mut gone = FxHashMap::default();
-    let mut index: Vec<u32> =
-        (0..rows.len() as u32).filter(|&r| rows.get(r as usize).audit_id != AuditId::None).collect();
-    let group = |o: &Operation| (o.audit_id, o.verb, o.scope, o.marks.has(Marks::CLIENT_SIDE), o.server, o.invoke);
     // Nearly always the audit id tells two rows apart.
     let id = |r: u32| (FxBuildHasher.hash_one(rows.get(r as usize).audit_id) >> 32) as u32;
+    let with_id = (0..rows.len() as u32).filter(|&r| rows.get(r as usize).audit_id != AuditId::None);
+    let mut index = meeting(&with_id.map(|r| (id(r), r)).collect::<Vec<_>>());
+    let group = |o: &Operation| (o.audit_id, o.verb, o.scope, o.marks.has(Marks::CLIENT_SIDE), o.server, o.invoke);
     sort_by_word(&mut index, id, |r| {
         let row = rows.get(r as usize);
         (group(&row), row.marks.has(Marks::OPEN), row.ret, r)
@@ -49,6 +49,28 @@ pub(super) fn join(rows: &mut Operations) -> FxHashMap<u32, u32> {
         pair_sides(rows, &index, &mut gone);
     }
     gone
+}
+
+/// Of rows, each behind a word, those that may share it with another: only they are worth sorting. A bit stands for several words, so
+/// some of them share theirs with nobody.
+fn meeting(rows: &[(u32, u32)]) -> Vec<u32> {
+    /// Bits a row: one in so many that share their word with nobody is kept.
+    const SPARE: usize = 16;
+    let bits = (rows.len() * SPARE).next_power_of_two().max(64);
+    let place = |word: u32| {
+        let bit = word as usize & (bits - 1);
+        (bit / 64, 1u64 << (bit % 64))
+    };
+    let (mut once, mut twice) = (vec![0u64; bits / 64], vec![0u64; bits / 64]);
+    for (at, bit) in rows.iter().map(|(word, _)| place(*word)) {
+        twice[at] |= once[at] & bit;
+        once[at] |= bit;
+    }
+    let is_twice = |(word, _): &&(u32, u32)| {
+        let (at, bit) = place(*word);
+        twice[at] & bit != 0
+    };
+    rows.iter().filter(is_twice).map(|(_, row)| *row).collect()
 }
 
 /// Finds the server's record of a request that a client recorded too. On one clock the two become one operation with the

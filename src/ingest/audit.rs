@@ -3,7 +3,9 @@
 //! Source of the fields: k8s.io/apiserver `pkg/apis/audit/v1/types.go`.
 
 use super::object::{AnyBody, Text};
+use super::position::Time;
 use super::text::{default_or_null, list_or_null};
+use super::timestamp;
 use serde::Deserialize;
 
 /// How far the server had come with the request when it wrote the event.
@@ -154,7 +156,25 @@ pub struct Event<'a> {
     /// When the stage was reached.
     #[serde(borrow, rename = "stageTimestamp")]
     pub stage_timestamp: Text<'a>,
+    /// The first of these two as a time, once they were read: unknown where it is absent.
+    #[serde(skip)]
+    pub received: Time,
+    /// The second one.
+    #[serde(skip)]
+    pub reached: Time,
     /// Annotations.
     #[serde(borrow)]
     pub annotations: Option<EventAnnotations<'a>>,
+}
+
+impl Event<'_> {
+    /// Reads its times. An error is the text that is none.
+    pub fn read_times(&mut self) -> Result<(), &str> {
+        for (text, time) in [(&self.request_received, &mut self.received), (&self.stage_timestamp, &mut self.reached)] {
+            if !text.is_empty() {
+                *time = timestamp::parse(text).ok_or(&**text)?;
+            }
+        }
+        Ok(())
+    }
 }

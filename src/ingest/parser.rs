@@ -9,7 +9,7 @@ use super::detection::trimmed_end;
 use super::format::Format;
 use super::outline::{Evidence, Outline};
 use super::problem::{Fault, KEPT_PROBLEMS_PER_FILE, excerpt, size};
-use super::{Batch, Record, Refused, audit, call, capture, etcd_watch, object, reduction, timestamp};
+use super::{Batch, Record, Refused, audit, call, capture, etcd_watch, object, reduction};
 use memchr::memmem;
 use serde::Deserialize;
 
@@ -231,14 +231,14 @@ impl<B: Batch> Parser<'_, B> {
         {
             return self.audit_list(line, offset, text);
         }
-        Some(match serde_json::from_str::<audit::Event<'_>>(text) {
+        Some(match serde_json::from_str::<Box<audit::Event<'_>>>(text) {
             Ok(event) if is_audit(&event) => self.audit_event(line, offset, event),
             Ok(_) | Err(_) if Outline::of(text.as_bytes()).evidence() == Evidence::AuditList => {
                 return self.audit_list(line, offset, text);
             }
             Ok(_) => self.other_kind(text),
             Err(error) => match reduction::without_odd_bodies(text, &error, &["requestObject", "responseObject"]) {
-                Some(reduced) => match serde_json::from_str::<audit::Event<'_>>(&reduced) {
+                Some(reduced) => match serde_json::from_str::<Box<audit::Event<'_>>>(&reduced) {
                     Ok(event) if is_audit(&event) => self.audit_event(line, offset, event),
                     _ => self.no_json(text, &error),
                 },
@@ -247,13 +247,11 @@ impl<B: Batch> Parser<'_, B> {
         })
     }
 
-    fn audit_event(&mut self, line: u32, offset: u64, event: audit::Event<'_>) -> Outcome {
-        for stamp in [&event.request_received, &event.stage_timestamp] {
-            if !stamp.is_empty() && timestamp::parse(stamp).is_none() {
-                return no_time(stamp);
-            }
+    fn audit_event(&mut self, line: u32, offset: u64, mut event: Box<audit::Event<'_>>) -> Outcome {
+        if let Err(text) = event.read_times() {
+            return no_time(text);
         }
-        self.batch.record(line, offset, Record::Audit(Box::new(event))).into()
+        self.batch.record(line, offset, Record::Audit(event)).into()
     }
 
     fn audit_list(&mut self, line: u32, offset: u64, text: &str) -> Option<Outcome> {
@@ -262,7 +260,7 @@ impl<B: Batch> Parser<'_, B> {
             Err(error) => return Some(self.no_json(text, &error)),
         };
         for item in list.items.unwrap_or_default() {
-            let outcome = match serde_json::from_str::<audit::Event<'_>>(item.get()) {
+            let outcome = match serde_json::from_str::<Box<audit::Event<'_>>>(item.get()) {
                 Ok(event) if is_audit(&event) => self.audit_event(line, offset, event),
                 _ => match Outline::of(item.get().as_bytes()).evidence() {
                     Evidence::AuditList => self.other_kind(item.get()),
@@ -275,10 +273,10 @@ impl<B: Batch> Parser<'_, B> {
     }
 
     fn capture(&mut self, line: u32, offset: u64, text: &str) -> Outcome {
-        match serde_json::from_str::<capture::Line<'_>>(text) {
+        match serde_json::from_str::<Box<capture::Line<'_>>>(text) {
             Ok(read) => self.capture_line(line, offset, text, read),
             Err(error) => match reduction::without_odd_bodies(text, &error, &["body", "event"]) {
-                Some(reduced) => match serde_json::from_str::<capture::Line<'_>>(&reduced) {
+                Some(reduced) => match serde_json::from_str::<Box<capture::Line<'_>>>(&reduced) {
                     Ok(read) => self.capture_line(line, offset, &reduced, read),
                     Err(_) => self.no_json(text, &error),
                 },
@@ -287,7 +285,7 @@ impl<B: Batch> Parser<'_, B> {
         }
     }
 
-    fn capture_line(&mut self, line: u32, offset: u64, text: &str, read: capture::Line<'_>) -> Outcome {
+    fn capture_line(&mut self, line: u32, offset: u64, text: &str, read: Box<capture::Line<'_>>) -> Outcome {
         match &*read.kind {
             "capture" | "request" | "response" | "event" | "end" | "mark" | "decision" | "read" => {}
             "" => return self.other_kind(text),
@@ -297,14 +295,14 @@ impl<B: Batch> Parser<'_, B> {
         if let Err(stamp) = read.at.time() {
             return no_time(&stamp);
         }
-        self.batch.record(line, offset, Record::Capture(Box::new(read))).into()
+        self.batch.record(line, offset, Record::Capture(read)).into()
     }
 
     fn watch(&mut self, line: u32, offset: u64, text: &str) -> Outcome {
-        match serde_json::from_str::<capture::WatchEvent<'_>>(text) {
+        match serde_json::from_str::<Box<capture::WatchEvent<'_>>>(text) {
             Ok(event) => self.watch_event(line, offset, text, event),
             Err(error) => match reduction::without_odd_bodies(text, &error, &["object"]) {
-                Some(reduced) => match serde_json::from_str::<capture::WatchEvent<'_>>(&reduced) {
+                Some(reduced) => match serde_json::from_str::<Box<capture::WatchEvent<'_>>>(&reduced) {
                     Ok(event) => self.watch_event(line, offset, &reduced, event),
                     Err(_) => self.no_json(text, &error),
                 },
@@ -313,7 +311,7 @@ impl<B: Batch> Parser<'_, B> {
         }
     }
 
-    fn watch_event(&mut self, line: u32, offset: u64, text: &str, event: capture::WatchEvent<'_>) -> Outcome {
+    fn watch_event(&mut self, line: u32, offset: u64, text: &str, event: Box<capture::WatchEvent<'_>>) -> Outcome {
         match &*event.kind {
             "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK" | "ERROR" => {}
             _ if Outline::of(text.as_bytes()).evidence() != Evidence::Watch => return self.other_kind(text),
@@ -323,7 +321,7 @@ impl<B: Batch> Parser<'_, B> {
         if object.kind.is_empty() && object.metadata.resource_version.is_empty() && object.items.is_none() {
             return Fault::new("a watch event with an object", excerpt(text.as_bytes())).into();
         }
-        self.batch.record(line, offset, Record::Watch(Box::new(event))).into()
+        self.batch.record(line, offset, Record::Watch(event)).into()
     }
 
     fn list(&mut self, line: u32, offset: u64, text: &str) -> Outcome {

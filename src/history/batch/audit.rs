@@ -80,10 +80,13 @@ impl Batch {
             verb = Verb::Watch;
         }
         let audit_id = self.audit_id(&event.audit_id);
-        let invoke = self.time(&event.request_received, "requestReceivedTimestamp");
+        let invoke = event.received;
         let uri = FxBuildHasher.hash_one(&*event.request_uri);
         // The answer of a request whose arrival this block has: process and scope are known.
-        let arrived = self.arrival(audit_id, uri).filter(|row| row.verb == verb && row.invoke == invoke);
+        let earlier = self.earlier(audit_id);
+        let arrived = earlier
+            .filter(|(_, row, known)| *known == uri && row.verb == verb && row.invoke == invoke)
+            .map(|(_, row, _)| row);
         let resource = match arrived {
             Some(row) => self.tables.scopes.values()[row.scope.index()].resource,
             None => self.tables.resource(&object.api_group, &object.resource),
@@ -136,7 +139,7 @@ impl Batch {
         match event.stage {
             // The filter fakes a 200 with this message when the connection went away (apiserver filters/audit.go).
             audit::Stage::ResponseComplete if !(verb.is_write() && message.starts_with("Connection closed early")) => {
-                operation.ret = self.time(&event.stage_timestamp, "stageTimestamp");
+                operation.ret = event.reached;
                 let answer = self.answer(&event.response_object, resource);
                 self.apply(&mut operation, &answer);
                 if operation.status == 409 {
@@ -148,25 +151,23 @@ impl Batch {
         if event.annotations.as_ref().is_some_and(|a| &*a.truncated == "true") {
             operation.marks.set(Marks::TRUNCATED);
         }
-        self.stage(operation, uri);
+        self.stage(operation, uri, earlier);
     }
 
-    /// The row of an earlier stage of a request, by its audit id and URI.
-    fn arrival(&self, audit_id: AuditId, uri: u64) -> Option<Operation> {
+    /// The row of an earlier stage of a request, by its audit id: the row, what is in it, and the hash of its URI.
+    fn earlier(&self, audit_id: AuditId) -> Option<(u32, Operation, u64)> {
         let AuditId::Uuid(high, low) = audit_id else { return None };
-        let (row, known) = *self.open.get(&(high, low))?;
-        (known == uri).then(|| self.operations[row as usize])
+        let (row, uri) = *self.open.get(&(high, low))?;
+        Some((row, self.operations[row as usize], uri))
     }
 
     /// Puts a row, into that of an earlier stage where this block has it: most stages of a request stand near each other, and
     /// a row for each would double the memory of a history. The builder joins what is left, by the same rule.
-    fn stage(&mut self, operation: Operation, uri: u64) {
-        let row = self.operations.len() as u32;
+    fn stage(&mut self, operation: Operation, uri: u64, earlier: Option<(u32, Operation, u64)>) {
         let AuditId::Uuid(high, low) = operation.audit_id else { return self.operations.push(operation) };
         let open = operation.marks.has(Marks::OPEN);
-        let earlier = self.open.get(&(high, low)).map(|&(row, _)| (row, self.operations[row as usize]));
         match earlier {
-            Some((row, earlier)) if is_stage_of(&earlier, &operation) => {
+            Some((row, earlier, _)) if is_stage_of(&earlier, &operation) => {
                 if !open {
                     self.operations[row as usize] = operation;
                     self.open.remove(&(high, low));
@@ -174,7 +175,7 @@ impl Batch {
             }
             _ => {
                 if open {
-                    self.open.insert((high, low), (row, uri));
+                    self.open.insert((high, low), (self.operations.len() as u32, uri));
                 }
                 self.operations.push(operation);
             }

@@ -18,7 +18,6 @@ use super::resource;
 use super::revision::{Revision, RevisionError};
 use super::scope::Scope;
 use crate::ingest::fields::Fields;
-use crate::ingest::object::Text;
 use crate::ingest::{self, FileId, Format, Position, Record, Refused, Time};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -100,17 +99,6 @@ impl Batch {
                 Revision::NONE
             }
         }
-    }
-
-    fn time(&mut self, text: &Text<'_>, what: &str) -> Time {
-        if text.is_empty() {
-            return Time::UNKNOWN;
-        }
-        ingest::timestamp::parse(text).unwrap_or_else(|| {
-            let shown: String = text.chars().take(60).collect();
-            self.refuse("an RFC 3339 time", format!("{what} {shown:?}"));
-            Time::UNKNOWN
-        })
     }
 
     fn audit_id(&mut self, text: &str) -> AuditId {

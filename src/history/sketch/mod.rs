@@ -154,7 +154,11 @@ pub fn sketch_with(text: &str, fields: &Arc<Fields>) -> Result<History, SketchEr
 fn take(batch: &mut Batch, format: Format, line: u32, offset: u64, json: &str) -> Result<(), SketchError> {
     let place = Place { line, column: 0 };
     let record = match format {
-        Format::Audit => serde_json::from_str(json).map(|event| Record::Audit(Box::new(event))),
+        Format::Audit => serde_json::from_str(json).map(|mut event: Box<ingest::audit::Event<'_>>| {
+            // Times are written by the sketch itself.
+            event.read_times().ok();
+            Record::Audit(event)
+        }),
         Format::EtcdWatch => serde_json::from_str(json).map(|response| Record::Etcd(Box::new(response))),
         _ => serde_json::from_str(json).map(|line| Record::Capture(Box::new(line))),
     };
