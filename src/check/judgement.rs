@@ -458,7 +458,6 @@ fn unchecked_evidence(history: &History, order: &Order) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::check::trial::drawn;
 
     #[test]
