@@ -93,26 +93,49 @@ fn a_client_that_stands_there_twice_counts_once_and_is_told() {
 
 #[test]
 fn numbers_and_times_that_cannot_be_are_told_and_the_rest_is_judged() {
-    let spoil = |text: &str, field: &str, number: &str| -> Option<String> {
-        let at = text.find(field)? + field.len();
+    // What is asked stands before what is answered.
+    let spoil = |text: &str, field: &str, number: &str, answered: bool| -> Option<String> {
+        let line = text.find('\n').unwrap_or(text.len());
+        let at = if answered { text[..line].rfind(field) } else { text[..line].find(field) };
+        let at = at? + field.len();
         let end = at + text[at..].find([',', '}'])?;
         Some(format!("{}{number}{}", &text[..at], &text[end..]))
     };
     for (field, number) in [
+        ("\"Revision\":", "0"),
+        ("\"Revision\":", "9223372036854775808"),
         ("\"Revision\":", "99999999999999999999"),
         ("\"Revision\":", "-9223372036854775808"),
         ("\"Call\":", "-5"),
         ("\"Call\":", "9223372036854775807"),
         ("\"Return\":", "-9223372036854775808"),
     ] {
-        for seed in 0..12 {
-            let mut files = healthy(seed);
+        for seed in 0..24 {
+            let mut files = healthy(seed / 2);
             let text = String::from_utf8(files[0].1.clone()).expect("text");
-            let Some(spoilt) = spoil(&text, field, number) else { continue };
+            let Some(spoilt) = spoil(&text, field, number, seed % 2 == 1) else { continue };
             files[0].1 = spoilt.into_bytes();
             let (_, judgement) = judge(&files).expect("a report");
             // A request may ask for any revision; what was answered may not be said at any.
             assert_ne!(judgement.verdict.word(), "violated", "seed {seed}, {field} {number}: {:?}", judgement.findings);
         }
+    }
+}
+
+#[test]
+fn the_log_of_another_cluster_convicts_nobody_and_logs_without_clients_never_hold() {
+    let log = || {
+        let bytes = include_bytes!("../samples/member.wal").to_vec();
+        ("report/server-m0/member/wal/0000000000000000-0000000000000000.wal".to_owned(), bytes)
+    };
+    let (_, alone) = judge(&[log()]).expect("a report");
+    assert_eq!(alone.verdict.word(), "unknown", "{}", shown(&alone));
+    // Where clients were shown nothing, whatever was logged may be of theirs.
+    for seed in (0..24).filter(|seed| Report::draw(*seed, true).etcd.revision() > 1) {
+        let mut files = healthy(seed);
+        files.push(log());
+        let (_, judgement) = judge(&files).expect("a report");
+        assert_eq!(judgement.verdict.word(), "unknown", "seed {seed}: {}", shown(&judgement));
+        assert!(judgement.verdict.reason().contains("log"), "seed {seed}: {}", judgement.verdict.reason());
     }
 }

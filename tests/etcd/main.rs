@@ -3,6 +3,8 @@
 //!
 //! Which bugs this finds: false alarms and misses of the rules about etcd, and of the order behind them.
 
+#[cfg(feature = "cli")]
+mod archives;
 mod certificate;
 #[path = "../../benches/generator/chance.rs"]
 mod chance;

@@ -33,8 +33,14 @@ pub fn check(evidence: &Evidence<'_>, r: &Recorded<'_>, ruling: &mut Ruling<'_>)
             leave_open(format!("what only the members' log shows does not fit an answer: {summary}"));
             continue;
         }
-        let reason =
-            "Answers carry the revision of the state that they are of; this state is known, and has something else.";
+        let reason = match *mismatch {
+            Mismatch::Miscounted { version, .. } if r.version_at(version).version == 0 => {
+                "A revision changes a key once at most, and there were not more revisions that may have changed this one."
+            }
+            _ => {
+                "Answers carry the revision of the state that they are of; this state is known, and has something else."
+            }
+        };
         let incarnation = r.client_of(operation);
         let draft = r.draft(Kind::Violation, incarnation, key, one_fault(fault), summary, facts, reason);
         ruling.found_of(draft, fault);
@@ -174,11 +180,15 @@ fn told(r: &Recorded<'_>, mismatch: &Mismatch) -> (u32, Symbol, Vec<Cited>, Stri
         }
         Mismatch::Miscounted { operation, pair, version: at } => {
             let (key, fact) = found(operation, pair);
+            let known = r.version_at(at);
+            let had = match known.version {
+                0 => format!("it can have had at most {}", known.most),
+                version => format!("it had {version}"),
+            };
             let summary = format!(
-                "An answer says that {} had changed {} times in its life; it had {} times.",
+                "An answer says that {} had changed {} times in its life; {had} times.",
                 r.text(key),
                 r.recording.pairs[pair as usize].version,
-                r.version_at(at).version
             );
             (operation, key, vec![version(at), fact], summary)
         }

@@ -369,7 +369,7 @@ impl Comparison<'_> {
 
     /// How often a key was said to have changed.
     fn counted(&mut self, operation: u32, pair: u32, told: i64, (index, version): (u32, &Version)) {
-        if told > 0 && version.version > 0 && told != version.version {
+        if version.miscounts(told) {
             self.mismatch(Mismatch::Miscounted { operation, pair, version: index });
         }
     }

@@ -340,7 +340,7 @@ impl Walk<'_> {
                         .change
                         .value
                         .is_none_or(|value| self.recording.values.same(value, told.value) == Some(false))
-                    || (told.version > 0 && known.version > 0 && told.version != known.version)
+                    || known.miscounts(told.version)
             }
             // A compaction through this revision took the one before away.
             (None, Some(_)) => {

@@ -42,8 +42,17 @@ pub struct Version {
     pub shown_by: Witness,
     /// Number of changes in the key's life, this one included; 0: not known, or deleted.
     pub version: i64,
+    /// The highest number that this can be: a revision of which not everything is known changed the key at most once. 0: deleted.
+    pub most: i64,
     /// Whether the key is known not to have changed between the version before and this one.
     pub follows: bool,
+}
+
+impl Version {
+    /// Whether a number of changes that somebody was told cannot be this one's; 0: nothing was told.
+    pub fn miscounts(&self, told: i64) -> bool {
+        told > 0 && (told > self.most || self.version > 0 && told != self.version)
+    }
 }
 
 /// One revision.
@@ -273,7 +282,7 @@ impl Timeline {
             }
             Some(_) => {}
             None if adds => {
-                self.versions.push(Version { revision, change, shown_by, version: 0, follows: false });
+                self.versions.push(Version { revision, change, shown_by, version: 0, most: 0, follows: false });
             }
             None => self.contradictions.push(Contradiction::OtherKey { revision, key: change.key, shown_by }),
         }
@@ -302,7 +311,9 @@ impl Timeline {
                     _ => 1,
                 };
                 let version = if follows && lives { count } else { 0 };
-                self.versions[at as usize] = Version { follows, version, ..here };
+                let open = self.unknown_between(after, here.revision - 1);
+                let most = if lives { before.map_or(0, |before| before.most) + open + 1 } else { 0 };
+                self.versions[at as usize] = Version { follows, version, most, ..here };
                 before = Some(self.versions[at as usize]);
             }
         }
@@ -310,11 +321,16 @@ impl Timeline {
 
     /// Whether all revisions above one and through another are known completely.
     pub fn known_between(&self, after: i64, through: i64) -> bool {
+        self.unknown_between(after, through) == 0
+    }
+
+    /// How many revisions above one and through another are not known completely.
+    fn unknown_between(&self, after: i64, through: i64) -> i64 {
         if through <= after || (after >= 1 && through <= self.whole) {
-            return true;
+            return 0;
         }
         let count = |limit: i64| self.complete.partition_point(|known| *known <= limit) as i64;
-        count(through) - count(after) == through - after
+        (through - after) - (count(through) - count(after))
     }
 
     /// The first revision above one, and through another, that is not known completely.

@@ -192,6 +192,13 @@ fn changed(
     Some((report, signs))
 }
 
+/// A report in which a watch over everything leaves something out that others show.
+#[cfg(feature = "cli")]
+pub fn starved(seed: u64) -> Option<Report> {
+    let (report, signs) = (watches::ROWS[0].faulty)(seed)?;
+    (!signs.is_empty()).then_some(report)
+}
+
 #[test]
 fn what_faults_are_injected_into_holds_without_them() {
     each_holds(watched);

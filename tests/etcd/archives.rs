@@ -1,0 +1,197 @@
+//! Reports as people keep them: a directory, an archive of it, many under one root, or some files of one. The program says the same
+//! of each.
+//!
+//! Which bugs this finds: files of an archive that are taken for those of another report, or are not found, and verdicts that depend
+//! on how a report was kept.
+
+use super::Report;
+use super::injection::starved;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Files by name.
+type Files = Vec<(String, Vec<u8>)>;
+
+/// A folder of its own for each test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let place = std::env::temp_dir().join(format!("retrograde-archives-{name}-{}", std::process::id()));
+        drop(fs::remove_dir_all(&place));
+        fs::create_dir_all(&place).expect("a folder");
+        Folder(place)
+    }
+
+    fn place(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    fn write(&self, files: &Files) {
+        for (name, bytes) in files {
+            let place = self.place(name);
+            fs::create_dir_all(place.parent().expect("a folder")).expect("a folder");
+            fs::write(place, bytes).expect("a file");
+        }
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        drop(fs::remove_dir_all(&self.0));
+    }
+}
+
+/// An archive (POSIX.1-1988, ustar) with its folders.
+fn tar(files: &Files) -> Vec<u8> {
+    let mut archive = Vec::new();
+    let mut folders: Vec<&str> = Vec::new();
+    for (name, bytes) in files {
+        for (at, _) in name.match_indices('/') {
+            if !folders.contains(&&name[..=at]) {
+                folders.push(&name[..=at]);
+                archive.extend(header(&name[..=at], 0, b'5'));
+            }
+        }
+        archive.extend(header(name, bytes.len(), b'0'));
+        archive.extend(bytes);
+        archive.resize(archive.len().next_multiple_of(512), 0);
+    }
+    archive.resize(archive.len() + 1024, 0);
+    archive
+}
+
+fn header(name: &str, length: usize, kind: u8) -> [u8; 512] {
+    let mut block = [0; 512];
+    let mut set = |at: usize, text: &str| block[at..at + text.len()].copy_from_slice(text.as_bytes());
+    set(0, name);
+    set(100, "0000644\0");
+    set(124, &format!("{length:011o}\0"));
+    set(136, "00000000000\0");
+    set(148, "        ");
+    set(257, "ustar\x0000");
+    block[156] = kind;
+    let sum: u32 = block.iter().map(|byte| u32::from(*byte)).sum();
+    block[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    block
+}
+
+#[cfg(feature = "compress")]
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    use std::io::Write;
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(bytes).expect("a vector takes everything");
+    packed.finish().expect("a vector takes everything")
+}
+
+/// The ways of keeping an archive.
+fn packed(files: &Files) -> Vec<(&'static str, Vec<u8>)> {
+    let archive = tar(files);
+    #[cfg(feature = "compress")]
+    let more = [("tar.gz", gzip(&archive)), ("tar.zst", zstd::encode_all(&archive[..], 0).expect("zstd"))];
+    #[cfg(not(feature = "compress"))]
+    let more = [];
+    [("tar", archive)].into_iter().chain(more).collect()
+}
+
+/// What the program says of a path: the exit code, and of each history its name, verdict, findings and problems, without where it was
+/// kept.
+fn said(path: &Path, kept: &Path) -> (Option<i32>, Vec<(String, Value)>) {
+    let output = Command::new(env!("CARGO_BIN_EXE_retrograde")).args(["check", "--json"]).arg(path).output();
+    let output = output.expect("the program runs");
+    let text = String::from_utf8(output.stdout).expect("text").replace(&format!("{}/", kept.display()), "");
+    let report: Value = serde_json::from_str(&text).expect("a report");
+    let of = |history: &Value| {
+        let name = history["name"].as_str().unwrap_or("").to_owned();
+        let fields = ["verdict", "reason", "findings", "rules", "clients"].map(|field| history[field].clone());
+        (name, fields.into_iter().collect())
+    };
+    let mut histories: Vec<_> = report["histories"].as_array().expect("histories").iter().map(of).collect();
+    histories.sort_by(|a, b| a.0.cmp(&b.0));
+    (output.status.code(), histories)
+}
+
+fn renamed(files: Vec<(String, String)>, name: &str) -> Files {
+    let rename = |path: String| format!("{name}{}", path.trim_start_matches("report"));
+    files.into_iter().map(|(path, text)| (rename(path), text.into_bytes())).collect()
+}
+
+/// A report in which a watch lost an event, with a member's log, of which nothing fits.
+fn broken(name: &str) -> Files {
+    let report = (0..).find_map(starved).expect("some seed has a place for it");
+    let mut files = renamed(report.files(), name);
+    let log = include_bytes!("../samples/member.wal").to_vec();
+    files.push((format!("{name}/server-m0/member/wal/0000000000000000-0000000000000000.wal"), log));
+    files
+}
+
+fn healthy(name: &str, seed: u64) -> Files {
+    renamed(Report::draw(seed, true).files(), name)
+}
+
+#[test]
+fn an_archive_of_a_report_is_judged_as_the_report() {
+    let folder = Folder::new("one");
+    for (name, files, word) in [("good", healthy("good", 3), "holds"), ("bad", broken("bad"), "violated")] {
+        folder.write(&files);
+        let (code, expected) = said(&folder.place(name), &folder.0);
+        assert_eq!(expected.len(), 1);
+        assert_eq!(expected[0].1[0], *word);
+        for (kind, archive) in packed(&files) {
+            let place = folder.place(&format!("{name}.{kind}"));
+            fs::write(&place, archive).expect("a file");
+            assert_eq!(said(&place, &place), (code, expected.clone()), "{name}.{kind}");
+        }
+    }
+}
+
+#[test]
+fn many_reports_under_one_root_are_judged_one_by_one() {
+    let folder = Folder::new("many");
+    let reports = [healthy("runs/1", 3), broken("runs/TestRobustness/2"), healthy("runs/3", 5)];
+    reports.iter().for_each(|files| folder.write(files));
+    let alone = |name: &str| said(&folder.place(name), &folder.0).1;
+    let expected: Vec<_> = ["runs/1", "runs/3", "runs/TestRobustness/2"].into_iter().flat_map(alone).collect();
+    assert_eq!(expected.len(), 3);
+    assert_eq!(said(&folder.place("runs"), &folder.0), (Some(1), expected.clone()));
+    // All of them in one archive, and each in one of its own.
+    let apart = Folder::new("apart");
+    for (kind, archive) in packed(&reports.concat()) {
+        let place = folder.place(&format!("all.{kind}"));
+        fs::write(&place, archive).expect("a file");
+        assert_eq!(said(&place, &place), (Some(1), expected.clone()), "{kind}");
+    }
+    for (n, files) in reports.iter().enumerate() {
+        let (kind, archive) = packed(files).swap_remove(n % packed(files).len());
+        fs::write(apart.place(&format!("{n}.{kind}")), archive).expect("a file");
+    }
+    let (code, found) = said(&apart.0, &apart.0);
+    let verdicts = |of: &[(String, Value)]| of.iter().map(|(_, history)| history[0].to_string()).collect::<Vec<_>>();
+    assert_eq!((code, verdicts(&found).len()), (Some(1), 3));
+    assert_eq!(verdicts(&found).iter().filter(|verdict| *verdict == "\"violated\"").count(), 1);
+}
+
+#[test]
+fn some_files_of_a_report_are_judged_as_what_is_there() {
+    let folder = Folder::new("some");
+    let files = healthy("whole", 3);
+    folder.write(&files);
+    for (name, _) in &files {
+        let (code, found) = said(&folder.place(name), &folder.0);
+        assert_ne!(code, Some(1), "{name}: {found:?}");
+        let (of_folder, in_folder) = said(folder.place(name).parent().expect("a folder"), &folder.0);
+        assert_ne!(of_folder, Some(1), "{name}: {in_folder:?}");
+    }
+    // Without the first client: as an archive of the same.
+    let rest: Files = files.iter().filter(|(name, _)| !name.contains("client-1/")).cloned().collect();
+    let rest: Files = rest.into_iter().map(|(name, bytes)| (name.replace("whole", "rest"), bytes)).collect();
+    folder.write(&rest);
+    let expected = said(&folder.place("rest"), &folder.0);
+    for (kind, archive) in packed(&rest) {
+        let place = folder.place(&format!("rest.{kind}"));
+        fs::write(&place, archive).expect("a file");
+        assert_eq!(said(&place, &place), expected, "{kind}");
+    }
+}
