@@ -11,8 +11,8 @@ pub(super) struct Watch<'b> {
     budget: Budget<'b>,
     /// Bytes that are held for all of the history.
     held: usize,
-    /// Those whose result counts before this one's.
-    rivals: [Option<Rival<'b>>; 2],
+    /// Those whose result counts before this one's: among parts, and in two races, one within the other.
+    rivals: [Option<Rival<'b>>; 3],
 }
 
 /// Who of several was first, by rank: lower ranks count before higher ones, whoever is faster.
@@ -27,7 +27,7 @@ pub(super) const NOBODY: usize = usize::MAX;
 
 impl<'b> Watch<'b> {
     pub(super) fn begin(budget: &Budget<'b>) -> Self {
-        Watch { begun: Instant::now(), budget: *budget, held: 0, rivals: [None, None] }
+        Watch { begun: Instant::now(), budget: *budget, held: 0, rivals: [None; 3] }
     }
 
     /// The same, to end also as soon as one of a lower rank has won.
@@ -35,7 +35,7 @@ impl<'b> Watch<'b> {
     where
         'b: 'c,
     {
-        Watch { rivals: [self.rivals[1], Some(Rival { won, rank })], ..self }
+        Watch { rivals: [self.rivals[1], self.rivals[2], Some(Rival { won, rank })], ..self }
     }
 
     /// The same with less memory.

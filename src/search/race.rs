@@ -10,7 +10,7 @@
 
 use super::budget::{NOBODY, Watch};
 use super::verdict::Limit;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 /// What a way comes to.
 pub(super) trait Outcome: Send {
@@ -121,13 +121,21 @@ where
     fn together(&mut self, end: u32, memory: usize, watch: &Watch<'_>) {
         let (first, second, base) = (&mut self.first, &mut self.second, self.base);
         let known = [first.known(), second.known()].map(AtomicU32::new);
+        // A way that is too far ahead waits, and the other one goes on no further than it must.
+        let waits = [false, false].map(AtomicBool::new);
+        let pauses = |at: usize, next: u32| {
+            let other = known[1 - at].load(Ordering::Relaxed);
+            let is_ahead = next > other.saturating_add(1);
+            waits[at].store(is_ahead, Ordering::Relaxed);
+            is_ahead || waits[1 - at].load(Ordering::Relaxed) && next.saturating_add(1) >= other
+        };
         // The round from which on the other one need not go on, and one more.
         let stop = |round: usize, settled: bool| AtomicUsize::new(if settled { 0 } else { round });
         let first_won = stop(first.found.as_ref().map_or(NOBODY, |found| found.0 as usize), first.is_settled());
         let second_won = stop(second.found.as_ref().map_or(NOBODY, |found| found.0 as usize + 1), second.is_settled());
         rayon::join(
             || {
-                while first.goes_on(end) && first.next <= known[1].load(Ordering::Relaxed).saturating_add(1) {
+                while first.goes_on(end) && !pauses(0, first.next) {
                     let rank = first.next as usize + 1;
                     if second_won.load(Ordering::Relaxed) < rank {
                         break;
@@ -140,7 +148,7 @@ where
                 }
             },
             || {
-                while second.goes_on(end) && second.next <= known[0].load(Ordering::Relaxed).saturating_add(1) {
+                while second.goes_on(end) && !pauses(1, second.next) {
                     let rank = second.next as usize + 1;
                     if first_won.load(Ordering::Relaxed) < rank {
                         break;
@@ -276,6 +284,26 @@ mod tests {
             for (threads, steps) in [(1, false), (2, false), (1, true), (2, true), (3, false)] {
                 for _ in 0..20 {
                     assert_eq!(race(first, second, threads, steps), result, "{first:?} {second:?} {threads} {steps}");
+                }
+            }
+        }
+    }
+    #[test]
+    fn a_race_within_a_race_comes_to_the_same_on_any_number_of_threads() {
+        let ends = [10, 350, 5_000, 90_000];
+        for first in ends {
+            for (second, third) in ends.into_iter().flat_map(|second| ends.map(|third| (second, third))) {
+                let outcome = |threads: usize| {
+                    let count = |end, found| Count { work: 0, end, found };
+                    let inner = move || Race::new(100, count(second, "b"), move || count(third, "c"));
+                    let mut race = Race::new(100, count(first, "a"), inner);
+                    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                    pool.install(|| race.run(u64::MAX, usize::MAX, &Watch::begin(&Budget::default())))
+                };
+                let expected = outcome(1);
+                assert!(matches!(expected, Ok(Some(_))), "{expected:?}");
+                for threads in [2, 2, 3] {
+                    assert_eq!(outcome(threads), expected, "{first} {second} {third}");
                 }
             }
         }

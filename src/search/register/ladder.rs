@@ -269,7 +269,8 @@ impl<'p, M: Mask> Ladder<'p, M> {
         }
         let (open, uses) = (&self.open, &self.uses);
         let rung = &mut self.rungs[rung];
-        self.work += rung.entries.len() as u64 / 8 + 1;
+        // Looking at a cache line is about a unit.
+        self.work += (size_of_val(&*rung.entries) / 64) as u64 + 1;
         let stands = |kept: &Entry<M>| match self.reductions.dominance {
             true => kept.at.dominates(&at, open, uses),
             false => kept.at.is_same(&at),

@@ -2,12 +2,9 @@
 
 use crate::search::room::{self, OVERHEAD};
 use hashbrown::HashTable;
-use hashbrown::hash_table::Entry;
-use rustc_hash::FxBuildHasher;
-use std::hash::BuildHasher;
 
 /// How many operations of one class were used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Use {
     /// The place of the class among the optional ones.
     class: u32,
@@ -17,6 +14,27 @@ struct Use {
     recent: u32,
 }
 
+impl Use {
+    /// A number with bits as if drawn (the finaliser of splitmix64); numbers of the uses in a set are added up.
+    fn number(self) -> u64 {
+        let mut bits = u64::from(self.class).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+            ^ (u64::from(self.count) << 32 | u64::from(self.recent)).wrapping_mul(0xD129_0D3E_6F4D_A9E5);
+        bits = (bits ^ bits >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        bits = (bits ^ bits >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        bits ^ bits >> 31
+    }
+}
+
+/// What was used of each class of which anything was, by class.
+#[derive(Clone, Debug)]
+struct Set {
+    /// The sum of the numbers of its uses: sets that differ seldom have the same.
+    hash: u64,
+    /// How many operations are in it.
+    total: u32,
+    uses: Box<[Use]>,
+}
+
 /// The sets that were met.
 ///
 /// Operations of one class differ only by their invocation: what is used in the gap must have been invoked before it. So what is
@@ -24,7 +42,7 @@ struct Use {
 /// grow with time, and in such sets taking the newest never takes what is needed more elsewhere.
 #[derive(Clone, Debug)]
 pub(super) struct Uses {
-    sets: Vec<Box<[Use]>>,
+    sets: Vec<Set>,
     index: HashTable<u32>,
     held: usize,
 }
@@ -34,11 +52,12 @@ pub(super) const UNUSED: u32 = 0;
 
 impl Uses {
     pub(super) fn new() -> Self {
-        Uses { sets: vec![Box::default()], index: HashTable::new(), held: 0 }
+        let empty = Set { hash: 0, total: 0, uses: Box::default() };
+        Uses { sets: vec![empty], index: HashTable::new(), held: 0 }
     }
 
     fn get(&self, set: u32, class: u32) -> Option<&Use> {
-        let uses = &self.sets[set as usize];
+        let uses = &self.sets[set as usize].uses;
         uses.binary_search_by_key(&class, |u| u.class).ok().map(|at| &uses[at])
     }
 
@@ -54,30 +73,57 @@ impl Uses {
 
     /// How many operations are in a set.
     pub(super) fn total(&self, set: u32) -> u32 {
-        self.sets[set as usize].iter().map(|u| u.count).sum()
+        self.sets[set as usize].total
     }
 
     /// The set with one operation more.
     pub(super) fn add(&mut self, set: u32, class: u32, recent: bool) -> u32 {
-        let mut uses = self.sets[set as usize].to_vec();
-        match uses.binary_search_by_key(&class, |u| u.class) {
-            Ok(at) => {
-                uses[at].count += 1;
-                uses[at].recent += u32::from(recent);
+        let Set { hash, total, uses } = &self.sets[set as usize];
+        let (at, before) = match uses.binary_search_by_key(&class, |u| u.class) {
+            Ok(at) => (at, Some(uses[at])),
+            Err(at) => (at, None),
+        };
+        let Use { count, recent: newer, .. } = before.unwrap_or(Use { class, count: 0, recent: 0 });
+        let after = Use { class, count: count + 1, recent: newer + u32::from(recent) };
+        let hash = hash.wrapping_sub(before.map_or(0, Use::number)).wrapping_add(after.number());
+        let (first, last) = (&uses[..at], &uses[at + usize::from(before.is_some())..]);
+        let known = self.index.find(hash, |&known| {
+            let Set { hash: other, uses, .. } = &self.sets[known as usize];
+            *other == hash
+                && uses.len() == at + 1 + last.len()
+                && uses[at] == after
+                && uses[..at] == *first
+                && uses[at + 1..] == *last
+        });
+        match known {
+            Some(&known) => known,
+            None => {
+                let uses = [first, &[after], last].concat().into_boxed_slice();
+                self.keep(Set { hash, total: total + 1, uses })
             }
-            Err(at) => uses.insert(at, Use { class, count: 1, recent: u32::from(recent) }),
         }
-        self.intern(uses)
     }
 
     /// The set after a new gap: nothing is recent.
     pub(super) fn settle(&mut self, set: u32) -> u32 {
-        if self.sets[set as usize].iter().all(|u| u.recent == 0) {
+        let Set { hash, total, uses } = &self.sets[set as usize];
+        if uses.iter().all(|u| u.recent == 0) {
             return set;
         }
-        let mut uses = self.sets[set as usize].to_vec();
-        uses.iter_mut().for_each(|u| u.recent = 0);
-        self.intern(uses)
+        let settled = |u: &Use| Use { recent: 0, ..*u };
+        let difference = uses.iter().filter(|u| u.recent > 0).map(|u| settled(u).number().wrapping_sub(u.number()));
+        let (hash, total) = (difference.fold(*hash, u64::wrapping_add), *total);
+        let known = self.index.find(hash, |&known| {
+            let other = &self.sets[known as usize];
+            other.hash == hash && other.uses.iter().copied().eq(uses.iter().map(settled))
+        });
+        match known {
+            Some(&known) => known,
+            None => {
+                let uses = uses.iter().map(settled).collect();
+                self.keep(Set { hash, total, uses })
+            }
+        }
     }
 
     /// Whether whatever can be used after `more` can be used after `less`: no more were used of any class, nor of those from before
@@ -86,10 +132,12 @@ impl Uses {
         if less == more || less == UNUSED {
             return true;
         }
-        let mut rest = self.sets[more as usize].iter();
-        self.sets[less as usize]
-            .iter()
-            .all(|u| rest.any(|v| v.class == u.class && u.count <= v.count && u.count - u.recent <= v.count - v.recent))
+        let (less, more) = (&self.sets[less as usize], &self.sets[more as usize]);
+        let mut rest = more.uses.iter();
+        less.total <= more.total
+            && less.uses.iter().all(|u| {
+                rest.any(|v| v.class == u.class && u.count <= v.count && u.count - u.recent <= v.count - v.recent)
+            })
     }
 
     /// Forgets the sets that none of these name.
@@ -100,7 +148,8 @@ impl Uses {
         for named in named {
             let place = &mut place[*named as usize];
             if *place == u32::MAX {
-                *place = kept.intern(std::mem::take(&mut self.sets[*named as usize]).into_vec());
+                let Set { hash, total, uses } = &mut self.sets[*named as usize];
+                *place = kept.keep(Set { hash: *hash, total: *total, uses: std::mem::take(uses) });
             }
             *named = *place;
         }
@@ -112,17 +161,51 @@ impl Uses {
         self.held + room::bytes(&self.sets) + self.index.capacity() * (size_of::<u32>() + 1) * 8 / 7
     }
 
-    /// The number of a set that is not empty.
-    fn intern(&mut self, uses: Vec<Use>) -> u32 {
+    /// Keeps a set that is not there yet.
+    fn keep(&mut self, set: Set) -> u32 {
+        let fresh = self.sets.len() as u32;
         let sets = &self.sets;
-        let hash = |uses: &[Use]| FxBuildHasher.hash_one(uses);
-        let fresh = sets.len() as u32;
-        match self.index.entry(hash(&uses), |&at| *sets[at as usize] == *uses, |&at| hash(&sets[at as usize])) {
-            Entry::Occupied(known) => return *known.get(),
-            Entry::Vacant(vacant) => vacant.insert(fresh),
-        };
-        self.held += size_of_val(uses.as_slice()) + OVERHEAD;
-        room::push(&mut self.sets, uses.into_boxed_slice());
+        self.index.insert_unique(set.hash, fresh, |&at| sets[at as usize].hash);
+        self.held += size_of_val(&*set.uses) + OVERHEAD;
+        room::push(&mut self.sets, set);
         fresh
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn equal_sets_have_one_number_however_they_came_about_and_others_have_others() {
+        type Shown = BTreeMap<u32, (u32, u32)>;
+        let mut uses = Uses::new();
+        let mut numbers: BTreeMap<Vec<(u32, u32, u32)>, u32> = BTreeMap::new();
+        let mut random = 1u32;
+        for _ in 0..300 {
+            let (mut set, mut shown) = (UNUSED, Shown::new());
+            for _ in 0..8 {
+                random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                let (class, recent) = (random >> 16 & 3, random >> 20 & 1);
+                if random >> 28 == 0 {
+                    set = uses.settle(set);
+                    shown.values_mut().for_each(|of| of.1 = 0);
+                } else {
+                    set = uses.add(set, class, recent == 1);
+                    let of = shown.entry(class).or_default();
+                    *of = (of.0 + 1, of.1 + recent);
+                }
+                let list = shown.iter().map(|(&class, &(count, recent))| (class, count, recent)).collect();
+                assert_eq!(*numbers.entry(list).or_insert(set), set, "{shown:?}");
+                assert_eq!(uses.total(set), shown.values().map(|of| of.0).sum());
+                assert!(shown.iter().all(|(&class, of)| (uses.count(set, class), uses.recent(set, class)) == *of));
+            }
+        }
+        let mut kept: Vec<u32> = numbers.values().copied().collect();
+        assert_eq!(kept.iter().collect::<std::collections::BTreeSet<_>>().len(), numbers.len());
+        uses.retain(kept.iter_mut());
+        let counts = |set: u32| (0..4).map(|class| uses.count(set, class)).sum::<u32>();
+        assert!(kept.iter().all(|&set| uses.total(set) == counts(set)));
     }
 }
