@@ -52,7 +52,7 @@ impl Count {
     /// Both verdicts are met often enough to mean something, and hardly any history is left out.
     fn assert_telling(&self, name: &str) {
         let all = self.explained + self.impossible + self.skipped;
-        assert!(self.explained * 40 > all && self.impossible * 40 > all, "{name}: {self:?}");
+        assert!(self.explained * 80 > all && self.impossible * 80 > all, "{name}: {self:?}");
         assert!(self.skipped * 100 < all, "{name}: {self:?}");
     }
 }

@@ -198,7 +198,7 @@ mod tests {
                 }
                 let list = shown.iter().map(|(&class, &(count, recent))| (class, count, recent)).collect();
                 assert_eq!(*numbers.entry(list).or_insert(set), set, "{shown:?}");
-                assert_eq!(uses.total(set), shown.values().map(|of| of.0).sum());
+                assert_eq!(uses.total(set), shown.values().map(|of| of.0).sum::<u32>());
                 assert!(shown.iter().all(|(&class, of)| (uses.count(set, class), uses.recent(set, class)) == *of));
             }
         }
