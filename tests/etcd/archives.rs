@@ -132,6 +132,32 @@ fn healthy(name: &str, seed: u64) -> Files {
 }
 
 #[test]
+fn nothing_of_a_report_is_written() {
+    let folder = Folder::new("kept");
+    let mut files = broken("bad");
+    // A log that ends within a record.
+    let log = files.last_mut().expect("a log");
+    log.1.truncate(log.1.len() / 2);
+    folder.write(&files);
+    said(&folder.place("bad"), &folder.0);
+    let mut found = Vec::new();
+    let mut folders = vec![folder.0.clone()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(next).expect("a folder") {
+            let place = entry.expect("an entry").path();
+            match place.is_dir() {
+                true => folders.push(place),
+                false => found.push(place),
+            }
+        }
+    }
+    assert_eq!(found.len(), files.len(), "{found:?}");
+    for (name, bytes) in &files {
+        assert!(&fs::read(folder.place(name)).expect("a file") == bytes, "{name}");
+    }
+}
+
+#[test]
 fn an_archive_of_a_report_is_judged_as_the_report() {
     let folder = Folder::new("one");
     for (name, files, word) in [("good", healthy("good", 3), "holds"), ("bad", broken("bad"), "violated")] {

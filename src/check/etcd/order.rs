@@ -37,6 +37,8 @@ pub fn check(evidence: &Evidence<'_>, r: &Recorded<'_>, ruling: &mut Ruling<'_>)
             Mismatch::Miscounted { version, .. } if r.version_at(version).version == 0 => {
                 "A revision changes a key once at most, and there were not more revisions that may have changed this one."
             }
+            Mismatch::Torn { .. } => "The conditions of a transaction and its steps are of one state.",
+            Mismatch::Founding { .. } => "The first write of a store makes revision 2.",
             _ => {
                 "Answers carry the revision of the state that they are of; this state is known, and has something else."
             }
@@ -240,6 +242,19 @@ fn told(r: &Recorded<'_>, mismatch: &Mismatch) -> (u32, Symbol, Vec<Cited>, Stri
                 "A step was answered as only a step of another kind is: a put that found keys, or a read that \
                            removed some."
                     .to_owned();
+            (operation, Symbol::NONE, vec![answer(operation, says)], summary)
+        }
+        Mismatch::Torn { operation, condition } => {
+            let key = r.recording.requests.conditions[condition as usize].keys.key;
+            let taken = if r.operation(operation).failure { "false" } else { "true" };
+            let summary =
+                format!("An answer takes a condition on {} as {taken}, and its steps show the opposite.", r.text(key));
+            let says = format!("answered at revision {} that this is {taken}", r.operation(operation).revision);
+            (operation, key, vec![answer(operation, says)], summary)
+        }
+        Mismatch::Founding { operation } => {
+            let summary = "A write was acknowledged at revision 1, that of an empty store.".to_owned();
+            let says = "acknowledged at revision 1".to_owned();
             (operation, Symbol::NONE, vec![answer(operation, says)], summary)
         }
         Mismatch::Unreached { operation } => {

@@ -108,7 +108,9 @@ fn of_fault(r: &Recorded<'_>, rule: &str, fault: u32) -> Option<&'static Publish
     let regression = r.analysis.faults.regressions.iter().find(|(of, _)| *of == fault);
     match rule {
         "revision-reuse" | "revision-rewind" | "split-timeline" | "lost-write" | "stale-consistent-read" => {
+            // Writes were not given old revisions by a member that only answered from an old state.
             went_back(r, fault, &regression?.1)
+                .filter(|bug| bug.issue != STALE_READ.issue || rule == "stale-consistent-read")
         }
         "linearizability" => made_wrongly(r, fault),
         _ => {
@@ -129,7 +131,11 @@ fn went_back(r: &Recorded<'_>, fault: u32, regression: &Regression) -> Option<&'
     }
     if regression.parted {
         let repeats = r.analysis.filling.unfilled.iter().zip(&r.analysis.faults.unfilled);
-        let twice = repeats.filter(|(_, of)| **of == fault).any(|(gap, _)| gap.repeats.is_some());
+        // Who applied something twice is ahead of the others, and who left something out is behind.
+        let ahead = |at: u32, revision: i64| r.operation(at).revision > revision;
+        let twice = repeats
+            .filter(|(_, of)| **of == fault)
+            .any(|(gap, _)| gap.repeats.is_some_and(|at| ahead(at, gap.revision)));
         return Some(if twice { &APPLIED_TWICE } else { &INCONSISTENT_MEMBERS });
     }
     let recording = r.recording;

@@ -100,6 +100,18 @@ pub enum Mismatch {
         /// The operation.
         operation: u32,
     },
+    /// Its own steps contradict what it says of a condition.
+    Torn {
+        /// The operation.
+        operation: u32,
+        /// The condition, in the recording's table.
+        condition: u32,
+    },
+    /// A write was acknowledged at the revision of an empty store.
+    Founding {
+        /// The operation.
+        operation: u32,
+    },
     /// A read of a revision was answered by a store that had not reached it.
     Unreached {
         /// The operation.
@@ -153,6 +165,9 @@ impl Answers {
         let mut comparison = Comparison { recording, effects, timeline, answers: Answers::default() };
         let mistaken = effects.mistaken.iter().map(|at| Mismatch::Mistaken { operation: *at });
         comparison.answers.mismatches.extend(mistaken);
+        let torn = effects.contradicted.iter();
+        let torn = torn.map(|(operation, condition)| Mismatch::Torn { operation: *operation, condition: *condition });
+        comparison.answers.mismatches.extend(torn);
         let mut looks = Vec::new();
         for (at, operation) in (0..).zip(&recording.operations) {
             if operation.revision == 0 || timeline.may_be_lost(operation.revision, operation.returned) {
@@ -202,6 +217,9 @@ impl Comparison<'_> {
             Class::Same => operation.revision,
             _ => return,
         };
+        if before == 0 {
+            self.mismatch(Mismatch::Founding { operation: at });
+        }
         self.branch(at, txn, before);
         let steps = taken(txn, !operation.failure).of(&recording.requests.steps);
         for (n, step) in (0..operation.results.len).zip(steps) {

@@ -1,5 +1,6 @@
 //! What each operation says about the store: whether it changed something, what, and which revision its answer stands at.
 
+use super::agreement::contradicted;
 use crate::history::Symbol;
 use crate::history::etcd::{Operation, Outcome, Recording, Request, Span, Step, StepResult, Txn, ValueId};
 
@@ -38,6 +39,8 @@ pub struct Effects {
     pub misshapen: Vec<u32>,
     /// Operations with an answer that no store gives to a request of theirs: a put that found keys, a read that removed some.
     pub mistaken: Vec<u32>,
+    /// Transactions with an answer that contradicts one of their conditions, by its place in the recording's table.
+    pub contradicted: Vec<(u32, u32)>,
 }
 
 impl Effects {
@@ -74,6 +77,8 @@ impl Effects {
             self.misshapen.push(at);
         } else if steps.iter().zip(results).any(|(step, result)| !is_of(step, result)) {
             self.mistaken.push(at);
+        } else if let Some(condition) = contradicted(recording, operation, txn) {
+            self.contradicted.push((at, condition));
         }
         let mut open = false;
         for (n, step) in steps.iter().enumerate() {

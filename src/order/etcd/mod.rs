@@ -3,6 +3,7 @@
 //! Answers carry revisions, so the order of everything answered is a sort, and checking it a sweep. What is open is which
 //! requests of unknown outcome made the revisions that nobody acknowledged: a matching.
 
+mod agreement;
 pub mod answers;
 mod attachment;
 mod census;

@@ -205,6 +205,42 @@ pub static ROWS: &[Row] = &[
         },
     },
     Row {
+        name: "a deletion on the condition that the key is there removes nothing",
+        faulty: |seed| {
+            changed(seed, |report, dice| {
+                report.watches.clear();
+                let there = |o: &Recorded| o.input["Txn"]["Conditions"][0]["ExpectedRevision"].as_i64() > Some(0);
+                let removed = |o: &Recorded| o.output["Txn"]["Results"][0]["Deleted"] == json!(1);
+                let deletion = pick(report, dice, |o| there(o) && removed(o))?;
+                deletion.output["Txn"]["Results"][0]["Deleted"] = json!(0);
+                one("linearizability", header(deletion))
+            })
+        },
+    },
+    Row {
+        name: "a condition that was false is shown to be true",
+        faulty: |seed| {
+            changed(seed, |report, dice| {
+                report.watches.clear();
+                let refused = pick(report, dice, |o| {
+                    o.output["Txn"]["Failure"] == json!(true) && !o.output["Txn"]["Results"][0]["KVs"][0].is_null()
+                })?;
+                let changed = refused.output["Txn"]["Results"][0]["KVs"][0]["ModRevision"].clone();
+                refused.input["Txn"]["Conditions"][0]["ExpectedRevision"] = changed;
+                one("linearizability", header(refused))
+            })
+        },
+    },
+    Row {
+        name: "a write is given the revision of an empty store",
+        faulty: |seed| {
+            changed(seed, |report, dice| {
+                pick(report, dice, wrote)?.output["Revision"] = json!(1);
+                one("linearizability", 1)
+            })
+        },
+    },
+    Row {
         name: "a lease is revoked that had ended",
         faulty: |seed| {
             changed(seed, |report, _| {

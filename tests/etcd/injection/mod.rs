@@ -41,6 +41,8 @@ struct Count {
     injected: u64,
     visible: u64,
     found: u64,
+    /// In how many the published bug of the row was named as one that leaves the same traces.
+    resembling: u64,
     /// The first ones that were not found.
     missed: Vec<String>,
 }
@@ -61,7 +63,10 @@ impl Count {
             true => vec![format!("{}, seed {seed}: one of {signs:?}: {}", row.name, shown(&judgement))],
             false => Vec::new(),
         };
-        Count { injected: 1, visible: visible.into(), found: found.into(), missed }
+        let issue = row.name.split(['(', ')', ',']).find(|part| part.starts_with("etcd#"));
+        let resembles = |bug: &retrograde::check::Published| Some(bug.issue) == issue;
+        let resembling = visible && judgement.findings.iter().any(|finding| finding.resembles.is_some_and(resembles));
+        Count { injected: 1, visible: visible.into(), found: found.into(), resembling: resembling.into(), missed }
     }
 
     fn and(mut self, other: Count) -> Count {
@@ -71,6 +76,7 @@ impl Count {
             injected: self.injected + other.injected,
             visible: self.visible + other.visible,
             found: self.found + other.found,
+            resembling: self.resembling + other.resembling,
             missed: self.missed,
         }
     }
@@ -81,7 +87,8 @@ fn each_is_found(rows: &[Row]) {
     let mut failures = Vec::new();
     for row in rows {
         let count = (0..SEEDS).into_par_iter().map(|seed| Count::of(row, seed)).reduce(Count::default, Count::and);
-        println!("{}: {} injected, {} visible, {} found", row.name, count.injected, count.visible, count.found);
+        let Count { injected, visible, found, resembling, .. } = count;
+        println!("{}: {injected} injected, {visible} visible, {found} found, {resembling} resembling", row.name);
         if count.found * 100 < count.visible * 99 || count.visible * 4 < SEEDS {
             failures.push(format!("{count:?}"));
         }

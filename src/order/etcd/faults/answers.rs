@@ -266,9 +266,11 @@ impl About {
                 None => About { operation, key: Some(key), revision: Some(number) },
             },
             Mismatch::WrongCount { operation, at, .. } => About { operation, key: None, revision: Some(at) },
-            Mismatch::Baseless { operation } | Mismatch::Unreached { operation } | Mismatch::Mistaken { operation } => {
-                About { operation, key: None, revision: None }
-            }
+            Mismatch::Baseless { operation }
+            | Mismatch::Unreached { operation }
+            | Mismatch::Mistaken { operation }
+            | Mismatch::Torn { operation, .. }
+            | Mismatch::Founding { operation } => About { operation, key: None, revision: None },
         }
     }
 }
