@@ -459,11 +459,14 @@ fn unchecked_evidence(history: &History, order: &Order) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use crate::check::trial::drawn;
+    use crate::check::{Options, judge};
+    use crate::order::{Order, OrderOptions};
 
     #[test]
     fn a_uid_of_two_objects_is_told() {
         let history = drawn(include_str!("../../histories/traps/one-uid-of-two-objects.sketch"));
-        let told = crate::judge(&history, &crate::Options::default()).unchecked;
+        let order = Order::derive(&history, &OrderOptions::default());
+        let told = judge(&history, &order, &Options::default()).unchecked;
         let uids: Vec<_> = told.iter().filter(|text| text.contains("two objects bear")).collect();
         assert_eq!(uids.len(), 1, "{told:?}");
         assert!(uids[0].contains("u1 of pods default/web and services default/web"), "{uids:?}");
