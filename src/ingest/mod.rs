@@ -4,6 +4,7 @@
 mod archive;
 pub mod audit;
 mod block;
+mod block_reader;
 mod body;
 pub mod call;
 pub mod capture;
@@ -41,7 +42,8 @@ pub use source::{InputError, InputFile, SourceRule, inputs};
 #[cfg(feature = "container")]
 pub use stream::{content, is_container};
 
-use block::{BlockReader, Buffers, Piece};
+use block::{Buffers, Piece};
+use block_reader::BlockReader;
 use fields::Fields;
 use ledger::{Entry, Ledger};
 use std::sync::Arc;

@@ -4,7 +4,8 @@ mod etcd;
 
 pub(super) use etcd::parse_whole;
 
-use super::block::{Block, Layout, too_long};
+use super::block::{Block, Layout};
+use super::block_reader::too_long;
 use super::detection::trimmed_end;
 use super::format::Format;
 use super::outline::{Evidence, Outline};

@@ -89,7 +89,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for &mut Sieve<'_, 'de, A> {
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
         let Some((tree, node)) = self.tree else { return self.map.next_key_seed(seed) };
         while let Some(key) = self.map.next_key::<Text<'de>>()? {
-            self.has_more |= !matches!(&*key, "kind" | "apiVersion" | "metadata" | "recordedFields");
+            self.has_more = self.has_more || !matches!(&*key, "kind" | "apiVersion" | "metadata" | "recordedFields");
             let member = tree.member(node, &key);
             if let Some(member) = member.filter(|_| !self.known.contains(&&*key)) {
                 self.map.next_value_seed(Wanted { tree, node: member, found: &mut self.found })?;

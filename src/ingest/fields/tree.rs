@@ -11,6 +11,8 @@ pub struct Tree {
 #[derive(Clone, Debug, Default)]
 struct Node {
     members: Vec<(String, u16)>,
+    /// A bit for each length of their names, modulo 64: most names that are met have another.
+    lengths: u64,
     /// Whether the value here is kept as text.
     found: bool,
     /// Whether it is kept that there is an object here.
@@ -43,6 +45,7 @@ impl Tree {
                     let path = self.nodes[at].path.iter().cloned().chain([(*name).to_owned()]).collect();
                     self.nodes.push(Node { path, ..Node::default() });
                     self.nodes[at].members.push(((*name).to_owned(), node));
+                    self.nodes[at].lengths |= length(name);
                     usize::from(node)
                 }
             };
@@ -52,7 +55,11 @@ impl Tree {
 
     /// The node of a member, where something below it is wanted.
     pub fn member(&self, node: u16, name: &str) -> Option<u16> {
-        self.nodes[usize::from(node)].members.iter().find(|(member, _)| member == name).map(|(_, node)| *node)
+        let node = &self.nodes[usize::from(node)];
+        if node.lengths & length(name) == 0 {
+            return None;
+        }
+        node.members.iter().find(|(member, _)| member == name).map(|(_, node)| *node)
     }
 
     /// Whether the value of a node is kept as text. What is below it is inside that text.
@@ -74,6 +81,10 @@ impl Tree {
     pub fn path(&self, node: u16) -> &[String] {
         &self.nodes[usize::from(node)].path
     }
+}
+
+fn length(name: &str) -> u64 {
+    1 << (name.len() % 64)
 }
 
 /// What is kept of a value: a tree over the declared paths of one resource.

@@ -1,0 +1,512 @@
+//! Cuts the inputs into blocks that end where a line or a document ends.
+
+use super::archive;
+use super::block::{Block, Buffers, Closed, Layout, Piece, Room, Whole};
+use super::call::elements::Elements;
+use super::content::{Content, Kept};
+use super::detection::{Detected, Framing, SAMPLE, detect};
+use super::format::Format;
+use super::framing::{Framer, Span};
+use super::problem::{Fault, excerpt, size};
+use super::source::InputFile;
+use super::stream::{self, Opener, Stream};
+use super::{Progress, ReadOptions};
+use memchr::memmem;
+use std::io;
+use std::sync::Arc;
+
+/// Reads all inputs, one after the other.
+pub(super) struct BlockReader<'a> {
+    inputs: &'a [InputFile],
+    options: &'a ReadOptions,
+    progress: &'a dyn Progress,
+    buffers: &'a Buffers,
+    next: usize,
+    opener: Opener<'a>,
+    open: Option<OpenFile<'a>>,
+}
+
+impl<'a> BlockReader<'a> {
+    /// A reader that stands in front of the first input.
+    pub fn new(
+        inputs: &'a [InputFile],
+        options: &'a ReadOptions,
+        progress: &'a dyn Progress,
+        buffers: &'a Buffers,
+    ) -> BlockReader<'a> {
+        BlockReader { inputs, options, progress, buffers, next: 0, opener: Opener::default(), open: None }
+    }
+
+    /// Enough pieces to keep a worker busy: one block of a long file, or many small files.
+    pub fn unit(&mut self) -> Option<Vec<Piece>> {
+        let mut pieces = Vec::new();
+        let mut bytes = 0;
+        while bytes < self.options.block_bytes && pieces.len() < 512 {
+            let Some(piece) = self.piece() else { break };
+            if let Piece::Block(block) = &piece {
+                bytes += block.length;
+            }
+            pieces.push(piece);
+        }
+        (!pieces.is_empty()).then_some(pieces)
+    }
+
+    fn piece(&mut self) -> Option<Piece> {
+        loop {
+            if let Some(open) = &mut self.open {
+                if let Some(whole) = open.whole() {
+                    return Some(Piece::Whole(whole));
+                }
+                if let Some(block) = open.block() {
+                    return Some(Piece::Block(block));
+                }
+                let closed = self.open.take()?.close();
+                return Some(Piece::Closed(closed));
+            }
+            let file = self.next;
+            let input = self.inputs.get(file)?;
+            self.next += 1;
+            match self.opener.open(input, self.progress) {
+                Ok(stream) => {
+                    self.open = Some(OpenFile::new(file, input, stream, self.options, self.buffers, self.progress))
+                }
+                Err(fault) => {
+                    let fault = Some(fault);
+                    return Some(Piece::Closed(Closed { file, format: None, ignored: None, bytes: 0, fault }));
+                }
+            }
+        }
+    }
+}
+
+/// What tells values apart that span lines.
+enum Cutter {
+    Documents(Framer),
+    Elements(Elements),
+}
+
+impl Cutter {
+    fn scan(&mut self, bytes: &[u8], found: &mut Vec<Span>) {
+        match self {
+            Cutter::Documents(framer) => framer.scan(bytes, found),
+            Cutter::Elements(elements) => elements.scan(bytes, found),
+        }
+    }
+
+    fn finish(&mut self, found: &mut Vec<Span>) {
+        match self {
+            Cutter::Documents(framer) => framer.finish(found),
+            Cutter::Elements(elements) => elements.finish(found),
+        }
+    }
+
+    /// Forgets the bytes of what is complete, and says how many they are.
+    fn shift(&mut self) -> usize {
+        let resume = match self {
+            Cutter::Documents(framer) => framer.resume(),
+            Cutter::Elements(elements) => elements.resume(),
+        };
+        match self {
+            Cutter::Documents(framer) => framer.shift(),
+            Cutter::Elements(elements) => elements.shift(),
+        }
+        resume.0
+    }
+
+    fn abandon(&mut self) {
+        match self {
+            Cutter::Documents(framer) => framer.abandon(),
+            Cutter::Elements(elements) => elements.abandon(),
+        }
+    }
+}
+
+struct OpenFile<'a> {
+    file: usize,
+    input: &'a InputFile,
+    progress: &'a dyn Progress,
+    stream: Stream<'a>,
+    options: &'a ReadOptions,
+    buffers: &'a Buffers,
+    detected: Result<(Format, Framing), String>,
+    framer: Cutter,
+    /// Bytes read and not yet handed on.
+    buffer: Vec<u8>,
+    filled: usize,
+    /// Offset of the buffer's first byte.
+    offset: u64,
+    eof: bool,
+    fault: Option<Fault>,
+    /// NUL bytes dropped in front of the buffer.
+    nuls: u64,
+}
+
+impl<'a> OpenFile<'a> {
+    fn new(
+        file: usize,
+        input: &'a InputFile,
+        stream: Stream<'a>,
+        options: &'a ReadOptions,
+        buffers: &'a Buffers,
+        progress: &'a dyn Progress,
+    ) -> OpenFile<'a> {
+        let mut open = OpenFile {
+            file,
+            input,
+            progress,
+            stream,
+            options,
+            buffers,
+            detected: Err(String::new()),
+            framer: Cutter::Documents(Framer::default()),
+            buffer: Vec::new(),
+            filled: 0,
+            offset: 0,
+            eof: false,
+            fault: None,
+            nuls: 0,
+        };
+        open.fill_to(SAMPLE);
+        while !open.eof && open.drop_nuls() {
+            open.fill_to(SAMPLE);
+        }
+        if open.buffer[..open.filled].starts_with(b"\xef\xbb\xbf") {
+            open.drop_front(3);
+        }
+        let sample = &open.buffer[..open.filled];
+        open.detected = if sample.is_empty() && open.nuls > 0 {
+            Err("nothing but NUL bytes".to_owned())
+        } else if let [0xff, 0xfe, ..] | [0xfe, 0xff, ..] = sample {
+            // Windows PowerShell writes this when output is redirected.
+            open.fault = Some(Fault::new("UTF-8 text", "UTF-16 text (a byte order mark)"));
+            Err(String::new())
+        } else {
+            match detect(sample, open.eof, input.format) {
+                Detected::Evidence(format, framing) => Ok((format, framing)),
+                Detected::Ignored(reason) => {
+                    let is_archive = archive::is_archive(sample);
+                    if is_archive {
+                        open.fault = open.archive();
+                    }
+                    Err(reason.to_owned())
+                }
+            }
+        };
+        if let Ok((_, Framing::Elements { json })) = open.detected {
+            open.framer = Cutter::Elements(Elements::new(json));
+        }
+        open
+    }
+
+    /// What is wrong with an archive that was not replaced by its files.
+    fn archive(&mut self) -> Option<Fault> {
+        let begin = &self.buffer[..self.filled];
+        let (_, fault) = archive::members(&mut io::Read::chain(begin, &mut self.stream));
+        self.eof = true;
+        let stream = self.input.bytes.is_some() || self.input.member.is_some() || self.input.path.as_os_str() == "-";
+        fault.or_else(|| stream.then(|| Fault::new("an archive that is a file", "an archive inside another input")))
+    }
+
+    /// The file as a whole, where it cannot be read in parts; once.
+    fn whole(&mut self) -> Option<Whole> {
+        let (format, framing) = *self.detected.as_ref().ok()?;
+        if framing != Framing::Whole || self.filled == 0 {
+            return None;
+        }
+        let content = match &self.input.bytes {
+            Some(bytes) if self.stream.is_plain() => {
+                self.offset = bytes.len() as u64;
+                Content::Shared(bytes.clone())
+            }
+            None if self.stream.is_plain() && self.input.path.as_os_str() != "-" => {
+                let length = std::fs::metadata(&self.input.path).map_or(0, |data| data.len());
+                self.progress.bytes(length.saturating_sub(self.filled as u64));
+                self.offset = length;
+                Content::File(self.input.path.clone())
+            }
+            _ => Content::Memory(self.keep()),
+        };
+        self.filled = 0;
+        self.eof = true;
+        Some(Whole { file: self.file, format, content })
+    }
+
+    /// Reads to the end and keeps what was read.
+    fn keep(&mut self) -> Kept {
+        let mut kept = Kept::default();
+        let most = self.options.longest(Format::EtcdStore);
+        while self.filled > 0 {
+            if !kept.append(&self.buffer[..self.filled], most) {
+                let found = format!("more than {}", size(most as u64));
+                self.fault =
+                    Some(Fault::new("a small file, or one outside of archives and without compression", found));
+                break;
+            }
+            self.offset += self.filled as u64;
+            self.filled = 0;
+            self.fill_to(self.options.block_bytes.max(1));
+        }
+        kept
+    }
+
+    fn close(self) -> Closed {
+        let OpenFile { file, detected, offset, filled, fault, buffer, .. } = self;
+        self.buffers.give_back(Room::Buffer(buffer), self.options.block_bytes);
+        let bytes = offset + filled as u64;
+        // An input that could not be read at all is a problem; "empty" would be a wrong reason.
+        let (format, ignored) = match detected {
+            Ok((format, _)) => (Some(format), None),
+            Err(_) if fault.is_some() => (None, None),
+            Err(reason) => (None, Some(reason)),
+        };
+        Closed { file, format, ignored, bytes, fault }
+    }
+
+    /// Reads until the buffer holds `target` bytes or the stream ends.
+    fn fill_to(&mut self, target: usize) {
+        if self.eof || self.filled >= target {
+            return;
+        }
+        if self.buffer.is_empty() {
+            self.buffer = self.buffers.take(self.stream.room(SAMPLE));
+        }
+        let result = loop {
+            // Step by step: most files are small, and clearing room that nothing is read into takes longer than reading them.
+            let end = target.min(self.buffer.len());
+            let (n, result) = stream::fill(&mut self.stream, &mut self.buffer[self.filled..end]);
+            self.filled += n;
+            self.eof = self.filled < end;
+            if self.eof || self.filled >= target {
+                break result;
+            }
+            let more = (4 * self.buffer.len()).max(SAMPLE).min(target.max(self.options.block_bytes));
+            self.buffer.resize(more, 0);
+        };
+        if let Err(error) = result {
+            self.eof = true;
+            let mut fault = fault_of(&error);
+            if let Some(compression) = self.stream.compression {
+                fault.expected = format!("a whole {compression} stream");
+                let bytes = size(self.offset + self.filled as u64);
+                fault.found = super::problem::shortened(&format!("{} after {bytes}", fault.found));
+            }
+            self.fault = Some(fault);
+        }
+    }
+
+    fn drop_front(&mut self, n: usize) {
+        self.buffer.copy_within(n..self.filled, 0);
+        self.filled -= n;
+        self.offset += n as u64;
+    }
+
+    /// Drops NUL bytes when nothing else was read: a log that was truncated under its writer may begin with any number.
+    fn drop_nuls(&mut self) -> bool {
+        const NULS: [u8; 4096] = [0; 4096];
+        let mut chunks = self.buffer[..self.filled].chunks(NULS.len());
+        let only_nuls = self.filled > 0 && chunks.all(|chunk| *chunk == NULS[..chunk.len()]);
+        if only_nuls {
+            self.nuls += self.filled as u64;
+            self.offset += self.filled as u64;
+            self.filled = 0;
+        }
+        only_nuls
+    }
+
+    /// The next block, `None` at the end.
+    fn block(&mut self) -> Option<Block> {
+        let (format, framing) = *self.detected.as_ref().ok()?;
+        match framing {
+            Framing::Lines => self.lines(format),
+            Framing::Documents | Framing::Elements { .. } => self.documents(format),
+            Framing::Indented => self.indented(format),
+            Framing::Whole => None,
+        }
+    }
+
+    fn lines(&mut self, format: Format) -> Option<Block> {
+        if let Some(bytes) = self.input.bytes.as_ref().filter(|_| self.stream.is_plain() && !self.eof) {
+            return self.lines_in_memory(format, bytes);
+        }
+        let mut searched = 0;
+        let mut target = self.options.block_bytes.max(1);
+        loop {
+            self.fill_to(target);
+            if self.eof {
+                return self.rest(format, Layout::Lines);
+            }
+            if let Some(at) = memchr::memrchr(b'\n', &self.buffer[searched..self.filled]) {
+                return Some(self.cut(format, searched + at + 1, Layout::Lines));
+            }
+            if self.drop_nuls() {
+                (searched, target) = (0, self.options.block_bytes.max(1));
+                continue;
+            }
+            if self.filled > self.options.max_line_bytes {
+                return Some(self.skip_line(format));
+            }
+            searched = self.filled;
+            target = self.filled.saturating_add(self.options.block_bytes.max(1));
+        }
+    }
+
+    /// Lines of what is in memory anyway are not copied, however long they are. What the sample holds was.
+    fn lines_in_memory(&mut self, format: Format, bytes: &Arc<[u8]>) -> Option<Block> {
+        let start = self.offset as usize;
+        let left = &bytes[start..];
+        let least = left.len().min(self.options.block_bytes.max(1));
+        let length = match memchr::memrchr(b'\n', &left[..least]) {
+            Some(at) => at + 1,
+            None => memchr::memchr(b'\n', &left[least..]).map_or(left.len(), |at| least + at + 1),
+        };
+        self.progress.bytes(length.saturating_sub(self.filled) as u64);
+        self.filled = self.filled.saturating_sub(length);
+        self.offset += length as u64;
+        let nuls = std::mem::take(&mut self.nuls);
+        let room = Room::Memory(bytes.clone(), start);
+        let block = Block {
+            file: self.file,
+            format,
+            offset: start as u64,
+            room,
+            length,
+            layout: Layout::Lines,
+            nuls,
+            fault: None,
+        };
+        (length > 0 || nuls > 0).then_some(block)
+    }
+
+    fn indented(&mut self, format: Format) -> Option<Block> {
+        let mut searched = 0;
+        let mut target = self.options.block_bytes.max(1);
+        let longest = self.options.longest(format);
+        loop {
+            self.fill_to(target);
+            if self.eof {
+                return self.rest(format, Layout::Indented);
+            }
+            if let Some(at) = memmem::rfind(&self.buffer[searched..self.filled], DOCUMENT) {
+                return Some(self.cut(format, searched + at + 1, Layout::Indented));
+            }
+            if self.filled > longest {
+                return Some(self.skip_document(format, longest));
+            }
+            // The line end in front of the next document may be the last byte read.
+            searched = self.filled.saturating_sub(1);
+            target = self.filled.saturating_add(self.options.block_bytes.max(1));
+        }
+    }
+
+    fn documents(&mut self, format: Format) -> Option<Block> {
+        let mut spans = Vec::new();
+        let mut target = self.options.block_bytes.max(1);
+        loop {
+            self.fill_to(target);
+            self.framer.scan(&self.buffer[..self.filled], &mut spans);
+            if self.eof {
+                self.framer.finish(&mut spans);
+                return self.rest(format, Layout::Documents(spans));
+            }
+            let resume = self.framer.shift();
+            if !spans.is_empty() || resume > 0 {
+                return Some(self.cut(format, resume, Layout::Documents(spans)));
+            }
+            let longest = self.options.longest(format);
+            if self.filled > longest {
+                let length = self.filled;
+                let fault = long_document(longest, &self.buffer[..length]);
+                self.framer.abandon();
+                self.framer.shift();
+                return Some(Block { fault: Some(fault), ..self.cut(format, length, Layout::Documents(Vec::new())) });
+            }
+            target = self.filled.saturating_add(self.options.block_bytes.max(1));
+        }
+    }
+
+    /// The last block, unless nothing is left.
+    fn rest(&mut self, format: Format, layout: Layout) -> Option<Block> {
+        (self.filled > 0 || self.nuls > 0).then(|| self.cut(format, self.filled, layout))
+    }
+
+    /// Hands the first `length` bytes on.
+    fn cut(&mut self, format: Format, length: usize, layout: Layout) -> Block {
+        let rest = self.filled - length;
+        let buffer = if rest == 0 && length * 3 <= self.buffer.len() {
+            // Many small files may wait for a worker at once: none of them may hold on to a whole buffer.
+            self.buffer[..length].to_vec()
+        } else if rest == 0 && self.eof {
+            std::mem::take(&mut self.buffer)
+        } else {
+            let mut next = self.buffers.take(self.options.block_bytes.max(rest).max(1));
+            next[..rest].copy_from_slice(&self.buffer[length..self.filled]);
+            std::mem::replace(&mut self.buffer, next)
+        };
+        self.filled = rest;
+        let offset = self.offset;
+        self.offset += length as u64;
+        let nuls = std::mem::take(&mut self.nuls);
+        Block { file: self.file, format, offset, room: Room::Buffer(buffer), length, layout, nuls, fault: None }
+    }
+
+    /// Skips a line that is too long to be kept; the block holds nothing but its line end.
+    fn skip_line(&mut self, format: Format) -> Block {
+        let head = self.buffer[..self.filled.min(256)].to_vec();
+        let start = self.offset;
+        loop {
+            if let Some(at) = memchr::memchr(b'\n', &self.buffer[..self.filled]) {
+                self.drop_front(at);
+                break;
+            }
+            self.offset += self.filled as u64;
+            self.filled = 0;
+            self.fill_to(self.options.block_bytes.max(1));
+            if self.filled == 0 {
+                break;
+            }
+        }
+        let fault = too_long(self.offset - start, &head, self.options.max_line_bytes);
+        Block { fault: Some(fault), ..self.cut(format, self.filled.min(1), Layout::Documents(Vec::new())) }
+    }
+
+    /// Skips a document that is too long to be kept; the block holds nothing but its line ends.
+    fn skip_document(&mut self, format: Format, longest: usize) -> Block {
+        let fault = long_document(longest, &self.buffer[..self.filled]);
+        let mut line_ends = 0;
+        loop {
+            let next = memmem::find(&self.buffer[..self.filled], DOCUMENT).map(|at| at + 1);
+            // The line end in front of the next document may be the last byte read.
+            let passed = next.unwrap_or(self.filled.saturating_sub(1));
+            line_ends += memchr::memchr_iter(b'\n', &self.buffer[..passed]).count();
+            self.drop_front(passed);
+            if next.is_some() || (self.eof && self.filled <= 1) {
+                break;
+            }
+            self.fill_to(self.options.block_bytes.max(2));
+        }
+        let rest = if self.eof && self.filled <= 1 { self.filled } else { 0 };
+        let block = self.cut(format, rest, Layout::Skipped(u32::try_from(line_ends).unwrap_or(u32::MAX)));
+        Block { fault: Some(fault), ..block }
+    }
+}
+
+/// Where a line begins that may begin a document.
+const DOCUMENT: &[u8] = b"\n{";
+
+fn long_document(longest: usize, head: &[u8]) -> Fault {
+    let expected = format!("a document of at most {}", size(longest as u64));
+    Fault::new(expected, format!("more than that: {}", excerpt(head)))
+}
+
+/// The problem of a line that is too long to be kept.
+pub(super) fn too_long(length: u64, head: &[u8], most: usize) -> Fault {
+    let expected = format!("a line of at most {}", size(most as u64));
+    Fault::new(expected, format!("{}: {}", size(length), excerpt(head)))
+}
+
+fn fault_of(error: &io::Error) -> Fault {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => Fault::new("a whole file", "cut off"),
+        _ => stream::unreadable(error),
+    }
+}
