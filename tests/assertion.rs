@@ -152,7 +152,15 @@ fn a_failure_writes_a_page_and_a_document_where_it_is_asked_to() {
     let text = claim.linearizable(&Cinema, &sold_twice()).unwrap_err();
     let paths: Vec<&Path> = text.lines().filter_map(|line| line.strip_prefix("report: ")).map(Path::new).collect();
     assert_eq!(paths.len(), 2, "{text}");
-    assert!(std::fs::read_to_string(paths[0]).unwrap().starts_with("<!doctype html>"));
+    let page = std::fs::read_to_string(paths[0]).unwrap();
+    assert!(page.starts_with("<!doctype html>"));
+    let (_, data) = page.split_once("<script id=\"data\" type=\"application/json\">").unwrap();
+    let data: serde_json::Value = serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap();
+    let facts = data["histories"][0]["findings"][0]["facts"].as_array().unwrap();
+    // Places in the order of the log, since these times are no times of day: answered third and fourth.
+    let drawn: Vec<_> =
+        facts.iter().map(|fact| (fact["lane"].as_i64(), fact["operation"].as_i64(), fact["t"].as_i64())).collect();
+    assert_eq!(drawn, [(Some(0), Some(0), Some(2)), (Some(1), Some(0), Some(3))], "{data}");
     let document: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(paths[1]).unwrap()).unwrap();
     assert_eq!(document["histories"][0]["findings"][0]["rule"], "linearizability");
     std::fs::remove_dir_all(folder).unwrap();

@@ -114,7 +114,7 @@ fn history<S: Spec>(calls: &SpecHistory<S>, lives: &Lives, name: &dyn Fn(u32) ->
             clock: ClockId(0),
         });
     }
-    for call in calls.calls() {
+    for (number, call) in (0..).zip(calls.calls()) {
         let (ending, ret) = match &call.outcome {
             Outcome::Completed { returned, .. } => (Ending::Ok, Some(*returned)),
             Outcome::Failed => (Ending::Fail, None),
@@ -124,7 +124,7 @@ fn history<S: Spec>(calls: &SpecHistory<S>, lives: &Lives, name: &dyn Fn(u32) ->
         let moment = |at: Option<i64>| Moment {
             rank: at.unwrap_or(i64::MAX),
             time: at.map_or(Time::UNKNOWN, time),
-            position: Position::default(),
+            position: position(number),
         };
         history.calls.calls.push(Recorded {
             process: lives.of_process(call.process),
@@ -142,7 +142,7 @@ fn history<S: Spec>(calls: &SpecHistory<S>, lives: &Lives, name: &dyn Fn(u32) ->
 
 fn finding<S: Spec>(calls: &SpecHistory<S>, core: &Core, history: &History, lives: &Lives) -> Finding {
     let of = |at: &u32| &calls.calls()[*at as usize];
-    let facts: Vec<Fact> = core.calls.iter().take(SHOWN).map(|at| fact(of(at), history, lives)).collect();
+    let facts: Vec<Fact> = core.calls.iter().take(SHOWN).map(|at| fact(*at, of(at), history, lives)).collect();
     let count = core.calls.len();
     let last = core.calls.iter().map(of).max_by_key(|call| match call.outcome {
         Outcome::Completed { returned, .. } => returned,
@@ -179,7 +179,12 @@ fn finding<S: Spec>(calls: &SpecHistory<S>, core: &Core, history: &History, live
     }
 }
 
-fn fact<O: std::fmt::Debug, A: std::fmt::Debug>(call: &Call<O, A>, history: &History, lives: &Lives) -> Fact {
+/// A call that stands in no file is told from others by its place among them.
+fn position(call: u32) -> Position {
+    Position { offset: call.into(), ..Position::default() }
+}
+
+fn fact<O: std::fmt::Debug, A: std::fmt::Debug>(at: u32, call: &Call<O, A>, history: &History, lives: &Lives) -> Fact {
     let lasted = match call.outcome {
         Outcome::Completed { returned, .. } if call.invoke >= TIMES => {
             format!(", within {}", crate::explain::words::duration(returned - call.invoke))
@@ -189,7 +194,7 @@ fn fact<O: std::fmt::Debug, A: std::fmt::Debug>(call: &Call<O, A>, history: &His
         Outcome::Failed | Outcome::Unknown => format!(", from {} on", call.invoke),
     };
     Fact {
-        position: Position::default(),
+        position: position(at),
         says: words(call) + &lasted,
         revision: Revision::NONE,
         key: KeyId::NONE,

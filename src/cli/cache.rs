@@ -105,13 +105,13 @@ fn question(input: &Input) -> anyhow::Result<String> {
 fn outside(path: &Path) -> anyhow::Result<String> {
     let context = || path.display().to_string();
     let (real, data) = (path.canonicalize().with_context(context)?, path.metadata().with_context(context)?);
-    let mut text = format!("{real:?} {} {:?}", data.len(), data.modified().ok());
+    let text = format!("{real:?} {} {:?}", data.len(), data.modified().ok());
     #[cfg(unix)]
-    {
+    let text = {
         // Nobody can set the time of the last change of any kind.
         use std::os::unix::fs::MetadataExt;
-        write!(text, " {} {} {}.{:09}", data.dev(), data.ino(), data.ctime(), data.ctime_nsec())?;
-    }
+        format!("{text} {} {} {}.{:09}", data.dev(), data.ino(), data.ctime(), data.ctime_nsec())
+    };
     Ok(text)
 }
 

@@ -244,15 +244,15 @@ impl<'a> Drawing<'a> {
 
     /// Operations as columns, by begin, and where facts cite one, which.
     fn columns(&mut self) {
-        let mut cited: FxHashMap<(i64, u32), (usize, usize)> = FxHashMap::default();
+        let mut cited: FxHashMap<Position, (usize, usize)> = FxHashMap::default();
         for finding in &self.picture.findings {
-            cited.extend(finding.facts.iter().map(|fact| ((fact.file, fact.line), (0, usize::MAX))));
+            cited.extend(finding.facts.iter().map(|fact| (fact.position, (0, usize::MAX))));
         }
         for (lane, mut rows) in std::mem::take(&mut self.rows).into_iter().enumerate() {
             rows.sort_by_key(|row| row.t);
             for (at, row) in rows.into_iter().enumerate() {
                 for position in [row.position, row.answer] {
-                    if let Some(place) = cited.get_mut(&(i64::from(position.file.0), position.line)) {
+                    if let Some(place) = cited.get_mut(&position) {
                         *place = (lane, at);
                     }
                 }
@@ -260,7 +260,7 @@ impl<'a> Drawing<'a> {
             }
         }
         for fact in self.picture.findings.iter_mut().flat_map(|finding| &mut finding.facts) {
-            if let Some((lane, at)) = cited.get(&(fact.file, fact.line)).filter(|(_, at)| *at != usize::MAX) {
+            if let Some((lane, at)) = cited.get(&fact.position).filter(|(_, at)| *at != usize::MAX) {
                 fact.operation = if *lane as i64 == fact.lane { *at as i64 } else { -1 };
             }
         }
@@ -421,6 +421,7 @@ impl<'a> Drawing<'a> {
                 revision: row.revision,
                 who: row.client,
                 server: row.server,
+                position: fact.position,
                 file: if row.place.is_empty() { -1 } else { i64::from(fact.position.file.0) },
                 line: fact.position.line,
                 audit: shown(&history.audit_id(fact.audit_id)),

@@ -3,6 +3,7 @@
 //! A JSON number of a browser is exact only below 2^53, so times are offsets from the first one in a unit that fits, and
 //! revisions are offsets from a base that stands in full as decimal text.
 
+use crate::ingest::Position;
 use serde::Serialize;
 
 /// The whole page.
@@ -215,6 +216,9 @@ pub(super) struct Fact {
     pub who: String,
     /// The server.
     pub server: String,
+    /// Where it stands.
+    #[serde(skip)]
+    pub position: Position,
     /// File; -1: none.
     pub file: i64,
     /// Line from 1; 0: the whole file.
