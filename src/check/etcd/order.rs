@@ -249,13 +249,16 @@ fn told(r: &Recorded<'_>, mismatch: &Mismatch) -> (u32, Symbol, Vec<Cited>, Stri
             let taken = if r.operation(operation).failure { "false" } else { "true" };
             let summary =
                 format!("An answer takes a condition on {} as {taken}, and its steps show the opposite.", r.text(key));
-            let says = format!("answered at revision {} that this is {taken}", r.operation(operation).revision);
-            (operation, key, vec![answer(operation, says)], summary)
+            let number = r.operation(operation).revision;
+            let says =
+                format!("answered at revision {number}: the condition was {taken}, and the steps show otherwise");
+            let facts = vec![(r.sent(operation, r.asked(operation)), None), (r.answered(operation, says), None)];
+            (operation, key, facts, summary)
         }
         Mismatch::Founding { operation } => {
             let summary = "A write was acknowledged at revision 1, that of an empty store.".to_owned();
-            let says = "acknowledged at revision 1".to_owned();
-            (operation, Symbol::NONE, vec![answer(operation, says)], summary)
+            let sent = (r.sent(operation, r.asked(operation)), None);
+            (operation, Symbol::NONE, vec![sent, (r.answered(operation, "acknowledged at revision 1"), None)], summary)
         }
         Mismatch::Unreached { operation } => {
             let summary = "A store answered a revision that it had not reached.".to_owned();
