@@ -5,7 +5,7 @@
 
 `go build -o /tmp/peers .` in this folder makes the one, `cargo bench --no-run` the others. LOGs are Jepsen logs of registers (*.log) and
 logs of key-value stores (*.txt). For each: the check alone, in process, the median of five runs or, where they are short, of as many as
-take 50 ms; reading and check, the median of five; peak resident memory of a process that did only this; 30 s and 4 GB for one check.
+take 50 ms; reading and check, the median of five; peak resident memory of a process that did only this; 30 s (`--limit`) and 4 GB for one check.
 And the processor time of a whole `retrograde check`, which also explains and writes its report: the median of five processes.
 """
 import argparse
@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-RUNS, LIMIT = 5, 30
+RUNS = 5
 
 
 def measured(command):
@@ -34,8 +34,8 @@ def in_process(command):
     return verdict, float(check), float(total), float(peak)
 
 
-def whole(binary, model, log):
-    command = [binary, "check", "--model", model, "--time-budget", f"{LIMIT}s", "--memory", "4GiB", log]
+def whole(binary, model, log, limit):
+    command = [binary, "check", "--model", model, "--time-budget", f"{limit}s", "--memory", "4GiB", log]
     return statistics.median(measured(command)[1] for _ in range(RUNS))
 
 
@@ -51,6 +51,7 @@ def main():
     options.add_argument("--timing", required=True)
     options.add_argument("--peers", required=True)
     options.add_argument("--threads", default="0")
+    options.add_argument("--limit", type=int, default=30, help="seconds for one check of either")
     options.add_argument("logs", nargs="+")
     options = options.parse_args()
     print("| log, model | verdict | check, ms | porcupine | times | with reading, ms | porcupine | times | MB | porcupine | process, ms |")
@@ -59,10 +60,10 @@ def main():
     for log in options.logs:
         name = os.path.basename(log)
         for model, peer in [("cas-register", "register")] if name.endswith(".log") else [("kv", "kv"), ("kv", "kv-whole")]:
-            limit = ["--runs", str(RUNS), "--limit", str(LIMIT), "--threads", options.threads]
+            limit = ["--runs", str(RUNS), "--limit", str(options.limit), "--threads", options.threads]
             ours = in_process([options.timing, "--model", model, *limit, log])
-            theirs = in_process([options.peers, "-model", peer, "-runs", str(RUNS), "-limit", f"{LIMIT}s", log])
-            process = f"{whole(options.retrograde, model, log):.2f}" if options.retrograde else ""
+            theirs = in_process([options.peers, "-model", peer, "-runs", str(RUNS), "-limit", f"{options.limit}s", log])
+            process = f"{whole(options.retrograde, model, log, options.limit):.2f}" if options.retrograde else ""
             verdict = ours[0] if ours[0] == theirs[0] else f"{ours[0]}, porcupine {theirs[0]}"
             if {ours[0], theirs[0]} == {"holds", "violated"}:
                 wrong.append(name)
