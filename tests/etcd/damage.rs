@@ -139,3 +139,35 @@ fn the_log_of_another_cluster_convicts_nobody_and_logs_without_clients_never_hol
         assert!(judgement.verdict.reason().contains("log"), "seed {seed}: {}", judgement.verdict.reason());
     }
 }
+
+#[test]
+fn of_a_revision_that_nobody_made_the_candidates_are_told_with_what_excludes_them_and_the_rest_is_counted() {
+    let put = |call: u32, value: &str, output: &str| {
+        format!(
+            r#"{{"ClientId":0,"Input":{{"Type":"txn","Txn":{{"Conditions":null,"OperationsOnSuccess":[{{"Type":"put-operation","Put":{{"Key":"k","Value":{{"Value":"{value}"}},"LeaseID":0}}}}],"OperationsOnFailure":null}}}},"Call":{call},"Output":{output},"Return":{}}}"#,
+            call + 5
+        ) + "\n"
+    };
+    let mut client =
+        put(10, "1", r#"{"Txn":{"Failure":false,"Results":[{"KVs":null,"Count":0,"Deleted":0}]},"Revision":2}"#);
+    client.extend((0..20).map(|n| put(20 + 10 * n, &format!("u{n}"), r#"{"Error":"context deadline exceeded"}"#)));
+    let read = r#"{"ClientId":0,"Input":{"Type":"range","Range":{"Start":"k","End":"","Limit":0,"Revision":0}},"Call":300,"Output":{"Range":{"KVs":[{"Key":"k","Value":{"Value":"of nobody"},"ModRevision":3}],"Count":1},"Revision":3},"Return":310}"#;
+    let watch = r#"{"Request":{"Key":"k","Revision":1},"Responses":[{"Events":[{"Type":"put-operation","Key":"k","Value":{"Value":"1"},"Revision":2,"IsCreate":true},{"Type":"put-operation","Key":"k","Value":{"Value":"of nobody"},"Revision":3}],"Revision":3,"Time":300}]}"#;
+    let operations = ("report/client-1/operations.json".to_owned(), (client.clone() + read).into_bytes());
+    let watched = [
+        ("report/client-1/operations.json".to_owned(), client.into_bytes()),
+        ("report/client-2/watch.json".to_owned(), watch.as_bytes().to_vec()),
+    ];
+    for files in [&[operations][..], &watched[..]] {
+        let (problems, judgement) = judge(files).expect("a report");
+        assert_eq!(problems, 0, "{}", shown(&judgement));
+        let certificate = &judgement.findings.first().expect("a suspect").certificate;
+        let candidates = certificate.facts.iter().filter(|fact| fact.says.contains("what it does there does not fit"));
+        assert_eq!((candidates.count(), certificate.facts.len()), (16, 1 + 16), "{}", shown(&judgement));
+        assert!(
+            certificate.reason.ends_with("; 4 more of unknown outcome are not shown here"),
+            "{}",
+            certificate.reason
+        );
+    }
+}

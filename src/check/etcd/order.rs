@@ -7,8 +7,8 @@ use crate::order::etcd::{
     Class, Contradiction, Ending, Flaw, Linearization, Mismatch, Misuse, Sightings, Unfilled, Unfit, Witness,
 };
 
-/// Facts of candidates that a finding shows.
-const CANDIDATES: usize = 2;
+/// Facts of candidates that a finding shows; how many more there are it says.
+const CANDIDATES: usize = 16;
 
 /// Decides a recording.
 pub fn check(evidence: &Evidence<'_>, r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
@@ -277,15 +277,22 @@ fn repeated(gap: &Unfilled) -> Option<u32> {
 /// Revisions that nobody showed, and no choice of requests explains: the one for which none is left.
 fn unexplained(r: &Recorded<'_>, at: i64, ruling: &mut Ruling<'_>) -> String {
     let analysis = r.analysis;
+    let unknown = (0..r.recording.operations.len() as u32).filter(|at| analysis.effects.class(*at) == Class::Unknown);
+    let mut unknown: Vec<u32> = unknown.collect();
+    let more = match unknown.len().saturating_sub(CANDIDATES) {
+        0 => String::new(),
+        more => format!("; {more} more of unknown outcome are not shown here"),
+    };
     let said = format!(
         "revision {at} was made by the server, or a client whose record is missing: no choice of recorded requests for the revisions \
-         that nobody showed fits what is known of them"
+         that nobody showed fits what is known of them{more}"
     );
     let Some((seen, proof)) = analysis.proofs.first(at) else { return said };
     let mut facts = vec![r.proof(proof)];
-    let unknown = (0..r.recording.operations.len() as u32).filter(|at| analysis.effects.class(*at) == Class::Unknown);
-    for request in unknown.take(CANDIDATES) {
-        let late = r.operation(request).call > seen;
+    let late = |request: u32| r.operation(request).call > seen;
+    unknown.sort_by_key(|request| late(*request));
+    for request in unknown.into_iter().take(CANDIDATES) {
+        let late = late(request);
         let why = if late { "sent after this revision had been seen" } else { "what it does there does not fit" };
         facts.push(r.sent(request, format!("{}; not answered; {why}", r.asked(request))));
     }
@@ -338,10 +345,17 @@ fn unfilled(r: &Recorded<'_>, gap: &Unfilled, whole: bool, fault: u32, ruling: &
         } else {
             "the server, or a client whose record is missing"
         };
+        let more = match gap.candidates.len().saturating_sub(CANDIDATES) + gap.more {
+            0 => String::new(),
+            more => format!(", nor do {more} more of unknown outcome about this key"),
+        };
         (
             Kind::Suspect,
             format!("No recorded request explains revision {}.", gap.revision),
-            format!("revision {} was made by {by}: no recorded request has its effect at its place", gap.revision),
+            format!(
+                "revision {} was made by {by}: no recorded request has its effect at its place{more}",
+                gap.revision
+            ),
         )
     };
     let cause = match kind {

@@ -36,13 +36,18 @@ pub enum Unfit {
     Used(i64),
 }
 
+/// Candidates of a revision that are kept.
+const LISTED: usize = 64;
+
 /// A revision that nothing explains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unfilled {
     /// The revision.
     pub revision: i64,
-    /// Requests about its keys, and why it was none of them.
+    /// Requests of unknown outcome about its key, and why it was none of them: first those that were sent in time, 64 at most.
     pub candidates: Vec<(u32, Unfit)>,
+    /// How many more there are.
+    pub more: usize,
     /// A request that was refused and has just this effect.
     pub refused: Option<u32>,
     /// An acknowledged request, of another revision, that wrote just this.
@@ -361,13 +366,15 @@ impl Builder<'_> {
                     (None, _) => (at, Unfit::OtherEffect),
                 })
                 .collect();
-            candidates.truncate(64);
+            candidates.sort_by_key(|(_, unfit)| matches!(unfit, Unfit::Late(_)));
+            let more = candidates.len().saturating_sub(LISTED);
+            candidates.truncate(LISTED);
             let refused = refused
                 .about(first.key)
                 .find(|at| late(*at).is_none() && self.fits(*at, number, &changes) == Some(true));
             let repeats = written.about(first.key).find(|at| self.effects.changes(*at) == changes);
             let entry = revision.entry;
-            self.filling.unfilled.push(Unfilled { revision: number, candidates, refused, repeats, entry });
+            self.filling.unfilled.push(Unfilled { revision: number, candidates, more, refused, repeats, entry });
         }
     }
 }
