@@ -3,7 +3,7 @@
 use super::budget::Watch;
 use super::core;
 use super::depth::Depth;
-use super::history::History;
+use super::history::{History, Outcome};
 use super::mask::Mask;
 use super::partition::{self, Part};
 use super::ranks::MOST_CALLS;
@@ -15,6 +15,7 @@ use super::transitions::Transitions;
 use super::verdict::{Budget, Core, Limit, Linearization, Undecided, Verdict};
 use super::weave::weave;
 use crate::model::Spec;
+use rustc_hash::FxHashMap;
 
 /// Decides whether some order of the calls, in which each happens between its invocation and its return, explains every answer.
 ///
@@ -86,7 +87,13 @@ impl<'t, S: Spec> Trial<'t, S> {
                 }
                 Verdict::Linearizable(Linearization { order: weave(parts, &orders) })
             }
-            Parts::Refuted(part, dead) => Verdict::Violated(self.core(&parts[part], dead, forms)),
+            Parts::Refuted(part, dead) => {
+                let mut core = self.core(&parts[part], parts, dead, forms);
+                if let Some(forms) = forms {
+                    self.add_free(&parts[part], parts, forms, &mut core.longest_prefix);
+                }
+                Verdict::Violated(core)
+            }
             Parts::Undecided(limit, undecided) => {
                 let mut calls: Vec<u32> = undecided.iter().flat_map(|&part| parts[part].calls.clone()).collect();
                 calls.sort_by_key(|&call| (self.history.calls()[call as usize].invoke, call));
@@ -132,11 +139,37 @@ impl<'t, S: Spec> Trial<'t, S> {
         Box::new(Depth::<S, M>::new(part, slots, transitions, class, goal))
     }
 
+    /// Adds to an order of a part what can happen anywhere, was asked of the same register, and was invoked before the last of it.
+    fn add_free(&self, part: &Part, parts: &[Part], forms: &Forms<'_>, order: &mut Vec<u32>) {
+        let invoked: FxHashMap<u32, u32> = part.calls.iter().copied().zip(part.invoked.iter().copied()).collect();
+        let mut point = 0;
+        // The point of a call is the latest invocation up to it, as where orders of parts are woven.
+        let mut points: Vec<(u32, u32)> = Vec::with_capacity(order.len());
+        for &call in order.iter() {
+            point = point.max(invoked[&call]);
+            points.push((point, call));
+        }
+        let before = free_beside(part, parts, forms).filter(|&(_, at)| at < point);
+        points.extend(before.map(|(call, at)| (at, call)));
+        points.sort_by_key(|&(point, _)| point);
+        order.clear();
+        order.extend(points.into_iter().map(|(_, call)| call));
+    }
+
     /// The calls up to the earliest return that no order gets past.
-    fn core(&self, part: &Part, dead: Dead, forms: Option<&Forms<'_>>) -> Core {
+    fn core(&self, part: &Part, parts: &[Part], dead: Dead, forms: Option<&Forms<'_>>) -> Core {
+        let answered = |end: usize| {
+            let mut calls = part.answered_before(end);
+            let stuck = &self.history.calls()[part.calls[part.events[end - 1].of() as usize] as usize];
+            if let (Some(forms), Outcome::Completed { returned, .. }) = (forms, &stuck.outcome) {
+                let invoked = |call: &u32| self.history.calls()[*call as usize].invoke <= *returned;
+                calls.extend(free_beside(part, parts, forms).map(|(call, _)| call).filter(invoked));
+            }
+            calls
+        };
         let named = |order: Vec<u32>| order.iter().map(|&operation| part.calls[operation as usize]).collect();
         if let Some(longest) = dead.longest {
-            return core::coarse(self.history, &part.answered_before(dead.reached + 1), named(longest));
+            return core::coarse(self.history, &answered(dead.reached + 1), named(longest));
         }
         let try_to = |goal| schedule::finish(self.search(part, forms, Some(goal)), &self.watch);
         // An order gets to `low`, and none gets to `high`.
@@ -169,8 +202,16 @@ impl<'t, S: Spec> Trial<'t, S> {
             longest = Some((low, order));
         }
         let longest = longest.map(|longest| longest.1).unwrap_or_default();
-        core::coarse(self.history, &part.answered_before(high), named(longest))
+        core::coarse(self.history, &answered(high), named(longest))
     }
+}
+
+/// What can happen anywhere and was asked of the register of a part, each with the place of its invocation among all events.
+fn free_beside(part: &Part, parts: &[Part], forms: &Forms<'_>) -> impl Iterator<Item = (u32, u32)> {
+    let own = forms.register[part.calls[0] as usize];
+    let free = parts.iter().filter(|part| forms.deed[part.calls[0] as usize] == Deed::Nothing);
+    let all = free.flat_map(|free| free.calls.iter().copied().zip(free.invoked.iter().copied()));
+    all.filter(move |&(call, _)| forms.register[call as usize] == own)
 }
 
 /// Whether a history is linearizable, with nothing but steps. `None`: it takes more work.

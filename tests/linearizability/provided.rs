@@ -91,6 +91,7 @@ fn kv(absent_reads_empty: bool) -> Small<Kv<u32>> {
         Operation::Put(if absent_reads_empty { "".into() } else { "ab".into() }),
         Operation::Append("a".into()),
         Operation::Append("b".into()),
+        Operation::Append("".into()),
         Operation::Delete,
     ];
     let mut answers: Vec<_> = texts.map(|text| Answer::Text(Some(text.into()))).into();
