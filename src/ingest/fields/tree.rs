@@ -72,6 +72,11 @@ impl Tree {
         self.nodes[usize::from(node)].noted
     }
 
+    /// Where it is kept that there is an object, in the order in which it was declared.
+    pub(super) fn noted(&self) -> impl Iterator<Item = &[String]> {
+        self.nodes.iter().filter(|node| node.noted).map(|node| &node.path[..])
+    }
+
     /// Whether anything below a node is wanted.
     pub fn leads_on(&self, node: u16) -> bool {
         !self.nodes[usize::from(node)].members.is_empty()
