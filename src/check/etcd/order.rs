@@ -3,6 +3,7 @@
 use super::{Recorded, one_fault};
 use crate::check::{Evidence, Fact, Kind, Proof, Ruling};
 use crate::history::Symbol;
+use crate::history::etcd::Request;
 use crate::order::etcd::{
     Class, Contradiction, Ending, Flaw, Linearization, Mismatch, Misuse, Sightings, Unfilled, Unfit, Witness,
 };
@@ -128,7 +129,9 @@ fn leases(r: &Recorded<'_>, misuse: &Misuse, ruling: &mut Ruling<'_>, leave_open
     };
     let asked = r.asked(used);
     let Some(bound) = misuse.bound.filter(|_| misuse.certain) else {
-        leave_open(format!("`{asked}` was answered although the lease seems to have ended by then"));
+        let is_grant = matches!(r.operation(used).request, Request::LeaseGrant { .. });
+        let state = if is_grant { "been alive still" } else { "ended by then" };
+        leave_open(format!("`{asked}` was answered although the lease seems to have {state}"));
         return;
     };
     let fact = |at: u32| r.answered(at, format!("{}; answered at revision {}", r.asked(at), r.operation(at).revision));

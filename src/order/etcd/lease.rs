@@ -113,11 +113,12 @@ impl Lives {
         self.rows.get(&lease).map_or(&[], |life| &life.asked)
     }
 
-    /// Whether a lease may end on its own, or for somebody who was not told, so many times.
-    fn may_end_times(&self, lease: i64, times: usize) -> bool {
+    /// How often a lease may end on its own, or for somebody who was not told.
+    fn untold_ends(&self, lease: i64) -> usize {
         self.rows
             .get(&lease)
-            .is_none_or(|life| life.always || times + life.ended.len() <= life.granted.len() + life.asked.len())
+            .filter(|life| !life.always)
+            .map_or(usize::MAX, |life| (life.granted.len() + life.asked.len()).saturating_sub(life.ended.len()))
     }
 
     /// Leases that may end with a revision on their own, those that are used again behind it last.
@@ -161,7 +162,7 @@ pub fn outlived(recording: &Recording, timeline: &Timeline, filling: &Filling, l
         };
         let times = untold.entry(lease).or_default();
         *times += usize::from(!told);
-        if !told && !lives.may_end_times(lease, *times) {
+        if !told && *times > lives.untold_ends(lease) {
             return true;
         }
         let Some(end) = last.insert(lease, *number) else { continue };
@@ -228,9 +229,32 @@ pub fn misuses(recording: &Recording, effects: &Effects, filling: &Filling, live
     for uses in uses.chunk_by(|a, b| a.lease == b.lease) {
         if !lives.is_always_alive(uses[0].lease) {
             life(recording, uses, lives.asked(uses[0].lease), &mut found);
+            found.extend(granted_twice(recording, uses, lives.untold_ends(uses[0].lease)));
         }
     }
     found
+}
+
+/// A grant that was over when another one was over too and not enough ends had begun: a lease that is alive is not granted.
+///
+/// Source: etcd `server/lease/lessor.go` (`Grant`: `ErrLeaseExists`).
+fn granted_twice(recording: &Recording, uses: &[Use], untold: usize) -> Option<Misuse> {
+    let all = |kind: Kind| {
+        let of_kind = uses.iter().filter(move |one| one.kind == kind && one.certain);
+        of_kind.filter_map(|one| one.operation).map(|at| (at, &recording.operations[at as usize]))
+    };
+    let mut over: Vec<(Time, u32)> = all(Kind::Grant).map(|(at, grant)| (grant.returned, at)).collect();
+    over.sort_unstable();
+    let mut begun: Vec<Time> = all(Kind::End).map(|(_, end)| end.call).collect();
+    begun.sort_unstable();
+    over.windows(2).zip(2usize..).find_map(|(pair, grants)| {
+        let ends = begun.partition_point(|call| *call <= pair[1].0);
+        (grants - 1 > ends.saturating_add(untold)).then_some(Misuse {
+            bound: Some(pair[0].1),
+            used: Some(pair[1].1),
+            certain: false,
+        })
+    })
 }
 
 /// Walks through the uses of one lease. `asked`: grants that were not answered; each may have come about at any time since it was
