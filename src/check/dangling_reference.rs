@@ -200,7 +200,6 @@ impl<'h> Dangling<'_, 'h> {
         }
     }
 
-    #[allow(clippy::too_many_arguments)] // the parts of one finding
     fn read(
         &self,
         ruling: &mut Ruling<'_>,

@@ -55,7 +55,8 @@ pub struct Fact {
 /// Why the facts cannot be true together, or what they amount to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate {
-    /// 2 to 5 facts, in the order in which a reader should meet them.
+    /// 2 to 5 facts, in the order in which a reader should meet them; of a revision that nothing explains, also the
+    /// requests that did not make it, 16 at most.
     pub facts: Vec<Fact>,
     /// The contract row or theorem that they contradict, in one or two sentences.
     pub reason: String,

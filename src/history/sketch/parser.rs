@@ -154,7 +154,7 @@ impl Parser {
                 self.go_on(actor, phrase_text, end, &time)?;
             } else {
                 let phrase_text = unfilled(phrase_text);
-                self.act(actor, phrase_text, here.at, time(here.at), end, close, &|place, _| time(place))?;
+                self.act(actor, phrase_text, here.at, (time(here.at), end), close, &|place, _| time(place))?;
             }
             if let Some((_, latest)) = &mut self.band {
                 *latest = (*latest).max(time(last));
@@ -171,7 +171,7 @@ impl Parser {
         let begin = self.clock;
         let end = Some(begin + 4 * column);
         let index = self.sketch.acts.len();
-        self.act(actor, rest, rest.at, begin, end, Close::GoesOn, &|_, at| begin + (at as i64 + 2) * column)?;
+        self.act(actor, rest, rest.at, (begin, end), Close::GoesOn, &|_, at| begin + (at as i64 + 2) * column)?;
         let events = match self.sketch.acts.get(index).map(|a| &a.act) {
             Some(Act::Request(request)) => request.events.len() as i64,
             _ => 0,
@@ -180,14 +180,12 @@ impl Parser {
         Ok(())
     }
 
-    #[allow(clippy::too_many_arguments)]
     fn act(
         &mut self,
         actor: &Actor,
         text: Piece<'_>,
         place: Place,
-        begin: i64,
-        end: Option<i64>,
+        (begin, end): (i64, Option<i64>),
         close: Close,
         time: &dyn Fn(Place, usize) -> i64,
     ) -> Result<(), SketchError> {
