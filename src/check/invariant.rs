@@ -37,6 +37,7 @@
 mod case;
 mod live;
 mod plain;
+mod reads;
 mod single;
 mod stage;
 mod telling;

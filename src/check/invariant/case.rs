@@ -1,13 +1,14 @@
 //! Which invariant speaks of which objects, and what it came to.
 
 use super::super::Evidence;
+use super::reads::Reads;
 use crate::history::{Declared, KeyId, ResourceId, Revision};
 use crate::model::declaration::{Condition, Invariant};
 use crate::order::Version;
 use std::collections::BTreeMap;
 
 /// An invariant and a resource that it speaks of.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Case<'h> {
     /// Its place among the declared invariants.
     pub nth: usize,
@@ -15,6 +16,8 @@ pub struct Case<'h> {
     pub invariant: &'h Invariant,
     /// A resource that it speaks of.
     pub resource: ResourceId,
+    /// What its expression reads.
+    pub reads: Reads,
 }
 
 /// The cases of a history: where an invariant leaves the group open, one a group.
@@ -24,7 +27,8 @@ pub fn of<'h>(evidence: &Evidence<'h>) -> Vec<Case<'h>> {
     for (nth, invariant) in evidence.options.declarations.invariants.iter().enumerate() {
         for (index, resource) in history.resources.iter().enumerate() {
             if invariant.resource.is(history.name(resource.plural), history.name(resource.group)) {
-                cases.push(Case { nth, invariant, resource: ResourceId(index as u32) });
+                let (resource, reads) = (ResourceId(index as u32), Reads::of(history, invariant));
+                cases.push(Case { nth, invariant, resource, reads });
             }
         }
     }

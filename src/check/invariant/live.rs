@@ -5,7 +5,7 @@ use super::super::Limits;
 use super::case::{Case, Failure, Place, Tally};
 use super::single::{BODY, ENDLESS, said};
 use super::stage::{Purse, Stage, shows};
-use crate::history::{KeyId, Revision};
+use crate::history::{Declared, KeyId, Revision};
 use crate::ingest::fields::Path;
 use crate::model::declaration::Scope;
 use crate::model::expression::{Bindings, Growth, Outcome, Subject};
@@ -23,6 +23,7 @@ pub const PARTIAL: &str = "groups of objects that may have more of them than the
 #[derive(Clone)]
 pub struct Member<'h> {
     pub version: Version,
+    pub declared: Declared<'h>,
     pub subject: Subject<'h>,
 }
 
@@ -55,7 +56,7 @@ pub fn part<'h>(stage: &Stage<'h>, case: &Case<'h>, version: &Version) -> Part<'
     if groups.is_empty() {
         return Part::Outside;
     }
-    Part::Inside(Member { version: *version, subject: stage.subject(version) }, groups)
+    Part::Inside(Member { version: *version, declared, subject: stage.subject(version) }, groups)
 }
 
 /// What an outcome over a group means.
@@ -90,7 +91,9 @@ pub fn meaning(growth: Growth, truth: bool, is_complete: bool) -> Meaning {
 struct GroupState<'h> {
     /// In the order of their paths: namespace and name.
     members: BTreeMap<(String, KeyId), Member<'h>>,
-    /// The last outcome.
+    /// The last outcome, as long as nothing that it was of has changed.
+    outcome: Option<Outcome>,
+    /// The last outcome, where it was a truth value.
     truth: Option<bool>,
     /// Objects that came since then.
     new: Vec<(String, KeyId)>,
@@ -176,8 +179,26 @@ pub fn evaluate<'h>(stage: &Stage<'h>, cases: &[Case<'h>], limits: Limits, talli
 }
 
 impl GroupState<'_> {
+    /// What was known with an object as it was before.
+    fn forget(&mut self, place: &(String, KeyId)) {
+        self.outcome = None;
+        self.new.retain(|new| new != place);
+        if self.proof.contains(&place.1) {
+            self.proof.clear();
+        }
+    }
+
     /// What the invariant is of its members now.
     fn outcome(&mut self, case: &Case<'_>, purse: &mut Purse) -> Outcome {
+        if let Some(known) = &self.outcome {
+            return known.clone();
+        }
+        let outcome = self.evaluated(case, purse);
+        self.outcome = Some(outcome.clone());
+        outcome
+    }
+
+    fn evaluated(&mut self, case: &Case<'_>, purse: &mut Purse) -> Outcome {
         let expression = &case.invariant.expression;
         if expression.growth() == Growth::False {
             // Fewer objects leave it true, and more leave it false.
@@ -242,7 +263,6 @@ impl<'h> Sweep<'_, 'h> {
     fn apply(&mut self, event: &Event, touched: &mut BTreeSet<Values>, tally: &mut Tally) {
         match event {
             Event::Version(version) => {
-                self.leave(version.key, touched);
                 self.hidden.remove(&version.key);
                 let part = match version.change.lives() {
                     Some(true) => part(self.stage, self.case, version),
@@ -250,12 +270,20 @@ impl<'h> Sweep<'_, 'h> {
                     None => Part::Hidden,
                 };
                 match part {
-                    Part::Outside => {}
+                    Part::Outside => drop(self.leave(version.key, touched)),
                     Part::Hidden => {
+                        self.leave(version.key, touched);
                         self.hidden.insert(version.key);
                         tally.unseen(BODY);
                     }
-                    Part::Inside(member, groups) => self.enter(member, groups, touched),
+                    Part::Inside(member, groups) => {
+                        if self.inside.get(&version.key) == Some(&groups) {
+                            self.replace(member, &groups, touched);
+                        } else {
+                            self.leave(version.key, touched);
+                            self.enter(member, groups, touched);
+                        }
+                    }
                 }
             }
             // Whether it lives on, and how, is not known.
@@ -275,10 +303,7 @@ impl<'h> Sweep<'_, 'h> {
             if let Some(group) = self.groups.get_mut(&values) {
                 let place = (super::super::census::path(&self.stage.evidence, key), key);
                 group.members.remove(&place);
-                group.new.retain(|new| *new != place);
-                if group.proof.contains(&key) {
-                    group.proof.clear();
-                }
+                group.forget(&place);
             }
             self.moved.push((key, values.clone()));
             touched.insert(values);
@@ -286,13 +311,36 @@ impl<'h> Sweep<'_, 'h> {
         true
     }
 
+    /// Another version of an object, in the groups that it was in.
+    fn replace(&mut self, member: Member<'h>, groups: &[Values], touched: &mut BTreeSet<Values>) {
+        let key = member.version.key;
+        let history = self.stage.evidence.history;
+        let place = (super::super::census::path(&self.stage.evidence, key), key);
+        for values in groups {
+            self.moved.push((key, values.clone()));
+            touched.insert(values.clone());
+            let Some(group) = self.groups.get_mut(values) else { continue };
+            let last = group.members.insert(place.clone(), member.clone());
+            let is_same = |last: &Member<'h>| {
+                last.version.uid == member.version.uid
+                    && self.case.reads.agree(history, &last.declared, &member.declared)
+            };
+            if !last.as_ref().is_some_and(is_same) {
+                group.forget(&place);
+                group.new.push(place.clone());
+            }
+        }
+    }
+
     fn enter(&mut self, member: Member<'h>, groups: Vec<Values>, touched: &mut BTreeSet<Values>) {
         let key = member.version.key;
         let path = super::super::census::path(&self.stage.evidence, key);
         for values in &groups {
             let group = self.groups.entry(values.clone()).or_default();
-            group.members.insert((path.clone(), key), member.clone());
-            group.new.push((path.clone(), key));
+            let place = (path.clone(), key);
+            group.members.insert(place.clone(), member.clone());
+            group.forget(&place);
+            group.new.push(place);
             self.moved.push((key, values.clone()));
             touched.insert(values.clone());
         }

@@ -2,7 +2,7 @@
 
 use super::super::Limits;
 use super::case::{Case, Failure, Place, Tally};
-use super::stage::{Look, Purse, Stage, shows};
+use super::stage::{Purse, Stage, shows};
 use crate::history::{Declared, KeyId};
 use crate::model::declaration::{Invariant, Scope};
 use crate::model::expression::{Bindings, Expression, Outcome, Subject};
@@ -27,8 +27,8 @@ struct Course<'c, 'h> {
     case: &'c Case<'h>,
     /// The version before the present one, where it is shown and of the same life.
     last: Option<Seen<'h>>,
-    /// The outcome for the last version, and what it looked at.
-    known: Option<(Look, Outcome)>,
+    /// The last outcome, and the first version that it is of.
+    known: Option<(Declared<'h>, Outcome)>,
     open: Option<Failure>,
 }
 
@@ -123,13 +123,12 @@ impl<'h> Course<'_, 'h> {
         if self.case.invariant.scope == Scope::Transition {
             return self.change(stage, purse, tally, seen);
         }
-        let look = Look::of(&seen.declared, &seen.version);
         let held = matches!(self.known, Some((_, Outcome::Truth(true))));
         let outcome = match self.known.take() {
-            Some((known, outcome)) if known == look && self.case.invariant.is_of_fields() => outcome,
+            Some((known, outcome)) if self.agree(stage, &known, &seen.declared) => outcome,
             _ => purse.evaluate(&self.case.invariant.expression, &Bindings::object(seen.subject.clone())),
         };
-        self.known = Some((look, outcome.clone()));
+        self.known = Some((seen.declared, outcome.clone()));
         match (outcome, &mut self.open) {
             (Outcome::Truth(false), Some(open)) => {
                 tally.checked += 1;
@@ -148,6 +147,10 @@ impl<'h> Course<'_, 'h> {
         self.last = Some(seen);
     }
 
+    fn agree(&self, stage: &Stage<'h>, a: &Declared<'h>, b: &Declared<'h>) -> bool {
+        self.case.reads.agree(stage.evidence.history, a, b)
+    }
+
     /// An outcome that is not false.
     fn passes(&mut self, stage: &Stage<'h>, tally: &mut Tally, outcome: Outcome, version: Version) {
         self.end(stage, tally, Some(version));
@@ -161,10 +164,20 @@ impl<'h> Course<'_, 'h> {
 
     fn change(&mut self, stage: &Stage<'h>, purse: &mut Purse, tally: &mut Tally, seen: Seen<'h>) {
         let Some(last) = self.last.replace(seen.clone()) else { return };
-        let bindings = Bindings::change(last.subject.clone(), seen.subject);
+        let bindings = Bindings::change(last.subject.clone(), seen.subject.clone());
         let is_next = stage.through(&last.version).0.value() + 1 == seen.version.revision.value();
         let counts = is_next || self.case.invariant.transitive;
-        match purse.evaluate(&self.case.invariant.expression, &bindings) {
+        let outcome = match self.known.take() {
+            // The change before this one was the same.
+            Some((known, outcome))
+                if self.agree(stage, &last.declared, &seen.declared) && self.agree(stage, &known, &last.declared) =>
+            {
+                outcome
+            }
+            _ => purse.evaluate(&self.case.invariant.expression, &bindings),
+        };
+        self.known = Some((last.declared, outcome.clone()));
+        match outcome {
             Outcome::Truth(false) => {
                 tally.checked += 1;
                 let message = said(self.case.invariant, purse, &bindings);

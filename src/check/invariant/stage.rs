@@ -4,7 +4,7 @@
 use super::super::Evidence;
 use super::super::standing::{Proof, Standing};
 use super::case::Case;
-use crate::history::{Asked, Declared, KeyId, Marks, PartId, ResourceId, Revision, Symbol, Verb};
+use crate::history::{Asked, Declared, KeyId, Marks, ResourceId, Revision, Verb};
 use crate::ingest::fields::Path;
 use crate::model::expression::{Bindings, Expression, Outcome, Subject};
 use crate::order::{Provenance, Version};
@@ -100,20 +100,6 @@ impl<'h> Stage<'h> {
             stretches.push((start, reach));
         }
         stretches
-    }
-}
-
-/// The values of an object's fields that an expression reads: what tells two versions apart for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
-    root: PartId,
-    uid: Symbol,
-}
-
-impl Look {
-    /// Of a version.
-    pub fn of(declared: &Declared<'_>, version: &Version) -> Look {
-        Look { root: declared.root(), uid: version.uid }
     }
 }
 

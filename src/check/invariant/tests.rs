@@ -308,30 +308,35 @@ fn drawn(seed: u64) -> String {
         state % below
     };
     let mut text = HEAD.to_owned();
-    let mut store: [Option<(u64, u64, u64)>; 4] = [None; 4];
+    let mut store: [Option<(u64, u64, String)>; 4] = [const { None }; 4];
     let mut lives = 0;
     let mut watch: Option<(u64, String)> = None;
     for revision in 2..2 + 6 + random(20) {
         let at = random(4) as usize;
-        let (name, host, n) = (["a", "b", "c", "e"][at], random(2), random(4));
-        let body = |uid: u64| format!("{name}:u{uid}@{revision}[.spec.host=h{host} .spec.n={n}]");
+        let name = ["a", "b", "c", "e"][at];
+        // Now and then only what few expressions read is another.
+        let rest = ["", " .spec.o.p=1", " .spec.o.q=1", " .spec.o=1", " .status.seen=1", " .status.seen=2"]
+            [random(6) as usize];
+        let said = match &store[at] {
+            Some((_, _, said)) if random(2) == 0 => said.split(" .spec.n").next().unwrap_or_default().to_owned(),
+            _ => format!(".spec.host=h{}", random(2)),
+        };
+        let said = format!("{said} .spec.n={}{rest}", random(4));
+        let body = |uid: u64| format!("{name}:u{uid}@{revision}[{said}]");
         let shown = |uid: u64, hidden: bool| if hidden { format!("{name}:u{uid}@{revision}[?]") } else { body(uid) };
         let hidden = random(8) == 0;
-        let (act, event) = match store[at] {
+        let (act, event) = match store[at].take() {
             None => {
                 lives += 1;
-                store[at] = Some((lives, revision, host * 10 + n));
+                store[at] = Some((lives, revision, said.clone()));
                 (format!("CREATE {name} => {}", body(lives)), format!("+{}", shown(lives, hidden)))
             }
-            Some((uid, _, _)) if random(4) == 0 => {
-                store[at] = None;
-                (
-                    format!("DELETE {name}:u{uid} => {name}:u{uid}@{revision}[gone]"),
-                    format!("-{name}:u{uid}@{revision}"),
-                )
-            }
+            Some((uid, _, _)) if random(4) == 0 => (
+                format!("DELETE {name}:u{uid} => {name}:u{uid}@{revision}[gone]"),
+                format!("-{name}:u{uid}@{revision}"),
+            ),
             Some((uid, base, _)) => {
-                store[at] = Some((uid, revision, host * 10 + n));
+                store[at] = Some((uid, revision, said.clone()));
                 let based =
                     if random(2) == 0 { format!("PUT {name}:u{uid}@{base}") } else { format!("PATCH {name}:u{uid}") };
                 (format!("{based} => {}", body(uid)), format!("~{}", shown(uid, hidden)))
@@ -350,8 +355,8 @@ fn drawn(seed: u64) -> String {
                     .iter()
                     .zip(&store)
                     .filter_map(|(name, held)| {
-                        let (uid, version, said) = (*held)?;
-                        Some(format!("{name}:u{uid}@{version}[.spec.host=h{} .spec.n={}]", said / 10, said % 10))
+                        let (uid, version, said) = held.as_ref()?;
+                        Some(format!("{name}:u{uid}@{version}[{said}]"))
                     })
                     .collect();
                 text += &format!("w@A LIST => {revision} {{{}}}\n", items.join(", "));
@@ -381,6 +386,15 @@ fn sweeping_finds_what_evaluating_everything_finds() {
         invariant("live", "objects.exists(o, o.spec.n == 3)", ""),
         invariant("live", "objects.size() != 2", "when = { \"spec.host\" = [\"h0\"] }"),
         invariant("live", "objects.exists_one(o, o.spec.n == 1) || objects.size() > 2", ""),
+        invariant("object", "!has(self.spec.o) || has(self.spec.o.p)", ""),
+        invariant("object", "self.spec.o.p == 2 || self.spec.n > 0", ""),
+        invariant("object", "self.metadata.resourceVersion != '9' && self.spec.n >= 0", ""),
+        invariant("transition", "has(self.spec.o) || !has(oldSelf.spec.o)", ""),
+        invariant("transition", "has(self.spec.o.p) || self.spec.n != oldSelf.spec.n", "transitive = true"),
+        invariant("live", "objects.all(a, !has(a.spec.o) || has(a.spec.o.p))", ""),
+        invariant("live", "objects.all(a, a.metadata.resourceVersion != '9')", "per = [\"spec.host\"]"),
+        invariant("live", "objects.exists_one(a, has(a.status) && a.status.seen == 1)", "per = [\"spec.host\"]"),
+        invariant("live", "objects.all(a, objects.all(b, a.spec.n != b.spec.n || a.spec.host == b.spec.host))", ""),
     ]
     .into_iter()
     .enumerate()

@@ -52,11 +52,6 @@ impl Invariant {
         self.expression.paths().iter().chain(self.message_expression.iter().flat_map(Expression::paths))
     }
 
-    /// Whether two versions of a life with the same fields are one for it.
-    pub fn is_of_fields(&self) -> bool {
-        !self.expression.text().contains("resourceVersion")
-    }
-
     /// Whether it speaks of the objects of a namespace.
     pub fn speaks_of(&self, namespace: &str) -> bool {
         self.namespaces.is_empty()

@@ -85,6 +85,8 @@ struct Program {
     /// What new objects leave to ask, metered.
     news: Vec<IdedExpr>,
     paths: Vec<Path>,
+    /// Whether it reads `metadata.resourceVersion`.
+    version: bool,
     growth: Growth,
 }
 
@@ -125,13 +127,13 @@ impl Expression {
             let message = format!("an expression of {DEEPEST} nested parts at most is expected");
             return Err(vec![Flaw { at: 0..text.len(), message }]);
         }
-        let paths = reading::paths(&root, sees, &places)?;
+        let (paths, version) = reading::paths(&root, sees, &places)?;
         typing::check(&root, gives, &places)?;
         let growth = growth::of(&root);
         let news = growth::news(&root).into_iter().map(metering::metered).collect();
         Ok(Expression {
             text: text.into(),
-            program: Arc::new(Program { root: metering::metered(root), news, paths, growth }),
+            program: Arc::new(Program { root: metering::metered(root), news, paths, version, growth }),
         })
     }
 
@@ -143,6 +145,11 @@ impl Expression {
     /// The fields of objects that it reads.
     pub fn paths(&self) -> &[Path] {
         &self.program.paths
+    }
+
+    /// Whether it reads the version of an object, which no other version has.
+    pub fn reads_version(&self) -> bool {
+        self.program.version
     }
 
     /// What more objects can do to its outcome.

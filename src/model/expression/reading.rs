@@ -45,8 +45,8 @@ struct Reading<'p, 't> {
     flaws: Vec<Flaw>,
 }
 
-/// The paths of objects that an expression reads; or what is wrong with its names.
-pub fn paths(root: &IdedExpr, sees: Sees, places: &Places<'_>) -> Result<Vec<Path>, Vec<Flaw>> {
+/// The paths of objects that an expression reads, and whether it reads their version; or what is wrong with its names.
+pub fn paths(root: &IdedExpr, sees: Sees, places: &Places<'_>) -> Result<(Vec<Path>, bool), Vec<Flaw>> {
     let mut reading = Reading { places, sees, scopes: Vec::new(), paths: BTreeSet::new(), flaws: Vec::new() };
     reading.value(root);
     if !reading.flaws.is_empty() {
@@ -55,7 +55,10 @@ pub fn paths(root: &IdedExpr, sees: Sees, places: &Places<'_>) -> Result<Vec<Pat
     let is_identity =
         |path: &[String]| matches!(path, [m, n] if m == "metadata" && super::subject::IDENTITY.contains(&n.as_str()));
     let path = |names: Vec<String>| Path { steps: names.into_iter().take(DEEPEST).map(Step::Member).collect() };
-    Ok(reading.paths.into_iter().filter(|names| !is_identity(names)).map(path).collect())
+    let is_version =
+        |path: &Vec<String>| matches!(path.as_slice(), [m, n, ..] if m == "metadata" && n == "resourceVersion");
+    let version = reading.paths.iter().any(is_version);
+    Ok((reading.paths.into_iter().filter(|names| !is_identity(names)).map(path).collect(), version))
 }
 
 impl Reading<'_, '_> {

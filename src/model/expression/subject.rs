@@ -10,16 +10,25 @@ use cel::common::types::{
 use cel::common::value::{CowVal, Val};
 use cel::context::VariableResolver;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
 
 /// Fields of `metadata` that every version has.
 pub const IDENTITY: [&str; 4] = ["name", "namespace", "uid", "resourceVersion"];
 
-/// One version of an object.
-#[derive(Clone, Debug)]
-pub struct Subject<'h>(Arc<Shown<'h>>);
+/// One version of an object; made a value when it is first looked at.
+#[derive(Clone)]
+pub struct Subject<'h>(Arc<Seen<'h>>);
 
-#[derive(Debug)]
+struct Seen<'h> {
+    history: &'h History,
+    key: KeyId,
+    uid: Symbol,
+    revision: Revision,
+    attributes: AttributesId,
+    shown: OnceLock<Shown<'h>>,
+}
+
 struct Shown<'h> {
     fields: CelMap<'h>,
     /// The length of its longest text.
@@ -45,6 +54,23 @@ impl<'h> Subject<'h> {
         (key, uid, revision): (KeyId, Symbol, Revision),
         attributes: AttributesId,
     ) -> Subject<'h> {
+        Subject(Arc::new(Seen { history, key, uid, revision, attributes, shown: OnceLock::new() }))
+    }
+
+    fn shown(&self) -> &Shown<'h> {
+        self.0.shown.get_or_init(|| Shown::of(&self.0))
+    }
+}
+
+impl fmt::Debug for Subject<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.shown().fields.fmt(f)
+    }
+}
+
+impl<'h> Shown<'h> {
+    fn of(seen: &Seen<'h>) -> Shown<'h> {
+        let &Seen { history, key, uid, revision, attributes, .. } = seen;
         let mut longest = 0;
         let shown = attributes.is_some().then(|| history.attributes[attributes.index()].fields).filter(|f| f.is_some());
         let mut fields: HashMap<CelMapKey<'h>, Box<dyn Val + 'h>> = HashMap::new();
@@ -66,7 +92,7 @@ impl<'h> Subject<'h> {
         let version = Box::new(CelString::from(revision.to_string()));
         inner.insert(CelMapKey::String(IDENTITY[3].into()), version);
         fields.insert(CelMapKey::String("metadata".into()), Box::new(CelMap::from(inner)));
-        Subject(Arc::new(Shown { fields: CelMap::from(fields), longest }))
+        Shown { fields: CelMap::from(fields), longest }
     }
 }
 
@@ -94,7 +120,7 @@ impl<'h> Bindings<'h> {
     /// The length of the longest text.
     pub(super) fn longest(&self) -> u64 {
         let all = self.all.iter().flat_map(|all| all.0.iter());
-        self.now.iter().chain(&self.before).chain(all).map(|subject| subject.0.longest).max().unwrap_or(0)
+        self.now.iter().chain(&self.before).chain(all).map(|subject| subject.shown().longest).max().unwrap_or(0)
     }
 }
 
@@ -189,7 +215,7 @@ impl Indexer for Subject<'_> {
     where
         Self: 'v,
     {
-        Indexer::get(&self.0.fields, index)
+        Indexer::get(&self.shown().fields, index)
     }
 
     fn steal<'v>(self: Box<Self>, index: &dyn Val) -> Result<Box<dyn Val + 'v>, ExecutionError>

@@ -1,0 +1,57 @@
+//! What an expression reads of an object, and whether two versions of the object are one for it.
+
+use crate::history::{Declared, Part, Parts, Symbol};
+use crate::history::{History, PartId};
+use crate::model::declaration::Invariant;
+
+/// The fields that the expression of an invariant reads, by the names of a history.
+#[derive(Clone, Debug)]
+pub struct Reads {
+    /// Names along each path, up to the first that no evidence has.
+    paths: Vec<Vec<Symbol>>,
+    /// Whether it reads the version itself, in which any two differ.
+    version: bool,
+}
+
+impl Reads {
+    /// Of an invariant.
+    pub fn of(history: &History, invariant: &Invariant) -> Reads {
+        let expression = &invariant.expression;
+        let names = |path: &crate::ingest::fields::Path| {
+            let mut names = path.literal().into_iter();
+            let mut symbols: Vec<Symbol> = names.by_ref().map_while(|name| history.names.find(name)).collect();
+            if symbols.len() < path.steps.len() {
+                // No object has a member of that name.
+                symbols.push(Symbol::NONE);
+            }
+            symbols
+        };
+        Reads { paths: expression.paths().iter().map(names).collect(), version: expression.reads_version() }
+    }
+
+    /// Whether two versions of one life show the same to the expression, so that it comes to the same of them.
+    pub fn agree(&self, history: &History, a: &Declared<'_>, b: &Declared<'_>) -> bool {
+        if self.version {
+            return false;
+        }
+        let (a, b) = (a.root(), b.root());
+        a == b || self.paths.iter().all(|path| is_same(&history.parts, path, a, b))
+    }
+}
+
+/// Whether a path leads to the same in two values, or leaves both at the same place.
+fn is_same(parts: &Parts, path: &[Symbol], mut a: PartId, mut b: PartId) -> bool {
+    for &name in path {
+        // Equal values are one part.
+        if a == b {
+            return true;
+        }
+        let (Part::Map(_), Part::Map(_)) = (parts.get(a), parts.get(b)) else { return false };
+        match (parts.member(a, name), parts.member(b, name)) {
+            (Some(below_a), Some(below_b)) => (a, b) = (below_a, below_b),
+            (None, None) => return true,
+            _ => return false,
+        }
+    }
+    a == b
+}
