@@ -1,7 +1,8 @@
 //! Reports of etcd's robustness suite: parsing, deciding, and the certificate; each pass asserts the verdict.
 //!
 //! `RETROGRADE_BENCH_OPERATIONS` is the size of the largest report (1,000,000), `RETROGRADE_BENCH_ROUNDS` how often variants take
-//! turns (5), `RETROGRADE_ETCD` a directory of recorded reports, decided as well where it is set.
+//! turns (5), `RETROGRADE_ETCD` a directory of recorded reports, decided as well where it is set. `RETROGRADE_BENCH_ONLY` leaves out
+//! what is not named so, and `RETROGRADE_BENCH_SAVE` names a directory that the largest report is written to.
 
 mod generator;
 mod measure;
@@ -53,6 +54,7 @@ fn main() {
     let stalls = Traffic { stalls: Some((2_000, 9_000)), ..Traffic::stalled(8, 24, part(569_000)) };
     decided("569,000 operations with stalls", &stalls.draw(), 1.0);
     let largest = Traffic::steady(8, 24, most).draw();
+    save(&largest);
     parsing(&largest);
     decided("1,000,000 operations", &largest, 0.5);
     drop(largest);
@@ -73,6 +75,21 @@ fn files(report: &Report) -> Vec<InputFile> {
     }
     add(format!("report/client-{}/watch.json", report.operations.len() + 1), &report.watch);
     files
+}
+
+/// Whether a part is wanted.
+fn wanted(name: &str) -> bool {
+    std::env::var("RETROGRADE_BENCH_ONLY").map_or(true, |only| name.contains(&only))
+}
+
+/// Writes a report where one is asked for, so that the program itself can be given it.
+fn save(report: &Report) {
+    let Some(directory) = std::env::var_os("RETROGRADE_BENCH_SAVE").map(std::path::PathBuf::from) else { return };
+    for file in files(report) {
+        let path = directory.join(&file.path);
+        std::fs::create_dir_all(path.parent().expect("a directory")).expect("it can be made");
+        std::fs::write(path, file.bytes.as_deref().unwrap_or_default()).expect("it can be written");
+    }
 }
 
 fn options() -> ReadOptions {
@@ -101,6 +118,9 @@ fn verified(history: &History, proofs: &[Proof]) {
 
 /// Reading, deciding, the same with a certificate, and its replay.
 fn decided(name: &str, report: &Report, target: f64) {
+    if !wanted(name) {
+        return;
+    }
     let rounds = generator::size("RETROGRADE_BENCH_ROUNDS", if measure::is_trial() { 1 } else { 5 });
     println!("{name}: {} operations, {} unknown writes, revision {}", report.count, report.unknown, report.revision);
     let files = files(report);
@@ -122,6 +142,9 @@ fn decided(name: &str, report: &Report, target: f64) {
 
 /// Reading operations against a bare loop into the same struct.
 fn parsing(report: &Report) {
+    if !wanted("parsing") {
+        return;
+    }
     let rounds = generator::size("RETROGRADE_BENCH_ROUNDS", if measure::is_trial() { 1 } else { 5 });
     let bytes: usize = report.operations.iter().map(String::len).sum();
     let mut only = files(report);
@@ -153,6 +176,9 @@ fn parsing(report: &Report) {
 
 /// Recorded reports.
 fn recorded() {
+    if !wanted("recorded") {
+        return;
+    }
     let Some(directory) = std::env::var_os("RETROGRADE_ETCD") else {
         println!("recorded: skipped, RETROGRADE_ETCD names no directory of reports");
         return;

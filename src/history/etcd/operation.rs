@@ -7,7 +7,7 @@ use crate::ingest::{Position, Time};
 use serde::{Deserialize, Serialize};
 
 /// Neighbours in a table.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Span {
     /// The first one.
     pub start: u32,
@@ -33,7 +33,7 @@ impl Span {
 }
 
 /// A key, or the keys from it to an end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Interval {
     /// First key.
     pub key: Symbol,
@@ -72,7 +72,7 @@ pub enum Request {
 }
 
 /// A read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Range {
     /// What is read.
     pub keys: Interval,
@@ -89,7 +89,7 @@ pub struct Range {
 }
 
 /// A transaction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Txn {
     /// Conditions, in [`Requests::conditions`].
     pub conditions: Span,
@@ -100,7 +100,7 @@ pub struct Txn {
 }
 
 /// A condition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Condition {
     /// The keys that it is about.
     pub keys: Interval,
@@ -115,7 +115,7 @@ pub struct Condition {
 }
 
 /// What a condition compares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Target {
     /// Number of changes in this life.
     Version,
@@ -132,7 +132,7 @@ pub enum Target {
 }
 
 /// How a condition compares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Relation {
     /// Equal.
     Equal,
@@ -147,7 +147,7 @@ pub enum Relation {
 }
 
 /// A step of a transaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Step {
     /// A read.
     Range(Range),

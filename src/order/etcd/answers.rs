@@ -135,64 +135,68 @@ pub struct Answers {
 struct Look {
     at: i64,
     operation: u32,
-    /// Index of the result.
-    result: u32,
-    /// How many steps of a transaction that writes came before.
-    steps: u32,
+    what: Seen,
 }
 
-impl Look {
-    /// What was asked for.
-    fn range(&self, recording: &Recording) -> Option<Range> {
-        let operation = &recording.operations[self.operation as usize];
-        match operation.request {
-            Request::Range(range) => Some(range),
-            Request::Txn(txn) => {
-                let steps = taken(txn, !operation.failure).of(&recording.requests.steps);
-                match steps.get(self.steps as usize) {
-                    Some(Step::Range(range)) => Some(*range),
-                    _ => None,
-                }
+/// What an answer shows of a state.
+#[derive(Clone, Copy)]
+enum Seen {
+    /// The branch of a transaction, and what its deletes removed.
+    Branch,
+    /// What a read found.
+    Read {
+        /// Index of the result.
+        result: u32,
+        /// How many steps of a transaction came before.
+        steps: u32,
+    },
+}
+
+/// What a read asked for; of a transaction, that step.
+fn asked(recording: &Recording, operation: &Operation, step: u32) -> Option<Range> {
+    match operation.request {
+        Request::Range(range) => Some(range),
+        Request::Txn(txn) => {
+            let steps = taken(txn, !operation.failure).of(&recording.requests.steps);
+            match steps.get(step as usize) {
+                Some(Step::Range(range)) => Some(*range),
+                _ => None,
             }
-            _ => None,
         }
+        _ => None,
     }
 }
 
 impl Answers {
     /// Compares all answers.
     pub fn compare(recording: &Recording, effects: &Effects, timeline: &Timeline) -> Answers {
-        let mut comparison = Comparison { recording, effects, timeline, answers: Answers::default() };
-        let mistaken = effects.mistaken.iter().map(|at| Mismatch::Mistaken { operation: *at });
-        comparison.answers.mismatches.extend(mistaken);
-        let torn = effects.contradicted.iter();
-        let torn = torn.map(|(operation, condition)| Mismatch::Torn { operation: *operation, condition: *condition });
-        comparison.answers.mismatches.extend(torn);
+        let mut comparison = Comparison {
+            recording,
+            effects,
+            timeline,
+            decided: Vec::new(),
+            found: Vec::new(),
+            now: (0, 0),
+            compared: 0,
+            open: 0,
+        };
+        let mut census = Census::new(recording, timeline);
         let mut looks = Vec::new();
-        for (at, operation) in (0..).zip(&recording.operations) {
-            if operation.revision == 0 || timeline.may_be_lost(operation.revision, operation.returned) {
+        let mut start = 0;
+        // What one client was told is in order already, or nearly: going through T once more is less than sorting it.
+        for group in recording.operations.chunk_by(|a, b| a.client == b.client) {
+            for (at, operation) in (start..).zip(group) {
+                comparison.answer(at, operation, &mut looks);
+            }
+            start += group.len() as u32;
+            if looks.len() < census.cost() / 8 && (start as usize) < recording.operations.len() {
                 continue;
             }
-            match operation.request {
-                Request::Range(range) => {
-                    let asked = if range.revision > 0 { range.revision } else { operation.revision };
-                    if asked > operation.revision {
-                        comparison.mismatch(Mismatch::Unreached { operation: at });
-                        continue;
-                    }
-                    looks.push(Look { at: asked, operation: at, result: operation.results.start, steps: 0 });
-                }
-                Request::Txn(txn) => comparison.txn(at, txn, &mut looks),
-                _ => {}
-            }
+            looks.sort_by_key(|look: &Look| look.at);
+            census.restart();
+            looks.drain(..).for_each(|look| comparison.look(&mut census, look));
         }
-        // Operations and their results stand in their order within a revision.
-        looks.sort_by_key(|look| look.at);
-        let mut census = Census::new(recording, timeline);
-        for look in looks {
-            comparison.look(&mut census, look);
-        }
-        comparison.answers
+        comparison.answers()
     }
 }
 
@@ -201,60 +205,101 @@ struct Comparison<'a> {
     recording: &'a Recording,
     effects: &'a Effects,
     timeline: &'a Timeline,
-    answers: Answers,
+    /// How requests were decided, each with its operation.
+    decided: Vec<(u32, Mismatch)>,
+    /// What reads found, each with its state and its operation.
+    found: Vec<(i64, u32, Mismatch)>,
+    /// The state and the operation that are looked at.
+    now: (i64, u32),
+    compared: u64,
+    open: u64,
 }
 
 impl Comparison<'_> {
-    fn mismatch(&mut self, mismatch: Mismatch) {
-        self.answers.mismatches.push(mismatch);
+    /// Everything: what takes no state to see, then requests by operation, then reads by state.
+    fn answers(mut self) -> Answers {
+        let mistaken = self.effects.mistaken.iter().map(|at| Mismatch::Mistaken { operation: *at });
+        let torn = self.effects.contradicted.iter();
+        let torn = torn.map(|(operation, condition)| Mismatch::Torn { operation: *operation, condition: *condition });
+        self.decided.sort_by_key(|(operation, _)| *operation);
+        self.found.sort_by_key(|(at, operation, _)| (*at, *operation));
+        let decided = self.decided.into_iter().map(|(_, mismatch)| mismatch);
+        let found = self.found.into_iter().map(|(.., mismatch)| mismatch);
+        let mismatches = mistaken.chain(torn).chain(decided).chain(found).collect();
+        Answers { mismatches, compared: self.compared, open: self.open }
     }
 
-    fn txn(&mut self, at: u32, txn: Txn, looks: &mut Vec<Look>) {
-        let recording = self.recording;
-        let operation = &recording.operations[at as usize];
+    fn mismatch(&mut self, mismatch: Mismatch) {
+        self.found.push((self.now.0, self.now.1, mismatch));
+    }
+
+    /// One answer, in parts that are each about one state.
+    fn answer(&mut self, at: u32, operation: &Operation, looks: &mut Vec<Look>) {
+        if operation.revision == 0 || self.timeline.may_be_lost(operation.revision, operation.returned) {
+            return;
+        }
+        match operation.request {
+            Request::Range(range) => {
+                let asked = if range.revision > 0 { range.revision } else { operation.revision };
+                if asked > operation.revision {
+                    self.decided.push((at, Mismatch::Unreached { operation: at }));
+                    return;
+                }
+                let what = Seen::Read { result: operation.results.start, steps: 0 };
+                looks.push(Look { at: asked, operation: at, what });
+            }
+            Request::Txn(txn) => self.txn(at, operation, txn, looks),
+            _ => {}
+        }
+    }
+
+    fn txn(&mut self, at: u32, operation: &Operation, txn: Txn, looks: &mut Vec<Look>) {
         let before = match self.effects.class(at) {
             Class::Write => operation.revision - 1,
             Class::Same => operation.revision,
             _ => return,
         };
         if before == 0 {
-            self.mismatch(Mismatch::Founding { operation: at });
+            self.decided.push((at, Mismatch::Founding { operation: at }));
         }
-        self.branch(at, txn, before);
-        let steps = taken(txn, !operation.failure).of(&recording.requests.steps);
+        looks.push(Look { at: before, operation: at, what: Seen::Branch });
+        let steps = taken(txn, !operation.failure).of(&self.recording.requests.steps);
         for (n, step) in (0..operation.results.len).zip(steps) {
-            let result = operation.results.start + n;
-            match step {
-                Step::Range(range) if range.revision <= 0 => {
-                    looks.push(Look { at: before, operation: at, result, steps: n });
-                }
-                Step::Delete(keys) if !keys.end.is_some() => {
-                    let touched = steps[..n as usize].iter().any(|other| touches(recording, other, keys.key));
-                    if !touched {
-                        let deleted = recording.results[result as usize].deleted;
-                        self.delete(at, keys.key, deleted, before);
-                    }
-                }
-                _ => {}
+            if matches!(step, Step::Range(range) if range.revision <= 0) {
+                let what = Seen::Read { result: operation.results.start + n, steps: n };
+                looks.push(Look { at: before, operation: at, what });
             }
         }
     }
 
-    fn branch(&mut self, at: u32, txn: Txn, before: i64) {
-        let Comparison { recording, timeline, .. } = *self;
-        let operation = &recording.operations[at as usize];
+    fn look(&mut self, census: &mut Census<'_>, look: Look) {
+        census.advance(look.at);
+        self.now = (look.at, look.operation);
+        let operation = &self.recording.operations[look.operation as usize];
+        match (look.what, operation.request) {
+            (Seen::Read { result, steps }, _) => self.read(census, operation, result, steps),
+            (Seen::Branch, Request::Txn(txn)) => {
+                self.branch(census, operation, txn);
+                self.deletes(census, operation, txn);
+            }
+            (Seen::Branch, _) => {}
+        }
+    }
+
+    fn branch(&mut self, census: &Census<'_>, operation: &Operation, txn: Txn) {
+        let Comparison { recording, timeline, now: (before, at), .. } = *self;
         if txn.conditions.len == 0 {
             if operation.failure {
-                self.mismatch(Mismatch::Baseless { operation: at });
+                self.decided.push((at, Mismatch::Baseless { operation: at }));
             }
             return;
         }
-        self.answers.compared += 1;
+        self.compared += 1;
         let mut decided = Some(true);
         let mut shown = None;
         for n in txn.conditions.start..txn.conditions.start + txn.conditions.len {
             let condition = &recording.requests.conditions[n as usize];
-            let (holds, version) = holds(recording, timeline, condition, before);
+            let (holds, version) = holds(recording, condition, census.state(condition.keys.key, before));
             match holds {
                 Some(false) => {
                     decided = Some(false);
@@ -267,54 +312,64 @@ impl Comparison<'_> {
         }
         match (decided, shown) {
             (Some(success), Some((condition, version))) if success == operation.failure => {
-                self.mismatch(Mismatch::WrongBranch { operation: at, condition, version, at: before });
-            }
-            (None, _) => self.answers.open += 1,
-            _ => {}
-        }
-    }
-
-    fn delete(&mut self, operation: u32, key: Symbol, deleted: i64, at: i64) {
-        let timeline = self.timeline;
-        self.answers.compared += 1;
-        match timeline.state(key, at) {
-            State::There(version) if deleted == 0 => {
-                let version = Some(timeline.index(version));
-                self.mismatch(Mismatch::WrongDelete { operation, key, version, at });
-            }
-            State::Absent(version) if deleted > 0 => {
                 let version = version.map(|version| timeline.index(version));
-                self.mismatch(Mismatch::WrongDelete { operation, key, version, at });
+                self.decided.push((at, Mismatch::WrongBranch { operation: at, condition, version, at: before }));
             }
-            State::Open(_) => self.answers.open += 1,
+            (None, _) => self.open += 1,
             _ => {}
         }
     }
 
-    fn look(&mut self, census: &mut Census<'_>, look: Look) {
-        let Comparison { recording, effects, timeline, .. } = *self;
-        let Some(result) = recording.results.get(look.result as usize) else { return };
-        let Look { at, operation, .. } = look;
-        let Some(range) = look.range(recording) else { return };
-        census.advance(at);
-        self.answers.compared += 1;
-        let before = self.answers.mismatches.len();
-        let own = own(recording, effects, operation, look.steps);
+    /// What the deletes of a transaction removed: those of keys that no step before them touches.
+    fn deletes(&mut self, census: &Census<'_>, operation: &Operation, txn: Txn) {
+        let Comparison { recording, timeline, now: (before, at), .. } = *self;
+        let steps = taken(txn, !operation.failure).of(&recording.requests.steps);
+        for (n, (step, result)) in steps.iter().zip(operation.results.of(&recording.results)).enumerate() {
+            let Step::Delete(Interval { key, end }) = *step else { continue };
+            if end.is_some() || steps[..n].iter().any(|other| touches(recording, other, key)) {
+                continue;
+            }
+            self.compared += 1;
+            let version = match census.state(key, before) {
+                State::There(version) if result.deleted == 0 => Some(version),
+                State::Absent(version) if result.deleted > 0 => version,
+                State::Open(_) => {
+                    self.open += 1;
+                    continue;
+                }
+                State::There(_) | State::Absent(_) => continue,
+            };
+            let version = version.map(|version| timeline.index(version));
+            self.decided.push((at, Mismatch::WrongDelete { operation: at, key, version, at: before }));
+        }
+    }
+
+    /// What a read found.
+    fn read(&mut self, census: &mut Census<'_>, told: &Operation, result: u32, steps: u32) {
+        let Comparison { recording, effects, timeline, now: (at, operation), .. } = *self;
+        let Some(result) = recording.results.get(result as usize) else { return };
+        let Some(range) = asked(recording, told, steps) else { return };
+        self.compared += 1;
+        let before = self.found.len();
+        let own = own(recording, effects, operation, steps);
+        let single = !range.keys.end.is_some();
+        let places = if single { 0..0 } else { census.inside(range.keys) };
         let mut last = None;
         for p in result.pairs.start..result.pairs.start + result.pairs.len {
             let pair = &recording.pairs[p as usize];
             let place = census.place(pair.key);
-            if !covers(recording, range.keys, pair.key) || last.is_some_and(|last| place <= last) {
+            let covered = if single { pair.key == range.keys.key } else { places.contains(&place) };
+            if !covered || last.is_some_and(|last| place <= last) {
                 // A list in another order than that of keys was sorted on demand, which is not recorded.
                 let twice = (result.pairs.start..p).any(|other| recording.pairs[other as usize].key == pair.key);
-                if twice || !covers(recording, range.keys, pair.key) {
+                if twice || !covered {
                     self.mismatch(Mismatch::NotAsked { operation, pair: p });
                     continue;
                 }
             }
             last = last.max(Some(place));
             if let Some(change) = own.iter().find(|change| change.key == pair.key) {
-                let number = recording.operations[operation as usize].revision;
+                let number = told.revision;
                 let shown = |value| recording.values.same(value, pair.value) != Some(false) && pair.revision == number;
                 if !change.value.is_some_and(shown) {
                     self.mismatch(Mismatch::Unborn { operation, pair: p, at });
@@ -326,9 +381,8 @@ impl Comparison<'_> {
             self.pair(census, operation, p, at);
         }
         let limit = if range.limit > 0 { u32::try_from(range.limit).unwrap_or(u32::MAX) } else { u32::MAX };
-        let single = !range.keys.end.is_some();
         // Transactions lose the limits of their reads: what is beyond what they found may have been cut off.
-        let of_txn = matches!(recording.operations[operation as usize].request, Request::Txn(_));
+        let of_txn = matches!(told.request, Request::Txn(_));
         let cut = result.pairs.len >= limit || (of_txn && !single);
         let through = if cut { last } else { Some(usize::MAX) };
         if range.count_only {
@@ -336,10 +390,10 @@ impl Comparison<'_> {
             if result.pairs.len == 0 {
                 self.absent(census, operation, range.keys.key, at, &own);
             }
-        } else if let Some(through) = through.filter(|_| self.answers.mismatches.len() == before) {
-            self.members(census, look, range.keys, result.pairs, through, &own);
+        } else if let Some(through) = through.filter(|_| self.found.len() == before) {
+            self.members(census, range.keys, result.pairs, through, &own);
         }
-        if self.answers.mismatches.len() == before && timeline.known_between(1, at) {
+        if self.found.len() == before && timeline.known_between(1, at) {
             let of_own = own.iter().filter(|change| covers(recording, range.keys, change.key));
             let moved: i64 = of_own
                 .map(|change| {
@@ -409,32 +463,24 @@ impl Comparison<'_> {
                 let version = last.map_or(0, |(index, _)| index);
                 self.mismatch(Mismatch::Missing { operation, version, at });
             }
-            State::Open(_) => self.answers.open += 1,
+            State::Open(_) => self.open += 1,
             State::Absent(_) => {}
         }
     }
 
     /// Keys that a list had to find.
-    fn members(
-        &mut self,
-        census: &mut Census<'_>,
-        look: Look,
-        keys: Interval,
-        pairs: Span,
-        through: usize,
-        own: &[Change],
-    ) {
-        let Comparison { recording, timeline, .. } = *self;
+    fn members(&mut self, census: &mut Census<'_>, keys: Interval, pairs: Span, through: usize, own: &[Change]) {
+        let Comparison { recording, timeline, now: (at, operation), .. } = *self;
         // Where T is known without a hole, counting is enough; only a wrong count needs a name.
-        let whole = timeline.known_between(1, look.at);
-        if whole && own.is_empty() && census.count(keys, look.at, through) == i64::from(pairs.len) {
+        let whole = timeline.known_between(1, at);
+        if whole && own.is_empty() && census.count(keys, at, through) == i64::from(pairs.len) {
             return;
         }
         let found =
             |key: Symbol| (pairs.start..pairs.start + pairs.len).any(|p| recording.pairs[p as usize].key == key);
         let inside = census.keys_inside(keys, through).to_vec();
         for key in inside.into_iter().filter(|key| !found(*key)) {
-            self.absent(census, look.operation, key, look.at, own);
+            self.absent(census, operation, key, at, own);
         }
     }
 }
@@ -473,25 +519,22 @@ fn touches(recording: &Recording, step: &Step, wanted: Symbol) -> bool {
     }
 }
 
-/// Whether a condition of a client's request holds at a revision, where that is known, and what the key was.
-pub fn holds(
+/// Whether a condition of a client's request holds of what its key is, where that is known, and which version shows it.
+pub fn holds<'t>(
     recording: &Recording,
-    timeline: &Timeline,
     condition: &Condition,
-    at: i64,
-) -> (Option<bool>, Option<u32>) {
-    let (revision, version, value, shown) = match timeline.state(condition.keys.key, at) {
-        State::There(version) => {
-            (version.revision, version.version, version.change.value, Some(timeline.index(version)))
-        }
-        State::Absent(version) => (0, 0, None, version.map(|version| timeline.index(version))),
+    state: State<'t>,
+) -> (Option<bool>, Option<&'t Version>) {
+    let (revision, version, value, shown) = match state {
+        State::There(version) => (version.revision, version.version, version.change.value, Some(version)),
+        State::Absent(version) => (0, 0, None, version),
         State::Open(last) => {
             // A later version than the expected one excludes it, whatever happened behind.
             let excluded = condition.target == Target::ModRevision
                 && condition.relation == Relation::Equal
                 && !condition.keys.end.is_some()
                 && last.is_some_and(|last| condition.number > 0 && last.revision > condition.number);
-            return (excluded.then_some(false), last.map(|last| timeline.index(last)));
+            return (excluded.then_some(false), last);
         }
     };
     if condition.target == Target::Value && !condition.keys.end.is_some() {

@@ -1,8 +1,9 @@
 //! How many keys there are in an interval: counted in passing, so that lists need not be compared with all keys.
 
-use super::timeline::{Timeline, Version};
+use super::timeline::{State, Timeline, Version};
 use crate::history::Symbol;
 use crate::history::etcd::{Interval, Recording};
+use std::ops::Range;
 
 /// Counts over T at revisions that only rise.
 pub struct Census<'t> {
@@ -15,7 +16,7 @@ pub struct Census<'t> {
     /// The last version of each, as the index of T's; beyond them: none yet.
     versions: Vec<u32>,
     /// The interval that was last asked for.
-    asked: Option<(Interval, (usize, usize))>,
+    asked: Option<(Interval, Range<usize>)>,
     /// Which of them are there, and how many, as a tree of sums (Fenwick 1994).
     there: Vec<bool>,
     sums: Vec<i64>,
@@ -49,6 +50,24 @@ impl<'t> Census<'t> {
         }
     }
 
+    /// Begins again with the empty store.
+    pub fn restart(&mut self) {
+        self.versions.fill(u32::MAX);
+        self.there.fill(false);
+        self.sums.fill(0);
+        self.next = 0;
+    }
+
+    /// How many steps going through all of T takes.
+    pub fn cost(&self) -> usize {
+        self.timeline.versions.len() + self.sorted.len()
+    }
+
+    /// What a key is at a revision, which is the one that was last advanced to.
+    pub fn state(&self, key: Symbol, at: i64) -> State<'t> {
+        self.timeline.state_since(self.version(key).map(|(_, version)| version), at)
+    }
+
     /// The place of a key in the order of names.
     pub fn place(&self, key: Symbol) -> usize {
         match self.places.get(key.index()) {
@@ -70,30 +89,28 @@ impl<'t> Census<'t> {
 
     /// The keys of an interval up to a place.
     pub fn keys_inside(&mut self, keys: Interval, through: usize) -> &[Symbol] {
-        let (start, end) = self.bounds(keys, through);
-        &self.sorted[start..end]
+        let places = self.inside(keys);
+        &self.sorted[up_to(places, through)]
     }
 
     /// How many keys of an interval, up to a place, are there at a revision.
     pub fn count(&mut self, keys: Interval, at: i64, through: usize) -> i64 {
         self.advance(at);
-        let (start, end) = self.bounds(keys, through);
-        self.sum(end) - self.sum(start)
+        let places = up_to(self.inside(keys), through);
+        self.sum(places.end) - self.sum(places.start)
     }
 
-    fn bounds(&mut self, keys: Interval, through: usize) -> (usize, usize) {
-        let (start, end) = match self.asked.filter(|(asked, _)| *asked == keys) {
-            Some((_, bounds)) => bounds,
-            None => {
-                let bounds = self.search(keys);
-                self.asked = Some((keys, bounds));
-                bounds
-            }
-        };
-        (start, end.min(through.saturating_add(1)).max(start))
+    /// The places of the keys of an interval.
+    pub fn inside(&mut self, keys: Interval) -> Range<usize> {
+        if let Some((_, places)) = self.asked.as_ref().filter(|(asked, _)| *asked == keys) {
+            return places.clone();
+        }
+        let places = self.search(keys);
+        self.asked = Some((keys, places.clone()));
+        places
     }
 
-    fn search(&self, keys: Interval) -> (usize, usize) {
+    fn search(&self, keys: Interval) -> Range<usize> {
         let text = |key: &Symbol| self.recording.texts.get(*key);
         let first = text(&keys.key);
         let start = self.sorted.partition_point(|key| text(key) < first);
@@ -102,7 +119,7 @@ impl<'t> Census<'t> {
             Some("\0") => self.sorted.len(),
             Some(end) => self.sorted.partition_point(|key| text(key) < end),
         };
-        (start, end.max(start))
+        start..end.max(start)
     }
 
     /// Goes on to a revision.
@@ -136,4 +153,9 @@ impl<'t> Census<'t> {
         }
         sum
     }
+}
+
+/// Those of some places that are not behind one.
+fn up_to(places: Range<usize>, through: usize) -> Range<usize> {
+    places.start..places.end.min(through.saturating_add(1)).max(places.start)
 }

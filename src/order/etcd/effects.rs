@@ -46,7 +46,8 @@ pub struct Effects {
 impl Effects {
     /// Of a recording.
     pub fn of(recording: &Recording) -> Effects {
-        let mut effects = Effects::default();
+        let rows = Vec::with_capacity(recording.operations.len());
+        let mut effects = Effects { rows, ..Effects::default() };
         for (at, operation) in recording.operations.iter().enumerate() {
             let start = effects.changes.len() as u32;
             let class = effects.add(recording, at as u32, operation);

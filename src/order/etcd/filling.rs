@@ -8,7 +8,7 @@ use super::lease::{Lives, attached};
 use super::log::Logged;
 use super::matching::Matching;
 use super::proofs::{Proof, Proofs};
-use super::requests::Requests;
+use super::requests::{Asked, Requests};
 use super::store::covers;
 use super::timeline::{Revision, State, Timeline};
 use super::unseen::Supposed;
@@ -84,6 +84,19 @@ struct Builder<'t> {
     gaps: Vec<(i64, Vec<u32>)>,
     /// The leases that may have ended; `None`: one of which nobody knows what was attached to it.
     expiries: Vec<Option<i64>>,
+    /// By kind of request: the revision that it was last held against, and whether it fits.
+    judged: Vec<Option<(i64, Option<bool>)>>,
+}
+
+/// The requests of unknown outcome that may have made a revision.
+#[derive(Default)]
+struct Candidates {
+    /// Those that fit.
+    sure: Vec<u32>,
+    /// Those of which that is not known.
+    unsure: Vec<u32>,
+    /// One of each kind of those that fit.
+    kinds: Vec<u32>,
 }
 
 impl Filling {
@@ -107,6 +120,7 @@ impl Filling {
             filling: Filling::default(),
             gaps: Vec::new(),
             expiries: Vec::new(),
+            judged: Vec::new(),
         };
         builder.walk();
         builder.matching()
@@ -116,6 +130,7 @@ impl Filling {
 impl Builder<'_> {
     fn walk(&mut self) {
         let unknown = Requests::of(self.recording, self.effects, Class::Unknown);
+        self.judged = vec![None; unknown.kinds as usize];
         let mut either: Vec<u32> =
             (0..self.recording.operations.len() as u32).filter(|at| self.effects.class(*at) == Class::Either).collect();
         either.sort_by_key(|at| self.recording.operations[*at as usize].revision);
@@ -176,35 +191,24 @@ impl Builder<'_> {
                 self.filling.fillers.push((number, Filler::Operation(at)));
                 maker = Some(at);
             } else {
-                let seen = self.proofs.first(number).map(|(time, _)| time);
-                let about = changes.first().map(|change| unknown.about(change.key)).into_iter().flatten();
-                let in_time = about
-                    .filter(|at| may(Filler::Operation(*at)))
-                    .filter(|at| seen.is_none_or(|seen| self.recording.operations[*at as usize].call <= seen))
-                    .filter_map(|at| match self.fits(at, number, &changes) {
-                        Some(false) => None,
-                        fits => Some((at, fits.is_some())),
-                    });
-                let (sure, unsure): (Vec<_>, Vec<_>) = in_time.partition(|(_, sure)| *sure);
-                let mut candidates: Vec<u32> = sure.into_iter().map(|(at, _)| at).collect();
-                let request = |at: u32| Some(self.recording.operations[at as usize].request);
+                let Candidates { mut sure, unsure, kinds } = self.candidates(number, &changes, unknown, may);
                 // Where they differ, nobody knows what the keys are attached to.
-                let first = candidates.first().copied();
+                let attached = |at: u32, key| attached_by(self.recording, Some(self.request(at)), key);
                 let agree = |first: &u32| {
-                    changes.iter().all(|change| {
-                        let attached = attached_by(self.recording, request(*first), change.key);
-                        candidates.iter().all(|at| attached_by(self.recording, request(*at), change.key) == attached)
-                    })
+                    let same = |change: &Change| {
+                        kinds.iter().all(|at| attached(*at, change.key) == attached(*first, change.key))
+                    };
+                    changes.iter().all(same)
                 };
-                maker = first.filter(|first| unsure.is_empty() && agree(first));
+                maker = sure.first().copied().filter(|first| unsure.is_empty() && agree(first));
                 let expired = self.expired(number, &changes, pin);
                 if expired.is_some() || self.may_have_expired(number, &changes) {
                     // Behind all requests there are: one that no client sent.
-                    candidates.push((self.recording.operations.len() + self.expiries.len()) as u32);
+                    sure.push((self.recording.operations.len() + self.expiries.len()) as u32);
                     self.expiries.push(expired);
                 }
-                candidates.extend(unsure.into_iter().map(|(at, _)| at));
-                self.gaps.push((number, candidates));
+                sure.extend(unsure);
+                self.gaps.push((number, sure));
             }
         }
         let request = maker.map(|at| self.recording.operations[at as usize].request);
@@ -213,6 +217,45 @@ impl Builder<'_> {
             self.leases.set(change.key, attached);
         }
         claimant
+    }
+
+    /// The requests of unknown outcome that may have made a revision.
+    fn candidates(
+        &mut self,
+        revision: i64,
+        changes: &[Change],
+        unknown: &Requests,
+        may: impl Fn(Filler) -> bool,
+    ) -> Candidates {
+        let mut candidates = Candidates::default();
+        let seen = self.proofs.first(revision).map(|(time, _)| time);
+        for asked in changes.first().map(|change| unknown.about(change.key)).into_iter().flatten() {
+            if seen.is_some_and(|seen| asked.call > seen) || !may(Filler::Operation(asked.at)) {
+                continue;
+            }
+            let kind = asked.kind as usize;
+            let fits = match self.judged[kind] {
+                Some((of, fits)) if of == revision => fits,
+                _ => {
+                    let fits = self.fits(asked.at, revision, changes);
+                    self.judged[kind] = Some((revision, fits));
+                    if fits == Some(true) {
+                        candidates.kinds.push(asked.at);
+                    }
+                    fits
+                }
+            };
+            match fits {
+                Some(true) => candidates.sure.push(asked.at),
+                Some(false) => {}
+                None => candidates.unsure.push(asked.at),
+            }
+        }
+        candidates
+    }
+
+    fn request(&self, at: u32) -> Request {
+        self.recording.operations[at as usize].request
     }
 
     /// A lease of which the end is just these changes.
@@ -295,7 +338,7 @@ impl Builder<'_> {
     fn effect(&self, txn: Txn, at: i64) -> Option<Vec<Change>> {
         let mut success = true;
         for condition in txn.conditions.of(&self.recording.requests.conditions) {
-            success &= holds(self.recording, self.timeline, condition, at).0?;
+            success &= holds(self.recording, condition, self.timeline.state(condition.keys.key, at)).0?;
         }
         let mut changes: Vec<Change> = Vec::new();
         let mut set = |change: Change| match changes.iter_mut().find(|other| other.key == change.key) {
@@ -360,7 +403,7 @@ impl Builder<'_> {
             let late = |at: u32| seen.filter(|(time, _)| self.recording.operations[at as usize].call > *time);
             let mut candidates: Vec<(u32, Unfit)> = unknown
                 .about(first.key)
-                .map(|at| match (late(at), used.get(&at)) {
+                .map(|Asked { at, .. }| match (late(at), used.get(&at)) {
                     (Some((_, proof)), _) => (at, Unfit::Late(proof)),
                     (None, Some(other)) if self.gaps[gap].1.contains(&at) => (at, Unfit::Used(self.gaps[*other].0)),
                     (None, _) => (at, Unfit::OtherEffect),
@@ -371,8 +414,10 @@ impl Builder<'_> {
             candidates.truncate(LISTED);
             let refused = refused
                 .about(first.key)
+                .map(|asked| asked.at)
                 .find(|at| late(*at).is_none() && self.fits(*at, number, &changes) == Some(true));
-            let repeats = written.about(first.key).find(|at| self.effects.changes(*at) == changes);
+            let repeats =
+                written.about(first.key).map(|asked| asked.at).find(|at| self.effects.changes(*at) == changes);
             let entry = revision.entry;
             self.filling.unfilled.push(Unfilled { revision: number, candidates, more, refused, repeats, entry });
         }

@@ -142,7 +142,7 @@ impl Held {
         let revision = |at: u32| recording.operations[at as usize].revision;
         // Where another write was acknowledged, it did not write.
         let denied = |at: u32| timeline.revision(revision(at))?.writer.map(|_| false);
-        let backward = proofs::backward(recording, effects, denied);
+        let backward = proofs::backward(recording, effects, proofs, denied);
         let answers = Answers::compare(recording, effects, &timeline);
         let filling = Filling::of(recording, effects, &timeline, proofs, lives, supposed);
         let streams = Streams::of(recording, effects, &timeline, compactions, log.compaction);
@@ -150,7 +150,7 @@ impl Held {
         let makers: rustc_hash::FxHashSet<Filler> = filling.fillers.iter().map(|(_, filler)| *filler).collect();
         let made = |at: u32| Some(makers.contains(&Filler::Operation(at)));
         let ambiguous = backward.is_empty() && recording.operations.iter().any(is_revoke);
-        let settled = (!ambiguous || proofs::backward(recording, effects, made).is_empty())
+        let settled = (!ambiguous || proofs::backward(recording, effects, proofs, made).is_empty())
             && !lease::outlived(recording, &timeline, &filling, lives)
             && !lease::survived(recording, &timeline, &filling);
         let misuses = lease::misuses(recording, effects, &filling, lives);

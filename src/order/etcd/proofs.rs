@@ -71,7 +71,8 @@ impl Proofs {
             let revision = shown(operation).filter(|_| operation.returned.is_known())?;
             Some((operation.returned, revision, Proof::Operation(at)))
         });
-        Proofs::from(answers.chain(told(recording)).collect())
+        let count = recording.operations.len() + recording.responses.len();
+        Proofs::from(first_sights(answers.chain(told(recording)), count))
     }
 
     fn from(mut all: Vec<(Time, i64, Proof)>) -> Proofs {
@@ -93,6 +94,23 @@ impl Proofs {
         self.by_time[..at].last().map(|(_, revision, proof)| (*revision, *proof))
     }
 
+    /// The highest revision that was proved before a time. `hint`: how many rows were passed for the time before, which is mostly
+    /// a little earlier.
+    fn highest_before(&self, time: Time, hint: &mut usize) -> Option<i64> {
+        let rows = &self.by_time;
+        if *hint > 0 && rows[*hint - 1].0 >= time {
+            *hint = 0;
+        }
+        let mut step = 1;
+        while rows.get(*hint + step - 1).is_some_and(|(other, ..)| *other < time) {
+            *hint += step;
+            step *= 2;
+        }
+        let end = (*hint + step).min(rows.len());
+        *hint += rows[*hint..end].partition_point(|(other, ..)| *other < time);
+        rows[..*hint].last().map(|(_, revision, _)| *revision)
+    }
+
     /// When a revision, or a later one, was first proved to exist.
     pub fn first(&self, revision: i64) -> Option<(Time, Proof)> {
         let at = self.by_revision.partition_point(|(other, ..)| *other < revision);
@@ -103,6 +121,28 @@ impl Proofs {
     pub fn last(&self) -> i64 {
         self.by_time.last().map_or(1, |(_, revision, _)| *revision)
     }
+}
+
+/// What proves each revision first: most are proved again and again. Revisions above any that so many rows can have seen made are
+/// all kept.
+fn first_sights(all: impl Iterator<Item = (Time, i64, Proof)>, count: usize) -> Vec<(Time, i64, Proof)> {
+    let mut first: Vec<Option<(Time, Proof)>> = Vec::new();
+    let mut others = Vec::new();
+    for (time, revision, proof) in all {
+        let Some(at) = usize::try_from(revision).ok().filter(|at| at / 2 <= count) else {
+            others.push((time, revision, proof));
+            continue;
+        };
+        if first.len() <= at {
+            first.resize(at + 1, None);
+        }
+        if first[at].is_none_or(|(other, _)| time < other) {
+            first[at] = Some((time, proof));
+        }
+    }
+    let sights = (0..).zip(first).filter_map(|(revision, first)| first.map(|(time, proof)| (time, revision, proof)));
+    others.extend(sights);
+    others
 }
 
 /// The revision that an answer shows to exist.
@@ -133,23 +173,38 @@ fn told(recording: &Recording) -> impl Iterator<Item = (Time, i64, Proof)> {
 /// holds a step of time that goes back in revisions.
 ///
 /// `wrote` says of an answer that does not say whether it wrote which it is, where that is known.
-pub fn backward(recording: &Recording, effects: &Effects, wrote: impl Fn(u32) -> Option<bool>) -> Vec<Backward> {
-    let mut returned: Vec<(Time, i128, Proof)> = Vec::new();
-    let mut sent: Vec<(Time, u32, i128)> = Vec::new();
-    for (at, operation) in (0..).zip(&recording.operations) {
-        let Some((mut lowest, mut highest)) = places(effects, at, operation) else { continue };
-        match (effects.class(at) == Class::Either).then(|| wrote(at)).flatten() {
-            Some(true) => highest = lowest,
-            Some(false) => lowest = highest,
-            None => {}
-        }
-        if let Some(place) = lowest.filter(|_| operation.returned.is_known()) {
-            returned.push((operation.returned, place, Proof::Operation(at)));
-        }
-        if let Some(place) = highest.filter(|_| operation.revision == 0 || operation.returned.is_known()) {
-            sent.push((operation.call, at, place));
-        }
+pub fn backward(
+    recording: &Recording,
+    effects: &Effects,
+    proofs: &Proofs,
+    wrote: impl Fn(u32) -> Option<bool>,
+) -> Vec<Backward> {
+    let places = |at: u32, operation: &Operation| {
+        let (lowest, highest) = places(effects, at, operation)?;
+        Some(match (effects.class(at) == Class::Either).then(|| wrote(at)).flatten() {
+            Some(true) => (lowest, lowest),
+            Some(false) => (highest, highest),
+            None => (lowest, highest),
+        })
+    };
+    let operations = || (0..).zip(&recording.operations);
+    let mut hint = 0;
+    let below = |(at, operation): (u32, &Operation)| {
+        let (_, highest) = places(at, operation)?;
+        let place = highest.filter(|_| operation.revision == 0 || operation.returned.is_known())?;
+        // Nothing at the highest revision that was known by then stands above what was answered at it.
+        let known = proofs.highest_before(operation.call, &mut hint)?;
+        (place < behind_answers(known)).then_some((operation.call, at, place))
+    };
+    let mut sent: Vec<(Time, u32, i128)> = operations().filter_map(below).collect();
+    if sent.is_empty() {
+        return Vec::new();
     }
+    let lowest = |(at, operation): (u32, &Operation)| {
+        let place = places(at, operation)?.0.filter(|_| operation.returned.is_known())?;
+        Some((operation.returned, place, Proof::Operation(at)))
+    };
+    let mut returned: Vec<(Time, i128, Proof)> = operations().filter_map(lowest).collect();
     let by_operations = returned.len();
     returned.extend(told(recording).map(|(time, revision, proof)| (time, behind_write(revision), proof)));
     // Of two at one time, the answer of a client is the plainer one.
@@ -194,6 +249,11 @@ fn rank(proof: Proof) -> (u32, u32) {
 /// Places in the order: of the write of a revision, of what shows it, of what was answered at it.
 fn behind_write(revision: i64) -> i128 {
     i128::from(revision) * 4 + 1
+}
+
+/// The place of what was answered at a revision.
+fn behind_answers(revision: i64) -> i128 {
+    i128::from(revision) * 4 + 2
 }
 
 /// The lowest place that an operation can have, if it has one, and the highest.

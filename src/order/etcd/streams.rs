@@ -320,15 +320,15 @@ impl Walk<'_> {
         if self.timeline.may_be_lost(event.revision, time) {
             return;
         }
-        let before = match self.timeline.state(event.key, event.revision - 1) {
+        let (before, last) = match self.timeline.state(event.key, event.revision - 1) {
             State::Open(_) => return,
-            State::There(version) => Some(version),
-            State::Absent(_) => None,
+            State::There(version) => (Some(version), Some(version)),
+            State::Absent(last) => (None, last),
         };
-        let shown = self.timeline.at(event.key, event.revision - 1).map(|version| self.timeline.index(version));
         let creates = !event.delete && before.is_none();
         if (self.marks_creation && event.create != creates) || (event.delete && before.is_none()) {
-            self.flaw(at, Flaw::Create { event: e, version: shown });
+            let version = last.map(|version| self.timeline.index(version));
+            self.flaw(at, Flaw::Create { event: e, version });
             return;
         }
         let wrong = match (event.previous, before) {

@@ -353,8 +353,12 @@ impl Timeline {
 
     /// A revision, where anything is known of it.
     pub fn revision(&self, number: i64) -> Option<&Revision> {
-        let at = self.revisions.binary_search_by_key(&number, |revision| revision.number).ok()?;
-        Some(&self.revisions[at])
+        // Mostly there is no hole: then it is known where it stands.
+        let place = usize::try_from(number).ok().and_then(|number| self.revisions.get(number.checked_sub(2)?));
+        place.filter(|revision| revision.number == number).or_else(|| {
+            let at = self.revisions.binary_search_by_key(&number, |revision| revision.number).ok()?;
+            Some(&self.revisions[at])
+        })
     }
 
     /// The revisions above one and through another of which anything is known.
@@ -514,6 +518,8 @@ struct News<'s> {
     said: &'s [Said],
     /// Where each revision begins, from 0 through the one behind the last; empty where they are far apart.
     starts: Vec<u32>,
+    /// What counts first of each of these, where no other change of the same source can take its place.
+    first: Vec<Option<Change>>,
 }
 
 impl<'s> News<'s> {
@@ -521,8 +527,14 @@ impl<'s> News<'s> {
         said.sort_by_key(|said| (said.revision, said.rank, said.by, said.order));
         let last = said.last().and_then(|said| usize::try_from(said.revision).ok()).unwrap_or(0);
         let mut starts = Vec::new();
+        let mut first = Vec::new();
         if last / 8 <= said.len() {
             starts.resize(last + 2, 0);
+            first.resize(last + 1, None);
+            for group in said.chunk_by(|a, b| a.revision == b.revision).filter(|group| group[0].revision >= 0) {
+                let sole = group.get(1).is_none_or(|second| group[0].rank > 0 || second.rank > 0);
+                first[group[0].revision as usize] = sole.then_some(group[0].change);
+            }
             for one in said.iter() {
                 starts[one.revision.max(0) as usize + 1] += 1;
             }
@@ -530,7 +542,7 @@ impl<'s> News<'s> {
                 starts[at] += starts[at - 1];
             }
         }
-        News { said, starts }
+        News { said, starts, first }
     }
 
     fn about(&self, revision: i64) -> &'s [Said] {
@@ -544,6 +556,10 @@ impl<'s> News<'s> {
 
     /// Whether what counts of a revision has a change already.
     fn has(&self, recording: &Recording, revision: i64, change: Change) -> bool {
+        let first = usize::try_from(revision).ok().and_then(|revision| *self.first.get(revision)?);
+        if first == Some(change) {
+            return true;
+        }
         let said = self.about(revision);
         let same_key = |said: &&Said| said.change.key == change.key;
         let known = match said.first() {
