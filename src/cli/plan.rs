@@ -389,7 +389,7 @@ mod tests {
     fn memory_bounds_blocks_and_lines_but_never_to_nothing() {
         let shipped = Declarations::shipped();
         let options = read_options(Some(2), Some(64 << 20), shipped);
-        assert_eq!((options.block_bytes, options.max_line_bytes), (4 << 20, 8 << 20));
+        assert_eq!((options.block_bytes, options.max_line_bytes), (8 << 20, 8 << 20));
         assert_eq!(read_options(Some(2), Some(1), shipped).block_bytes, 64 << 10);
         assert_eq!(read_options(None, None, shipped).max_line_bytes, ReadOptions::default().max_line_bytes);
     }

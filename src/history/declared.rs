@@ -214,7 +214,7 @@ mod tests {
     use crate::ingest::{FileId, InputFile, ReadOptions};
     use std::sync::Arc;
 
-    const PATHS: [&str; 9] = [
+    const PATHS: [&str; 10] = [
         "spec.ports[*].protocol",
         "spec.ports[*].nodePort",
         "spec.pool[*].key()",
@@ -224,6 +224,7 @@ mod tests {
         "data.free",
         "metadata.name",
         "metadata.labels.app",
+        "metadata.deletionTimestamp",
     ];
 
     fn read(object: &str, resource: &str) -> History {
@@ -287,6 +288,27 @@ mod tests {
             serde_json::json!({"app": "web"})
         );
         assert!(history.names.find("secret").is_none());
+    }
+
+    #[test]
+    fn what_identity_needs_anyway_is_declared_like_anything_else_and_null_is_nothing() {
+        let shown = |from: &str, to: &str| {
+            let history = read(&object("").replace(from, to), "services");
+            let paths = ["metadata.name", "metadata.labels.app", "metadata.deletionTimestamp"];
+            let rows = rows(&history, &paths).remove(0).into_iter().map(Option::unwrap_or_default).collect::<Vec<_>>();
+            let metadata = history.parts.json(&history.names, root(&history))["metadata"].clone();
+            let there = |name: &str| metadata.get(name).is_some();
+            (rows.join(" "), there("labels"), there("deletionTimestamp"))
+        };
+        assert_eq!(shown("", ""), ("s web ".to_owned(), true, false));
+        assert_eq!(shown(r#""name":"s""#, r#""name":"\u0073\n""#), ("s\n web ".to_owned(), true, false));
+        let deleted = r#""deletionTimestamp":"2026-01-02T00:00:00Z","uid":"#;
+        assert_eq!(shown(r#""uid":"#, deleted), ("s web 2026-01-02T00:00:00Z".to_owned(), true, true));
+        assert_eq!(shown(r#""uid":"#, r#""deletionTimestamp":null,"uid":"#), ("s web ".to_owned(), true, false));
+        let labels = r#"{"app":"web","tier":"hidden"}"#;
+        for (other, is_object) in [(r#"{"tier":"hidden"}"#, true), ("{}", true), ("null", false), ("[1]", false)] {
+            assert_eq!(shown(labels, other), ("s  ".to_owned(), is_object, false), "{other}");
+        }
     }
 
     #[test]

@@ -152,6 +152,9 @@ impl Parts {
             if let Part::List(old) | Part::Map(old) = value {
                 children.clear();
                 children.extend(old.iter().map(|&(n, id)| (if n.is_some() { name(n) } else { n }, moved[id.index()])));
+                if matches!(value, Part::Map(_)) {
+                    children.sort_unstable_by_key(|(name, _)| *name);
+                }
             }
             moved.push(self.intern(match value {
                 Part::Number(text) => Part::Number(name(text)),

@@ -1,5 +1,6 @@
 //! Bodies of requests and answers, and the objects of watch events.
 
+use super::fields::Place;
 use super::fields::harvest::{self, Found, Sieved};
 use super::object::{Item, Kept, Metadata, Spec, StatusField, read_through_the_sieve};
 use super::text::{Loose, Text, default_or_null, list_or_null, visit_scalars_as};
@@ -87,7 +88,7 @@ pub struct Body<'a> {
     pub kept: Kept<'a>,
 }
 
-read_through_the_sieve!(Body at [] knows [
+read_through_the_sieve!(Body at Object knows [
     "kind",
     "apiVersion",
     "metadata",

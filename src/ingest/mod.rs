@@ -97,7 +97,7 @@ pub trait Batch: Send {
 pub struct ReadOptions {
     /// Threads that parse; 0 for one per core.
     pub threads: usize,
-    /// Least size of a block, the unit of work of a thread.
+    /// Least size of a block, the unit of work of a thread. Each has its own names, which are taken in when it is merged.
     pub block_bytes: usize,
     /// A longer line (or document) is a problem instead of a record: it bounds memory.
     pub max_line_bytes: usize,
@@ -115,7 +115,7 @@ impl ReadOptions {
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        ReadOptions { threads: 0, block_bytes: 4 << 20, max_line_bytes: 64 << 20, fields: Arc::default() }
+        ReadOptions { threads: 0, block_bytes: 8 << 20, max_line_bytes: 64 << 20, fields: Arc::default() }
     }
 }
 

@@ -3,6 +3,7 @@
 //! Everything else is skipped by the parser. Secret data never enters memory as a value.
 
 use super::fields::harvest::{self, Found, Sieve, Sieved};
+use super::fields::{Own, Place, Seen};
 use super::text::{default_or_null, list_or_null, visit_scalars_as};
 use serde::Deserialize;
 use serde::de::{self, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -14,9 +15,9 @@ pub use super::text::{Loose, Text};
 
 /// Implements the reading of a narrow type through the sieve of wanted members.
 macro_rules! read_through_the_sieve {
-    ($type:ident at [$($path:literal),*] knows [$($known:literal),*] sieved [$($sieved:literal),*]) => {
+    ($type:ident at $place:ident knows [$($known:literal),*] sieved [$($sieved:literal),*]) => {
         impl<'de: 'a, 'a> Sieved<'de> for $type<'a> {
-            const PATH: &'static [&'static str] = &[$($path),*];
+            const PLACE: Place = Place::$place;
             const KNOWN: &'static [&'static str] = &[$($known),*];
             const SIEVED: &'static [&'static str] = &[$($sieved),*];
 
@@ -90,7 +91,7 @@ pub struct Metadata<'a> {
     pub kept: Kept<'a>,
 }
 
-read_through_the_sieve!(Metadata at ["metadata"] knows [
+read_through_the_sieve!(Metadata at Metadata knows [
     "name",
     "namespace",
     "uid",
@@ -104,6 +105,22 @@ read_through_the_sieve!(Metadata at ["metadata"] knows [
     "continue"
 ] sieved ["annotations"]);
 
+impl Metadata<'_> {
+    /// What it keeps of a member itself; `None` where it is not there, or empty, which to an apiserver is the same.
+    pub fn own(&self, member: Own) -> Option<Seen<'_>> {
+        let text = match member {
+            Own::Name => &self.name,
+            Own::Namespace => &self.namespace,
+            Own::Uid => &self.uid,
+            Own::ResourceVersion => &self.resource_version,
+            Own::CreationTimestamp => &self.creation_timestamp,
+            Own::DeletionTimestamp => &self.deletion_timestamp,
+            Own::Labels => return self.labels.map(Seen::Json),
+        };
+        (!text.is_empty()).then(|| Seen::Text(text))
+    }
+}
+
 /// The one annotation that ingest reads.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, remote = "Self")]
@@ -116,7 +133,7 @@ pub struct Annotations<'a> {
     pub kept: Kept<'a>,
 }
 
-read_through_the_sieve!(Annotations at ["metadata", "annotations"] knows ["k8s.io/initial-events-end"] sieved []);
+read_through_the_sieve!(Annotations at Annotations knows ["k8s.io/initial-events-end"] sieved []);
 
 /// The part of `spec` that field selectors of built-in kinds read. A custom resource may have anything there.
 #[derive(Clone, Debug, Default)]
@@ -146,9 +163,9 @@ struct OneField<'a> {
     found: Vec<Found<'a>>,
 }
 
-/// Reads the field with this name of the top-level member with that one.
+/// Reads the field with this name of the member that stands at a place.
 struct OneFieldVisitor {
-    member: &'static str,
+    place: Place,
     field: &'static str,
 }
 
@@ -169,7 +186,7 @@ impl<'de> Visitor<'de> for OneFieldVisitor {
     }
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
         harvest::wanted(|tree| {
-            let mut sieve = Sieve::new(map, tree, &[self.member], &["nodeName", "phase"], &[]);
+            let mut sieve = Sieve::new(map, tree, self.place, &["nodeName", "phase"], &[]);
             let mut map = &mut sieve;
             let mut read = None;
             while let Some(key) = map.next_key::<Text<'de>>()? {
@@ -191,7 +208,7 @@ impl<'de> Visitor<'de> for OneFieldVisitor {
 
 impl<'de: 'a, 'a> Deserialize<'de> for Spec<'a> {
     fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let visitor = OneFieldVisitor { member: "spec", field: "nodeName" };
+        let visitor = OneFieldVisitor { place: Place::Spec, field: "nodeName" };
         let OneField { field: node_name, found, .. } = deserializer.deserialize_any(visitor)?;
         Ok(Spec { node_name, found })
     }
@@ -199,7 +216,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Spec<'a> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for StatusField<'a> {
     fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let visitor = OneFieldVisitor { member: "status", field: "phase" };
+        let visitor = OneFieldVisitor { place: Place::Status, field: "phase" };
         let OneField { field: phase, word, found } = deserializer.deserialize_any(visitor)?;
         Ok(StatusField { phase, word, found })
     }
@@ -232,4 +249,4 @@ pub struct Item<'a> {
     pub kept: Kept<'a>,
 }
 
-read_through_the_sieve!(Item at [] knows ["kind", "apiVersion", "metadata", "spec", "status", "recordedFields"] sieved ["metadata", "spec", "status"]);
+read_through_the_sieve!(Item at Object knows ["kind", "apiVersion", "metadata", "spec", "status", "recordedFields"] sieved ["metadata", "spec", "status"]);

@@ -11,21 +11,57 @@ use crate::ingest::{Position, Time, audit};
 use rustc_hash::FxBuildHasher;
 use std::hash::BuildHasher as _;
 
-/// The processes of the last lines, each in one of a few places.
-#[derive(Debug)]
-pub(super) struct Lately([(Process, ProcessId); 64]);
+/// How many processes are kept at hand.
+const PLACES: usize = 256;
 
-impl Default for Lately {
-    fn default() -> Self {
-        Lately([Default::default(); 64])
+/// The processes of the last lines, each in one of a few places.
+#[derive(Debug, Default)]
+pub(super) struct Lately(Vec<Met>);
+
+/// A process, with its texts in a row: they are compared at every line, and stand far apart among the names.
+#[derive(Clone, Debug, Default)]
+struct Met {
+    texts: String,
+    ends: [usize; 6],
+    id: ProcessId,
+}
+
+impl Met {
+    fn set(&mut self, texts: [&str; 6], id: ProcessId) {
+        self.texts.clear();
+        for (end, text) in self.ends.iter_mut().zip(texts) {
+            self.texts.push_str(text);
+            *end = self.texts.len();
+        }
+        self.id = id;
+    }
+
+    fn is(&self, texts: [&str; 6]) -> bool {
+        let mut start = 0;
+        self.ends.iter().zip(texts).all(|(&end, text)| {
+            let known = &self.texts.as_bytes()[start..end];
+            start = end;
+            known == text.as_bytes()
+        })
     }
 }
 
 impl Lately {
+    fn find(&self, place: usize, texts: [&str; 6]) -> Option<ProcessId> {
+        self.0.get(place).filter(|met| met.id.is_some() && met.is(texts)).map(|met| met.id)
+    }
+
+    fn put(&mut self, place: usize, texts: [&str; 6], id: ProcessId) {
+        if self.0.is_empty() {
+            self.0.resize_with(PLACES, Met::default);
+        }
+        self.0[place].set(texts, id);
+    }
+
     fn place(user: &str, address: &str) -> usize {
         // The ends of user names and addresses are what tells many of one kind apart.
         let end = |text: &str| text.bytes().rev().take(3).fold(text.len(), |sum, byte| sum * 31 + usize::from(byte));
-        (end(user) * 7 + end(address)) % 64
+        (end(user) * 7 + end(address)) % PLACES
     }
 }
 
@@ -34,17 +70,11 @@ fn first<'a>(list: Option<&'a Vec<Text<'a>>>) -> &'a str {
     list.and_then(|list| list.first()).map_or("", |text| text)
 }
 
-/// The texts of an audited process, in the order in which they are compared.
-fn parts(p: &Process) -> [Symbol; 6] {
-    [p.user, p.address, p.agent, p.pod_uid, p.pod_name, p.node_name]
-}
-
 impl Batch {
     pub(super) fn process(&mut self, event: &audit::Event<'_>) -> ProcessId {
         let user = event.impersonated_user.as_ref().filter(|u| !u.username.is_empty()).unwrap_or(&event.user);
         let address = event.source_ips.last().map_or("", |a| a);
         let extra = user.extra.as_ref();
-        let names = &mut self.tables.names;
         let texts = [
             &*user.username,
             address,
@@ -55,15 +85,15 @@ impl Batch {
         ];
         // Consecutive lines are often of a few processes: six comparisons save eight look-ups.
         let place = Lately::place(texts[0], texts[1]);
-        let (process, id) = self.lately.0[place];
-        if id.is_some() && parts(&process).into_iter().zip(texts).all(|(part, text)| names.get(part) == text) {
+        if let Some(id) = self.lately.find(place, texts) {
             return id;
         }
+        let names = &mut self.tables.names;
         let [user, address, agent, pod_uid, pod_name, node_name] = texts.map(|text| names.intern(text));
         let (label, clock) = (Symbol::NONE, Symbol::NONE);
         let process = Process { user, label, pod_uid, pod_name, node_name, address, agent, clock };
         let id = ProcessId(self.tables.processes.intern(process));
-        self.lately.0[place] = (process, id);
+        self.lately.put(place, texts, id);
         if &*event.user.username == "system:apiserver" && self.loopback_minor.is_none() {
             self.loopback_minor = kubernetes_minor(&event.user_agent);
         }

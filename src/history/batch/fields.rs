@@ -6,7 +6,7 @@ use super::super::interner::Interner;
 use super::super::parts::{Part, Parts};
 use super::super::resource;
 use super::{Batch, Tables};
-use crate::ingest::fields::{self, Cut, Fields, Found, Tree};
+use crate::ingest::fields::{self, Cut, Fields, Found, Seen, Tree};
 use crate::ingest::object::{Body, Kept, Metadata, Spec, StatusField};
 use serde::de::{self, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
@@ -24,6 +24,8 @@ pub(super) struct Keeping {
     wanted: Vec<Option<Option<Arc<Wanted>>>>,
     /// The same by kind and API version, where the resource stands on another line: the last one asked.
     by_kind: (String, String, Option<Arc<Wanted>>),
+    /// Names in the batch by node of the tree, as far as they were met.
+    named: Vec<Symbol>,
 }
 
 /// What is kept of a resource.
@@ -44,7 +46,7 @@ impl Wanted {
 impl Keeping {
     pub fn new(fields: Arc<Fields>) -> Keeping {
         let by_kind = (String::new(), String::new(), None);
-        Keeping { fields, wanted: Vec::new(), by_kind }
+        Keeping { fields, wanted: Vec::new(), by_kind, named: Vec::new() }
     }
 }
 
@@ -113,49 +115,67 @@ impl Batch {
         let metadata = source.metadata;
         let parts =
             [&metadata.kept.found, &metadata.annotations.kept.found, spec, &source.status.found, &source.kept.found];
-        let mut found: Vec<(&[String], Found<'_>)> =
-            parts.into_iter().flatten().map(|&(node, raw)| (fields.tree().path(node), (node, raw))).collect();
-        found.sort_by_key(|(path, _)| *path);
+        let tree = fields.tree();
+        let own = tree.own().iter().filter_map(|&(node, own)| Some((node, metadata.own(own)?)));
+        let mut found: Vec<Found<'_>> = parts.into_iter().flatten().copied().chain(own).collect();
+        found.sort_by_key(|&(node, _)| tree.rank(node));
         // One member twice has two meanings.
-        if found.windows(2).any(|pair| pair[0].1.0 == pair[1].1.0) {
+        if found.windows(2).any(|pair| pair[0].0 == pair[1].0) {
             return PartId::NONE;
         }
         // What is inside another text is read with that text.
-        let mut last: Option<&[String]> = None;
-        found.retain(|(path, (node, _))| {
-            let inside = last.is_some_and(|last| path.starts_with(last));
-            if !inside && fields.tree().is_found(*node) {
-                last = Some(path);
+        let mut last: Option<u16> = None;
+        found.retain(|&(node, _)| {
+            let inside = last.is_some_and(|last| tree.lineage(node).contains(&last));
+            if !inside && tree.is_found(node) {
+                last = Some(node);
             }
             !inside
         });
-        self.object(&found, 0, &wanted.cut).unwrap_or_default()
+        self.object(tree, &found, 0, &wanted.cut).unwrap_or_default()
     }
 
     /// The object of these members at a depth. `None` where one of them cannot be read.
-    fn object(&mut self, found: &[(&[String], Found<'_>)], depth: usize, cut: &Cut) -> Option<PartId> {
+    fn object(&mut self, tree: &Tree, found: &[Found<'_>], depth: usize, cut: &Cut) -> Option<PartId> {
         let mut members = Vec::new();
-        for group in found.chunk_by(|a, b| a.0[depth] == b.0[depth]) {
-            let name = &group[0].0[depth];
-            let Some(cut) = cut.member(name) else { continue };
+        for group in found.chunk_by(|a, b| tree.lineage(a.0)[depth] == tree.lineage(b.0)[depth]) {
+            let (first, seen) = group[0];
+            let member = tree.lineage(first)[depth];
+            let Some(cut) = cut.member(tree.name(member)) else { continue };
             // That the object is there at all comes before what it has.
-            let ends = group[0].0.len() == depth + 1;
-            let is_text = ends && self.keeping.fields.tree().is_found(group[0].1.0);
+            let ends = first == member;
+            let is_text = ends && tree.is_found(first);
             let value = if is_text {
-                let raw = group[0].1.1.get();
-                if raw.len() > LONGEST {
+                if seen.length() > LONGEST {
                     return None;
                 }
                 let Tables { names, parts, .. } = &mut self.tables;
-                Reader { cut, names, parts }.deserialize(&mut serde_json::Deserializer::from_str(raw)).ok()?
+                let reader = Reader { cut, names, parts };
+                match seen {
+                    Seen::Json(raw) => reader.deserialize(&mut serde_json::Deserializer::from_str(raw.get())).ok()?,
+                    Seen::Text(text) => reader.text(text),
+                }
             } else {
-                Some(self.object(&group[usize::from(ends)..], depth + 1, cut)?)
+                Some(self.object(tree, &group[usize::from(ends)..], depth + 1, cut)?)
             };
             if let Some(value) = value {
-                members.push((self.tables.names.intern(name), value));
+                members.push((self.name_of(tree, member), value));
             }
         }
         Some(self.tables.parts.intern(Part::Map(&members)))
+    }
+
+    /// The name of a declared member, which many objects have.
+    fn name_of(&mut self, tree: &Tree, member: u16) -> Symbol {
+        let named = &mut self.keeping.named;
+        let at = usize::from(member);
+        if named.len() <= at {
+            named.resize(at + 1, Symbol::NONE);
+        }
+        if !named[at].is_some() {
+            named[at] = self.tables.names.intern(tree.name(member));
+        }
+        named[at]
     }
 }
 
@@ -171,6 +191,11 @@ impl Reader<'_> {
         // Something is declared below what turns out to have no below; or only that it is there.
         let leaf = self.cut.whole || (self.cut.each.is_none() && self.cut.members.is_empty());
         leaf.then(|| self.parts.intern(if self.cut.whole { value } else { Part::Null }))
+    }
+
+    fn text(self, value: &str) -> Option<PartId> {
+        let symbol = if self.cut.whole { self.names.intern(value) } else { Symbol::NONE };
+        self.scalar(Part::Text(symbol))
     }
 
     fn number(self, text: &str) -> Option<PartId> {
@@ -215,8 +240,7 @@ impl<'de> Visitor<'de> for Reader<'_> {
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Self::Value, E> {
-        let symbol = if self.cut.whole { self.names.intern(value) } else { Symbol::NONE };
-        Ok(self.scalar(Part::Text(symbol)))
+        Ok(self.text(value))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {

@@ -174,20 +174,47 @@ impl ingest::Batch for Batch {
 
 /// The two words of a UUID in canonical form (36 characters, lower case), so that writing it again gives the same text.
 fn uuid_words(text: &str) -> Option<(u64, u64)> {
-    let b = text.as_bytes();
-    if b.len() != 36 {
-        return None;
+    const NONE: u8 = 0x10;
+    /// By character; without a branch, since what the digits are cannot be foreseen.
+    const DIGITS: [u8; 256] = {
+        let mut digits = [NONE; 256];
+        let mut value = 0;
+        while value < 16 {
+            digits[b"0123456789abcdef"[value as usize] as usize] = value;
+            value += 1;
+        }
+        digits
+    };
+    let text: &[u8; 36] = text.as_bytes().try_into().ok()?;
+    let mut all = 0;
+    let mut word = |range: std::ops::Range<usize>| {
+        text[range].iter().fold(0u64, |word, &c| {
+            let digit = DIGITS[usize::from(c)];
+            all |= digit;
+            word << 4 | u64::from(digit & 0xf)
+        })
+    };
+    let high = word(0..8) << 32 | word(9..13) << 16 | word(14..18);
+    let low = word(19..23) << 48 | word(24..36);
+    let dashes = [8, 13, 18, 23].iter().all(|&at| text[at] == b'-');
+    (dashes && all & NONE == 0).then_some((high, low))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::uuid_words;
+
+    #[test]
+    fn words_stand_for_one_text_only() {
+        let text = "01234567-89ab-cdef-fedc-ba9876543210";
+        assert_eq!(uuid_words(text), Some((0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210)));
+        for at in 0..text.len() {
+            for other in ["A", "g", "/", ":", "`", "-", "0", "\u{0}", "\u{e9}"] {
+                let changed = format!("{}{other}{}", &text[..at], &text[at + 1..]);
+                let same = changed == text || (other == "0" && text.as_bytes()[at] != b'-');
+                assert_eq!(uuid_words(&changed).is_some(), same, "{changed}");
+            }
+        }
+        assert_eq!((uuid_words(&text[1..]), uuid_words("")), (None, None));
     }
-    let mut value: u128 = 0;
-    for (at, &c) in b.iter().enumerate() {
-        let digit = match (at, c) {
-            (8 | 13 | 18 | 23, b'-') => continue,
-            (8 | 13 | 18 | 23, _) => return None,
-            (_, b'0'..=b'9') => c - b'0',
-            (_, b'a'..=b'f') => c - b'a' + 10,
-            _ => return None,
-        };
-        value = value << 4 | u128::from(digit);
-    }
-    Some(((value >> 64) as u64, value as u64))
 }

@@ -3,7 +3,7 @@
 //! The narrow types of bodies are what serde makes of them; serde hands no state to them. So the tree of wanted members is
 //! that of the reading which the thread is at, set for the length of one block.
 
-use super::tree::Tree;
+use super::tree::{Place, Tree};
 use crate::ingest::text::{Text, visit_scalars_as};
 use serde::de::{self, DeserializeSeed, IgnoredAny, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -12,15 +12,34 @@ use std::cell::RefCell;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
-/// A wanted member that an object has: its node in the tree, and its text. Of a member whose shape alone is noted the text says
+/// A wanted member that an object has: its node in the tree, and its value. Of a member whose shape alone is noted the value says
 /// nothing.
-pub type Found<'a> = (u16, &'a RawValue);
+pub type Found<'a> = (u16, Seen<'a>);
+
+/// The value of a wanted member.
+#[derive(Clone, Copy, Debug)]
+pub enum Seen<'a> {
+    /// Any value, as JSON.
+    Json(&'a RawValue),
+    /// A text, as it reads.
+    Text(&'a str),
+}
+
+impl Seen<'_> {
+    /// Its length in bytes.
+    pub fn length(&self) -> usize {
+        match self {
+            Seen::Json(raw) => raw.get().len(),
+            Seen::Text(text) => text.len(),
+        }
+    }
+}
 
 /// Notes that a member is there, unless its text says so.
 fn note(tree: &Tree, node: u16, found: &mut Vec<Found<'_>>) {
     static THERE: LazyLock<Option<&'static RawValue>> = LazyLock::new(|| serde_json::from_str("{}").ok());
     if tree.is_noted(node) && !tree.is_found(node) {
-        found.extend(THERE.map(|there| (node, there)));
+        found.extend(THERE.map(|there| (node, Seen::Json(there))));
     }
 }
 
@@ -64,17 +83,15 @@ pub(in crate::ingest) struct Sieve<'t, 'de, A> {
 }
 
 impl<'t, 'de, A: MapAccess<'de>> Sieve<'t, 'de, A> {
-    /// The members of the object at a node. Without a tree they go on as they are.
+    /// The members of the object at a place. Without a tree they go on as they are.
     pub fn new(
         map: A,
         tree: Option<&'t Tree>,
-        path: &[&str],
+        place: Place,
         known: &'static [&'static str],
         sieved: &'static [&'static str],
     ) -> Self {
-        let node = tree.and_then(|tree| {
-            path.iter().try_fold(Tree::ROOT, |node, name| tree.member(node, name)).map(|node| (tree, node))
-        });
+        let node = tree.and_then(|tree| Some((tree, tree.place(place)?)));
         let mut found = Vec::new();
         if let Some((tree, node)) = node {
             note(tree, node, &mut found);
@@ -95,7 +112,8 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for &mut Sieve<'_, 'de, A> {
                 self.map.next_value_seed(Wanted { tree, node: member, found: &mut self.found })?;
                 continue;
             }
-            self.next = member.filter(|&member| tree.is_found(member) || !self.sieved.contains(&&*key));
+            let is_taken = |member| !tree.is_own(member) && (tree.is_found(member) || !self.sieved.contains(&&*key));
+            self.next = member.filter(|&member| is_taken(member));
             return match key.0 {
                 Cow::Borrowed(key) => seed.deserialize(de::value::BorrowedStrDeserializer::new(key)),
                 Cow::Owned(key) => seed.deserialize(key.into_deserializer()),
@@ -112,7 +130,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for &mut Sieve<'_, 'de, A> {
             Some((tree, _)) if !tree.is_found(node) => Wanted { tree, node, found: &mut self.found }
                 .deserialize(&mut serde_json::Deserializer::from_str(raw.get()))
                 .map_err(de::Error::custom)?,
-            _ => self.found.push((node, raw)),
+            _ => self.found.push((node, Seen::Json(raw))),
         }
         seed.deserialize(&mut serde_json::Deserializer::from_str(raw.get())).map_err(de::Error::custom)
     }
@@ -131,7 +149,7 @@ impl<'de> DeserializeSeed<'de> for Wanted<'_, '_, 'de> {
     fn deserialize<D: de::Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
         if self.tree.is_found(self.node) {
             let raw: &'de RawValue = de::Deserialize::deserialize(deserializer)?;
-            self.found.push((self.node, raw));
+            self.found.push((self.node, Seen::Json(raw)));
             return Ok(());
         }
         deserializer.deserialize_any(self)
@@ -174,7 +192,7 @@ impl<'de> Visitor<'de> for Wanted<'_, '_, 'de> {
 /// A narrow type whose members pass a sieve first.
 pub(in crate::ingest) trait Sieved<'de>: Sized {
     /// Where it stands in an object.
-    const PATH: &'static [&'static str];
+    const PLACE: Place;
     /// The names that it knows.
     const KNOWN: &'static [&'static str];
     /// Those of them whose own types have a sieve.
@@ -199,7 +217,7 @@ pub(in crate::ingest) fn sieved<'de, T: Sieved<'de>, D: de::Deserializer<'de>>(d
 
         fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
             wanted(|tree| {
-                let mut sieve = Sieve::new(map, tree, T::PATH, T::KNOWN, T::SIEVED);
+                let mut sieve = Sieve::new(map, tree, T::PLACE, T::KNOWN, T::SIEVED);
                 let mut read = T::narrow(de::value::MapAccessDeserializer::new(&mut sieve))?;
                 read.take(sieve.found, sieve.has_more);
                 Ok(read)

@@ -8,10 +8,10 @@ pub mod path;
 pub mod resource;
 pub mod tree;
 
-pub use harvest::Found;
+pub use harvest::{Found, Seen};
 pub use path::{Path, PathError, Step};
 pub use resource::ResourceName;
-pub use tree::{Cut, Tree};
+pub use tree::{Cut, Own, Place, Tree};
 
 use std::sync::Arc;
 
@@ -35,6 +35,7 @@ impl Fields {
         for (_, path) in &declared {
             tree.look_out_for(&path.literal(), false);
         }
+        tree.settle();
         Fields { declared, tree: Arc::new(tree) }
     }
 
@@ -46,6 +47,7 @@ impl Fields {
             tree.look_out_for(&path.literal(), true);
             all.push((resource, path));
         }
+        tree.settle();
         all.sort();
         all.dedup();
         Fields { declared: all, tree: Arc::new(tree) }
