@@ -37,11 +37,12 @@ impl<'a> BlockReader<'a> {
         BlockReader { inputs, options, progress, buffers, next: 0, opener: Opener::default(), open: None }
     }
 
-    /// Enough pieces to keep a worker busy: one block of a long file, or many small files.
+    /// Enough pieces to keep a worker busy: one block of a long file, or many small files. Where there is one worker, a piece.
     pub fn unit(&mut self) -> Option<Vec<Piece>> {
+        let most = if self.options.threads == 1 { 1 } else { 512 };
         let mut pieces = Vec::new();
         let mut bytes = 0;
-        while bytes < self.options.block_bytes && pieces.len() < 512 {
+        while bytes < self.options.block_bytes && pieces.len() < most {
             let Some(piece) = self.piece() else { break };
             if let Piece::Block(block) = &piece {
                 bytes += block.length;

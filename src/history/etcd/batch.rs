@@ -2,6 +2,7 @@
 
 use super::log::{LogRow, StoreRow};
 use super::operation::{Condition, Interval, Operation, Pair, Range, Request, Requests, Span, Step, StepResult, Txn};
+use super::sightings::Sightings;
 use super::value::{ValueId, Values};
 use super::watch::{Event, Previous, Response, Watch};
 use crate::history::Symbol;
@@ -18,6 +19,8 @@ pub(super) struct Batch {
     /// Its format.
     pub format: Option<Format>,
     pub rows: Rows,
+    /// Where the rows are those of the recording: how many operations stand in front of what is read.
+    pub behind: Option<usize>,
 }
 
 /// Rows, whose names and spans are those of their own tables.
@@ -35,6 +38,8 @@ pub(super) struct Rows {
     pub log: Vec<LogRow>,
     pub store: Vec<StoreRow>,
     pub unique_revisions: bool,
+    /// What reads showed.
+    pub sightings: Sightings,
     /// A watch of which the request is not known yet: where it begins, and its first response.
     pub begun: Option<(Position, usize)>,
     /// Pieces of watches that were written as they went.
@@ -61,7 +66,12 @@ pub(super) struct Piece {
 impl Batch {
     /// An empty batch.
     pub fn new(recording: usize, file: FileId, format: Format) -> Batch {
-        Batch { recording, file, format: Some(format), rows: Rows::default() }
+        Batch { recording, file, format: Some(format), ..Batch::default() }
+    }
+
+    /// A batch of operations that are put behind others at once.
+    pub fn behind(rows: Rows, recording: usize, file: FileId, format: Format) -> Batch {
+        Batch { behind: Some(rows.operations.len()), rows, ..Batch::new(recording, file, format) }
     }
 }
 
@@ -179,8 +189,8 @@ impl Rows {
             responses: self.responses.len() as u32,
             events: self.events.len() as u32,
         };
-        let texts = batch.texts.iter().map(|text| self.texts.intern(text)).collect();
-        let values = (0..batch.values.len() as u32).map(|id| self.values.adopt(&batch.values, ValueId(id))).collect();
+        let texts = self.texts.absorb(&batch.texts);
+        let values = self.values.absorb(&batch.values);
         let moved = Moved { texts, values, base, first_line };
         self.requests.conditions.extend(batch.requests.conditions.iter().map(|condition| Condition {
             keys: moved.interval(condition.keys),

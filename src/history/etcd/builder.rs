@@ -14,6 +14,8 @@ use std::ops::Range;
 /// Puts one recording together.
 pub(super) struct Builder {
     rows: Rows,
+    /// Batches that are not merged yet.
+    begun: usize,
     /// Rows of members by file.
     segments: Vec<Segment>,
     stores: Vec<(FileId, Store)>,
@@ -22,11 +24,25 @@ pub(super) struct Builder {
 impl Builder {
     /// Nothing yet.
     pub fn new() -> Builder {
-        Builder { rows: Rows::default(), segments: Vec::new(), stores: Vec::new() }
+        Builder { rows: Rows::default(), begun: 0, segments: Vec::new(), stores: Vec::new() }
+    }
+
+    /// Begins a batch. The rows are lent to it where it may have them and no other one is under way: it is merged first.
+    pub fn begin(&mut self, may_borrow: bool) -> Option<Rows> {
+        self.begun += 1;
+        (may_borrow && self.begun == 1).then(|| std::mem::take(&mut self.rows))
     }
 
     /// Takes a batch, of which the first line has a number.
     pub fn merge(&mut self, first_line: u32, mut batch: Batch) {
+        self.begun -= 1;
+        if let Some(behind) = batch.behind {
+            self.rows = batch.rows;
+            for operation in &mut self.rows.operations[behind..] {
+                operation.position.line = operation.position.line.saturating_add(first_line);
+            }
+            return;
+        }
         self.rows.append(first_line, &mut batch.rows);
         match batch.format {
             Some(Format::EtcdLog) => {
@@ -48,7 +64,7 @@ impl Builder {
         files: Vec<FileSummary>,
         problems: Vec<Problem>,
     ) -> Recording {
-        let Builder { mut rows, segments, stores } = self;
+        let Builder { mut rows, segments, stores, .. } = self;
         let orphans = rows.put_pieces_together();
         let mut recording = Recording {
             name,

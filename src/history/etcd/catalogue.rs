@@ -88,17 +88,17 @@ fn servers(history: &mut History, recording: &Recording) -> FxHashMap<u64, Serve
 
 fn keys(history: &mut History, recording: &Recording) -> FxHashMap<Symbol, KeyId> {
     let mut keys = FxHashMap::default();
+    // Most are named again and again.
+    let mut known = vec![false; recording.texts.len()];
     let resource = Resource { group: history.names.intern(""), plural: history.names.intern("key") };
     history.resources.push(resource);
     let mut add = |key: Symbol| {
-        if !key.is_some() {
+        if !key.is_some() || std::mem::replace(&mut known[key.index()], true) {
             return;
         }
-        keys.entry(key).or_insert_with(|| {
-            let name = history.names.intern(recording.texts.get(key));
-            history.keys.push(Key { resource: ResourceId(0), namespace: resource.group, name });
-            KeyId(history.keys.len() as u32 - 1)
-        });
+        let name = history.names.intern(recording.texts.get(key));
+        keys.insert(key, KeyId(history.keys.len() as u32));
+        history.keys.push(Key { resource: ResourceId(0), namespace: resource.group, name });
     };
     let Requests { conditions, steps } = &recording.requests;
     conditions.iter().for_each(|condition| add(condition.keys.key));

@@ -3,7 +3,13 @@
 use super::batch::Batch;
 use super::builder::Builder;
 use super::recording::Recording;
-use crate::ingest::{self, EtcdReport, FileId, FileSummary, InputFile, Problem, Progress, ReadOptions};
+use crate::ingest::{self, EtcdReport, FileId, FileSummary, Format, InputFile, Problem, Progress, ReadOptions};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A poisoned lock means that another thread panicked, which ends the reading.
+fn locked(builder: &Mutex<Builder>) -> MutexGuard<'_, Builder> {
+    builder.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Reads reports, all at once, so that small ones keep every thread busy and an archive of many is read in one
 /// pass.
@@ -17,16 +23,21 @@ pub fn load(reports: Vec<EtcdReport>, options: &ReadOptions, progress: &dyn Prog
             places.push((at, FileId(n as u32)));
         }
     }
-    let mut builders: Vec<Builder> = reports.iter().map(|_| Builder::new()).collect();
+    let builders: Vec<Mutex<Builder>> = reports.iter().map(|_| Mutex::new(Builder::new())).collect();
     let reading = ingest::read(
         &inputs,
         options,
         progress,
         |file, format| {
             let (recording, local) = places[file.id.0 as usize];
-            Batch::new(recording, local, format)
+            // One thread reads in order: it puts rows where they stay. Several put them together afterwards, to the same.
+            let alone = options.threads == 1 && format == Format::EtcdOperations;
+            match locked(&builders[recording]).begin(alone) {
+                Some(rows) => Batch::behind(rows, recording, local, format),
+                None => Batch::new(recording, local, format),
+            }
         },
-        |_, first_line, batch: Batch| builders[batch.recording].merge(first_line, batch),
+        |_, first_line, batch: Batch| locked(&builders[batch.recording]).merge(first_line, batch),
     );
     let mut files: Vec<Vec<FileSummary>> = reports.iter().map(|_| Vec::new()).collect();
     for (summary, (at, _)) in reading.files.into_iter().zip(&places) {
@@ -39,7 +50,8 @@ pub fn load(reports: Vec<EtcdReport>, options: &ReadOptions, progress: &dyn Prog
         }
     }
     let parts = reports.into_iter().zip(builders).zip(files).zip(problems);
+    let builder = |builder: Mutex<Builder>| builder.into_inner().unwrap_or_else(PoisonError::into_inner);
     parts
-        .map(|(((report, builder), files), problems)| builder.finish(report.name, report.files, files, problems))
+        .map(|(((report, built), files), problems)| builder(built).finish(report.name, report.files, files, problems))
         .collect()
 }

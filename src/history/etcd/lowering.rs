@@ -14,6 +14,9 @@ use crate::ingest::{Position, Refused, Time};
 /// Which client rows belong to is known of their file as a whole.
 const NO_CLIENT: u32 = u32::MAX;
 
+/// So few pairs are not worth remembering.
+const FEW: usize = 4_096;
+
 fn refused<T>(expected: &str, found: impl Into<String>) -> Result<T, Refused> {
     Err(Refused { expected: expected.to_owned(), found: found.into() })
 }
@@ -176,13 +179,30 @@ impl Rows {
         for found in found {
             let first = self.pairs.len();
             for pair in found.pairs.iter().flatten() {
-                let (key, value) = (self.texts.intern(&pair.key), self.value(&pair.value));
+                let (key, value) = self.pair(pair);
                 self.pairs.push(Pair { key, value, revision: pair.revision, version: pair.version });
             }
             let pairs = Span::since(first, &self.pairs);
             self.results.push(StepResult { pairs, count: found.count, deleted: found.deleted });
         }
         Span::since(start, &self.results)
+    }
+
+    /// The key and the value of what a read found.
+    fn pair(&mut self, pair: &recorded::Pair<'_>) -> (Symbol, ValueId) {
+        let is_this = |(key, value): &(Symbol, ValueId)| {
+            key.index() < self.texts.len()
+                && self.texts.get(*key) == &*pair.key
+                && self.values.is_recorded(*value, &pair.value.text, pair.value.hash)
+        };
+        if let Some(seen) = self.sightings.last(pair.revision).filter(is_this) {
+            return seen;
+        }
+        let found = (self.texts.intern(&pair.key), self.value(&pair.value));
+        if self.pairs.len() > FEW {
+            self.sightings.keep(pair.revision, found);
+        }
+        found
     }
 
     /// Takes a part of a watch.

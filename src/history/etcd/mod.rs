@@ -14,6 +14,7 @@ mod member;
 mod operation;
 mod outcome;
 mod recording;
+mod sightings;
 #[cfg(test)]
 mod tests;
 mod value;

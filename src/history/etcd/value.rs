@@ -1,7 +1,8 @@
 //! Values as etcd's robustness suite records them.
 
 use crate::history::Symbol;
-use crate::history::interner::{Interner, Table};
+use crate::history::interner::Interner;
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
@@ -25,18 +26,30 @@ pub struct ValueId(pub u32);
 #[derive(Clone, Debug)]
 pub struct Values {
     texts: Interner,
-    table: Table<Value>,
+    rows: Vec<Value>,
+    /// By text its value.
+    of_text: Vec<ValueId>,
+    hashes: FxHashMap<u32, ValueId>,
 }
 
 impl Default for Values {
     fn default() -> Self {
-        let mut values = Values { texts: Interner::default(), table: Table::default() };
+        let mut values = Values::of_texts(Interner::default());
         values.text("");
         values
     }
 }
 
+/// Stands for the value of a text that has none.
+const NO_VALUE: ValueId = ValueId(u32::MAX);
+
 impl Values {
+    /// None yet, of texts.
+    fn of_texts(texts: Interner) -> Values {
+        let of_text = vec![NO_VALUE; texts.len()];
+        Values { texts, rows: Vec::new(), of_text, hashes: FxHashMap::default() }
+    }
+
     /// The id of a value in a report: its text, or its hash where there is one.
     ///
     /// Clients recorded what they put in transactions without hashing it, whatever its length, while reads, watches and logs
@@ -44,7 +57,16 @@ impl Values {
     pub fn recorded(&mut self, text: &str, hash: u32) -> ValueId {
         match hash {
             0 => self.text(text),
-            hash => ValueId(self.table.intern(Value::Hash(hash))),
+            hash => self.hash(hash),
+        }
+    }
+
+    /// Whether a value is what a report has so; false may also be that it takes more to tell.
+    pub(super) fn is_recorded(&self, id: ValueId, text: &str, hash: u32) -> bool {
+        match self.rows.get(id.0 as usize) {
+            Some(Value::Text(symbol)) => hash == 0 && self.texts.get(*symbol) == text,
+            Some(Value::Hash(known)) => hash == *known,
+            None => false,
         }
     }
 
@@ -53,22 +75,40 @@ impl Values {
         if bytes.len() < HASHED {
             return self.text(&text(bytes));
         }
-        ValueId(self.table.intern(Value::Hash(hash(bytes))))
+        self.hash(hash(bytes))
     }
 
     fn text(&mut self, text: &str) -> ValueId {
-        let value = if text.len() >= HASHED && !text.contains(char::REPLACEMENT_CHARACTER) {
-            Value::Hash(hash(text.as_bytes()))
-        } else {
-            Value::Text(self.texts.intern(text))
-        };
-        ValueId(self.table.intern(value))
+        if text.len() >= HASHED && !text.contains(char::REPLACEMENT_CHARACTER) {
+            return self.hash(hash(text.as_bytes()));
+        }
+        let symbol = self.texts.intern(text);
+        self.symbol(symbol)
+    }
+
+    fn hash(&mut self, hash: u32) -> ValueId {
+        *self.hashes.entry(hash).or_insert_with(|| {
+            self.rows.push(Value::Hash(hash));
+            ValueId(self.rows.len() as u32 - 1)
+        })
+    }
+
+    fn symbol(&mut self, symbol: Symbol) -> ValueId {
+        let at = symbol.index();
+        if at >= self.of_text.len() {
+            self.of_text.resize(at + 1, NO_VALUE);
+        }
+        if self.of_text[at] == NO_VALUE {
+            self.of_text[at] = ValueId(self.rows.len() as u32);
+            self.rows.push(Value::Text(symbol));
+        }
+        self.of_text[at]
     }
 
     /// How they are kept.
     #[cfg(feature = "container")]
     pub(in super::super) fn rows(&self) -> (&Interner, &[Value]) {
-        (&self.texts, self.table.values())
+        (&self.texts, &self.rows)
     }
 
     /// Values that were kept so; `None` where they cannot have been: the first one is the empty text, and each is there once.
@@ -77,34 +117,40 @@ impl Values {
         let known = |value: &Value| !matches!(value, Value::Text(text) if text.index() >= texts.len());
         let empty = matches!(rows.first(), Some(Value::Text(text)) if texts.find("") == Some(*text));
         (empty && rows.iter().all(known)).then_some(())?;
-        let mut table = Table::default();
+        let mut values = Values::of_texts(texts);
         for (at, row) in rows.into_iter().enumerate() {
-            (table.intern(row) as usize == at).then_some(())?;
+            let id = match row {
+                Value::Text(symbol) => values.symbol(symbol),
+                Value::Hash(hash) => values.hash(hash),
+            };
+            (id.0 as usize == at).then_some(())?;
         }
-        Some(Values { texts, table })
+        Some(values)
     }
 
-    /// Takes a value of another table over.
-    pub(super) fn adopt(&mut self, other: &Values, id: ValueId) -> ValueId {
-        match other.get(id) {
-            Value::Text(symbol) => self.text(other.texts.get(symbol)),
-            hash => ValueId(self.table.intern(hash)),
-        }
+    /// Takes in the values of another table; returns where they went.
+    pub(super) fn absorb(&mut self, other: &Values) -> Vec<ValueId> {
+        let symbols = self.texts.absorb(&other.texts);
+        let taken = other.rows.iter().map(|value| match *value {
+            Value::Text(symbol) => self.symbol(symbols[symbol.index()]),
+            Value::Hash(hash) => self.hash(hash),
+        });
+        taken.collect()
     }
 
     /// A value.
     pub fn get(&self, id: ValueId) -> Value {
-        self.table.values()[id.0 as usize]
+        self.rows[id.0 as usize]
     }
 
     /// How many values there are.
     pub fn len(&self) -> usize {
-        self.table.values().len()
+        self.rows.len()
     }
 
     /// Whether there is none. There always is: the empty one.
     pub fn is_empty(&self) -> bool {
-        self.table.values().is_empty()
+        self.rows.is_empty()
     }
 
     /// Whether two values are the same; `None`: one of them lost its bytes when it was recorded.

@@ -33,7 +33,7 @@ pub struct Operation<'a> {
 ///
 /// `Metadata`, a copy of `Output` that newer versions write at the end, is half of a file. Where the text is indented, so that
 /// its end is seen without reading it, it is not read.
-pub(in super::super) fn read(text: &str) -> Result<(Operation<'_>, Option<usize>), serde_json::Error> {
+pub(in super::super) fn read(text: &str) -> Result<(Box<Operation<'_>>, Option<usize>), serde_json::Error> {
     let mut found = Fields::default();
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let result = deserializer.deserialize_map(Reader { found: &mut found, text });
@@ -54,7 +54,8 @@ fn ends_with_its_object(text: &str, inside: &str) -> bool {
 
 #[derive(Default)]
 struct Fields<'a> {
-    operation: Operation<'a>,
+    /// It is large: it is filled in where it stays.
+    operation: Box<Operation<'a>>,
     /// Which fields were met, a bit each.
     met: u8,
     /// Whether reading stopped in front of a copy.

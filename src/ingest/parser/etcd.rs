@@ -27,10 +27,7 @@ impl<B: Batch> Parser<'_, B> {
     fn operation(&mut self, line: u32, offset: u64, text: &str) -> (Outcome, Option<usize>) {
         match operation::read(text) {
             Ok((operation, _)) if operation.request.kind.is_empty() => (self.other_kind(text), None),
-            Ok((operation, next)) => {
-                let operation = Record::EtcdOperation(Box::new(operation));
-                (self.batch.record(line, offset, operation).into(), next)
-            }
+            Ok((operation, next)) => (self.batch.record(line, offset, Record::EtcdOperation(operation)).into(), next),
             Err(error) => (self.no_json(text, &error), None),
         }
     }
