@@ -38,6 +38,8 @@ pub(super) struct Rows {
     pub log: Vec<LogRow>,
     pub store: Vec<StoreRow>,
     pub unique_revisions: bool,
+    /// The key that a request named last.
+    pub last_key: Symbol,
     /// What reads showed.
     pub sightings: Sightings,
     /// A watch of which the request is not known yet: where it begins, and its first response.

@@ -120,7 +120,12 @@ impl Rows {
 
     fn interval(&mut self, key: &str, end: &str) -> Interval {
         let end = if end.is_empty() { Symbol::NONE } else { self.texts.intern(end) };
-        Interval { key: self.texts.intern(key), end }
+        Interval { key: self.asked_key(key), end }
+    }
+
+    /// A key of a request: mostly all of its parts are about one.
+    fn asked_key(&mut self, key: &str) -> Symbol {
+        self.texts.again(&mut self.last_key, key)
     }
 
     fn condition(&mut self, condition: &recorded::Condition<'_>) -> Condition {
@@ -156,7 +161,7 @@ impl Rows {
             let step = match &*step.kind {
                 "range-operation" => Step::Range(self.range(&step.range)),
                 "put-operation" => Step::Put {
-                    key: self.texts.intern(&step.put.key),
+                    key: self.asked_key(&step.put.key),
                     value: self.value(&step.put.value),
                     lease: step.put.lease,
                     keeps_value: false,

@@ -467,6 +467,43 @@ fn rows_are_the_same_for_every_number_of_threads_and_size_of_block() {
 }
 
 #[test]
+fn each_pair_has_its_own_key_and_value_whatever_was_seen_at_its_revision_before() {
+    // Clients that agree, one that does not, and revisions that share a place among those that are remembered.
+    let told = |client: u64, n: u64| {
+        let other = client == 3 && n.is_multiple_of(7);
+        let (key, value) =
+            (format!("k{}", (n + u64::from(other)) % 10), format!("v{}", n / 3 + u64::from(client == 4)));
+        (key, value, 2 + (n % 1_000) * if n.is_multiple_of(5) { 1 << 18 } else { 1 })
+    };
+    let text = |client: u64| {
+        let pairs = |from: u64| {
+            let pairs = (from..from + 100).map(|n| {
+                let (key, value, revision) = told(client, n);
+                format!(r#"{{"Key":"{key}","Value":{{"Value":"{value}"}},"ModRevision":{revision},"Version":1}}"#)
+            });
+            pairs.collect::<Vec<_>>().join(",")
+        };
+        let list = |n: u64| {
+            let answer = format!(r#""Range":{{"KVs":[{}],"Count":100}},"Revision":999999999"#, pairs(100 * n));
+            operation(10 * n as i64 + 10, r#""Type":"range","Range":{"Start":"a","End":"z"}"#, &answer)
+        };
+        (0..30).map(list).collect::<String>().into_bytes()
+    };
+    let names = ["r/client-1/operations.json", "r/client-2/operations.json", "r/client-3/operations.json"];
+    let files: Vec<File> =
+        (1..).zip(names).chain([(4, "r/client-4/operations.json")]).map(|(n, name)| (name, text(n))).collect();
+    for threads in [1, 2] {
+        let report = recordings(&files, &ReadOptions { threads, ..ReadOptions::default() }).remove(0);
+        let shown = |pair: &Pair| (report.texts.get(pair.key), report.values.shown(pair.value), pair.revision as u64);
+        let expected = (1..5).flat_map(|client| (0..3_000).map(move |n| told(client, n)));
+        assert_eq!(report.pairs.len(), 12_000);
+        for (pair, told) in report.pairs.iter().zip(expected) {
+            assert_eq!(shown(pair), (&*told.0, told.1.into(), told.2), "{threads} threads");
+        }
+    }
+}
+
+#[test]
 fn what_was_written_as_it_went_is_put_together_whatever_is_missing_at_the_end() {
     let begun = |id: u32, call: u32| format!(r#"{{"ClientId":{id},"Input":{{{RANGE}}},"Call":{call}}}"#) + "\n";
     let ended = |id: u32, call: u32| {

@@ -82,23 +82,31 @@ impl<'a> Visitor<'a> for Reader<'_, 'a> {
     fn visit_map<M: MapAccess<'a>>(self, mut map: M) -> Result<(), M::Error> {
         let Fields { operation, met, stopped } = self.found;
         while let Some(key) = map.next_key::<Text<'a>>()? {
-            let name = if &*key == "ClientID" { FIELDS[0] } else { &*key };
-            let bit = FIELDS.iter().position(|field| *field == name).map_or(0, |at| 1 << at);
-            if *met & bit != 0 {
-                return Err(de::Error::duplicate_field(FIELDS[bit.trailing_zeros() as usize]));
-            }
-            *met |= bit;
-            match name {
-                "ClientId" => operation.stream = map.next_value()?,
-                "Input" => operation.request = map.next_value()?,
-                "Call" => operation.call = map.next_value()?,
-                "Output" => operation.answer = map.next_value()?,
-                "Return" => operation.returned = map.next_value()?,
-                "Metadata" if *met == (1 << FIELDS.len()) - 1 && ends_with_its_object(self.text, name) => {
+            let field = match &*key {
+                "ClientId" | "ClientID" => 0,
+                "Input" => 1,
+                "Call" => 2,
+                "Output" => OUTPUT,
+                "Return" => 4,
+                "Metadata" if *met == (1 << FIELDS.len()) - 1 && ends_with_its_object(self.text, &key) => {
                     *stopped = true;
                     return Err(de::Error::custom("a copy"));
                 }
-                _ => map.next_value::<IgnoredAny>().map(|_| ())?,
+                _ => {
+                    map.next_value::<IgnoredAny>()?;
+                    continue;
+                }
+            };
+            if *met & (1 << field) != 0 {
+                return Err(de::Error::duplicate_field(FIELDS[field]));
+            }
+            *met |= 1 << field;
+            match field {
+                0 => operation.stream = map.next_value()?,
+                1 => operation.request = map.next_value()?,
+                2 => operation.call = map.next_value()?,
+                OUTPUT => operation.answer = map.next_value()?,
+                _ => operation.returned = map.next_value()?,
             }
         }
         Ok(())
