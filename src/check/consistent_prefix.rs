@@ -25,7 +25,8 @@
 
 use super::effect::{self, Effect, Link, Observation};
 use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
-use crate::history::{ClockId, IncarnationId, KeyId, OperationId, Symbol};
+use crate::history::{ClockId, IncarnationId, KeyId, Operation, OperationId, Symbol};
+use crate::ingest::Time;
 use crate::order::graph::Record;
 use rustc_hash::FxHashMap;
 
@@ -50,13 +51,14 @@ struct Acts {
 
 /// Writes of each clock in order of time.
 #[derive(Default)]
-struct Series(Vec<(ClockId, Vec<OperationId>)>);
+struct Series(Vec<(ClockId, Vec<(Time, OperationId)>)>);
 
 impl Series {
-    fn push(&mut self, clock: ClockId, id: OperationId) {
-        match self.0.iter_mut().find(|(of, _)| *of == clock) {
-            Some((_, ids)) => ids.push(id),
-            None => self.0.push((clock, vec![id])),
+    fn push(&mut self, id: OperationId, o: &Operation) {
+        let write = (o.invoke, id);
+        match self.0.iter_mut().find(|(of, _)| *of == o.clock) {
+            Some((_, writes)) => writes.push(write),
+            None => self.0.push((o.clock, vec![write])),
         }
     }
 }
@@ -73,15 +75,15 @@ impl Acts {
                 continue;
             }
             if o.decision.is_some() {
-                acts.of_decision.entry((o.incarnation, o.decision)).or_default().push(o.clock, id);
+                acts.of_decision.entry((o.incarnation, o.decision)).or_default().push(id, &o);
             }
             if let Some(of_key) = acts.of_key.get_mut(&(o.incarnation, o.key)) {
-                of_key.push(o.clock, id);
+                of_key.push(id, &o);
             }
         }
         let series = acts.of_decision.values_mut().chain(acts.of_key.values_mut());
-        for (_, ids) in series.flat_map(|series| &mut series.0) {
-            ids.sort_by_key(|id| (evidence.history.operations.invoke(id.index()), *id));
+        for (_, writes) in series.flat_map(|series| &mut series.0) {
+            writes.sort_unstable();
         }
         acts
     }
@@ -97,10 +99,10 @@ impl Acts {
             true => self.of_decision.get(&(observation.incarnation, observation.decision)),
             false => self.of_key.get(&(observation.incarnation, observation.key)),
         };
-        let first = |(clock, ids): &(ClockId, Vec<OperationId>)| {
-            let follows =
-                |id: &OperationId| evidence.order.clocks.before(moment, (operations.invoke(id.index()), *clock));
-            ids.get(ids.partition_point(|id| !follows(id))).copied()
+        let first = |(clock, writes): &(ClockId, Vec<(Time, OperationId)>)| {
+            let follows = |sent: Time| evidence.order.clocks.before(moment, (sent, *clock));
+            let (_, id) = writes.get(writes.partition_point(|(sent, _)| !follows(*sent)))?;
+            Some(*id)
         };
         series?.0.iter().filter_map(first).min()
     }

@@ -27,7 +27,7 @@ use super::mentions::{Directory, Mention, is_collector};
 use super::place::{end, had_ended, when};
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
 use crate::history::{
-    ClientId, IncarnationId, KeyId, Operation, OperationId, PartId, ResourceId, Revision, Symbol, Verb,
+    ClientId, IncarnationId, KeyId, Marks, Operation, OperationId, PartId, ResourceId, Revision, Symbol, Verb,
 };
 use crate::model::declaration::Reference;
 use crate::order::{Change, Decisions, Lifetime, Source, Version};
@@ -168,7 +168,8 @@ impl<'h> Dangling<'_, 'h> {
             .collect();
         let decisions = Decisions::collect(history);
         let mut writes: FxHashMap<(IncarnationId, Symbol), Vec<OperationId>> = FxHashMap::default();
-        for (id, o) in evidence.operations().filter(|(_, o)| o.decision.is_some() && evidence.committed(o)) {
+        let decided = history.operations.decided().filter(|(_, o)| !o.marks.has(Marks::SHADOW));
+        for (id, o) in decided.filter(|(_, o)| evidence.committed(o)) {
             writes.entry((o.incarnation, o.decision)).or_default().push(id);
         }
         for (id, o) in evidence.of_verbs(&[Verb::Get]) {

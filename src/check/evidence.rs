@@ -1,7 +1,7 @@
 //! What rules look at, and how they cite it.
 
 use super::{Fact, Options};
-use crate::history::{DeliveryKind, History, KeyId, Operation, OperationId, Revision, Symbol, Verb};
+use crate::history::{DeliveryKind, History, IncarnationId, KeyId, Operation, OperationId, Revision, Symbol, Verb};
 use crate::order::graph::{HappensBefore, Reason, Record};
 use crate::order::{Order, Showing, Version};
 
@@ -147,6 +147,12 @@ impl<'h> Evidence<'h> {
     /// Those of [`Evidence::operations`] that have one of some verbs.
     pub fn of_verbs(&self, verbs: &[Verb]) -> impl Iterator<Item = (OperationId, Operation)> + use<'h> {
         self.history.operations.of_verbs(verbs)
+    }
+
+    /// The process that wrote a version, or else that first showed it.
+    pub fn shower(&self, version: &Version) -> IncarnationId {
+        let id = if version.writer.is_some() { version.writer } else { version.shown_by(self.history) };
+        if id.is_some() { self.history.operations.incarnation(id.index()) } else { IncarnationId::NONE }
     }
 
     /// What a version is, in words: "pods default/web-0 version 37 (uid 3ce7…)".

@@ -28,7 +28,7 @@
 //! apiserver `pkg/registry/rest/create.go` (uids), `pkg/apis/meta/v1` ObjectMeta; kubernetes#116122 (missed events).
 
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
-use crate::history::{IncarnationId, OperationId, Revision, Symbol, Verb};
+use crate::history::{OperationId, Revision, Symbol, Verb};
 use crate::order::{Change, Contradiction, Provenance, Version};
 
 /// The rule.
@@ -62,12 +62,13 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let first = evidence.version(&version, uid_words(evidence, &version, version.uid));
         found(evidence, ruling, &version, vec![first, shower], version.uid, other.uid);
     }
-    for (before, after) in timeline.all().pairs() {
+    let processes = timeline.processes(evidence.history);
+    for ((before, after), process) in timeline.all().pairs().zip(processes.iter().skip(1)) {
         let known = before.key == after.key && before.uid.is_some() && after.uid.is_some();
         if !known || after.change != Change::Updated || before.change.lives() != Some(true) {
             continue;
         }
-        ruling.checked(shower(evidence, &after));
+        ruling.checked(*process);
         if before.uid == after.uid || !adjacent(evidence, &before, &after) {
             continue;
         }
@@ -113,11 +114,6 @@ fn claims_only(evidence: &Evidence<'_>, id: OperationId, revision: Revision, uid
     o.verb == Verb::Update && o.asked_revision == revision && o.request_uid == uid && o.answer_uid != uid
 }
 
-fn shower(evidence: &Evidence<'_>, version: &Version) -> IncarnationId {
-    let id = if version.writer.is_some() { version.writer } else { version.shown_by(evidence.history) };
-    if id.is_some() { evidence.history.operation(id).incarnation } else { IncarnationId::NONE }
-}
-
 fn uid_words(evidence: &Evidence<'_>, version: &Version, uid: Symbol) -> String {
     format!("{} had uid {} at {}", evidence.history.key_name(version.key), evidence.short_uid(uid), version.revision)
 }
@@ -135,7 +131,7 @@ fn found(
     ruling.found(Draft {
         kind: Kind::Violation,
         broken_by: BrokenBy::Server,
-        incarnation: shower(evidence, version),
+        incarnation: evidence.shower(version),
         key: version.key,
         cause: history.resource_name(history.resource_of(version.key)),
         summary: format!(

@@ -32,7 +32,7 @@ use super::basis::Basis;
 use super::memory::{Known, Memories};
 use super::parts::{self, Piece, Pieces};
 use super::{BrokenBy, Evidence, Group, Kind, Rule, Ruling};
-use crate::history::{IncarnationId, KeyId, Marks, Operation, OperationId, ResourceId, Revision, Verb};
+use crate::history::{IncarnationId, KeyId, Operation, OperationId, ResourceId, Revision, Verb};
 use crate::order::{Ground, Pass, Premise, Reading, Version, remembers};
 use rustc_hash::FxHashSet;
 
@@ -129,8 +129,8 @@ struct Readers(FxHashSet<(IncarnationId, ResourceId)>);
 impl Readers {
     fn collect(history: &crate::history::History) -> Readers {
         let mut all: FxHashSet<(IncarnationId, ResourceId)> = FxHashSet::default();
-        for o in history.operations.iter().filter(|o| matches!(o.verb, Verb::Get | Verb::List | Verb::Watch)) {
-            if !o.marks.has(Marks::SHADOW) && o.scope.is_some() {
+        for (_, o) in history.operations.of_verbs(&[Verb::Get, Verb::List, Verb::Watch]) {
+            if o.scope.is_some() {
                 all.insert((o.incarnation, history.scopes[o.scope.index()].resource));
             }
         }

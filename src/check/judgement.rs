@@ -8,7 +8,7 @@ use super::{
 };
 #[cfg(feature = "container")]
 use crate::history::snapshot::beside;
-use crate::history::{ClientId, History, IncarnationId, KeyId, Marks, OperationId, ToldBy};
+use crate::history::{ClientId, History, IncarnationId, KeyId, Marks, OperationId, ToldBy, Verb};
 use crate::model::declaration::Declarations;
 use crate::order::{Order, Provenance};
 use rayon::prelude::*;
@@ -391,27 +391,20 @@ fn unchecked_evidence(history: &History, order: &Order) -> Vec<String> {
             reasons.push(format!("{first}{more}: {why}"));
         }
     }
-    let silent = history.operations.iter().filter(|o| {
-        o.is_answered()
-            && matches!(o.verb, crate::history::Verb::List | crate::history::Verb::Get)
-            && !o.marks.has(Marks::ANSWER_BODY)
-    });
+    let reads = history.operations.all_of_verbs(&[Verb::List, Verb::Get]);
+    let silent = reads.filter(|(_, o)| o.is_answered() && !o.marks.has(Marks::ANSWER_BODY));
     let count = silent.count();
     if count > 0 {
         reasons.push(format!("{count} reads were recorded without their answer (audit level below RequestResponse)"));
     }
-    let watches = history.operations.iter().enumerate().filter(|(index, o)| {
-        o.verb == crate::history::Verb::Watch
-            && !o.marks.has(Marks::SHADOW)
-            && history.stream_of(crate::history::OperationId(*index as u32)).is_none()
-    });
+    let watches = history.operations.of_verbs(&[Verb::Watch]).filter(|(id, _)| history.stream_of(*id).is_none());
     let count = watches.count();
     if count > 0 {
         reasons.push(format!(
             "{count} watches were recorded without their events (audit logs never hold them; record a capture)"
         ));
     }
-    let cut = history.operations.iter().filter(|o| o.marks.has(Marks::TRUNCATED)).count();
+    let cut = history.operations.of_marks(Marks::TRUNCATED).count();
     if cut > 0 {
         reasons.push(format!("{cut} audit events lost their bodies to truncation"));
     }

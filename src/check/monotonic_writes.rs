@@ -35,7 +35,9 @@ pub const RULE: Rule = Rule {
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let (history, order) = (evidence.history, evidence.order);
-    for version in order.timeline.all().iter().filter(|v| v.writer.is_some()) {
+    let mut fallen = Vec::new();
+    for id in order.timeline.written() {
+        let version = order.timeline.version(id);
         let o = history.operation(version.writer);
         if !remembers(history, o.incarnation) || !commit::proves(evidence, &version) {
             continue;
@@ -45,9 +47,16 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let Some(before) = frontier.commits.before(&order.clocks, o.clock, o.invoke) else { continue };
         ruling.checked(o.incarnation);
         let Showing::Answer(earlier) = before.showing else { continue };
-        if before.revision <= version.revision {
-            continue;
+        if before.revision > version.revision {
+            fallen.push((id, earlier, before.revision));
         }
+    }
+    // They are told by key and revision.
+    fallen.sort_unstable();
+    for (id, earlier, before) in fallen {
+        let version = order.timeline.version(id);
+        let o = history.operation(version.writer);
+        let resource = history.resource_of(version.key);
         let names = [earlier, version.writer].map(|id| history.request_name(&history.operation(id)));
         ruling.found(Draft {
             kind: Kind::Violation,
@@ -59,10 +68,10 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 "{} wrote at revision {} after its earlier write had committed at {}: revisions fell",
                 evidence.short_client(&o),
                 version.revision,
-                before.revision
+                before
             ),
             facts: vec![
-                evidence.operation(earlier, before.revision, format!("{} committed at {}", names[0], before.revision)),
+                evidence.operation(earlier, before, format!("{} committed at {}", names[0], before)),
                 evidence.operation(version.writer, version.revision, format!("{} committed at {}", names[1], version.revision)),
             ],
             reason: "The second write was sent after the first was answered, so etcd orders it later: its revision must be higher.".to_owned(),

@@ -140,6 +140,9 @@ fn named(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: &
         return;
     }
     let answered = o.answer_uid.is_some().then_some(o.answer_uid);
+    if answered == Some(o.request_uid) {
+        return ruling.checked(o.incarnation);
+    }
     let bearer = bearer(evidence, o);
     let Some(met) = answered.or(bearer.map(|v| v.uid)) else { return };
     ruling.checked(o.incarnation);

@@ -141,7 +141,7 @@ struct Ends {
 impl Ends {
     fn collect(history: &History, wanted: FxHashSet<KeyId>) -> Ends {
         let mut ends = Ends { of: FxHashMap::default(), many: Vec::new() };
-        for (id, o) in history.operations.by_id() {
+        for (id, o) in history.operations.all_of_verbs(&[Verb::Delete, Verb::DeleteCollection]) {
             let may_end = !o.marks.has(Marks::DRY_RUN) && o.outcome() != Outcome::Rejected;
             match o.verb {
                 Verb::Delete if may_end && wanted.contains(&o.key) => ends.of.entry(o.key).or_default().push(id),

@@ -63,7 +63,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 }
             }
             // A base that T never had (a made-up number) was not read by anybody.
-            Verb::Update if order.timeline.version_at(o.key, o.asked_revision).is_some() => {
+            Verb::Update if order.timeline.has(o.key, o.asked_revision) => {
                 ruling.checked(o.incarnation);
                 let fact = || {
                     let says = format!("sent a write based on version {}", o.asked_revision);

@@ -60,8 +60,8 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         return etcd::writes::reuse(&recorded, ruling);
     }
     let timeline = &evidence.order.timeline;
-    for version in timeline.all().iter() {
-        ruling.checked(shower(evidence, &version));
+    for process in timeline.processes(evidence.history) {
+        ruling.checked(*process);
     }
     let mut said: FxHashSet<Revision> = FxHashSet::default();
     for contradiction in timeline.contradictions() {
@@ -105,7 +105,8 @@ fn taken_before(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, said: &FxHashS
 /// Removals for which no revision is left: above what was complete before the request, below the life that came after.
 fn crowded_removals(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let (history, order) = (evidence.history, evidence.order);
-    for (id, o) in evidence.operations().filter(|(_, o)| removes(o) && o.answer_uid.is_some()) {
+    let removing = evidence.of_verbs(&[Verb::Update, Verb::Patch, Verb::Delete]);
+    for (id, o) in removing.filter(|(_, o)| removes(o) && o.answer_uid.is_some()) {
         let Some(head) =
             order.heads.before(evidence.history, &order.clocks, history.resource_of(o.key), o.clock, o.invoke)
         else {
@@ -137,11 +138,6 @@ fn crowded_removals(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let cause = history.resource_name(history.resource_of(o.key));
         state(ruling, Reuse { revision: next.revision, facts, summary, open: None, cause });
     }
-}
-
-fn shower(evidence: &Evidence<'_>, version: &Version) -> IncarnationId {
-    let id = if version.writer.is_some() { version.writer } else { version.shown_by(evidence.history) };
-    if id.is_some() { evidence.history.operation(id).incarnation } else { IncarnationId::NONE }
 }
 
 fn two_keys(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, a: &Version, b: &Version) {

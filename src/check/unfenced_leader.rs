@@ -177,7 +177,7 @@ fn collect(
     for key in (0..history.keys.len() as u32).map(KeyId).filter(|&key| history.resource_of(key) == resource) {
         let mut of_key: Vec<Term> = Vec::new();
         for version in evidence.order.timeline.versions(key).iter() {
-            let process = version.writer.is_some().then(|| history.operation(version.writer).incarnation);
+            let process = version.writer.is_some().then(|| history.operations.incarnation(version.writer.index()));
             let declared = history.declared(key, version.uid, version.attributes);
             let holder = declared.and_then(|declared| declared.text(&leadership.holder));
             let Some((declared, holder)) = declared.zip(holder) else {

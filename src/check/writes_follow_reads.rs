@@ -33,7 +33,9 @@ pub const RULE: Rule = Rule {
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let (history, order) = (evidence.history, evidence.order);
-    for version in order.timeline.all().iter().filter(|v| v.writer.is_some()) {
+    let mut fallen = Vec::new();
+    for id in order.timeline.written() {
+        let version = order.timeline.version(id);
         let o = history.operation(version.writer);
         if !remembers(history, o.incarnation) || !commit::proves(evidence, &version) {
             continue;
@@ -44,9 +46,16 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let sights = [read(&frontier.progress), read(&frontier.objects)];
         let Some(seen) = sights.into_iter().flatten().max_by_key(|s| (s.revision, s.showing)) else { continue };
         ruling.checked(o.incarnation);
-        if seen.revision <= version.revision {
-            continue;
+        if seen.revision > version.revision {
+            fallen.push((id, seen.showing, seen.revision));
         }
+    }
+    // They are told by key and revision.
+    fallen.sort_unstable();
+    for (id, showing, seen) in fallen {
+        let version = order.timeline.version(id);
+        let o = history.operation(version.writer);
+        let resource = history.resource_of(version.key);
         let request = history.request_name(&o);
         ruling.found(Draft {
             kind: Kind::Violation,
@@ -58,10 +67,10 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 "{} wrote at revision {} after it had read revision {}",
                 evidence.short_client(&o),
                 version.revision,
-                seen.revision
+                seen
             ),
             facts: vec![
-                evidence.showing(seen.showing, seen.revision, format!("it had read revision {}", seen.revision)),
+                evidence.showing(showing, seen, format!("it had read revision {seen}")),
                 evidence.operation(
                     version.writer,
                     version.revision,

@@ -1,4 +1,5 @@
-//! The operations of a history, as they are kept: in rows of 88 bytes, since nothing else of a history is as many.
+//! The operations of a history, as they are kept: in rows of 88 bytes, since nothing else of a history is as many. What checks ask
+//! for is 64 of them, one line of a cache; where the record stands, and its audit id, are only needed to tell people.
 //!
 //! A row has room for what nearly every request needs. An operation that needs more (a revision of more than 64 bits, a decision,
 //! hours between request and answer) is kept whole beside the rows.
@@ -14,6 +15,7 @@ use rustc_hash::FxHashMap;
 #[derive(Clone, Debug, Default)]
 pub struct Operations {
     rows: Vec<Row>,
+    records: Vec<Record>,
     /// What each row is, so that who looks for few of them does not go through the rows: the number of its verb, with [`SHADOW`] where
     /// it is one.
     sorts: Vec<u8>,
@@ -30,14 +32,12 @@ type Source = (FileId, ServerId, ClockId);
 
 /// An operation without what few of them have.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 struct Row {
-    audit_id: [u64; 2],
     invoke: Time,
     asked_revision: u64,
     answered: u64,
-    /// Offset and marks.
-    place: u64,
-    line: u32,
+    marks: Marks,
     /// Source and status.
     source: u32,
     took: Took,
@@ -53,10 +53,18 @@ struct Row {
     form: u8,
 }
 
-const _: () = assert!(size_of::<Row>() == 88);
+/// The record of an operation.
+#[derive(Clone, Copy, Debug)]
+struct Record {
+    audit_id: [u64; 2],
+    /// Offset and line.
+    place: u64,
+}
 
-/// Bits of the marks in [`Row::place`], the offset above them.
-const MARKS: u32 = 28;
+const _: () = assert!(size_of::<Row>() == 64 && size_of::<Record>() == 24);
+
+/// Bits of the line in [`Record::place`], the offset above them.
+const LINE: u32 = 28;
 /// Bits of the status in [`Row::source`], the index of the source above them.
 const STATUS: u32 = 10;
 /// Forms of a row: which kind of audit id, whether items or the whole operation stand beside.
@@ -102,6 +110,12 @@ impl Took {
     }
 }
 
+impl Record {
+    fn position(&self, file: FileId) -> Position {
+        Position { file, line: self.place as u32 & ((1 << LINE) - 1), offset: self.place >> LINE }
+    }
+}
+
 impl Operations {
     /// How many there are.
     pub fn len(&self) -> usize {
@@ -116,17 +130,17 @@ impl Operations {
     /// The operation with a number below [`Operations::len`].
     #[inline(always)]
     pub fn get(&self, index: usize) -> Operation {
-        let row = &self.rows[index];
+        let (row, record) = (&self.rows[index], &self.records[index]);
         if row.form & WHOLE != 0 {
             return self.whole(index);
         }
         let (file, server, clock) = self.sources[(row.source >> STATUS) as usize];
         let (items_start, items_len) = if row.form & ITEMS != 0 { self.items_of(index) } else { (0, 0) };
         Operation {
-            position: Position { file, line: row.line, offset: row.place >> MARKS },
+            position: record.position(file),
             audit_id: match row.form & (UUID | TEXT) {
-                UUID => AuditId::Uuid(row.audit_id[0], row.audit_id[1]),
-                TEXT => AuditId::Text(Symbol(row.audit_id[0] as u32)),
+                UUID => AuditId::Uuid(record.audit_id[0], record.audit_id[1]),
+                TEXT => AuditId::Text(Symbol(record.audit_id[0] as u32)),
                 _ => AuditId::None,
             },
             invoke: row.invoke,
@@ -144,7 +158,7 @@ impl Operations {
             items_start,
             items_len,
             decision: Symbol::NONE,
-            marks: Marks(row.place as u32 & ((1 << MARKS) - 1)),
+            marks: row.marks,
             status: (row.source & ((1 << STATUS) - 1)) as u16,
             verb: row.verb,
             asked: row.asked,
@@ -174,10 +188,26 @@ impl Operations {
 
     /// Those of some verbs that are no shadow of a client's own record, in order of their numbers.
     pub fn of_verbs(&self, verbs: &[Verb]) -> impl Iterator<Item = (OperationId, Operation)> + use<'_> {
-        let wanted = verbs.iter().fold(0u32, |wanted, verb| wanted | 1 << *verb as u8);
-        let is_wanted = move |sort: u8| wanted >> sort & 1 != 0;
-        let found = (0..).zip(&self.sorts).filter(move |(_, sort)| is_wanted(**sort));
+        Sorted { operations: self, at: 0, wanted: sorts(verbs) }
+    }
+
+    /// Those of some verbs, shadows of clients' own records too.
+    pub fn all_of_verbs(&self, verbs: &[Verb]) -> impl Iterator<Item = (OperationId, Operation)> + use<'_> {
+        let wanted = sorts(verbs);
+        Sorted { operations: self, at: 0, wanted: wanted | wanted << SHADOW }
+    }
+
+    /// Those that have marks, in order of their numbers.
+    pub fn of_marks(&self, marks: Marks) -> impl Iterator<Item = (OperationId, Operation)> + use<'_> {
+        let found = (0..).zip(&self.rows).filter(move |(_, row)| row.marks.has(marks));
         found.map(|(index, _)| (OperationId(index), self.get(index as usize)))
+    }
+
+    /// Those that belong to a decision, in order of their numbers.
+    pub fn decided(&self) -> impl Iterator<Item = (OperationId, Operation)> + use<'_> {
+        let mut found: Vec<u32> = self.whole.iter().filter(|(_, o)| o.decision.is_some()).map(|(id, _)| *id).collect();
+        found.sort_unstable();
+        found.into_iter().map(|index| (OperationId(index), self.get(index as usize)))
     }
 
     /// When one was sent.
@@ -214,6 +244,22 @@ impl Operations {
         if row.form & WHOLE == 0 { self.sources[(row.source >> STATUS) as usize].2 } else { self.whole(index).clock }
     }
 
+    /// Where one's answer stands.
+    #[inline]
+    pub fn position(&self, index: usize) -> Position {
+        let row = &self.rows[index];
+        if row.form & WHOLE != 0 {
+            return self.whole(index).position;
+        }
+        self.records[index].position(self.sources[(row.source >> STATUS) as usize].0)
+    }
+
+    /// The one object that one is about.
+    #[inline]
+    pub fn key(&self, index: usize) -> KeyId {
+        self.rows[index].key
+    }
+
     /// What one asked to do.
     #[inline]
     pub fn verb(&self, index: usize) -> Verb {
@@ -228,8 +274,9 @@ impl Operations {
 
     /// Appends one.
     pub(super) fn push(&mut self, operation: Operation) {
-        let row = self.row(self.rows.len(), &operation);
+        let (row, record) = self.row(self.rows.len(), &operation);
         self.rows.push(row);
+        self.records.push(record);
         self.sorts.push(sort(&operation));
     }
 
@@ -237,7 +284,7 @@ impl Operations {
     pub(super) fn set(&mut self, index: usize, operation: Operation) {
         self.items.remove(&(index as u32));
         self.whole.remove(&(index as u32));
-        self.rows[index] = self.row(index, &operation);
+        (self.rows[index], self.records[index]) = self.row(index, &operation);
         self.sorts[index] = sort(&operation);
     }
 
@@ -258,15 +305,15 @@ impl Operations {
         }
     }
 
-    fn row(&mut self, index: usize, o: &Operation) -> Row {
+    fn row(&mut self, index: usize, o: &Operation) -> (Row, Record) {
         let fit = (|| {
             let source = self.source((o.position.file, o.server, o.clock));
             let words = [o.asked_revision, o.answered].map(|revision| u64::try_from(revision.value()).ok());
             let ([Some(asked_revision), Some(answered)], Some(took)) = (words, Took::between(o.invoke, o.ret)) else {
                 return None;
             };
-            let fits = o.marks.0 >> MARKS == 0
-                && (o.position.offset << MARKS) >> MARKS == o.position.offset
+            let fits = o.position.line >> LINE == 0
+                && (o.position.offset << LINE) >> LINE == o.position.offset
                 && o.status >> STATUS == 0
                 && (source << STATUS) >> STATUS == source
                 && !o.decision.is_some();
@@ -285,13 +332,12 @@ impl Operations {
             form |= ITEMS;
             self.items.insert(index as u32, (o.items_start, o.items_len));
         }
-        Row {
-            audit_id,
+        let record = Record { audit_id, place: o.position.offset << LINE | u64::from(o.position.line) };
+        let row = Row {
             invoke: o.invoke,
             asked_revision,
             answered,
-            place: o.position.offset << MARKS | u64::from(o.marks.0),
-            line: o.position.line,
+            marks: o.marks,
             source: source << STATUS | u32::from(o.status),
             took,
             incarnation: o.incarnation,
@@ -304,7 +350,8 @@ impl Operations {
             asked: o.asked,
             subresource: o.subresource,
             form,
-        }
+        };
+        (row, record)
     }
 
     fn source(&mut self, source: Source) -> u32 {
@@ -333,7 +380,7 @@ impl Operations {
                 self.whole.insert(new as u32, whole[old]);
             }
         }
-        let rows = &mut self.rows;
+        let (rows, records) = (&mut self.rows, &mut self.records);
         let stay = order.len();
         let mut stays = vec![false; rows.len()];
         order.iter().for_each(|&row| stays[row as usize] = true);
@@ -342,20 +389,46 @@ impl Operations {
             if order[start] == DONE {
                 continue;
             }
-            let first = rows[start];
+            let first = (rows[start], records[start]);
             let mut at = start;
             loop {
                 let from = std::mem::replace(&mut order[at], DONE) as usize;
                 if from == start {
-                    rows[at] = first;
+                    (rows[at], records[at]) = first;
                     break;
                 }
-                rows[at] = rows[from];
+                (rows[at], records[at]) = (rows[from], records[from]);
                 at = from;
             }
         }
         rows.truncate(stay);
         rows.shrink_to_fit();
+        records.truncate(stay);
+        records.shrink_to_fit();
+    }
+}
+
+/// The sorts of verbs, a bit each.
+fn sorts(verbs: &[Verb]) -> u32 {
+    verbs.iter().fold(0, |wanted, verb| wanted | 1 << *verb as u8)
+}
+
+/// Operations of some sorts. Not put together of other iterators, so that no operation is moved from one to the next.
+struct Sorted<'o> {
+    operations: &'o Operations,
+    at: usize,
+    wanted: u32,
+}
+
+impl Iterator for Sorted<'_> {
+    type Item = (OperationId, Operation);
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<(OperationId, Operation)> {
+        let next = self.operations.sorts[self.at..].iter().position(|sort| self.wanted >> sort & 1 != 0)?;
+        let index = self.at + next;
+        self.at = index + 1;
+        Some((OperationId(index as u32), self.operations.get(index)))
     }
 }
 
@@ -393,6 +466,21 @@ mod tests {
         }
     }
 
+    fn fields_of(operations: &Operations, index: usize) -> Operation {
+        Operation {
+            position: operations.position(index),
+            invoke: operations.invoke(index),
+            ret: operations.ret(index),
+            answered: operations.answered(index),
+            asked_revision: operations.asked_revision(index),
+            clock: operations.clock(index),
+            key: operations.key(index),
+            verb: operations.verb(index),
+            incarnation: operations.incarnation(index),
+            ..operations.get(index)
+        }
+    }
+
     fn same(a: &Operation, b: &Operation) {
         assert_eq!(format!("{a:?}"), format!("{b:?}"));
     }
@@ -418,6 +506,11 @@ mod tests {
             Operation { marks: Marks(u32::MAX), ..plain },
             Operation { position: Position { offset: u64::MAX, ..plain.position }, ..plain },
             Operation { position: Position { offset: 1 << 36, ..plain.position }, ..plain },
+            Operation { position: Position { line: u32::MAX, ..plain.position }, ..plain },
+            Operation {
+                position: Position { line: (1 << LINE) - 1, offset: (1 << 36) - 1, ..plain.position },
+                ..plain
+            },
             Operation { items_start: u32::MAX, items_len: u32::MAX, ..plain },
             late(0),
             late(-1),
@@ -436,6 +529,7 @@ mod tests {
             for index in 0..operations.len() {
                 operations.set(index, *put);
                 same(put, &operations.get(index));
+                same(put, &fields_of(&operations, index));
             }
         }
     }
@@ -460,12 +554,24 @@ mod tests {
         }
         operations.change(40, |o| o.verb = Verb::Get);
         operations.change(41, |o| o.marks.set(Marks::SHADOW));
+        operations.change(42, |o| o.decision = Symbol(3));
+        operations.change(43, |o| (o.decision, o.marks) = (Symbol(4), Marks(u32::MAX)));
         operations.arrange((10..150).rev().collect());
+        let ids =
+            |found: &mut dyn Iterator<Item = (OperationId, Operation)>| found.map(|(id, _)| id).collect::<Vec<_>>();
+        let decided = ids(&mut operations.by_id().filter(|(_, o)| o.decision.is_some()));
+        assert_eq!((ids(&mut operations.decided()), decided.len()), (decided, 2));
+        for marks in [Marks::SHADOW, Marks(3), Marks::OPEN] {
+            let marked = ids(&mut operations.by_id().filter(|(_, o)| o.marks.has(marks)));
+            assert_eq!(ids(&mut operations.of_marks(marks)), marked);
+        }
         for verbs in [&ALL[..], &ALL[..1], &ALL[1..4], &ALL[8..], &[]] {
             let all = operations.by_id().filter(|(_, o)| verbs.contains(&o.verb) && !o.marks.has(Marks::SHADOW));
             let expected: Vec<_> = all.map(|(id, o)| (id, format!("{o:?}"))).collect();
             let found: Vec<_> = operations.of_verbs(verbs).map(|(id, o)| (id, format!("{o:?}"))).collect();
             assert_eq!(found, expected);
+            let all = operations.by_id().filter(|(_, o)| verbs.contains(&o.verb)).map(|(id, _)| id);
+            assert!(operations.all_of_verbs(verbs).map(|(id, _)| id).eq(all));
         }
     }
 

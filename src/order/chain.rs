@@ -84,10 +84,9 @@ impl Chains {
     /// Builds the chains of every process.
     pub fn build(history: &History, timeline: &Timeline, clocks: &Clocks) -> Chains {
         let mut by_chain: FxHashMap<(IncarnationId, ScopeId), Vec<OperationId>> = FxHashMap::default();
-        for (index, o) in history.operations.iter().enumerate() {
-            let read = matches!(o.verb, Verb::List | Verb::Watch);
-            if read && !o.marks.has(Marks::SHADOW) && !o.marks.has(Marks::SAVED) {
-                by_chain.entry((o.incarnation, o.scope)).or_default().push(OperationId(index as u32));
+        for (id, o) in history.operations.of_verbs(&[Verb::List, Verb::Watch]) {
+            if !o.marks.has(Marks::SAVED) {
+                by_chain.entry((o.incarnation, o.scope)).or_default().push(id);
             }
         }
         let mut chains = Chains::default();

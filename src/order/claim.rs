@@ -35,7 +35,7 @@ impl Claim {
 
     /// The clock of its source.
     pub(super) fn clock(&self, history: &History) -> ClockId {
-        if self.operation.is_some() { history.operation(self.operation).clock } else { ClockId::NONE }
+        if self.operation.is_some() { history.operations.clock(self.operation.index()) } else { ClockId::NONE }
     }
 
     /// Whether both are of one version.
@@ -48,16 +48,18 @@ impl Claim {
     /// It says nothing that this one does not say, is trusted no more, was no earlier, and proves no write. What conflicts
     /// with this one conflicts with it in the same way, so a contradiction shows once for all who repeat it.
     fn makes_void(&self, history: &History, other: &Claim) -> bool {
-        let time = self.origin.time(history);
+        let is_earlier = || {
+            let time = self.origin.time(history);
+            time.is_known() && time <= other.origin.time(history)
+        };
         (!other.uid.is_some() || other.uid == self.uid)
             && (!other.attributes.is_some() || other.attributes == self.attributes)
             && (other.change == Change::Put || other.change == self.change)
             && !other.writes
             && other.origin.provenance != Provenance::Write
-            && self.rank(history) <= other.rank(history)
             && self.clock(history) == other.clock(history)
-            && time.is_known()
-            && time <= other.origin.time(history)
+            && is_earlier()
+            && self.rank(history) <= other.rank(history)
     }
 }
 

@@ -317,15 +317,15 @@ impl Timeline {
     /// How long each version was the present one at least: a list at L that shows it proves it through L.
     fn bound_presence(&mut self, history: &History) {
         let mut shown: Vec<(VersionId, OperationId)> = Vec::new();
-        for (list, o) in history.operations.by_id() {
-            if !o.is_answered() || !o.marks.has(Marks::LIST_ANSWER) || !o.answered.is_some() {
+        for (list, o) in history.operations.of_marks(Marks::LIST_ANSWER) {
+            if !o.is_answered() || !o.answered.is_some() {
                 continue;
             }
             let items = history.items_of(&o).iter().filter(|item| item.revision <= o.answered);
             shown.extend(items.filter_map(|item| Some((self.id_at(item.key, item.revision)?, list))));
         }
         shown.sort_unstable();
-        let answered = |&(_, list): &(VersionId, OperationId)| history.operation(list).answered;
+        let answered = |&(_, list): &(VersionId, OperationId)| history.operations.answered(list.index());
         let latest =
             |lists: &[(VersionId, OperationId)]| (lists[0].0, lists.iter().map(answered).max().unwrap_or_default());
         self.until = Until::new(shown.chunk_by(|a, b| a.0 == b.0).map(latest));

@@ -136,12 +136,11 @@ impl Clocks {
     /// A server's interval lies inside that of its client, for a request that both recorded.
     fn bound_by_sides(&mut self, history: &History) {
         let mut shadows: FxHashMap<(AuditId, Verb), Vec<OperationId>> = FxHashMap::default();
-        for (index, o) in history.operations.iter().enumerate().filter(|(_, o)| o.marks.has(Marks::SHADOW)) {
-            shadows.entry((o.audit_id, o.verb)).or_default().push(OperationId(index as u32));
+        for (id, o) in history.operations.of_marks(Marks::SHADOW) {
+            shadows.entry((o.audit_id, o.verb)).or_default().push(id);
         }
-        for client in
-            history.operations.iter().filter(|o| o.marks.has(Marks::BOTH_SIDES) && o.marks.has(Marks::CLIENT_SIDE))
-        {
+        let both = history.operations.of_marks(Marks::BOTH_SIDES).map(|(_, o)| o);
+        for client in both.filter(|o| o.marks.has(Marks::CLIENT_SIDE)) {
             let Some(found) = shadows.get(&(client.audit_id, client.verb)) else { continue };
             let [only] = found.as_slice() else { continue };
             let server = history.operation(*only);
@@ -251,26 +250,28 @@ impl Clocks {
 /// back, not of a clock that did.
 fn recorded_before(history: &History, showing: Showing, write: OperationId) -> bool {
     let shown = match showing {
-        Showing::Answer(id) => history.operation(id).position,
+        Showing::Answer(id) => history.operations.position(id.index()),
         Showing::Delivery(index, _) => history.deliveries[index as usize].position,
     };
-    let written = history.operation(write).position;
+    let written = history.operations.position(write.index());
     shown.file == written.file && (shown.line, shown.offset) < (written.line, written.offset)
 }
 
 /// How far the times of each clock fall back at most from one line of a file to a later one.
 fn falls(history: &History) -> Vec<i64> {
-    let requests = history.operations.len() as u32;
+    let operations = &history.operations;
+    let requests = operations.len() as u32;
     let line = |row: u32| -> (Position, Time, ClockId) {
         match row.checked_sub(requests) {
             Some(delivery) => {
                 let d = &history.deliveries[delivery as usize];
-                (d.position, d.at, history.operation(history.watch_of(delivery as usize)).clock)
+                (d.position, d.at, operations.clock(history.watch_of(delivery as usize).index()))
             }
             None => {
-                let o = history.operation(OperationId(row));
-                let answered = o.verb != Verb::Watch && o.ret.is_known();
-                (o.position, if answered { o.ret } else { o.invoke }, o.clock)
+                let index = row as usize;
+                let (ret, is_watch) = (operations.ret(index), operations.verb(index) == Verb::Watch);
+                let time = if ret.is_known() && !is_watch { ret } else { operations.invoke(index) };
+                (operations.position(index), time, operations.clock(index))
             }
         }
     };

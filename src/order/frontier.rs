@@ -155,7 +155,8 @@ impl Frontiers {
                 collection.operation(id, &o);
             }
         }
-        for version in order.timeline.all().iter().filter(|v| v.writer.is_some()) {
+        for version in order.timeline.written() {
+            let version = order.timeline.version(version);
             let o = history.operation(version.writer);
             if !o.marks.has(Marks::SHADOW) && o.is_answered() && remembers(history, o.incarnation) {
                 collection.commit(&version, &o);

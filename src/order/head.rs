@@ -137,7 +137,14 @@ pub struct Heads {
     /// Per group: what raised the head of its clock.
     raised: Vec<Moments>,
     /// Per group and clock: writes in order of being sent, each with a lower revision than all that were sent after it.
-    future: FxHashMap<(u32, ClockId), Vec<u32>>,
+    future: FxHashMap<(u32, ClockId), Future>,
+}
+
+/// Writes, and when each was sent.
+#[derive(Debug, Default)]
+struct Future {
+    times: Vec<Time>,
+    facts: Vec<u32>,
 }
 
 /// How far a counter had come, and what proves it.
@@ -166,24 +173,27 @@ impl Heads {
         let reading = Reading { history, facts: &facts };
         let raised = |shown: &Vec<u32>| Sights::raised(reading, &reading.in_order(shown.iter().copied()));
         let raised = counter.shown.iter().map(raised).collect();
-        let mut future: FxHashMap<(u32, ClockId), Vec<u32>> = FxHashMap::default();
+        let mut future: FxHashMap<(u32, ClockId), Future> = FxHashMap::default();
         for (group, sent_of) in counter.sent.iter().enumerate() {
             let mut order = sent_of.clone();
             sort_by_word(&mut order, |fact| sent(reading, fact).2, |fact| sent(reading, fact));
             let mut lowest: FxHashMap<ClockId, Revision> = FxHashMap::default();
             for fact in order.into_iter().rev() {
-                let (revision, clock, ..) = sent(reading, fact);
+                let (revision, clock, time, _) = sent(reading, fact);
                 let lowest = lowest.entry(clock).or_insert(revision);
                 let line = future.entry((group as u32, clock)).or_default();
-                if line.is_empty() || revision < *lowest {
+                if line.facts.is_empty() || revision < *lowest {
                     *lowest = revision;
-                    line.push(fact);
+                    line.facts.push(fact);
+                    line.times.push(time);
                 }
             }
         }
         for line in future.values_mut() {
-            line.reverse();
-            line.shrink_to_fit();
+            line.facts.reverse();
+            line.times.reverse();
+            line.facts.shrink_to_fit();
+            line.times.shrink_to_fit();
         }
         Heads { clocks: history.clocks.len(), group_of: counter.group_of.clone(), facts, raised, future }
     }
@@ -252,9 +262,8 @@ impl Heads {
         let group = self.group_of[resource.index()];
         let first_after = |of: ClockId| {
             let line = self.future.get(&(group, of))?;
-            let sent = |fact: &u32| sent(self.reading(history), *fact);
-            let after = line.partition_point(|fact| !clocks.before((time, clock), (sent(fact).2, of)));
-            let (revision, _, _, id) = sent(line.get(after)?);
+            let after = line.times.partition_point(|sent| !clocks.before((time, clock), (*sent, of)));
+            let (revision, _, _, id) = sent(self.reading(history), *line.facts.get(after)?);
             Some((revision, id))
         };
         // The first of equals.

@@ -274,8 +274,7 @@ impl Decisions {
             let place = (read.incarnation, read.decision, read.clock);
             rows.push((place, read.at, INSIDE, index as u32, Some(Source::Cache(index as u32))));
         }
-        let decided = |o: &Operation| o.decision.is_some() && !o.marks.has(Marks::SHADOW);
-        for (id, o) in history.operations.by_id().filter(|(_, o)| decided(o)) {
+        for (id, o) in history.operations.decided().filter(|(_, o)| !o.marks.has(Marks::SHADOW)) {
             if let Some(source) = source(id, &o) {
                 rows.push(((o.incarnation, o.decision, o.clock), o.invoke, INSIDE, id.0, Some(source)));
             }

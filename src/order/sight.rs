@@ -110,8 +110,8 @@ impl Facts {
     fn key(&self, history: &History, number: u32) -> KeyId {
         match self.fact(number) {
             Fact::Answer(id) | Fact::Asked(id) => {
-                let o = history.operation(id);
-                if o.verb == Verb::Watch { KeyId::NONE } else { o.key }
+                let (operations, index) = (&history.operations, id.index());
+                if operations.verb(index) == Verb::Watch { KeyId::NONE } else { operations.key(index) }
             }
             Fact::Delivery(index) => history.deliveries[index].key,
             Fact::Other(sight) => sight.key,

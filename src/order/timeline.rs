@@ -4,9 +4,12 @@
 //! names. Every version keeps where it is known from; facts that cannot be true together are kept as [`Contradiction`]s.
 
 use super::versions::{Origin, Table, Until, Versions};
-use crate::history::{AttributesId, ClockId, History, KeyId, OperationId, ResourceId, Revision, ScopeId, Symbol};
+use crate::history::{
+    AttributesId, ClockId, History, IncarnationId, KeyId, OperationId, ResourceId, Revision, ScopeId, Symbol,
+};
 use crate::ingest::{Position, Time};
 use rustc_hash::FxHashSet;
+use std::sync::OnceLock;
 
 /// What happened to the key at a revision, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -177,6 +180,10 @@ pub struct Timeline {
     pub(super) spans: Vec<Span>,
     /// Latest revision through which a version is known to have been the present one.
     pub(super) until: Until,
+    /// See [`Timeline::written`]. Asked for when T is whole, as the next.
+    pub(super) by_writer: OnceLock<Box<[VersionId]>>,
+    /// See [`Timeline::processes`].
+    pub(super) processes: OnceLock<Box<[IncarnationId]>>,
 }
 
 impl Timeline {
@@ -208,6 +215,37 @@ impl Timeline {
         self.versions.part(0..self.versions.len())
     }
 
+    /// All versions whose writers are known, in the order of these: they are read one after the other then.
+    pub fn written(&self) -> impl Iterator<Item = VersionId> {
+        let by_writer = self.by_writer.get_or_init(|| {
+            let writers = (0..self.versions.len()).map(|at| (self.versions.writer(at), VersionId(at as u32)));
+            let mut known: Vec<(OperationId, VersionId)> = writers.filter(|(writer, _)| writer.is_some()).collect();
+            known.sort_unstable();
+            known.into_iter().map(|(_, version)| version).collect()
+        });
+        by_writer.iter().copied()
+    }
+
+    /// For each of all versions the process that wrote it, or else that first showed it.
+    pub fn processes(&self, history: &History) -> &[IncarnationId] {
+        self.processes.get_or_init(|| {
+            let known = |id: OperationId| match id.is_some() {
+                true => history.operations.incarnation(id.index()),
+                false => IncarnationId::NONE,
+            };
+            let mut processes = vec![IncarnationId::NONE; self.versions.len()];
+            for version in self.written() {
+                processes[version.0 as usize] = known(self.versions.writer(version.0 as usize));
+            }
+            for (at, process) in processes.iter_mut().enumerate() {
+                if !self.versions.writer(at).is_some() {
+                    *process = known(self.versions.get(at).shown_by(history));
+                }
+            }
+            processes.into()
+        })
+    }
+
     /// The known versions of a key by revision, deletions included.
     pub fn versions(&self, key: KeyId) -> Versions<'_> {
         self.versions.part(self.range_of(key))
@@ -219,6 +257,11 @@ impl Timeline {
             return Some(self.versions.get(self.versions.find(key, revision).ok()?));
         }
         self.id_at(key, revision).map(|id| self.version(id))
+    }
+
+    /// Whether a version of a key at exactly a revision is known.
+    pub fn has(&self, key: KeyId, revision: Revision) -> bool {
+        self.id_at(key, revision).is_some()
     }
 
     /// The known versions of a key in (after, through].

@@ -21,7 +21,7 @@ impl Origin {
         match self.provenance {
             Provenance::Witness => history.witness[self.row as usize].position,
             Provenance::Event => history.deliveries[self.row as usize].position,
-            _ => history.operation(OperationId(self.row)).position,
+            _ => history.operations.position(self.row as usize),
         }
     }
 
@@ -39,14 +39,14 @@ impl Origin {
         match self.provenance {
             Provenance::Witness => Time::UNKNOWN,
             Provenance::Event => history.deliveries[self.row as usize].at,
-            _ => history.operation(OperationId(self.row)).ret,
+            _ => history.operations.ret(self.row as usize),
         }
     }
 
     /// When it was complete, and on which clock.
     pub fn moment(self, history: &History) -> (Time, ClockId) {
         let operation = self.operation(history);
-        let clock = if operation.is_some() { history.operation(operation).clock } else { ClockId::NONE };
+        let clock = if operation.is_some() { history.operations.clock(operation.index()) } else { ClockId::NONE };
         (self.time(history), clock)
     }
 }
