@@ -54,9 +54,14 @@ pub enum Width {
 #[derive(Debug)]
 struct Entry<M> {
     at: Configuration<M>,
-    /// How many optional operations its next moves use: at least, and at most.
-    optional: (u32, u32),
+    /// How many optional operations its next moves use at least; see [`most_optional`].
+    optional: u32,
     waits: bool,
+}
+
+/// How many optional operations moves use at most that use at least so many: 0, 1, 2 to 3, 4 to 7 and so on.
+fn most_optional(least: u32) -> u32 {
+    (2 * least).saturating_sub(1)
 }
 
 /// The configurations that got past a return.
@@ -65,7 +70,7 @@ struct Rung<M> {
     /// The event after the return.
     event: u32,
     entries: Vec<Entry<M>>,
-    waiting: usize,
+    waiting: u32,
 }
 
 /// One search.
@@ -119,7 +124,7 @@ impl<'p, M: Mask> Ladder<'p, M> {
             paths: Paths::default(),
             rungs: vec![Rung {
                 event: 0,
-                entries: vec![Entry { at: first.clone(), optional: (0, 0), waits: false }],
+                entries: vec![Entry { at: first.clone(), optional: 0, waits: false }],
                 waiting: 0,
             }],
             spare: Vec::new(),
@@ -187,7 +192,7 @@ impl<'p, M: Mask> Ladder<'p, M> {
         }
         let next = self.here + 1;
         self.here = next;
-        if self.waiting == self.rungs[next].waiting {
+        if self.waiting == self.rungs[next].waiting as usize {
             for mut rung in self.rungs.drain(..next) {
                 self.entries -= rung.entries.len();
                 rung.entries.clear();
@@ -217,7 +222,7 @@ impl<'p, M: Mask> Ladder<'p, M> {
         memory: usize,
         watch: &Watch<'_>,
     ) -> Result<(), Limit> {
-        let mut optional = self.rungs[self.here].entries[entry].optional;
+        let mut least = self.rungs[self.here].entries[entry].optional;
         loop {
             let finder = Finder {
                 open: &self.open,
@@ -226,7 +231,7 @@ impl<'p, M: Mask> Ladder<'p, M> {
                 reductions: self.reductions,
                 from,
                 slot,
-                optional,
+                optional: (least, most_optional(least)),
             };
             let more = finder.find(memory, watch)?;
             let moves = std::mem::take(&mut self.moves);
@@ -237,10 +242,10 @@ impl<'p, M: Mask> Ladder<'p, M> {
             if !more {
                 return Ok(());
             }
-            optional = (optional.1 + 1, optional.1 * 2 + 1);
+            least = most_optional(least) + 1;
             if self.width != Width::Everything {
                 let rung = &mut self.rungs[self.here];
-                rung.entries[entry].optional = optional;
+                rung.entries[entry].optional = least;
                 rung.entries[entry].waits = true;
                 rung.waiting += 1;
                 self.waiting += 1;
@@ -281,7 +286,7 @@ impl<'p, M: Mask> Ladder<'p, M> {
         if self.reductions.dominance && rung.waiting > 0 {
             let before = rung.entries.len();
             rung.entries.retain(|kept| !(kept.waits && at.dominates(&kept.at, open, uses)));
-            rung.waiting -= before - rung.entries.len();
+            rung.waiting -= (before - rung.entries.len()) as u32;
             self.entries -= before - rung.entries.len();
             self.waiting -= before - rung.entries.len();
         }
@@ -289,7 +294,7 @@ impl<'p, M: Mask> Ladder<'p, M> {
         // Most rungs hold one.
         let few = usize::from(rung.entries.len() == rung.entries.capacity() && rung.entries.len() < 8);
         rung.entries.reserve_exact(few);
-        self.room += few + room::push(&mut rung.entries, Entry { at, optional: (0, 0), waits: true });
+        self.room += few + room::push(&mut rung.entries, Entry { at, optional: 0, waits: true });
         self.entries += 1;
         rung.waiting += 1;
         self.waiting += 1;
@@ -303,19 +308,19 @@ impl<'p, M: Mask> Ladder<'p, M> {
         };
         let rung = &mut self.rungs[self.here];
         self.going.clear();
-        if rung.waiting <= width {
+        if rung.waiting as usize <= width {
             for (at, entry) in rung.entries.iter_mut().enumerate().filter(|(_, entry)| entry.waits) {
                 entry.waits = false;
                 self.going.push((at, entry.at.clone()));
             }
-            self.waiting -= std::mem::take(&mut rung.waiting);
+            self.waiting -= std::mem::take(&mut rung.waiting) as usize;
             return;
         }
         let mut waiting: Vec<usize> = (0..rung.entries.len()).filter(|&at| rung.entries[at].waits).collect();
         let uses = &self.uses;
         waiting.sort_by_key(|&at| {
             let entry = &rung.entries[at];
-            uses.total(entry.at.used) + entry.optional.0
+            uses.total(entry.at.used) + entry.optional
         });
         waiting.truncate(width);
         for at in waiting {
@@ -394,7 +399,7 @@ impl<'p, M: Mask> Ladder<'p, M> {
             let forgotten = self.here.div_ceil(2);
             for rung in self.rungs.drain(..forgotten) {
                 self.incomplete |= rung.waiting > 0;
-                self.waiting -= rung.waiting;
+                self.waiting -= rung.waiting as usize;
                 self.entries -= rung.entries.len();
                 self.room -= rung.entries.capacity();
             }
