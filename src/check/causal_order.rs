@@ -19,7 +19,7 @@
 //! facts are the steps of the cycle that they form.
 //!
 //! **Not judged**: events of streams that lag; deliberate reads of the past; command-line tools; changes of which nobody knows
-//! who made them; one object only (`monotonic-reads`).
+//! who made them; what a process saw only in a list, and not as an object or an event; one object only (`monotonic-reads`).
 //!
 //! Sources: Lamport, Time, Clocks, and the Ordering of Events (CACM 1978); Terry et al., Session Guarantees (PDIS 1994), writes
 //! follow reads; API concepts, "resource versions"; kubernetes-semantics, S-CAUSAL.

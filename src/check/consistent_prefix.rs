@@ -18,7 +18,7 @@
 //! facts are the steps of the cycle.
 //!
 //! **Not judged**: events of streams that lag; deliberate reads of the past; command-line tools; reads after which nothing was
-//! written.
+//! written; what a process saw only in a list, and not as an object or an event.
 //!
 //! Sources: Terry, Replicated Data Consistency Explained Through Baseball (CACM 2013), consistent prefix; Sun et al., Reasoning
 //! about modern datacenter infrastructures using partial histories (HotOS 2021); kubernetes-semantics, S-PREFIX.
