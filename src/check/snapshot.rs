@@ -148,13 +148,13 @@ impl<'h> Examiner<'h> {
             Absence::Between(lower, upper) => (lower.as_deref(), upper.as_deref()),
             _ => (None, None),
         };
-        let cost = census.cost(lower, upper);
-        if cost > self.steps {
+        let around = census.around(snapshot.revision, lower, upper);
+        if around.cost() > self.steps {
             self.skipped += 1;
             return;
         }
-        self.steps -= cost;
-        let mut keys: Vec<KeyId> = census.between(snapshot.revision, lower, upper).map(|l| l.key).collect();
+        self.steps -= around.cost();
+        let mut keys = around.keys();
         keys.retain(|&key| history.covers_key(snapshot.scope, key) && !is_shown(key));
         for key in keys {
             if flaws.len() > NAMED {

@@ -19,6 +19,7 @@ mod recording;
 pub mod request;
 pub mod resource;
 pub mod revision;
+mod rows;
 pub mod scope;
 pub mod selector;
 mod sides;

@@ -8,13 +8,14 @@ use super::ids::*;
 use super::operation::{AuditId, Marks, Operation, Subresource};
 use super::request::{Asked, Verb};
 use super::revision::Revision;
+use super::rows::Rows;
 use crate::ingest::{FileId, Position, Time};
 use rustc_hash::FxHashMap;
 
 /// Operations by number. They are handed out by value, so that nothing outside knows how they are kept.
 #[derive(Clone, Debug, Default)]
 pub struct Operations {
-    rows: Vec<Row>,
+    rows: Rows<Row>,
     records: Vec<Record>,
     /// What each row is, so that who looks for few of them does not go through the rows: the number of its verb, with [`SHADOW`] where
     /// it is one.
@@ -124,7 +125,7 @@ impl Operations {
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
+        self.rows.len() == 0
     }
 
     /// The operation with a number below [`Operations::len`].
@@ -199,7 +200,7 @@ impl Operations {
 
     /// Those that have marks, in order of their numbers.
     pub fn of_marks(&self, marks: Marks) -> impl Iterator<Item = (OperationId, Operation)> + use<'_> {
-        let found = (0..).zip(&self.rows).filter(move |(_, row)| row.marks.has(marks));
+        let found = (0..).zip(self.rows.iter()).filter(move |(_, row)| row.marks.has(marks));
         found.map(|(index, _)| (OperationId(index), self.get(index as usize)))
     }
 
@@ -297,7 +298,7 @@ impl Operations {
 
     /// Changes the processes of all of them.
     pub(super) fn change_incarnations(&mut self, change: impl Fn(IncarnationId) -> IncarnationId) {
-        for row in &mut self.rows {
+        for row in self.rows.iter_mut() {
             row.incarnation = change(row.incarnation);
         }
         for operation in self.whole.values_mut() {
@@ -402,7 +403,6 @@ impl Operations {
             }
         }
         rows.truncate(stay);
-        rows.shrink_to_fit();
         records.truncate(stay);
         records.shrink_to_fit();
     }

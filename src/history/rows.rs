@@ -1,0 +1,109 @@
+//! Rows in pieces of one size.
+//!
+//! A vector whose elements lie on lines of a cache is copied each time it grows or shrinks, since no allocator moves memory that is
+//! aligned so; for a moment both copies are there. Pieces stay where they are.
+
+use std::ops::{Index, IndexMut};
+
+/// Rows of a piece.
+const PIECE: usize = if cfg!(test) { 4 } else { 1 << 16 };
+
+/// Rows by number.
+#[derive(Clone, Debug)]
+pub(super) struct Rows<T> {
+    /// All full but the last.
+    pieces: Vec<Vec<T>>,
+}
+
+impl<T> Default for Rows<T> {
+    fn default() -> Self {
+        Rows { pieces: Vec::new() }
+    }
+}
+
+impl<T> Rows<T> {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.pieces.last().map_or(0, |last| (self.pieces.len() - 1) * PIECE + last.len())
+    }
+
+    /// Appends one.
+    pub fn push(&mut self, row: T) {
+        match self.pieces.last_mut().filter(|last| last.len() < PIECE) {
+            Some(last) => last.push(row),
+            None => {
+                // The first piece grows: most histories are small.
+                let room = if self.pieces.is_empty() { 1 } else { PIECE };
+                let mut piece = Vec::with_capacity(room);
+                piece.push(row);
+                self.pieces.push(piece);
+            }
+        }
+    }
+
+    /// Keeps the first ones.
+    pub fn truncate(&mut self, length: usize) {
+        if length >= self.len() {
+            return;
+        }
+        self.pieces.truncate(length.div_ceil(PIECE));
+        if let Some(last) = self.pieces.last_mut()
+            && length % PIECE > 0
+        {
+            last.truncate(length % PIECE);
+            last.shrink_to_fit();
+        }
+    }
+
+    /// All of them, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.pieces.iter().flatten()
+    }
+
+    /// The same, to be changed.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.pieces.iter_mut().flatten()
+    }
+}
+
+impl<T> Index<usize> for Rows<T> {
+    type Output = T;
+
+    #[inline(always)]
+    fn index(&self, at: usize) -> &T {
+        &self.pieces[at / PIECE][at % PIECE]
+    }
+}
+
+impl<T> IndexMut<usize> for Rows<T> {
+    fn index_mut(&mut self, at: usize) -> &mut T {
+        &mut self.pieces[at / PIECE][at % PIECE]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_those_of_a_vector() {
+        for length in 0..3 * PIECE {
+            let (mut rows, mut vector) = (Rows::default(), Vec::new());
+            for row in 0..length {
+                rows.push(row);
+                vector.push(row);
+            }
+            for row in 0..length {
+                (rows[row], vector[row]) = (rows[row] + 1, vector[row] + 1);
+            }
+            for left in (0..=length + 1).rev() {
+                rows.truncate(left);
+                vector.truncate(left);
+                assert_eq!((rows.len(), rows.iter().collect::<Vec<_>>()), (vector.len(), vector.iter().collect()));
+                assert!(rows.iter_mut().eq(vector.iter_mut()));
+            }
+            rows.push(7);
+            assert_eq!((rows.len(), rows[0]), (1, 7));
+        }
+    }
+}
