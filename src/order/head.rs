@@ -140,11 +140,22 @@ pub struct Heads {
     future: FxHashMap<(u32, ClockId), Future>,
 }
 
-/// Writes, and when each was sent.
+/// Writes in order of being sent, and when one of each [`STRIDE`] was: to find a place takes few looks at the writes themselves.
 #[derive(Debug, Default)]
 struct Future {
-    times: Vec<Time>,
     facts: Vec<u32>,
+    times: Vec<Time>,
+}
+
+const STRIDE: usize = if cfg!(test) { 2 } else { 16 };
+
+impl Future {
+    /// How many writes from the first on were sent at times for which something is true: it is true up to some time.
+    fn count(&self, sent: impl Fn(u32) -> Time, is_true: impl Fn(Time) -> bool) -> usize {
+        let end = (self.times.partition_point(|time| is_true(*time)) * STRIDE).min(self.facts.len());
+        let from = end.saturating_sub(1) / STRIDE * STRIDE;
+        from + self.facts[from..end].partition_point(|fact| is_true(sent(*fact)))
+    }
 }
 
 /// How far a counter had come, and what proves it.
@@ -179,21 +190,19 @@ impl Heads {
             sort_by_word(&mut order, |fact| sent(reading, fact).2, |fact| sent(reading, fact));
             let mut lowest: FxHashMap<ClockId, Revision> = FxHashMap::default();
             for fact in order.into_iter().rev() {
-                let (revision, clock, time, _) = sent(reading, fact);
+                let (revision, clock, ..) = sent(reading, fact);
                 let lowest = lowest.entry(clock).or_insert(revision);
                 let line = future.entry((group as u32, clock)).or_default();
                 if line.facts.is_empty() || revision < *lowest {
                     *lowest = revision;
                     line.facts.push(fact);
-                    line.times.push(time);
                 }
             }
         }
         for line in future.values_mut() {
             line.facts.reverse();
-            line.times.reverse();
             line.facts.shrink_to_fit();
-            line.times.shrink_to_fit();
+            line.times = line.facts.iter().step_by(STRIDE).map(|fact| sent(reading, *fact).2).collect();
         }
         Heads { clocks: history.clocks.len(), group_of: counter.group_of.clone(), facts, raised, future }
     }
@@ -262,8 +271,9 @@ impl Heads {
         let group = self.group_of[resource.index()];
         let first_after = |of: ClockId| {
             let line = self.future.get(&(group, of))?;
-            let after = line.times.partition_point(|sent| !clocks.before((time, clock), (*sent, of)));
-            let (revision, _, _, id) = sent(self.reading(history), *line.facts.get(after)?);
+            let reading = self.reading(history);
+            let after = line.count(|fact| sent(reading, fact).2, |sent| !clocks.before((time, clock), (sent, of)));
+            let (revision, _, _, id) = sent(reading, *line.facts.get(after)?);
             Some((revision, id))
         };
         // The first of equals.
