@@ -48,7 +48,7 @@ impl<T> Rows<T> {
         }
         self.pieces.truncate(length.div_ceil(PIECE));
         if let Some(last) = self.pieces.last_mut()
-            && length % PIECE > 0
+            && !length.is_multiple_of(PIECE)
         {
             last.truncate(length % PIECE);
             last.shrink_to_fit();
