@@ -12,12 +12,12 @@ const LEAST: usize = if cfg!(test) { 2 } else { 64 };
 /// ones takes little more than there are.
 #[derive(Debug, Default)]
 pub struct Census {
-    from: Vec<Revision>,
-    through: Vec<Revision>,
     /// The stretches by the path of their key, as etcd orders keys.
     by_path: Vec<(String, Life)>,
     /// Their indices, by where they begin.
     by_from: Vec<u32>,
+    /// Where they end, in order.
+    through: Vec<Revision>,
     /// Places in `by_from`, and from where in `going` it is kept which ones of those in front go on there.
     marks: Vec<(usize, usize)>,
     going: Vec<u32>,
@@ -58,9 +58,7 @@ impl Census {
 
     fn of(mut by_path: Vec<(String, Life)>) -> Census {
         by_path.sort_unstable_by(|a, b| (&a.0, a.1.from).cmp(&(&b.0, b.1.from)));
-        let mut from: Vec<Revision> = by_path.iter().map(|(_, life)| life.from).collect();
         let mut through: Vec<Revision> = by_path.iter().map(|(_, life)| life.through).collect();
-        from.sort_unstable();
         through.sort_unstable();
         let mut by_from: Vec<u32> = (0..by_path.len() as u32).collect();
         by_from.sort_by_key(|&at| by_path[at as usize].1.from);
@@ -77,21 +75,25 @@ impl Census {
             going.extend(&now);
             since = place;
         }
-        Census { from, through, by_path, by_from, marks, going }
+        Census { by_path, by_from, through, marks, going }
     }
 
     /// How many keys certainly held an object.
     pub fn count(&self, revision: Revision) -> usize {
-        let begun = self.from.partition_point(|f| *f <= revision);
         let ended = self.through.partition_point(|t| *t < revision);
-        begun - ended
+        self.begun(revision) - ended
+    }
+
+    /// How many stretches begin at a revision or below it.
+    fn begun(&self, revision: Revision) -> usize {
+        self.by_from.partition_point(|&at| self.by_path[at as usize].1.from <= revision)
     }
 
     /// The stretches around a revision of keys between two paths (both included).
     pub fn around<'c>(&'c self, revision: Revision, lower: Option<&'c str>, upper: Option<&'c str>) -> Around<'c> {
         let from = lower.map_or(0, |l| self.by_path.partition_point(|(p, _)| p.as_str() < l));
         let to = upper.map_or(self.by_path.len(), |u| self.by_path.partition_point(|(p, _)| p.as_str() <= u)).max(from);
-        let begun = self.from.partition_point(|f| *f <= revision);
+        let begun = self.begun(revision);
         // Where a mark stands, one begins: only if that is not after the revision, nothing that ended in between is left out.
         let mark = self.marks.partition_point(|(place, _)| *place < begun);
         let kept = mark.checked_sub(1).map_or((0, 0), |last| self.marks[last]);

@@ -1,7 +1,7 @@
 //! What an expression reads of an object, and whether two versions of the object are one for it.
 
-use crate::history::{Declared, Part, Parts, Symbol};
-use crate::history::{History, PartId};
+use crate::history::{Declared, History, Part, PartId, Parts, Symbol};
+use crate::ingest::fields::Path;
 use crate::model::declaration::Invariant;
 
 /// The fields that the expression of an invariant reads, by the names of a history.
@@ -17,10 +17,10 @@ impl Reads {
     /// Of an invariant.
     pub fn of(history: &History, invariant: &Invariant) -> Reads {
         let expression = &invariant.expression;
-        let names = |path: &crate::ingest::fields::Path| {
-            let mut names = path.literal().into_iter();
-            let mut symbols: Vec<Symbol> = names.by_ref().map_while(|name| history.names.find(name)).collect();
-            if symbols.len() < path.steps.len() {
+        let names = |path: &Path| {
+            let names = path.literal();
+            let mut symbols: Vec<Symbol> = names.iter().map_while(|name| history.names.find(name)).collect();
+            if symbols.len() < names.len() {
                 // No object has a member of that name.
                 symbols.push(Symbol::NONE);
             }
