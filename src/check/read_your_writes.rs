@@ -26,7 +26,7 @@
 
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
 use crate::history::{Asked, KeyId, Marks, Operation, OperationId, Revision, Symbol, Verb};
-use crate::order::{Frontier, Showing, is_deliberate, remembers};
+use crate::order::{Frontier, Showing, held, is_deliberate, remembers};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -62,8 +62,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                     observer.object(o.answered, fact, ruling);
                 }
             }
-            // A base that T never had (a made-up number) was not read by anybody.
-            Verb::Update if order.timeline.has(o.key, o.asked_revision) => {
+            Verb::Update if held(order, &o) => {
                 ruling.checked(o.incarnation);
                 let fact = || {
                     let says = format!("sent a write based on version {}", o.asked_revision);

@@ -292,8 +292,7 @@ impl Collection<'_> {
                 if !o.key.is_some() {
                     return;
                 }
-                if o.verb == Verb::Update && o.asked_revision.is_some() {
-                    // It held the version that it sent as base before it sent it.
+                if held(order, o) {
                     self.add(number, Kind::Object, self.facts.asked(id));
                 }
                 if !o.is_answered() || o.marks.has(Marks::DRY_RUN) {
@@ -316,6 +315,14 @@ impl Collection<'_> {
 pub fn remembers(history: &History, incarnation: IncarnationId) -> bool {
     incarnation.is_some()
         && !matches!(history.incarnations[incarnation.index()].told_by, ToldBy::CommandLine | ToldBy::File)
+}
+
+/// Whether a process certainly held the version that a request of it names as its base: a server took it, or T has it. Anybody may
+/// send a number that no server ever gave, and is refused.
+pub fn held(order: &Order, o: &Operation) -> bool {
+    o.verb == Verb::Update
+        && o.asked_revision.is_some()
+        && (o.is_answered() || order.timeline.has(o.key, o.asked_revision))
 }
 
 /// Whether a read is meant to show the past: then it neither convicts nor lowers a frontier.

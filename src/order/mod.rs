@@ -23,7 +23,7 @@ pub mod versions;
 pub use chain::{Chain, Chains, Start, Step};
 pub use claims::{removes, stream_base};
 pub use clock::{ClockStep, Clocks, Relation};
-pub use frontier::{Frontier, Frontiers, Scopes, is_deliberate, remembers};
+pub use frontier::{Frontier, Frontiers, Scopes, held, is_deliberate, remembers};
 pub use head::{Counter, Head, Heads, Showing};
 pub use lifetime::{Death, Lifetime, Lifetimes};
 pub use premise::{Decisions, Ground, Pass, Premise, Source};

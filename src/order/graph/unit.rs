@@ -6,7 +6,7 @@ use crate::history::{
     Subresource, Symbol, Verb,
 };
 use crate::ingest::Time;
-use crate::order::{Change, Order};
+use crate::order::{Change, Order, held};
 
 /// One record of the evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -122,7 +122,7 @@ impl Units {
                     }
                     Verb::Get if o.is_answered() => touched(o.key, o.answered, Touch::Saw),
                     verb if verb.is_write() => {
-                        if verb == Verb::Update {
+                        if held(order, &o) {
                             touched(o.key, o.asked_revision, Touch::Saw);
                         }
                         match written(order, id, &o) {
