@@ -64,10 +64,10 @@ impl Series {
 }
 
 impl Acts {
-    /// Those that may follow one of the observations.
-    fn collect(evidence: &Evidence<'_>, observations: &[Observation]) -> Acts {
+    /// Those that may follow an observation.
+    fn collect(evidence: &Evidence<'_>) -> Acts {
         let mut acts = Acts::default();
-        for observation in observations.iter().filter(|observation| observation.key.is_some()) {
+        for observation in effect::observations(evidence).filter(|observation| observation.key.is_some()) {
             acts.of_key.entry((observation.incarnation, observation.key)).or_default();
         }
         for (id, o) in evidence.operations() {
@@ -109,9 +109,8 @@ impl Acts {
 }
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
-    let observations: Vec<Observation> = effect::observations(evidence).collect();
-    let acts = Acts::collect(evidence, &observations);
-    for observation in observations {
+    let acts = Acts::collect(evidence);
+    for observation in effect::observations(evidence) {
         let Some(act) = acts.after(evidence, &observation) else { continue };
         ruling.checked(observation.incarnation);
         let Some(effect) = effect::before(evidence, observation, |link| link == Link::Written) else { continue };

@@ -1,7 +1,7 @@
 //! Sights: what was seen at a time, and the highest of those that came before a moment.
 //!
 //! There are as many sights as there is evidence, so each is kept as one number: which fact it is. Its time and revision are read
-//! where the fact stands. Of a list of sights in order of time every second time stands beside them: a search by time then
+//! where the fact stands. Of a list of sights in order of time every fourth time stands beside them: a search by time then
 //! looks at few facts.
 
 use super::clock::{Clocks, RELATED};
@@ -211,7 +211,7 @@ pub(super) struct Moments {
 
 impl Moments {
     /// From one fact whose time is kept to the next.
-    const STRIDE: usize = 2;
+    const STRIDE: usize = 4;
     /// Among so few times halving is as good as anything.
     const FEW: usize = 32;
 
