@@ -62,7 +62,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                     observer.object(o.answered, fact, ruling);
                 }
             }
-            Verb::Update if held(order, &o) => {
+            Verb::Update if held(history, order, &o) => {
                 ruling.checked(o.incarnation);
                 let fact = || {
                     let says = format!("sent a write based on version {}", o.asked_revision);

@@ -21,7 +21,7 @@ impl Builder {
     /// Tells process lives apart. Returns the incarnation of each process that some operation has.
     pub(super) fn incarnations(&mut self, history: &mut History, order: &[u32]) -> FxHashMap<u32, IncarnationId> {
         let mut clients: Table<Symbol> = Table::default();
-        let mut lives: FxHashMap<(Symbol, ToldBy, String), IncarnationId> = FxHashMap::default();
+        let mut lives: FxHashMap<(Symbol, ToldBy, String, String), IncarnationId> = FxHashMap::default();
         let mut of_process = FxHashMap::default();
         for &row in order {
             let operation = self.operations.get(row as usize);
@@ -33,20 +33,22 @@ impl Builder {
                     let saved = operation.marks.has(Marks::SAVED);
                     let (told_by, label, place, program) = self.tell(&evidence, saved);
                     let client = ClientId(clients.intern(evidence.user));
-                    let id = *lives.entry((evidence.user, told_by, label.clone())).or_insert_with(|| {
-                        let id = IncarnationId(history.incarnations.len() as u32);
-                        let span = (operation.invoke, operation.invoke);
-                        history.incarnations.push(Incarnation {
-                            client,
-                            label: label.clone(),
-                            told_by,
-                            place,
-                            program,
-                            span,
-                            clock: operation.clock,
+                    let id = *lives
+                        .entry((evidence.user, told_by, label.clone(), within(told_by, &program)))
+                        .or_insert_with(|| {
+                            let id = IncarnationId(history.incarnations.len() as u32);
+                            let span = (operation.invoke, operation.invoke);
+                            history.incarnations.push(Incarnation {
+                                client,
+                                label: label.clone(),
+                                told_by,
+                                place,
+                                program,
+                                span,
+                                clock: operation.clock,
+                            });
+                            id
                         });
-                        id
-                    });
                     of_process.insert(process, id);
                     id
                 }
@@ -73,12 +75,13 @@ impl Builder {
             let evidence = self.tables.processes.values()[process as usize];
             let (told_by, label, place, program) = self.tell(&evidence, false);
             let client = ClientId(clients.intern(evidence.user));
-            let id = *lives.entry((evidence.user, told_by, label.clone())).or_insert_with(|| {
-                let id = IncarnationId(history.incarnations.len() as u32);
-                let span = (at, at);
-                history.incarnations.push(Incarnation { client, label, told_by, place, program, span, clock });
-                id
-            });
+            let id =
+                *lives.entry((evidence.user, told_by, label.clone(), within(told_by, &program))).or_insert_with(|| {
+                    let id = IncarnationId(history.incarnations.len() as u32);
+                    let span = (at, at);
+                    history.incarnations.push(Incarnation { client, label, told_by, place, program, span, clock });
+                    id
+                });
             of_process.insert(process, id);
         }
         history.clients = clients.values().to_vec();
@@ -112,4 +115,9 @@ impl Builder {
         });
         (told_by, label, place, program)
     }
+}
+
+/// What tells processes apart that share what told their lives: the containers of a pod run several programs.
+fn within(told_by: ToldBy, program: &str) -> String {
+    if told_by == ToldBy::PodUid { program.to_owned() } else { String::new() }
 }

@@ -51,7 +51,7 @@ impl Marks {
     pub const BOTH_SIDES: Marks = Marks(1 << 12);
     /// The request's path or method was not that of a resource.
     pub const NO_RESOURCE: Marks = Marks(1 << 13);
-    /// The write names no version and no uid: unconditional.
+    /// The write names no version and no uid: unconditional. Not one that applies: it states what shall be there, whatever it finds.
     pub const UNCONDITIONED: Marks = Marks(1 << 14);
     /// A file that someone saved (a list, a raw stream), not a request of a known process.
     pub const SAVED: Marks = Marks(1 << 15);
@@ -62,11 +62,13 @@ impl Marks {
     /// The request names a uid in its body's metadata (not only in preconditions).
     pub const NAMES_UID: Marks = Marks(1 << 18);
 
-    /// The server's record of a request that the client recorded on another clock: it bounds clocks and proves commits, and
+    /// The server's record of a request that the client recorded: it bounds clocks and proves commits, and
     /// is left out of what the client saw.
     pub const SHADOW: Marks = Marks(1 << 19);
     /// The answer is a list (or a table).
     pub const LIST_ANSWER: Marks = Marks(1 << 20);
+    /// Server-side apply.
+    pub const APPLY: Marks = Marks(1 << 21);
 
     /// Whether all bits of `other` are set.
     pub fn has(self, other: Marks) -> bool {

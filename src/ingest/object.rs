@@ -4,7 +4,7 @@
 
 use super::fields::harvest::{self, Found, Sieve, Sieved};
 use super::fields::{Own, Place, Seen};
-use super::text::{default_or_null, list_or_null, visit_scalars_as};
+use super::text::{Filled, default_or_null, list_or_null, visit_scalars_as};
 use serde::Deserialize;
 use serde::de::{self, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
@@ -135,11 +135,13 @@ pub struct Annotations<'a> {
 
 read_through_the_sieve!(Annotations at Annotations knows ["k8s.io/initial-events-end"] sieved []);
 
-/// The part of `spec` that field selectors of built-in kinds read. A custom resource may have anything there.
+/// The part of `spec` that field selectors and deletions of built-in kinds read. A custom resource may have anything there.
 #[derive(Clone, Debug, Default)]
 pub struct Spec<'a> {
     /// Node of a pod.
     pub node_name: Text<'a>,
+    /// Whether finalizers of a namespace stand in it.
+    pub has_finalizers: bool,
     /// Declared fields.
     pub found: Vec<Found<'a>>,
 }
@@ -160,6 +162,7 @@ pub struct StatusField<'a> {
 struct OneField<'a> {
     field: Text<'a>,
     word: Text<'a>,
+    has_finalizers: bool,
     found: Vec<Found<'a>>,
 }
 
@@ -186,18 +189,20 @@ impl<'de> Visitor<'de> for OneFieldVisitor {
     }
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
         harvest::wanted(|tree| {
-            let mut sieve = Sieve::new(map, tree, self.place, &["nodeName", "phase"], &[]);
+            let mut sieve = Sieve::new(map, tree, self.place, &["nodeName", "phase", "finalizers"], &[]);
             let mut map = &mut sieve;
-            let mut read = None;
+            let (mut read, mut has_finalizers) = (None, false);
             while let Some(key) = map.next_key::<Text<'de>>()? {
-                if &*key != self.field {
+                if &*key == "finalizers" {
+                    has_finalizers |= map.next_value::<Filled>()?.0;
+                } else if &*key != self.field {
                     map.next_value::<IgnoredAny>()?;
                 } else if read.replace(map.next_value::<Loose<'de>>()?).is_some() {
                     return Err(de::Error::duplicate_field(self.field));
                 }
             }
             let field = read.and_then(|loose| loose.0).unwrap_or_default();
-            Ok(OneField { field, word: Text::default(), found: sieve.found })
+            Ok(OneField { field, has_finalizers, found: sieve.found, ..OneField::default() })
         })
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
@@ -209,15 +214,15 @@ impl<'de> Visitor<'de> for OneFieldVisitor {
 impl<'de: 'a, 'a> Deserialize<'de> for Spec<'a> {
     fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let visitor = OneFieldVisitor { place: Place::Spec, field: "nodeName" };
-        let OneField { field: node_name, found, .. } = deserializer.deserialize_any(visitor)?;
-        Ok(Spec { node_name, found })
+        let OneField { field: node_name, has_finalizers, found, .. } = deserializer.deserialize_any(visitor)?;
+        Ok(Spec { node_name, has_finalizers, found })
     }
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for StatusField<'a> {
     fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let visitor = OneFieldVisitor { place: Place::Status, field: "phase" };
-        let OneField { field: phase, word, found } = deserializer.deserialize_any(visitor)?;
+        let OneField { field: phase, word, found, .. } = deserializer.deserialize_any(visitor)?;
         Ok(StatusField { phase, word, found })
     }
 }

@@ -69,6 +69,41 @@ where
     Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
 }
 
+/// Whether a value is a list that holds something; anything else holds nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Filled(pub bool);
+
+impl<'de> Deserialize<'de> for Filled {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct FilledVisitor;
+        impl<'de> Visitor<'de> for FilledVisitor {
+            type Value = Filled;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("any value")
+            }
+            fn visit_unit<E>(self) -> Result<Self::Value, E> {
+                Ok(Filled(false))
+            }
+            fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
+                Ok(Filled(false))
+            }
+            visit_scalars_as!(Filled(false));
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                Ok(Filled(false))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+                let mut filled = false;
+                while seq.next_element::<IgnoredAny>()?.is_some() {
+                    filled = true;
+                }
+                Ok(Filled(filled))
+            }
+        }
+        deserializer.deserialize_any(FilledVisitor)
+    }
+}
+
 /// A string, or anything else (which is skipped): custom resources may use a known name with another type.
 #[derive(Clone, Debug, Default)]
 pub struct Loose<'a>(pub Option<Text<'a>>);

@@ -4,9 +4,11 @@
 //! process may watch one resource, so a watch that nothing explains is a new consumer, not a reflector gone backwards.
 
 use super::clock::Clocks;
-use super::head::Showing;
+use super::head::{Heads, Showing};
 use super::timeline::Timeline;
-use crate::history::{Asked, DeliveryKind, History, IncarnationId, Marks, OperationId, Revision, ScopeId, Verb};
+use crate::history::{
+    Asked, DeliveryKind, History, IncarnationId, Marks, Operation, OperationId, Revision, ScopeId, Verb,
+};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Why a watch starts where it starts.
@@ -82,13 +84,14 @@ pub struct Chains {
 
 impl Chains {
     /// Builds the chains of every process.
-    pub fn build(history: &History, timeline: &Timeline, clocks: &Clocks) -> Chains {
+    pub fn build(history: &History, timeline: &Timeline, clocks: &Clocks, heads: &Heads) -> Chains {
         let mut by_chain: FxHashMap<(IncarnationId, ScopeId), Vec<OperationId>> = FxHashMap::default();
         for (id, o) in history.operations.of_verbs(&[Verb::List, Verb::Watch]) {
             if !o.marks.has(Marks::SAVED) {
                 by_chain.entry((o.incarnation, o.scope)).or_default().push(id);
             }
         }
+        let known = Known { history, timeline, clocks, heads };
         let mut chains = Chains::default();
         let mut keys: Vec<_> = by_chain.keys().copied().collect();
         keys.sort_unstable();
@@ -99,7 +102,7 @@ impl Chains {
             let mut open = Open::default();
             for id in operations {
                 let beside = open.begin(history, clocks, id);
-                if let Some(step) = chains.step(history, timeline, clocks, &mut state, id, beside) {
+                if let Some(step) = chains.step(known, &mut state, id, beside) {
                     steps.push(step);
                 }
             }
@@ -108,15 +111,8 @@ impl Chains {
         chains
     }
 
-    fn step(
-        &mut self,
-        history: &History,
-        timeline: &Timeline,
-        clocks: &Clocks,
-        state: &mut State,
-        id: OperationId,
-        beside: bool,
-    ) -> Option<Step> {
+    fn step(&mut self, known: Known<'_>, state: &mut State, id: OperationId, beside: bool) -> Option<Step> {
+        let Known { history, timeline, .. } = known;
         let o = history.operation(id);
         state.crowded |= beside && o.verb == Verb::Watch;
         let (frontier, error, crowded) = (state.frontier, state.error, state.crowded);
@@ -145,7 +141,7 @@ impl Chains {
         if !(o.is_answered() || o.marks.has(Marks::OPEN)) {
             return None;
         }
-        step.start = self.explain(history, clocks, state, id);
+        step.start = self.explain(known, state, id);
         self.starts.insert(id, step.start);
         if step.crowded {
             self.crowded.insert(id);
@@ -153,7 +149,7 @@ impl Chains {
         if step.start == Start::NewConsumer {
             return Some(step);
         }
-        let start = (o.asked == Asked::From).then_some(o.asked_revision);
+        let start = (o.asked == Asked::From && known.was_reached(&o)).then_some(o.asked_revision);
         if matches!(step.start, Start::Fresh) && start.is_none() {
             // It brings its own state; where the chain stood no longer matters to it.
             state.frontier = None;
@@ -181,7 +177,8 @@ impl Chains {
         Some(step)
     }
 
-    fn explain(&self, history: &History, clocks: &Clocks, state: &State, id: OperationId) -> Start {
+    fn explain(&self, known: Known<'_>, state: &State, id: OperationId) -> Start {
+        let Known { history, clocks, .. } = known;
         let o = history.operation(id);
         if o.asked != Asked::From || o.marks.has(Marks::INITIAL_EVENTS) {
             return Start::Fresh;
@@ -195,7 +192,7 @@ impl Chains {
             let pairs = matches!(listed.asked, Asked::Any | Asked::Unset) && !listed.marks.has(Marks::MORE_PAGES);
             let one_place = listed.server == o.server || !listed.server.is_some();
             let pairs = pairs && !state.watch_since_list && !state.list_beside_stream && !state.crowded;
-            if before && state.list_revision.is_none() && pairs && one_place {
+            if before && state.list_revision.is_none() && pairs && one_place && known.was_reached(&o) {
                 return Start::Pair(list);
             }
             // The version of an item, and not where the stream before the list had come to: the wrong number from that list.
@@ -231,6 +228,24 @@ impl Chains {
     /// Why a watch starts where it starts.
     pub fn start_of(&self, watch: OperationId) -> Option<Start> {
         self.starts.get(&watch).copied()
+    }
+}
+
+/// What chains are built from.
+#[derive(Clone, Copy)]
+struct Known<'c> {
+    history: &'c History,
+    timeline: &'c Timeline,
+    clocks: &'c Clocks,
+    heads: &'c Heads,
+}
+
+impl Known<'_> {
+    /// Whether the revision that a watch names may have been there when it was sent: else nobody had shown it to the client.
+    fn was_reached(&self, watch: &Operation) -> bool {
+        let Some(scope) = self.history.scopes.get(watch.scope.index()) else { return true };
+        let (resource, sent) = (scope.resource, (watch.invoke, watch.clock));
+        self.heads.may_have_reached(self.history, self.clocks, resource, sent, watch.asked_revision)
     }
 }
 

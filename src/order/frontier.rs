@@ -267,6 +267,7 @@ impl Collection<'_> {
                 // The start of a reflector's watch is what it had come to; a new consumer's start says nothing of that.
                 let start = order.chains.start_of(id);
                 if o.asked == Asked::From
+                    && was_reached(history, order, o)
                     && matches!(start, Some(Start::List(_) | Start::Pair(_) | Start::Continues(_)))
                 {
                     self.add(number, Kind::Progress, self.facts.asked(id));
@@ -292,7 +293,7 @@ impl Collection<'_> {
                 if !o.key.is_some() {
                     return;
                 }
-                if held(order, o) {
+                if held(history, order, o) {
                     self.add(number, Kind::Object, self.facts.asked(id));
                 }
                 if !o.is_answered() || o.marks.has(Marks::DRY_RUN) {
@@ -317,12 +318,18 @@ pub fn remembers(history: &History, incarnation: IncarnationId) -> bool {
         && !matches!(history.incarnations[incarnation.index()].told_by, ToldBy::CommandLine | ToldBy::File)
 }
 
-/// Whether a process certainly held the version that a request of it names as its base: a server took it, or T has it. Anybody may
-/// send a number that no server ever gave, and is refused.
-pub fn held(order: &Order, o: &Operation) -> bool {
+/// Whether a process certainly held the version that a request of it names as its base: a server took it, or T had it by then. Anybody
+/// may send a number that no server ever gave, and is refused.
+pub fn held(history: &History, order: &Order, o: &Operation) -> bool {
     o.verb == Verb::Update
         && o.asked_revision.is_some()
-        && (o.is_answered() || order.timeline.has(o.key, o.asked_revision))
+        && (o.is_answered() || order.timeline.has(o.key, o.asked_revision) && was_reached(history, order, o))
+}
+
+/// Whether the revision that a request names may have been there when it was sent.
+fn was_reached(history: &History, order: &Order, o: &Operation) -> bool {
+    let (resource, sent) = (history.scopes[o.scope.index()].resource, (o.invoke, o.clock));
+    order.heads.may_have_reached(history, &order.clocks, resource, sent, o.asked_revision)
 }
 
 /// Whether a read is meant to show the past: then it neither convicts nor lowers a frontier.

@@ -256,6 +256,19 @@ impl Heads {
         self.records(history, resource).reached(revision).map(Head::from)
     }
 
+    /// Whether a revision may have been there at a moment: no write that was certainly sent later got it, or a lower one. Who names a
+    /// number that was not has it from nobody.
+    pub fn may_have_reached(
+        &self,
+        history: &History,
+        clocks: &Clocks,
+        resource: ResourceId,
+        (time, clock): (Time, ClockId),
+        revision: Revision,
+    ) -> bool {
+        self.after(history, clocks, resource, clock, time).is_none_or(|(lowest, _)| lowest > revision)
+    }
+
     /// The lowest revision of a write that was certainly sent after a moment: whatever was complete by then lies below it.
     pub fn after(
         &self,

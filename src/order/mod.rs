@@ -88,7 +88,7 @@ impl Order {
         let clocks = Clocks::bound(history, &mut counter, &heads, options.clock_skew);
         drop(counter);
         timeline.bound_removals(history, &clocks, &heads);
-        let chains = Chains::build(history, &timeline, &clocks);
+        let chains = Chains::build(history, &timeline, &clocks, &heads);
         let sessions = Sessions::build(history, &clocks, &options.same_process);
         let mut order = Order {
             timeline,

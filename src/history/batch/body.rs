@@ -110,7 +110,14 @@ impl Batch {
             // Nothing holds the deletion back any more: the write that answers so removed the object (apiserver
             // registry/generic/registry/store.go, deleteWithoutFinalizers). A body reduced to identity does not show it.
             let whole = !metadata.creation_timestamp.is_empty();
-            if whole && metadata.finalizers.is_empty() && metadata.deletion_grace_period_seconds.unwrap_or(0) == 0 {
+            // A namespace has finalizers in its spec, too (registry/core/namespace/storage, ShouldDeleteNamespaceDuringUpdate).
+            let is_namespace = (&*body.kind, &*body.api_version) == ("Namespace", "v1");
+            let held = is_namespace && body.spec.as_ref().is_some_and(|spec| spec.has_finalizers);
+            if whole
+                && !held
+                && metadata.finalizers.is_empty()
+                && metadata.deletion_grace_period_seconds.unwrap_or(0) == 0
+            {
                 answer.marks.set(Marks::REMOVES);
             }
         }
@@ -135,6 +142,10 @@ impl Batch {
                     operation.request_uid = self.tables.uid(&body.metadata.uid);
                     operation.marks.set(Marks::NAMES_UID);
                 }
+                // Only server-side apply sends a patch that says what it is a part of (API concepts, "Server-Side Apply").
+                if operation.verb == Verb::Patch && !body.kind.is_empty() && !body.api_version.is_empty() {
+                    operation.marks.set(Marks::APPLY);
+                }
                 if operation.verb != Verb::Create && !body.metadata.resource_version.is_empty() {
                     operation.asked_revision = self.version(&body.metadata.resource_version);
                 }
@@ -157,7 +168,8 @@ impl Batch {
         let conditional = matches!(operation.verb, Verb::Update | Verb::Patch | Verb::Delete);
         // A patch or delete without recorded body may have had a condition; only a PUT shows its base without body.
         let known = operation.marks.has(Marks::REQUEST_BODY) || operation.verb == Verb::Delete;
-        if conditional && known && !operation.asked_revision.is_some() && !operation.request_uid.is_some() {
+        let named = operation.asked_revision.is_some() || operation.request_uid.is_some();
+        if conditional && known && !named && !operation.marks.has(Marks::APPLY) {
             operation.marks.set(Marks::UNCONDITIONED);
         }
     }

@@ -122,7 +122,7 @@ impl Units {
                     }
                     Verb::Get if o.is_answered() => touched(o.key, o.answered, Touch::Saw),
                     verb if verb.is_write() => {
-                        if held(order, &o) {
+                        if held(history, order, &o) {
                             touched(o.key, o.asked_revision, Touch::Saw);
                         }
                         match written(order, id, &o) {
