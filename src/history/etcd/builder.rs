@@ -157,19 +157,29 @@ impl Recording {
         order.sort_by_key(|name| client_order(name));
         order.dedup();
         let clients: BTreeMap<&String, u32> = order.iter().zip(0..).map(|(name, at)| (*name, at)).collect();
-        let of = |position: Position| {
-            let name = names.get(position.file.0 as usize).and_then(Option::as_ref);
-            name.and_then(|name| clients.get(name)).copied().unwrap_or(u32::MAX)
-        };
+        let owner =
+            |name: &Option<String>| name.as_ref().and_then(|name| clients.get(name)).copied().unwrap_or(u32::MAX);
+        let owners: Vec<u32> = names.iter().map(owner).collect();
+        let of = |position: Position| owners.get(position.file.0 as usize).copied().unwrap_or(u32::MAX);
+        // They are most of a report, and mostly in order: they are looked at once.
+        let place = |o: &Operation| (o.client, o.call, o.begun, o.position);
+        let (mut in_order, mut begun, mut last) = (true, false, None);
         for operation in &mut self.operations {
             operation.client = of(operation.position);
+            let place = place(operation);
+            in_order &= last <= Some(place);
+            begun |= operation.begun;
+            last = Some(place);
         }
         for watch in &mut self.watches {
             watch.client = of(watch.position);
         }
-        self.operations
-            .sort_by_key(|operation| (operation.client, operation.call, operation.begun, operation.position));
-        self.leave_out_beginnings();
+        if !in_order {
+            self.operations.sort_by_key(place);
+        }
+        if begun {
+            self.leave_out_beginnings();
+        }
         self.watches.sort_by_key(|watch| (watch.client, watch.position));
         self.clients = order
             .iter()
@@ -185,9 +195,7 @@ impl Recording {
     /// What was begun and answered counts once.
     fn leave_out_beginnings(&mut self) {
         let name = |operation: &Operation| (operation.client, operation.call, operation.stream);
-        let begun = self.operations.iter().any(|operation| operation.begun);
-        let answered: FxHashSet<_> =
-            self.operations.iter().filter(|operation| begun && !operation.begun).map(name).collect();
+        let answered: FxHashSet<_> = self.operations.iter().filter(|operation| !operation.begun).map(name).collect();
         self.operations.retain(|operation| !operation.begun || !answered.contains(&name(operation)));
     }
 
@@ -266,6 +274,9 @@ impl Recording {
                 Some(&original) => copies.push((at as u32, original)),
                 None => others.push(at as u32),
             }
+        }
+        if copies.is_empty() {
+            return;
         }
         for &(copy, original) in &copies {
             let file =
