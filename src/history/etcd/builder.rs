@@ -325,27 +325,43 @@ impl Recording {
     }
 
     /// Members of other clusters, or the same member twice.
+    /// Members of another cluster are no evidence. Which cluster it is, the members that answered tell; where none did, no one knows.
     fn look_for_strangers(&mut self) {
-        let logs: Vec<(u64, u64, FileId)> = self
-            .members
-            .iter()
-            .filter_map(|member| member.log.as_ref().filter(|log| log.cluster != 0))
-            .map(|log| (log.node, log.cluster, log.entries.first().map_or(FileId(0), |entry| entry.position.file)))
+        let logs: Vec<(usize, u64, u64, FileId)> = (0..)
+            .zip(&self.members)
+            .filter_map(|(at, member)| Some((at, member.log.as_ref().filter(|log| log.cluster != 0)?)))
+            .map(|(at, log)| {
+                (at, log.node, log.cluster, log.entries.first().map_or(FileId(0), |entry| entry.position.file))
+            })
             .collect();
-        let Some(&(_, cluster, _)) = logs.first() else { return };
-        for (at, &(node, other, file)) in logs.iter().enumerate() {
+        let Some(&(_, node, first, file)) = logs.first() else { return };
+        let answered: FxHashSet<u64> =
+            self.operations.iter().map(|operation| operation.member).filter(|id| *id != 0).collect();
+        let own = logs.iter().find(|(_, node, ..)| answered.contains(node)).map(|(_, _, cluster, _)| *cluster);
+        let cluster = own.unwrap_or(first);
+        let mut strangers: Vec<usize> = Vec::new();
+        for (n, &(at, node, other, file)) in logs.iter().enumerate() {
             if other != cluster {
                 let found = format!("a member of cluster {other:x} beside one of cluster {cluster:x}");
                 self.flaw(Some(file), 0, "members of one cluster", found);
-            } else if logs[..at].iter().any(|(before, ..)| *before == node) {
+                strangers.push(at);
+            } else if logs[..n].iter().any(|(_, before, ..)| *before == node) {
                 self.flaw(Some(file), 0, "each member once", format!("member {node:x} again"));
             }
         }
-        let answered: Vec<u64> =
-            self.operations.iter().map(|operation| operation.member).filter(|id| *id != 0).collect();
-        if !answered.is_empty() && !answered.iter().any(|id| logs.iter().any(|(node, ..)| node == id)) {
-            let found = format!("logs of other members, such as {:x}", logs[0].0);
-            self.flaw(Some(logs[0].2), 0, "the logs of members that answered", found);
+        if own.is_none() && !(strangers.is_empty() && answered.is_empty()) {
+            strangers = logs.iter().map(|(at, ..)| *at).collect();
+        }
+        for at in strangers {
+            (self.members[at].log, self.members[at].store) = (None, None);
+        }
+        if !answered.is_empty() && own.is_none() {
+            self.flaw(
+                Some(file),
+                0,
+                "the logs of members that answered",
+                format!("logs of other members, such as {node:x}"),
+            );
         }
     }
 }
