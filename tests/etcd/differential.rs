@@ -160,15 +160,14 @@ fn histories_that_were_once_decided_wrongly_are_not_said_to_hold() {
 
 /// What a watch was told of a compaction comes before what was sent after it was told.
 #[test]
-fn orders_that_were_once_wrong_are_accepted() {
-    for seed in [200_612_214] {
-        let small = Small::draw(&mut Chance::new(seed));
-        let mut options = retrograde::Options::default();
-        options.check.proofs = true;
-        let judgement = retrograde::judge(&History::of_etcd(small.recording()), &options);
-        assert_eq!(judgement.verdict, Verdict::Holds, "{seed}");
-        certified(&small.recording(), &judgement, seed).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
-    }
+fn an_order_that_was_once_wrong_is_accepted() {
+    let seed = 200_612_214;
+    let small = Small::draw(&mut Chance::new(seed));
+    let mut options = retrograde::Options::default();
+    options.check.proofs = true;
+    let judgement = retrograde::judge(&History::of_etcd(small.recording()), &options);
+    assert_eq!(judgement.verdict, Verdict::Holds);
+    certified(&small.recording(), &judgement, seed).unwrap_or_else(|why| panic!("{why}"));
 }
 
 #[test]
