@@ -158,6 +158,18 @@ fn histories_that_were_once_decided_wrongly_are_not_said_to_hold() {
     }
 }
 
+/// What a watch was told of a compaction comes before what was sent after it was told.
+#[test]
+fn an_order_that_was_once_wrong_is_accepted() {
+    let seed = 200_612_214;
+    let small = Small::draw(&mut Chance::new(seed));
+    let mut options = retrograde::Options::default();
+    options.check.proofs = true;
+    let judgement = retrograde::judge(&History::of_etcd(small.recording()), &options);
+    assert_eq!(judgement.verdict, Verdict::Holds);
+    certified(&small.recording(), &judgement, seed).unwrap_or_else(|why| panic!("{why}"));
+}
+
 #[test]
 fn other_rules_have_nothing_to_say_about_reports_of_etcd() {
     let mut options = retrograde::Options::default();

@@ -157,19 +157,29 @@ impl Recording {
         order.sort_by_key(|name| client_order(name));
         order.dedup();
         let clients: BTreeMap<&String, u32> = order.iter().zip(0..).map(|(name, at)| (*name, at)).collect();
-        let of = |position: Position| {
-            let name = names.get(position.file.0 as usize).and_then(Option::as_ref);
-            name.and_then(|name| clients.get(name)).copied().unwrap_or(u32::MAX)
-        };
+        let owner =
+            |name: &Option<String>| name.as_ref().and_then(|name| clients.get(name)).copied().unwrap_or(u32::MAX);
+        let owners: Vec<u32> = names.iter().map(owner).collect();
+        let of = |position: Position| owners.get(position.file.0 as usize).copied().unwrap_or(u32::MAX);
+        // They are most of a report, and mostly in order: they are looked at once.
+        let place = |o: &Operation| (o.client, o.call, o.begun, o.position);
+        let (mut in_order, mut begun, mut last) = (true, false, None);
         for operation in &mut self.operations {
             operation.client = of(operation.position);
+            let place = place(operation);
+            in_order &= last <= Some(place);
+            begun |= operation.begun;
+            last = Some(place);
         }
         for watch in &mut self.watches {
             watch.client = of(watch.position);
         }
-        self.operations
-            .sort_by_key(|operation| (operation.client, operation.call, operation.begun, operation.position));
-        self.leave_out_beginnings();
+        if !in_order {
+            self.operations.sort_by_key(place);
+        }
+        if begun {
+            self.leave_out_beginnings();
+        }
         self.watches.sort_by_key(|watch| (watch.client, watch.position));
         self.clients = order
             .iter()
@@ -185,9 +195,7 @@ impl Recording {
     /// What was begun and answered counts once.
     fn leave_out_beginnings(&mut self) {
         let name = |operation: &Operation| (operation.client, operation.call, operation.stream);
-        let begun = self.operations.iter().any(|operation| operation.begun);
-        let answered: FxHashSet<_> =
-            self.operations.iter().filter(|operation| begun && !operation.begun).map(name).collect();
+        let answered: FxHashSet<_> = self.operations.iter().filter(|operation| !operation.begun).map(name).collect();
         self.operations.retain(|operation| !operation.begun || !answered.contains(&name(operation)));
     }
 
@@ -267,6 +275,9 @@ impl Recording {
                 None => others.push(at as u32),
             }
         }
+        if copies.is_empty() {
+            return;
+        }
         for &(copy, original) in &copies {
             let file =
                 self.operations_of(&self.clients[copy as usize]).first().map(|operation| operation.position.file);
@@ -314,27 +325,43 @@ impl Recording {
     }
 
     /// Members of other clusters, or the same member twice.
+    /// Members of another cluster are no evidence. Which cluster it is, the members that answered tell; where none did, no one knows.
     fn look_for_strangers(&mut self) {
-        let logs: Vec<(u64, u64, FileId)> = self
-            .members
-            .iter()
-            .filter_map(|member| member.log.as_ref().filter(|log| log.cluster != 0))
-            .map(|log| (log.node, log.cluster, log.entries.first().map_or(FileId(0), |entry| entry.position.file)))
+        let logs: Vec<(usize, u64, u64, FileId)> = (0..)
+            .zip(&self.members)
+            .filter_map(|(at, member)| Some((at, member.log.as_ref().filter(|log| log.cluster != 0)?)))
+            .map(|(at, log)| {
+                (at, log.node, log.cluster, log.entries.first().map_or(FileId(0), |entry| entry.position.file))
+            })
             .collect();
-        let Some(&(_, cluster, _)) = logs.first() else { return };
-        for (at, &(node, other, file)) in logs.iter().enumerate() {
+        let Some(&(_, node, first, file)) = logs.first() else { return };
+        let answered: FxHashSet<u64> =
+            self.operations.iter().map(|operation| operation.member).filter(|id| *id != 0).collect();
+        let own = logs.iter().find(|(_, node, ..)| answered.contains(node)).map(|(_, _, cluster, _)| *cluster);
+        let cluster = own.unwrap_or(first);
+        let mut strangers: Vec<usize> = Vec::new();
+        for (n, &(at, node, other, file)) in logs.iter().enumerate() {
             if other != cluster {
                 let found = format!("a member of cluster {other:x} beside one of cluster {cluster:x}");
                 self.flaw(Some(file), 0, "members of one cluster", found);
-            } else if logs[..at].iter().any(|(before, ..)| *before == node) {
+                strangers.push(at);
+            } else if logs[..n].iter().any(|(_, before, ..)| *before == node) {
                 self.flaw(Some(file), 0, "each member once", format!("member {node:x} again"));
             }
         }
-        let answered: Vec<u64> =
-            self.operations.iter().map(|operation| operation.member).filter(|id| *id != 0).collect();
-        if !answered.is_empty() && !answered.iter().any(|id| logs.iter().any(|(node, ..)| node == id)) {
-            let found = format!("logs of other members, such as {:x}", logs[0].0);
-            self.flaw(Some(logs[0].2), 0, "the logs of members that answered", found);
+        if own.is_none() && !(strangers.is_empty() && answered.is_empty()) {
+            strangers = logs.iter().map(|(at, ..)| *at).collect();
+        }
+        for at in strangers {
+            (self.members[at].log, self.members[at].store) = (None, None);
+        }
+        if !answered.is_empty() && own.is_none() {
+            self.flaw(
+                Some(file),
+                0,
+                "the logs of members that answered",
+                format!("logs of other members, such as {node:x}"),
+            );
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::ingest::{Position, Refused, Time};
 /// Which client rows belong to is known of their file as a whole.
 const NO_CLIENT: u32 = u32::MAX;
 
-/// So few pairs are not worth remembering.
+/// What so few operations show is not worth remembering.
 const FEW: usize = 4_096;
 
 fn refused<T>(expected: &str, found: impl Into<String>) -> Result<T, Refused> {
@@ -52,7 +52,7 @@ impl Rows {
             }
             _ => {}
         }
-        let request = self.request(&o.request)?;
+        let request = self.request(&o.request, if answered { o.answer.revision } else { 0 })?;
         let results = match &request {
             Request::Range(_) if answered => self.results(range.into_iter()),
             Request::Txn(_) if answered => self.results(txn.and_then(|txn| txn.results.as_ref()).into_iter().flatten()),
@@ -84,7 +84,8 @@ impl Rows {
         Ok(())
     }
 
-    fn request(&mut self, request: &recorded::Request<'_>) -> Result<Request, Refused> {
+    /// A request, of which the answer told a revision, or 0.
+    fn request(&mut self, request: &recorded::Request<'_>, at: i64) -> Result<Request, Refused> {
         let missing = || Refused {
             expected: "a request with its content".to_owned(),
             found: format!("a request of type {} without it", &*request.kind),
@@ -99,8 +100,8 @@ impl Rows {
                     self.requests.conditions.push(condition);
                 }
                 let conditions = Span::since(start, &self.requests.conditions);
-                let success = self.steps(txn.success.as_deref().unwrap_or_default())?;
-                let failure = self.steps(txn.failure.as_deref().unwrap_or_default())?;
+                let success = self.steps(txn.success.as_deref().unwrap_or_default(), at)?;
+                let failure = self.steps(txn.failure.as_deref().unwrap_or_default(), 0)?;
                 Request::Txn(Txn { conditions, success, failure })
             }
             "leaseGrant" => Request::LeaseGrant { lease: request.lease_grant.ok_or_else(missing)?.id, ttl: 0 },
@@ -155,18 +156,15 @@ impl Rows {
         Condition { keys, target, relation, number: condition.number, value: self.value(&condition.value) }
     }
 
-    fn steps(&mut self, steps: &[recorded::Step<'_>]) -> Result<Span, Refused> {
+    fn steps(&mut self, steps: &[recorded::Step<'_>], at: i64) -> Result<Span, Refused> {
         let start = self.requests.steps.len();
         for step in steps {
             let step = match &*step.kind {
                 "range-operation" => Step::Range(self.range(&step.range)),
-                "put-operation" => Step::Put {
-                    key: self.asked_key(&step.put.key),
-                    value: self.value(&step.put.value),
-                    lease: step.put.lease,
-                    keeps_value: false,
-                    keeps_lease: false,
-                },
+                "put-operation" => {
+                    let (key, value) = self.seen(&step.put.key, &step.put.value, at);
+                    Step::Put { key, value, lease: step.put.lease, keeps_value: false, keeps_lease: false }
+                }
                 "delete-operation" => Step::Delete(self.interval(&step.delete.key, &step.delete.end)),
                 other => return refused("a step of a known type", format!("a step of type {other:?}")),
             };
@@ -184,7 +182,7 @@ impl Rows {
         for found in found {
             let first = self.pairs.len();
             for pair in found.pairs.iter().flatten() {
-                let (key, value) = self.pair(pair);
+                let (key, value) = self.seen(&pair.key, &pair.value, pair.revision);
                 self.pairs.push(Pair { key, value, revision: pair.revision, version: pair.version });
             }
             let pairs = Span::since(first, &self.pairs);
@@ -193,21 +191,21 @@ impl Rows {
         Span::since(start, &self.results)
     }
 
-    /// The key and the value of what a read found.
-    fn pair(&mut self, pair: &recorded::Pair<'_>) -> (Symbol, ValueId) {
-        let is_this = |(key, value): &(Symbol, ValueId)| {
-            key.index() < self.texts.len()
-                && self.texts.get(*key) == &*pair.key
-                && self.values.is_recorded(*value, &pair.value.text, pair.value.hash)
+    /// A key and its value, likely what was last seen at a revision; 0: at none.
+    fn seen(&mut self, key: &str, value: &recorded::Value<'_>, at: i64) -> (Symbol, ValueId) {
+        let is_this = |(symbol, id): &(Symbol, ValueId)| {
+            symbol.index() < self.texts.len()
+                && self.texts.get(*symbol) == key
+                && self.values.is_recorded(*id, &value.text, value.hash)
         };
-        if let Some(seen) = self.sightings.last(pair.revision).filter(is_this) {
+        if let Some(seen) = self.sightings.last(at).filter(is_this) {
             return seen;
         }
-        let found = (self.texts.intern(&pair.key), self.value(&pair.value));
-        if self.pairs.len() > FEW {
-            self.sightings.keep(pair.revision, found);
+        let seen = (self.asked_key(key), self.value(value));
+        if at > 0 && self.operations.len() > FEW {
+            self.sightings.keep(at, seen);
         }
-        found
+        seen
     }
 
     /// Takes a part of a watch.

@@ -407,6 +407,24 @@ fn what_no_file_shows_by_itself_is_a_problem_of_the_report() {
 }
 
 #[test]
+fn members_of_another_cluster_are_no_evidence_and_where_no_one_knows_which_it_is_none_are() {
+    let wal = |node, cluster| Segment::by(0, node, cluster).entry(1, 2, &put("a", b"1")).commit(1).bytes;
+    let member = |name| format!("r/server-{name}/member/wal/0000000000000000-0000000000000000.wal");
+    let (a, b): (&'static str, &'static str) = (member("a").leak(), member("b").leak());
+    let answered = |by: &str| {
+        let found = FOUND.replace("ca50e9357181d758", by);
+        ("r/client-1/operations.json", operation(10, RANGE, &found).into_bytes())
+    };
+    let logged = |by: &str| {
+        let recording = recording(&[answered(by), (a, wal(7, 9)), (b, wal(8, 10))]);
+        recording.members.iter().map(|member| member.log.is_some()).collect::<Vec<_>>()
+    };
+    assert_eq!(logged("7"), [true, false]);
+    assert_eq!(logged("8"), [false, true]);
+    assert_eq!(logged("6"), [false, false]);
+}
+
+#[test]
 fn each_report_is_a_recording_and_so_is_each_cluster_of_data_directories() {
     let wal = |node, cluster| Segment::by(0, node, cluster).entry(1, 2, &put("a", b"1")).bytes;
     let name =

@@ -33,7 +33,7 @@ pub struct Operation<'a> {
 ///
 /// `Metadata`, a copy of `Output` that newer versions write at the end, is half of a file. Where the text is indented, so that
 /// its end is seen without reading it, it is not read.
-pub(in super::super) fn read(text: &str) -> Result<(Box<Operation<'_>>, Option<usize>), serde_json::Error> {
+pub(super) fn read(text: &str) -> Result<(Box<Operation<'_>>, Option<usize>), serde_json::Error> {
     let mut found = Fields::default();
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let result = deserializer.deserialize_map(Reader { found: &mut found, text });
@@ -46,7 +46,7 @@ pub(in super::super) fn read(text: &str) -> Result<(Box<Operation<'_>>, Option<u
 }
 
 /// Whether an indented object ends with the text: from a place inside it, the first line that is a closing bracket is the last.
-fn ends_with_its_object(text: &str, inside: &str) -> bool {
+pub(super) fn ends_with_its_object(text: &str, inside: &str) -> bool {
     let rest = inside.as_ptr().addr().checked_sub(text.as_ptr().addr()).and_then(|at| text.as_bytes().get(at..));
     let end = rest.and_then(|rest| Some((rest.len(), memmem::find(rest, b"\n}")?)));
     text.starts_with("{\n") && end.is_some_and(|(length, at)| at + 2 == length)

@@ -82,8 +82,8 @@ pub struct Taken {
     pub through: i64,
     /// The earliest time: in a chain, behind those before it.
     pub from: Time,
-    /// When it was answered.
-    until: Time,
+    /// When it was answered; in a chain, when anything showed it first.
+    pub until: Time,
 }
 
 impl Placing {
@@ -149,6 +149,12 @@ impl Placing {
         placing.stuck |= !chain.as_ref().is_some_and(|chain| demands.iter().all(|demand| is_met(chain, *demand)));
         let times = chain.into_iter().flatten().map(|(_, time)| time);
         placing.chain = taken.into_iter().zip(times).map(|(one, time)| Taken { from: time, ..one }).collect();
+        for demand in &demands {
+            let first = placing.chain.partition_point(|one| one.through <= demand.above);
+            if let Some(one) = placing.chain.get_mut(first) {
+                one.until = one.until.min(demand.by);
+            }
+        }
         placing
     }
 }

@@ -51,7 +51,8 @@ enum Kind {
 
 /// A compaction that has its place.
 struct Compacted {
-    returned: Time,
+    /// When something shows it at the latest.
+    until: Time,
     /// What is placed behind it is at this revision or above.
     revision: i64,
     /// It takes away what is below.
@@ -72,7 +73,7 @@ impl Linearization {
         let mut known = Highest::of(known);
         let compactions = order.compactions(&known);
         known = Highest::of(
-            known.rows.into_iter().chain(compactions.iter().map(|one| (one.returned, one.revision))).collect(),
+            known.rows.into_iter().chain(compactions.iter().map(|one| (one.until, one.revision))).collect(),
         );
         order.windows(&known, &compactions)?;
         let Order { mut placed, makers, .. } = order;
@@ -199,7 +200,7 @@ impl Order<'_> {
             while let Some((_, at)) = reads.next_if(|(asked, _)| *asked < one.through) {
                 revision = revision.max(at);
             }
-            found.push(Compacted { returned: returned(operation), revision, through: one.through, from: one.from });
+            found.push(Compacted { until: one.until, revision, through: one.through, from: one.from });
             let what = Filler::Operation(one.operation);
             self.add(revision, Rank::Same, one.from, Kind::Compaction, one.through, what);
         }
