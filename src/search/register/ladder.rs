@@ -255,10 +255,20 @@ impl<'p, M: Mask> Ladder<'p, M> {
             };
             let more = finder.find(memory, watch)?;
             let moves = std::mem::take(&mut self.moves);
+            let (mut kept, mut looked) = (Ok(()), self.work);
             for found in &moves.found {
                 self.keep(self.here + 1, found.to.clone(), moves.steps(found));
+                // Thousands that are held against thousands take seconds.
+                if self.work - looked > 1024 {
+                    looked = self.work;
+                    kept = watch.reached().map_or(Ok(()), Err);
+                    if kept.is_err() {
+                        break;
+                    }
+                }
             }
             self.moves = moves;
+            kept?;
             if !more {
                 return Ok(());
             }
