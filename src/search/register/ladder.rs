@@ -61,9 +61,10 @@ struct Entry<M> {
     waits: bool,
 }
 
-/// How many optional operations moves use at most that use at least so many: 0, 1, 2 to 3, 4 to 7 and so on.
+/// How many optional operations moves use at most that use at least so many: 0, 1 and so on to 7, 8 to 15, 16 to 31 and so on. Of
+/// those that use one more there may be ten times as many; where the most that are ever used are many, there are few of each.
 fn most_optional(least: u32) -> u32 {
-    (2 * least).saturating_sub(1)
+    if least < 8 { least } else { 2 * least - 1 }
 }
 
 /// The configurations that got past a return.
