@@ -10,7 +10,6 @@ use super::{Configuration, Entry, Ladder, Passed, Rung};
 use crate::search::budget::Watch;
 use crate::search::mask::Mask;
 use crate::search::verdict::Limit;
-use std::collections::VecDeque;
 
 /// Rungs of a stretch, at most.
 const LONG: usize = if cfg!(test) { 3 } else { 256 };
@@ -48,7 +47,7 @@ impl<M> Fold<M> {
 #[derive(Debug)]
 pub(super) struct Stretches<M> {
     /// The place of the rung at which each begins, and of the one before which it ends.
-    whole: VecDeque<(usize, usize, Begin<M>)>,
+    whole: Vec<(usize, usize, Begin<M>)>,
     /// One that has no end yet.
     growing: Option<(usize, Begin<M>)>,
     /// How many configurations are kept at beginnings, of folded stretches too.
@@ -59,7 +58,7 @@ pub(super) struct Stretches<M> {
 
 impl<M> Default for Stretches<M> {
     fn default() -> Self {
-        Stretches { whole: VecDeque::new(), growing: None, kept: 0, unfolding: false }
+        Stretches { whole: Vec::new(), growing: None, kept: 0, unfolding: false }
     }
 }
 
@@ -72,7 +71,7 @@ impl<M> Stretches<M> {
 
     /// The search goes back to a rung: what lies behind it does not follow from where it began any more.
     pub(super) fn touch(&mut self, rung: usize) {
-        while let Some((.., begin)) = self.whole.pop_back_if(|whole| whole.1 > rung) {
+        while let Some((.., begin)) = self.whole.pop_if(|whole| whole.1 > rung) {
             self.kept -= begin.going.len();
         }
         self.end(rung);
@@ -81,7 +80,7 @@ impl<M> Stretches<M> {
     /// Ends the one that grows, at a rung.
     fn end(&mut self, rung: usize) {
         match self.growing.take() {
-            Some((at, begin)) if rung >= at + SHORT => self.whole.push_back((at, rung, begin)),
+            Some((at, begin)) if rung >= at + SHORT => self.whole.push((at, rung, begin)),
             Some((_, begin)) => self.kept -= begin.going.len(),
             None => {}
         }
@@ -89,9 +88,8 @@ impl<M> Stretches<M> {
 
     /// The first rungs are forgotten.
     pub(super) fn forget(&mut self, rungs: usize) {
-        while let Some((.., begin)) = self.whole.pop_front_if(|whole| whole.0 < rungs) {
-            self.kept -= begin.going.len();
-        }
+        let forgotten = self.whole.iter().take_while(|whole| whole.0 < rungs).count();
+        self.kept -= self.whole.drain(..forgotten).map(|(.., begin)| begin.going.len()).sum::<usize>();
         if let Some((_, begin)) = self.growing.take_if(|growing| growing.0 < rungs) {
             self.kept -= begin.going.len();
         }
@@ -128,16 +126,16 @@ impl<M: Mask> Ladder<'_, M> {
         }
         self.stretches.end(self.here);
         if self.stretches.whole.len() > NEAR {
-            self.fold();
+            let first = self.stretches.whole.remove(0);
+            self.fold(first);
         }
         let going: Vec<Configuration<M>> = self.going.iter().map(|(_, at)| at.clone()).collect();
         self.stretches.kept += going.len();
         self.stretches.growing = Some((self.here, Begin { event: self.rungs[self.here].event, going }));
     }
 
-    /// Folds the first whole stretch.
-    fn fold(&mut self) {
-        let Some((before, end, begin)) = self.stretches.whole.pop_front() else { return };
+    /// Folds a stretch before all others.
+    fn fold(&mut self, (before, end, begin): (usize, usize, Begin<M>)) {
         let rungs = end - before - 1;
         let mut folded = Rung::new(self.rungs[before + 1].event, Vec::new());
         folded.fold = Some(Box::new(Fold { begin, rungs }));
