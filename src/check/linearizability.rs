@@ -136,10 +136,10 @@ impl Visitor for Decision<'_, '_> {
         }
         let Some(known) = known.filter(|_| objects.is_empty()) else { return };
         // What is certain holds. The rest may still show something.
-        if known.below < i64::MAX {
-            if let Decided::Violated(core, reason) = all.decide(&self.ruling.limits) {
-                self.found(&core, &reason, &all.calls, Some(&known));
-            }
+        if known.below < i64::MAX
+            && let Decided::Violated(core, reason) = all.decide(&self.ruling.limits)
+        {
+            self.found(&core, &reason, &all.calls, Some(&known));
         }
         self.ruling.open = Some(format!("the log is not whole: {}", known.because));
     }
