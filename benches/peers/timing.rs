@@ -14,7 +14,6 @@ mod measure;
 use generator::operations::{Access, Family, jepsen_log, ladder, read_back};
 use retrograde::history::calls::Calls;
 use retrograde::history::{Domains, History};
-use retrograde::ingest::{FileId, InputFile};
 use retrograde::model::{Log, Model, Spec, TypedLog, Visitor};
 use retrograde::search::{self, Budget, Call, Outcome, Verdict};
 use std::path::{Path, PathBuf};
@@ -30,9 +29,8 @@ const AT_MOST: usize = 500;
 const MEMORY: usize = 4 << 30;
 
 fn load(path: &Path) -> History {
-    let text = std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let input = InputFile::in_memory(FileId(0), &path.to_string_lossy(), text);
-    let history = retrograde::history::load(vec![input], &retrograde::read_options(), &Domains::default(), &());
+    let inputs = retrograde::ingest::inputs(&[path.to_owned()], &[], &[]).expect("a log that is there");
+    let history = retrograde::history::load(inputs, &retrograde::read_options(), &Domains::default(), &());
     assert!(history.problems.is_empty(), "{:?}", history.problems.first());
     history
 }
@@ -61,7 +59,7 @@ impl Visitor for Check<'_> {
         assert!(log.mismatches.is_empty(), "{:?}", log.mismatches.first());
         let typed = log.operations.into_iter();
         let given = typed.map(|typed| {
-            let call = &self.calls.calls[typed.call as usize];
+            let call = self.calls.calls.get(typed.call as usize);
             let outcome = match typed.answer {
                 _ if typed.failed => Outcome::Failed,
                 Some(answer) => Outcome::Completed { returned: call.ret.rank, answer },

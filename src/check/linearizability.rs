@@ -34,7 +34,10 @@ use crate::history::{ClockId, History, KeyId};
 use crate::ingest::call::Ending;
 use crate::ingest::problem::{KEPT_PROBLEMS_PER_FILE, Problem};
 use crate::model::{Log, Model, Spec, TypedLog, Visitor};
-use crate::search::{self, Alternative, Budget, Call, Claim, Core, Limit, Outcome, Reason, Undecided, Verdict};
+use crate::search::{
+    self, Alternative, Budget, Call, Claim, Core, Limit, Outcome, Reason, SpecHistory, Undecided, Verdict,
+};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// The rule.
@@ -98,25 +101,30 @@ impl Visitor for Decision<'_, '_> {
         let calls = &self.history.calls;
         let known = self.known(&log);
         for typed in &log.operations {
-            self.ruling.checked(calls.calls[typed.call as usize].process);
+            self.ruling.checked(calls.calls.get(typed.call as usize).process);
         }
+        let Some(all) = Operations::of(log, calls) else {
+            // More operations than there are indices; intervals and processes are in order by construction.
+            return self.open(&Undecided { limit: Limit::Memory, spent: Duration::ZERO, calls: Vec::new() }, &[]);
+        };
         let mut objects: Vec<crate::history::ValueId> = Vec::new();
         loop {
             let wanted = |call: &Recorded| !objects.contains(&call.key);
             let below = known.as_ref().map_or(i64::MAX, |known| known.below);
-            let (verdict, operations) = decide(&log, calls, below, &wanted, &self.ruling.limits);
-            let recorded: Vec<u32> = operations.iter().map(|&at| log.operations[at as usize].call).collect();
-            match verdict {
+            let some = (below < i64::MAX || !objects.is_empty()).then(|| all.some(calls, below, &wanted));
+            let operations = some.as_ref().unwrap_or(&all);
+            let recorded = &operations.calls;
+            match operations.decide(&self.ruling.limits) {
                 Decided::Violated(core, reason) => {
-                    self.ruling.proofs.push(self.proof(&core, &reason, &operations));
-                    let key = self.found(&core, &reason, &recorded, None);
+                    self.ruling.proofs.push(self.proof(&core, &reason, operations));
+                    let key = self.found(&core, &reason, recorded, None);
                     // Other objects of the log may be at fault as well.
                     if !key.is_some() || objects.len() + 1 >= OBJECTS {
                         return;
                     }
                     objects.push(key);
                 }
-                Decided::Open(undecided) => return self.open(&undecided, &recorded),
+                Decided::Open(undecided) => return self.open(&undecided, recorded),
                 Decided::Holds(order) => {
                     // Nothing was left out then, so the numbers are those of the log.
                     if self.proofs && known.is_none() && objects.is_empty() {
@@ -128,12 +136,10 @@ impl Visitor for Decision<'_, '_> {
         }
         let Some(known) = known.filter(|_| objects.is_empty()) else { return };
         // What is certain holds. The rest may still show something.
-        if known.below < i64::MAX {
-            let (verdict, operations) = decide(&log, calls, i64::MAX, &|_| true, &self.ruling.limits);
-            if let Decided::Violated(core, reason) = verdict {
-                let recorded: Vec<u32> = operations.iter().map(|&at| log.operations[at as usize].call).collect();
-                self.found(&core, &reason, &recorded, Some(&known));
-            }
+        if known.below < i64::MAX
+            && let Decided::Violated(core, reason) = all.decide(&self.ruling.limits)
+        {
+            self.found(&core, &reason, &all.calls, Some(&known));
         }
         self.ruling.open = Some(format!("the log is not whole: {}", known.because));
     }
@@ -149,68 +155,90 @@ enum Decided {
     Open(Undecided),
 }
 
-/// Checks the operations below a rank; with the number of each in the log.
-fn decide<S: Spec>(
-    log: &TypedLog<S>,
-    calls: &Calls,
-    below: i64,
-    wanted: &dyn Fn(&Recorded) -> bool,
-    limits: &Limits,
-) -> (Decided, Vec<u32>) {
-    let mut operations = Vec::with_capacity(log.operations.len());
-    let mut given = Vec::with_capacity(log.operations.len());
-    for (at, typed) in (0..).zip(&log.operations) {
-        let call = &calls.calls[typed.call as usize];
-        if call.invoke.rank >= below || !wanted(call) {
-            continue;
-        }
-        let answered = call.ret.rank < below;
-        let outcome = match &typed.answer {
-            _ if typed.failed && answered => Outcome::Failed,
-            Some(answer) if answered => Outcome::Completed { returned: call.ret.rank, answer: answer.clone() },
-            _ => Outcome::Unknown,
-        };
-        // A recorded call may be several, and a widened order may make those of one process overlap: what counts for an order
-        // are the intervals, which say all that program order does.
-        let process = operations.len() as u32;
-        given.push(Call { process, operation: typed.operation.clone(), invoke: call.invoke.rank, outcome });
-        operations.push(at);
+/// Operations of a log that are decided together.
+struct Operations<S: Spec> {
+    spec: Rc<S>,
+    history: SpecHistory<S>,
+    /// The call of each.
+    calls: Vec<u32>,
+    /// The number of each in the log; `None`: they are all that the log has.
+    numbers: Option<Vec<u32>>,
+}
+
+impl<S: Spec> Operations<S> {
+    /// All of a log. `None`: they are too many.
+    fn of(log: TypedLog<S>, calls: &Calls) -> Option<Self> {
+        let of: Vec<u32> = log.operations.iter().map(|typed| typed.call).collect();
+        let given = log.operations.into_iter().zip(0..).map(|(typed, process)| {
+            let call = calls.calls.get(typed.call as usize);
+            let is_answered = call.ret.rank < i64::MAX;
+            let outcome = match typed.answer {
+                _ if typed.failed && is_answered => Outcome::Failed,
+                Some(answer) if is_answered => Outcome::Completed { returned: call.ret.rank, answer },
+                _ => Outcome::Unknown,
+            };
+            // A recorded call may be several, and a widened order may make those of one process overlap: what counts for an
+            // order are the intervals, which say all that program order does.
+            Call { process, operation: typed.operation, invoke: call.invoke.rank, outcome }
+        });
+        let history = search::History::new(given.collect()).ok()?;
+        Some(Operations { spec: Rc::new(log.spec), history, calls: of, numbers: None })
     }
-    let budget = || Budget {
-        time: limits.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())),
-        memory: limits.memory,
-        cancel: limits.cancel,
-    };
-    let decided = match search::History::new(given) {
-        Ok(history) => match search::check(&log.spec, &history, &budget()) {
+
+    /// The wanted ones of all of a log, as far as they are known below a rank.
+    fn some(&self, calls: &Calls, below: i64, wanted: &dyn Fn(&Recorded) -> bool) -> Self {
+        let (mut given, mut numbers, mut of) = (Vec::new(), Vec::new(), Vec::new());
+        for ((number, &at), call) in (0..).zip(&self.calls).zip(self.history.calls()) {
+            let recorded = calls.calls.get(at as usize);
+            if recorded.invoke.rank >= below || !wanted(&recorded) {
+                continue;
+            }
+            let outcome = if recorded.ret.rank < below { call.outcome.clone() } else { Outcome::Unknown };
+            given.push(Call { process: given.len() as u32, outcome, ..call.clone() });
+            numbers.push(number);
+            of.push(at);
+        }
+        let history = search::History::new(given).unwrap_or_else(|_| unreachable!("a part of what is a history"));
+        Operations { spec: self.spec.clone(), history, calls: of, numbers: Some(numbers) }
+    }
+
+    /// The number of one in the log.
+    fn number(&self, at: u32) -> u32 {
+        self.numbers.as_ref().map_or(at, |numbers| numbers[at as usize])
+    }
+
+    fn decide(&self, limits: &Limits) -> Decided {
+        let Operations { spec, history, .. } = self;
+        let budget = || Budget {
+            time: limits.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())),
+            memory: limits.memory,
+            cancel: limits.cancel,
+        };
+        match search::check(&**spec, history, &budget()) {
             Verdict::Linearizable(found) => Decided::Holds(found.order),
             Verdict::Unknown(undecided) => Decided::Open(undecided),
             Verdict::Violated(core) => {
-                let core = search::minimal(&log.spec, &history, &core, &budget());
+                let core = search::minimal(&**spec, history, &core, &budget());
                 // Of calls that are too many to be reduced there are too many orders to tell.
-                let reason = if core.minimal {
-                    search::reason(&log.spec, &history, &core, &budget())
-                } else {
-                    Reason::default()
+                let reason = match core.minimal {
+                    true => search::reason(&**spec, history, &core, &budget()),
+                    false => Reason::default(),
                 };
                 Decided::Violated(core, reason)
             }
-        },
-        // More calls than there are indices; intervals and processes are in order by construction.
-        Err(_) => Decided::Open(Undecided { limit: Limit::Memory, spent: Duration::ZERO, calls: Vec::new() }),
-    };
-    (decided, operations)
+        }
+    }
 }
 
 impl Decision<'_, '_> {
     /// The core for a machine: where it was not told what of each call counts, everything does.
-    fn proof(&self, core: &Core, why: &Reason, operations: &[u32]) -> Proof {
+    fn proof<S: Spec>(&self, core: &Core, why: &Reason, operations: &Operations<S>) -> Proof {
         let whole = core.calls.iter().map(|&call| Claim { call, answer: true, invoked: true, returned: true });
         let (claims, minimal) = match why.claims.as_slice() {
             [] => (whole.collect(), false),
             claims => (claims.to_vec(), core.minimal && why.minimal),
         };
-        let numbered = claims.into_iter().map(|claim| Claim { call: operations[claim.call as usize], ..claim });
+        let numbered = claims.into_iter().map(|claim| Claim { call: operations.number(claim.call), ..claim });
         Proof::Core { model: self.model.name(), claims: numbered.collect(), minimal }
     }
 
@@ -219,7 +247,7 @@ impl Decision<'_, '_> {
         let calls = &self.history.calls;
         let mut known = calls.lost.as_ref().map(|lost| Known { below: lost.from, because: lost.why.clone() });
         for (at, mismatch) in &log.mismatches {
-            let call = &calls.calls[*at as usize];
+            let call = &calls.calls.get(*at as usize);
             let from = call.invoke.rank;
             match &mut known {
                 Some(known) => known.below = known.below.min(from),
@@ -251,7 +279,7 @@ impl Decision<'_, '_> {
             Limit::Cancelled => "somebody",
         };
         let calls = undecided.calls.len();
-        let mut keys: Vec<String> = undecided.calls.iter().map(|&at| self.key(self.recorded(recorded, at))).collect();
+        let mut keys: Vec<String> = undecided.calls.iter().map(|&at| self.key(&self.recorded(recorded, at))).collect();
         keys.dedup();
         keys.retain(|key| !key.is_empty());
         let on = match keys.as_slice() {
@@ -269,8 +297,8 @@ impl Decision<'_, '_> {
         ));
     }
 
-    fn recorded(&self, recorded: &[u32], at: u32) -> &Recorded {
-        &self.history.calls.calls[recorded[at as usize] as usize]
+    fn recorded(&self, recorded: &[u32], at: u32) -> Recorded {
+        self.history.calls.calls.get(recorded[at as usize] as usize)
     }
 
     fn key(&self, call: &Recorded) -> String {
@@ -287,11 +315,11 @@ impl Decision<'_, '_> {
 
     /// States a finding; the key of its object.
     fn found(&mut self, core: &Core, why: &Reason, recorded: &[u32], lost: Option<&Known>) -> crate::history::ValueId {
-        let mut calls: Vec<Recorded> = core.calls.iter().map(|&at| *self.recorded(recorded, at)).collect();
+        let mut calls: Vec<Recorded> = core.calls.iter().map(|&at| self.recorded(recorded, at)).collect();
         // One recorded call may be several operations.
         calls.dedup();
         // Whose answer counts was told what cannot be; a write says nothing.
-        let told = why.claims.iter().filter(|claim| claim.answer).map(|claim| *self.recorded(recorded, claim.call));
+        let told = why.claims.iter().filter(|claim| claim.answer).map(|claim| self.recorded(recorded, claim.call));
         let told: Vec<Recorded> = told.filter(|call| call.ending != Ending::Fail).collect();
         let told = if told.is_empty() { &calls } else { &told };
         let Some(&last) = told.iter().filter(|call| call.ending != Ending::Fail).max_by_key(|call| {
@@ -412,7 +440,7 @@ impl Decision<'_, '_> {
         let told = |calls: &[u32], between: &str| {
             let told = |&at: &u32| {
                 let call = self.recorded(recorded, at);
-                format!("{}'s {}", self.history.client_name(call.process), self.words(call))
+                format!("{}'s {}", self.history.client_name(call.process), self.words(&call))
             };
             calls.iter().map(told).collect::<Vec<_>>().join(between)
         };
@@ -426,7 +454,7 @@ impl Decision<'_, '_> {
     /// How far an order gets.
     fn longest_prefix(&self, core: &Core, recorded: &[u32]) -> String {
         let Some(&last) = core.longest_prefix.last() else { return String::new() };
-        let (count, last) = (core.longest_prefix.len(), self.asked_by(self.recorded(recorded, last)));
+        let (count, last) = (core.longest_prefix.len(), self.asked_by(&self.recorded(recorded, last)));
         let calls = if count == 1 { "1 call," } else { &format!("{count} calls, the last of them") };
         format!("The longest order found that begins the log has {calls} {last}. ")
     }
@@ -434,9 +462,9 @@ impl Decision<'_, '_> {
     /// Who asked what; with its line, where another call of the core is named alike.
     fn named(&self, at: u32, core: &Core, recorded: &[u32]) -> String {
         let call = self.recorded(recorded, at);
-        let name = self.asked_by(call);
-        let alike = |other: &u32| *other != at && self.asked_by(self.recorded(recorded, *other)) == name;
-        if core.calls.iter().any(alike) { format!("{name} (line {})", place(call).line) } else { name }
+        let name = self.asked_by(&call);
+        let alike = |other: &u32| *other != at && self.asked_by(&self.recorded(recorded, *other)) == name;
+        if core.calls.iter().any(alike) { format!("{name} (line {})", place(&call).line) } else { name }
     }
 
     /// Who asked what.

@@ -194,7 +194,7 @@ impl Log {
             });
         }
         history.calls = finished.calls;
-        for call in &history.calls.calls {
+        for call in history.calls.calls.iter() {
             let span = &mut history.incarnations[call.process.index()].span;
             for time in [call.invoke.time, call.ret.time].into_iter().filter(|time| time.is_known()) {
                 span.0 = span.0.min(time);
@@ -203,7 +203,7 @@ impl Log {
         }
         let resource = Resource { group: self.names.intern(""), plural: self.names.intern("key") };
         for at in 0..history.calls.calls.len() {
-            let key = history.calls.calls[at].key;
+            let key = history.calls.calls.get(at).key;
             if !key.is_some() || history.calls.keys.contains_key(&key) {
                 continue;
             }

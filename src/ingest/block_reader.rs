@@ -45,7 +45,8 @@ impl<'a> BlockReader<'a> {
         while bytes < self.options.block_bytes && pieces.len() < most {
             let Some(piece) = self.piece() else { break };
             if let Piece::Block(block) = &piece {
-                bytes += block.length;
+                let share = self.options.block_bytes / self.options.block(block.format);
+                bytes += block.length * share.max(1);
             }
             pieces.push(piece);
         }
@@ -330,7 +331,7 @@ impl<'a> OpenFile<'a> {
             return self.lines_in_memory(format, bytes);
         }
         let mut searched = 0;
-        let mut target = self.options.block_bytes.max(1);
+        let mut target = self.options.block(format);
         loop {
             self.fill_to(target);
             if self.eof {
@@ -340,14 +341,14 @@ impl<'a> OpenFile<'a> {
                 return Some(self.cut(format, searched + at + 1, Layout::Lines));
             }
             if self.drop_nuls() {
-                (searched, target) = (0, self.options.block_bytes.max(1));
+                (searched, target) = (0, self.options.block(format));
                 continue;
             }
             if self.filled > self.options.max_line_bytes {
                 return Some(self.skip_line(format));
             }
             searched = self.filled;
-            target = self.filled.saturating_add(self.options.block_bytes.max(1));
+            target = self.filled.saturating_add(self.options.block(format));
         }
     }
 
@@ -355,7 +356,7 @@ impl<'a> OpenFile<'a> {
     fn lines_in_memory(&mut self, format: Format, bytes: &Arc<[u8]>) -> Option<Block> {
         let start = self.offset as usize;
         let left = &bytes[start..];
-        let least = left.len().min(self.options.block_bytes.max(1));
+        let least = left.len().min(self.options.block(format));
         let length = match memchr::memrchr(b'\n', &left[..least]) {
             Some(at) => at + 1,
             None => memchr::memchr(b'\n', &left[least..]).map_or(left.len(), |at| least + at + 1),

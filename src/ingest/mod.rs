@@ -106,6 +106,12 @@ pub struct ReadOptions {
 }
 
 impl ReadOptions {
+    /// Least size of a block of a format. What is kept of operations while they are read is a few times their text.
+    fn block(&self, format: Format) -> usize {
+        let most = if format.is_operation_log() { 1 << 20 } else { usize::MAX };
+        self.block_bytes.clamp(1, most)
+    }
+
     /// The longest value of a format. One watch of an etcd client is one value, and one file of a member is read as a whole
     /// where it comes out of a stream.
     fn longest(&self, format: Format) -> usize {

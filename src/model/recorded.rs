@@ -60,7 +60,7 @@ impl<'l> Log<'l> {
     }
 
     /// One of its calls.
-    pub fn recording(&self, call: &'l Call) -> Recording<'l> {
+    pub fn recording(&self, call: Call) -> Recording<'l> {
         Recording { log: *self, call }
     }
 }
@@ -71,7 +71,7 @@ pub struct Recording<'l> {
     /// The log.
     pub log: Log<'l>,
     /// The call.
-    pub call: &'l Call,
+    pub call: Call,
 }
 
 impl<'l> Recording<'l> {
@@ -139,7 +139,7 @@ impl<'l> Recording<'l> {
 
     /// That the call is not what was expected.
     pub fn mismatch(&self, expected: &str) -> Mismatch {
-        Mismatch::new(expected, self.log.calls.words(self.call, self.function()))
+        Mismatch::new(expected, self.log.calls.words(&self.call, self.function()))
     }
 
     /// That the model has no such function.
@@ -208,7 +208,7 @@ type Operations<O, A> = (Vec<Typed<O, A>>, Vec<(u32, Mismatch)>);
 
 fn read<O, A>(log: Log<'_>, meaning: impl Fn(&Recording<'_>) -> Result<Meaning<O, A>, Mismatch>) -> Operations<O, A> {
     let (mut operations, mut mismatches) = (Vec::with_capacity(log.calls.calls.len()), Vec::new());
-    for (at, call) in (0..).zip(&log.calls.calls) {
+    for (at, call) in (0..).zip(log.calls.calls.iter()) {
         let recording = log.recording(call);
         let failed = recording.has_failed();
         match meaning(&recording) {

@@ -79,7 +79,7 @@ pub fn overview(page: &mut Page<'_>, history: &History) -> io::Result<()> {
     page.table(2, &[left(20), right(18), right(18), right(18), right(18)], &rows)?;
     let mut processes: FxHashMap<IncarnationId, [u64; 2]> = FxHashMap::default();
     let mut keys: FxHashMap<KeyId, [u64; 2]> = FxHashMap::default();
-    for call in &log.calls {
+    for call in log.calls.iter() {
         let unknown = u64::from(call.ending == Ending::Unknown);
         for counts in [
             Some(processes.entry(call.process).or_default()),
@@ -122,14 +122,14 @@ pub fn write(page: &mut Page<'_>, history: &History, question: &Question) -> io:
         return page.paragraph(0, Tone::Plain, "An operation log has no revisions: ask for a key (--key).");
     };
     let log = &history.calls;
-    let is_wanted = |call: &&Call| match log.keys.get(&call.key) {
+    let is_wanted = |call: &Call| match log.keys.get(&call.key) {
         Some(key) => {
             let name = history.key_name(*key);
             name == *wanted || name.strip_prefix("key ") == Some(wanted)
         }
         None => false,
     };
-    let calls: Vec<&Call> = log.calls.iter().filter(is_wanted).collect();
+    let calls: Vec<Call> = log.calls.iter().filter(is_wanted).collect();
     page.paragraph(0, Tone::Title, &format!("Calls on {wanted}: {}", thousands(calls.len() as u64)))?;
     let shown = if page.look().verbose { calls.len() } else { CALLS };
     let rows: Vec<Row> = calls

@@ -45,7 +45,7 @@ impl Extent {
                 extent.revision(history, resource, operation.answered);
             }
         }
-        for call in &history.calls.calls {
+        for call in history.calls.calls.iter() {
             extent.clock(ClockId(0), call.invoke.time);
             extent.clock(ClockId(0), call.ret.time);
         }

@@ -208,10 +208,10 @@ impl<'t, S: Spec> Trial<'t, S> {
 
 /// What can happen anywhere and was asked of the register of a part, each with the place of its invocation among all events.
 fn free_beside(part: &Part, parts: &[Part], forms: &Forms<'_>) -> impl Iterator<Item = (u32, u32)> {
-    let own = forms.register[part.calls[0] as usize];
+    let own = forms.register(part.calls[0]);
     let free = parts.iter().filter(|part| forms.deed[part.calls[0] as usize] == Deed::Nothing);
     let all = free.flat_map(|free| free.calls.iter().copied().zip(free.invoked.iter().copied()));
-    all.filter(move |&(call, _)| forms.register[call as usize] == own)
+    all.filter(move |&(call, _)| forms.register(call) == own)
 }
 
 /// Whether a history is linearizable, with nothing but steps. `None`: it takes more work.

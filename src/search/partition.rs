@@ -72,7 +72,7 @@ pub(super) fn registers<O, A>(history: &History<O, A>, forms: &Forms<'_>) -> Vec
     split(calls.len(), &ranks::events(calls), |call| match (forms.deed[call as usize], &calls[call as usize].outcome) {
         (Deed::Nothing, Outcome::Completed { .. }) => Some(FREE),
         (Deed::Nothing, _) => None,
-        _ => Some(forms.register[call as usize]),
+        _ => Some(forms.register(call)),
     })
 }
 

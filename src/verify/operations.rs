@@ -86,7 +86,7 @@ impl Visitor for Decision<'_> {
 
     fn visit<S: Spec>(self, log: TypedLog<S>) -> Self::Output {
         // Below a rank the log tells everything: nothing before it is missing, or none of the model.
-        let mismatches = log.mismatches.iter().map(|(at, _)| self.calls.calls[*at as usize].invoke.rank);
+        let mismatches = log.mismatches.iter().map(|(at, _)| self.calls.calls.get(*at as usize).invoke.rank);
         let whole = mismatches.chain(self.calls.lost.as_ref().map(|lost| lost.from)).min();
         match self.proof {
             Proof::Linearization { order, .. } => {
@@ -179,7 +179,7 @@ impl Decision<'_> {
     ) -> Option<(SpecHistory<S>, Vec<u32>)> {
         let (mut given, mut numbers) = (Vec::new(), Vec::new());
         for (at, typed) in (0..).zip(&log.operations) {
-            let call = &self.calls.calls[typed.call as usize];
+            let call = self.calls.calls.get(typed.call as usize);
             if call.invoke.rank >= below || !wanted(at) {
                 continue;
             }

@@ -1,10 +1,12 @@
 //! The operations of an operation log: who asked what of which object when, and what came of it. No model yet.
 
 mod pairing;
+mod rows;
 mod tuples;
 mod values;
 
 pub(super) use pairing::{Batch, Pairing};
+pub use rows::CallRows;
 pub use values::{Value, Values};
 
 use super::ids::{IncarnationId, KeyId, Symbol, ValueId};
@@ -17,7 +19,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default)]
 pub struct Calls {
     /// The calls, in the order of their invocations in the log.
-    pub calls: Vec<Call>,
+    pub calls: CallRows,
     /// Their values.
     pub values: Values,
     /// The model that the log or the user names.

@@ -65,7 +65,7 @@ pub struct Pairing {
     /// Names of processes, in the order in which they came; their places are the ids of their calls' incarnations.
     pub processes: Vec<Symbol>,
     by_process: FxHashMap<Symbol, Process>,
-    /// Time of each event, in the order of the log.
+    /// Time of each event, in the order of the log; empty where none is known so far.
     times: Vec<Time>,
     /// The line of each event.
     lines: Vec<u32>,
@@ -135,8 +135,11 @@ impl Pairing {
             self.confuse("it mixes events and whole operations");
             return;
         }
-        let event = self.times.len() as i64;
-        self.times.push(row.at);
+        let event = self.lines.len() as i64;
+        if row.at.is_known() || !self.times.is_empty() {
+            self.times.resize(self.lines.len(), Time::UNKNOWN);
+            self.times.push(row.at);
+        }
         self.lines.push(position.line);
         let moment = Moment { rank: event, time: row.at, position };
         let fresh = self.by_process.len() as u32;
@@ -161,7 +164,7 @@ impl Pairing {
                 self.calls.calls.push(call);
                 if let Some(before) = before {
                     state.tangled = true;
-                    let line = self.calls.calls[before as usize].invoke.position.line;
+                    let line = self.calls.calls.get(before as usize).invoke.position.line;
                     let found =
                         format!("an invocation of process {} while that of line {line} is open", names.get(process));
                     self.problem(position, "the return of an operation before the next one", &found);
@@ -178,23 +181,25 @@ impl Pairing {
                 // Whose return it is, is not known; the open ones stay open.
                 Some(_) if state.tangled => {}
                 Some(open) => {
-                    let open = &mut self.calls.calls[open as usize];
-                    if open.function != function {
-                        let line = open.invoke.position.line;
+                    let asked = self.calls.calls.get(open as usize);
+                    if asked.function != function {
+                        let line = asked.invoke.position.line;
                         let found = format!("the return of {}", names.get(function));
-                        let expected = format!("the return of {} (line {line})", names.get(open.function));
+                        let expected = format!("the return of {} (line {line})", names.get(asked.function));
                         self.problem(position, &expected, &found);
                         self.confuse("it has a return that is not of the operation that was open");
                         return;
                     }
-                    open.ending = ending;
-                    open.answer = if row.result.is_some() { row.result } else { row.value };
-                    if !open.key.is_some() {
-                        open.key = row.key;
-                    }
-                    if ending != Ending::Unknown {
-                        open.ret = moment;
-                    }
+                    self.calls.calls.change(open as usize, |open| {
+                        open.ending = ending;
+                        open.answer = if row.result.is_some() { row.result } else { row.value };
+                        if !open.key.is_some() {
+                            open.key = row.key;
+                        }
+                        if ending != Ending::Unknown {
+                            open.ret = moment;
+                        }
+                    });
                 }
             },
             Kind::Whole(ending) => self.whole(row, ending, call),
@@ -241,7 +246,7 @@ impl Pairing {
         if self.style == Some(Style::Whole) {
             self.overlaps(names);
         }
-        let end = self.times.len() as i64;
+        let end = self.lines.len() as i64;
         let mut from = unread.map(|line| match line {
             0 => end,
             line => self.lines.partition_point(|&other| other < line) as i64,
@@ -266,11 +271,11 @@ impl Pairing {
     fn overlaps(&mut self, names: &Interner) {
         let mut order: Vec<u32> = (0..self.calls.calls.len() as u32).collect();
         order.sort_by_key(|&at| {
-            let call = &self.calls.calls[at as usize];
+            let call = self.calls.calls.get(at as usize);
             (call.process, call.invoke.rank, call.ret.rank)
         });
         for pair in order.windows(2) {
-            let (first, second) = (self.calls.calls[pair[0] as usize], self.calls.calls[pair[1] as usize]);
+            let (first, second) = (self.calls.calls.get(pair[0] as usize), self.calls.calls.get(pair[1] as usize));
             if first.process == second.process && first.ret.rank < i64::MAX && second.invoke.rank < first.ret.rank {
                 let name = names.get(self.processes[first.process.index()]);
                 let found = format!(
@@ -281,7 +286,7 @@ impl Pairing {
                 self.confuse("it has a process that does two things at once");
             }
         }
-        self.calls.calls.sort_by_key(|call| (call.invoke.rank, call.invoke.position));
+        self.calls.calls.sort();
     }
 
     /// The place of each event in the log is its rank, unless times fall back: then one event is before another only where both
@@ -307,14 +312,16 @@ impl Pairing {
         for (at, time) in self.times.iter().enumerate().rev() {
             since[at] = if time.is_known() { since[at + 1].min(time.0) } else { since[at + 1] };
         }
-        for call in &mut self.calls.calls {
-            call.invoke.rank = since[call.invoke.rank as usize];
-            if call.ret.rank < i64::MAX {
-                call.ret.rank = until[call.ret.rank as usize];
-            }
+        for at in 0..self.calls.calls.len() {
+            self.calls.calls.change(at, |call| {
+                call.invoke.rank = since[call.invoke.rank as usize];
+                if call.ret.rank < i64::MAX {
+                    call.ret.rank = until[call.ret.rank as usize];
+                }
+            });
         }
         *from = from.map(|at| since[at as usize]);
-        self.calls.calls.sort_by_key(|call| (call.invoke.rank, call.invoke.position));
+        self.calls.calls.sort();
     }
 
     fn count(&mut self) {

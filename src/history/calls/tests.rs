@@ -32,9 +32,9 @@ fn events(lines: &[&str]) -> String {
 
 /// The calls in words, with their places in the order.
 fn calls(history: &History) -> Vec<String> {
-    let words = |call: &Call| {
+    let words = |call: Call| {
         let ret = if call.ret.rank == i64::MAX { "\u{2026}".to_owned() } else { call.ret.rank.to_string() };
-        let said = history.calls.words(call, history.name(call.function));
+        let said = history.calls.words(&call, history.name(call.function));
         format!("{} {said} {}-{ret}", history.client_name(call.process), call.invoke.rank)
     };
     history.calls.calls.iter().map(words).collect()

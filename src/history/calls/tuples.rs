@@ -1,7 +1,7 @@
 //! Jepsen's `independent` histories: the value of every operation is a tuple of the object's key and its own value.
 
 use super::super::ids::ValueId;
-use super::Call;
+use super::CallRows;
 use super::values::{Value, Values};
 
 /// Takes keys out of the values, if the log is of that kind.
@@ -9,7 +9,7 @@ use super::values::{Value, Values};
 /// It is if every call has a tuple, and some call asks for a value that is not there yet (`[key nil]`, as a read does): else
 /// the pairs may be something of their own, such as the two values of a compare-and-set. A tag that calls them tuples decides
 /// without that.
-pub(super) fn separate(calls: &mut [Call], values: &mut Values) {
+pub(super) fn separate(calls: &mut CallRows, values: &mut Values) {
     let mut certain = false;
     for call in calls.iter() {
         let Some((key, value, tagged)) = tuple(values, call.argument) else { return };
@@ -32,13 +32,16 @@ pub(super) fn separate(calls: &mut [Call], values: &mut Values) {
     if !certain {
         return;
     }
-    for call in calls {
+    for at in 0..calls.len() {
+        let call = calls.get(at);
         let Some((key, argument, _)) = tuple(values, call.argument) else { continue };
-        call.key = key;
-        call.argument = argument;
-        if let Some((_, answer, _)) = tuple(values, call.answer).filter(|(of, ..)| *of == key) {
-            call.answer = answer;
-        }
+        calls.change(at, |call| {
+            call.key = key;
+            call.argument = argument;
+            if let Some((_, answer, _)) = tuple(values, call.answer).filter(|(of, ..)| *of == key) {
+                call.answer = answer;
+            }
+        });
     }
 }
 

@@ -3,7 +3,7 @@
 use super::kind;
 use super::validity::Bounds;
 use crate::container::{Container, Refusal, Writer};
-use crate::history::calls::{Calls, Lost, Values};
+use crate::history::calls::{CallRows, Calls, Lost, Values};
 use crate::history::interner::Interner;
 use crate::history::parts::Parts;
 use crate::history::store::History;
@@ -85,7 +85,7 @@ fn write_calls<W: Write>(to: &mut Writer<W>, calls: &Calls) -> io::Result<()> {
     let Calls { calls, values, model, functions, others, falls_back, lost, keys } = calls;
     let log = Log { model: model.clone(), others: *others, falls_back: *falls_back, lost: lost.clone() };
     to.rows(kind::LOG, &[log])?;
-    to.rows(kind::CALLS, calls)?;
+    to.table(kind::CALLS, calls.len(), |range| range.map(|at| calls.get(at)).collect::<Vec<_>>())?;
     names(to, &values.texts)?;
     to.rows(kind::VALUES, values.rows())?;
     to.rows(kind::FUNCTIONS, functions)?;
@@ -133,7 +133,8 @@ pub(super) fn read(from: &mut Container, inputs: Vec<InputFile>, problems: Vec<P
 
 fn read_calls(from: &mut Container) -> Result<Calls, Refusal> {
     let log: Log = from.row(kind::LOG)?;
-    let calls = from.rows(kind::CALLS)?;
+    let mut calls = CallRows::default();
+    from.each(kind::CALLS, |rows| rows.into_iter().for_each(|call| calls.push(call)))?;
     let texts = read_names(from)?;
     let values = Values::of_rows(from.rows(kind::VALUES)?, texts)
         .ok_or_else(|| Refusal::contradiction("values that are made of what is not there"))?;

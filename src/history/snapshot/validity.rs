@@ -56,7 +56,12 @@ pub(super) struct Bounds {
 }
 
 fn all<T>(rows: &[T], what: &str, sound: impl Fn(&T) -> bool) -> Result<(), Refusal> {
-    match rows.iter().position(|row| !sound(row)) {
+    none(rows.iter().position(|row| !sound(row)), what)
+}
+
+/// Whether no row was found that is not sound.
+fn none(unsound: Option<usize>, what: &str) -> Result<(), Refusal> {
+    match unsound {
         Some(at) => Err(Refusal::contradiction(format!("{what} {at} refers to what is not there"))),
         None => Ok(()),
     }
@@ -222,21 +227,22 @@ impl Bounds {
 
     fn calls(&self, calls: &Calls) -> Result<(), Refusal> {
         let value = |id: crate::history::ValueId| self.values.may(id.index());
-        all(&calls.calls, "call", |call: &Call| {
+        let sound = |call: Call| {
             self.incarnations.has(call.process.index())
                 && self.names.has(call.function.index())
                 && [call.key, call.argument, call.answer].into_iter().all(value)
                 && (!call.key.is_some() || calls.keys.contains_key(&call.key))
                 && self.place(call.invoke.position)
                 && self.place(call.ret.position)
-        })?;
+        };
+        none(calls.calls.iter().position(|call| !sound(call)), "call")?;
         all(&calls.functions, "function", |function| self.names.has(function.name.index()))?;
         let mut keys = calls.keys.iter();
         must(
             keys.all(|(value, key)| self.values.has(value.index()) && self.keys.has(key.index())),
             "keys of calls that are not there",
         )?;
-        must(calls.calls.is_sorted_by_key(|call| (call.invoke.rank, call.invoke.position)), "calls out of order")
+        must(calls.calls.iter().is_sorted_by_key(|call| (call.invoke.rank, call.invoke.position)), "calls out of order")
     }
 }
 

@@ -392,7 +392,7 @@ impl<'a> Drawing<'a> {
         let ids: FxHashSet<&str> = drawn.iter().map(|finding| finding.id.as_str()).collect();
         let cited: FxHashSet<Position> = wanted.into_iter().collect();
         let log = self.history.calls.calls.iter().flat_map(|c| [(c.invoke.position, c), (c.ret.position, c)]);
-        let calls: FxHashMap<Position, &Call> = log.filter(|(position, _)| cited.contains(position)).collect();
+        let calls: FxHashMap<Position, Call> = log.filter(|(position, _)| cited.contains(position)).collect();
         for finding in drawn {
             let positions: Vec<Position> = finding.certificate.facts.iter().map(|fact| fact.position).collect();
             let mut drawn = self.finding(finding, &ids, &raw);

@@ -258,7 +258,7 @@ fn calls(history: &History) -> impl Iterator<Item = (IncarnationId, Event)> + '_
     log.calls.iter().filter(|call| call.invoke.time.is_known()).map(move |call| {
         let key = log.keys.get(&call.key).map_or(String::new(), |key| history.key_name(*key));
         let place = format!("{}:{}", visible(history.file_name(call.invoke.position.file)), call.invoke.position.line);
-        let name = visible(&log.words(call, history.name(call.function))).into_owned();
+        let name = visible(&log.words(&call, history.name(call.function))).into_owned();
         let notes = vec![("key", visible(&key).into_owned()), ("place", place)];
         (call.process, Event { begin: call.invoke.time, end: call.ret.time, name, notes })
     })

@@ -15,7 +15,7 @@ pub(in crate::search) fn is_order(part: &Part, forms: &Forms<'_>, order: &[u32])
         *(if event.is_return() { returned } else { invoked }) = at;
     }
     let Some(&first) = part.calls.first() else { return order.is_empty() };
-    let mut held = Held::Known(forms.content[forms.register[first as usize] as usize]);
+    let mut held = Held::Known(forms.content[forms.register(first) as usize]);
     let mut latest = 0;
     for &operation in order {
         let Some(&call) = part.calls.get(operation as usize) else { return false };
@@ -58,10 +58,10 @@ enum Held {
 
 impl Held {
     fn is(&self, value: u32, values: &[Value<'_>]) -> bool {
-        match (self, values[value as usize]) {
+        match (self, values.get(value as usize)) {
             (Held::Known(held), _) => *held == value,
-            (Held::Text(held), Value::Text(text)) => held == text,
-            (Held::List(held), Value::List(list)) => held == list,
+            (Held::Text(held), Some(Value::Text(text))) => held == text,
+            (Held::List(held), Some(Value::List(list))) => held == list,
             _ => false,
         }
     }

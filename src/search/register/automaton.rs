@@ -3,9 +3,8 @@
 //! **Values nobody asks for are one.** A state that no read, no failed or possible compare-and-set and no beginning of a later
 //! answer names is [`OTHER`]: no operation that is left tells two such states apart, so they are one state.
 
-use super::forms::Deed;
+use super::forms::{Deed, Forms};
 use super::prefixes::{self, Growth};
-use crate::model::Value;
 use crate::search::room;
 use rustc_hash::FxHashMap;
 
@@ -59,8 +58,8 @@ impl Automaton {
     /// For deeds on one register; with the class of each, [`NONE`] for those that do nothing. `None` where a value cannot be
     /// appended to, and for appends with failed compare-and-sets: any append might be needed to make one fail, also one that leads
     /// to [`OTHER`], and that is not followed here.
-    pub(super) fn new(deeds: &[Deed], content: u32, values: &[Value<'_>]) -> Option<(Self, Vec<u32>)> {
-        let (mut state, mut asked) = (States::new(deeds.len(), values.len()), Vec::new());
+    pub(super) fn new(deeds: &[Deed], content: u32, forms: &Forms<'_>) -> Option<(Self, Vec<u32>)> {
+        let (mut state, mut asked) = (States::new(deeds.len(), forms.count), Vec::new());
         for deed in deeds {
             if let Deed::Read(value) | Deed::FailedCas(value) | Deed::Cas(value, _) = *deed
                 && state.of(value) == OTHER
@@ -71,7 +70,7 @@ impl Automaton {
         }
         let growth = match deeds.iter().any(|deed| matches!(deed, Deed::Append(_))) {
             true if deeds.iter().any(|deed| matches!(deed, Deed::FailedCas(_))) => return None,
-            true => prefixes::grow(deeds, content, values, &asked, state)?,
+            true => prefixes::grow(deeds, content, &forms.values, &asked, state)?,
             false => Growth { states: asked.len(), edges: Vec::new(), pieces: 0, state },
         };
         let state_of = |value: u32| growth.state.of(value);
@@ -119,6 +118,7 @@ impl Automaton {
                 *class
             })
             .collect();
+        automaton.kinds.shrink_to_fit();
         let mut ways: Vec<(u32, u32, u32)> = growth
             .edges
             .iter()

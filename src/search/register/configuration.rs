@@ -30,7 +30,7 @@ impl<M: Mask> Configuration<M> {
     /// or neither; or it is a write that is done there, and here could be put where nobody sees it when it returns. And a write that
     /// could be put so there, and is not done, can be put so here.
     pub(super) fn dominates(&self, other: &Self, open: &Open<'_, M>, uses: &Uses) -> bool {
-        if self.state != other.state || self.gap < other.gap || !uses.is_within(self.used, other.used) {
+        if self.state != other.state || self.gap < other.gap {
             return false;
         }
         let (observers, writes) = (open.observers.words(), open.writes.words());
@@ -59,7 +59,8 @@ impl<M: Mask> Configuration<M> {
                 idle_there &= idle_there - 1;
             }
         }
-        true
+        // What is used lies elsewhere in memory.
+        uses.is_within(self.used, other.used)
     }
 
     /// Whether both are one, however they came about.

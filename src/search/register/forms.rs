@@ -19,13 +19,15 @@ pub(in crate::search) enum Deed {
 
 /// The calls of a history in which every operation has a form.
 pub(in crate::search) struct Forms<'h> {
-    /// The register of each call.
-    pub(in crate::search) register: Vec<u32>,
+    /// The register of each call; empty where there is only one.
+    register: Vec<u32>,
     /// What each call does.
     pub(in crate::search) deed: Vec<Deed>,
     /// What each register holds at first.
     pub(in crate::search) content: Vec<u32>,
-    /// The values.
+    /// How many values there are.
+    pub(in crate::search) count: usize,
+    /// The values, where something is appended: else nobody asks what they are.
     pub(in crate::search) values: Vec<Value<'h>>,
 }
 
@@ -34,26 +36,26 @@ impl<'h> Forms<'h> {
     pub(in crate::search) fn of<S: Spec>(spec: &'h S, history: &'h History<S::Operation, S::Answer>) -> Option<Self> {
         let calls = history.calls();
         let mut values = Numbers::expecting(calls.len());
-        let mut registers = Numbers::default();
+        let mut registers = Numbers::expecting(0);
         let mut forms = Forms {
-            register: Vec::with_capacity(calls.len()),
+            register: Vec::new(),
             deed: Vec::with_capacity(calls.len()),
             content: Vec::new(),
+            count: 0,
             values: Vec::new(),
         };
+        let mut appends = false;
         for call in calls {
             let answer = match &call.outcome {
                 Outcome::Completed { answer, .. } => Some(answer),
                 Outcome::Unknown => None,
                 Outcome::Failed => {
-                    forms.register.push(u32::MAX);
-                    forms.deed.push(Deed::Nothing);
+                    forms.push(0, Deed::Nothing, calls.len());
                     continue;
                 }
             };
             let form = spec.form(&call.operation, answer)?;
-            forms.register.push(registers.of(form.register));
-            forms.deed.push(match form.action {
+            let deed = match form.action {
                 Action::Nothing => Deed::Nothing,
                 // Nobody saw an answer that would say anything about the state.
                 Action::Read(_) | Action::FailedCas(_) if answer.is_none() => Deed::Nothing,
@@ -65,16 +67,41 @@ impl<'h> Forms<'h> {
                     None => Deed::Nothing,
                 },
                 Action::Cas { from, to } => Deed::Cas(values.of(from), values.of(to)),
-                Action::Append(value) => Deed::Append(values.of(value)),
-            });
+                Action::Append(value) => {
+                    appends = true;
+                    Deed::Append(values.of(value))
+                }
+            };
+            forms.push(registers.of(form.register), deed, calls.len());
         }
         forms.content = registers.names.iter().map(|&register| values.of(spec.content(register))).collect();
-        forms.values = values.names;
+        forms.count = values.names.len();
+        if appends {
+            forms.values = values.names;
+        }
         Some(forms)
     }
 }
 
 impl Forms<'_> {
+    /// Adds one of so many calls.
+    fn push(&mut self, register: u32, deed: Deed, calls: usize) {
+        if self.register.is_empty() && register != 0 {
+            self.register.reserve_exact(calls);
+            self.register.resize(self.deed.len(), 0);
+        }
+        // Most histories are of one register.
+        if self.register.capacity() > 0 {
+            self.register.push(register);
+        }
+        self.deed.push(deed);
+    }
+
+    /// The register of a call that did not fail.
+    pub(in crate::search) fn register(&self, call: u32) -> u32 {
+        self.register.get(call as usize).copied().unwrap_or(0)
+    }
+
     /// Bytes held.
     pub(in crate::search) fn bytes(&self) -> usize {
         room::bytes(&self.register) + room::bytes(&self.deed) + room::bytes(&self.content) + room::bytes(&self.values)
@@ -87,11 +114,14 @@ struct Numbers<'h> {
     index: FxHashMap<Value<'h>, u32>,
     /// Those of small numbers, which most values are; [`u32::MAX`]: not seen yet.
     small: Vec<u32>,
+    /// Numbers below this are small.
+    below: i64,
     names: Vec<Value<'h>>,
 }
 
-/// Numbers below this are small.
+/// Numbers below this are small in any history, and in a long one those that are not above the number of its calls so many times.
 const SMALL: i64 = 1 << 12;
+const TIMES: usize = 4;
 
 /// More values than these are not expected.
 const EXPECTED: usize = 64;
@@ -99,13 +129,14 @@ const EXPECTED: usize = 64;
 impl<'h> Numbers<'h> {
     /// With room for the values of so many calls, where these are few.
     fn expecting(calls: usize) -> Self {
-        Numbers { names: Vec::with_capacity(calls.min(EXPECTED)), ..Numbers::default() }
+        let below = i64::try_from(calls.saturating_mul(TIMES)).map_or(i64::MAX, |below| below.max(SMALL));
+        Numbers { below, names: Vec::with_capacity(calls.min(EXPECTED)), ..Numbers::default() }
     }
 
     fn of(&mut self, value: Value<'h>) -> u32 {
         let at = match value {
             Value::Absent => 0,
-            Value::Number(number @ 0..SMALL) => number as usize + 1,
+            Value::Number(number) if (0..self.below).contains(&number) => number as usize + 1,
             _ => return self.by_hash(value),
         };
         if self.small.len() <= at {

@@ -4,7 +4,7 @@
 //! first, one rung at a time; with a small one it is a beam that never begins again: what was not taken waits on its rung, and
 //! when all configurations that went on have ended, the search goes on from those that wait, the nearer rungs first. It ends when
 //! one reaches the goal, or none waits anywhere: then no order exists. A configuration is given up where another one on the same
-//! rung can do whatever it can, taken or waiting: so nothing is refuted twice.
+//! rung can do whatever it can, taken or waiting: so nothing is refuted twice. Rungs far back are folded: see [`fold`].
 
 use super::Problem;
 use super::automaton::{Kind, OTHER};
@@ -20,9 +20,11 @@ use crate::search::race::{Outcome, Runner};
 use crate::search::room;
 use crate::search::schedule::{Dead, first_work};
 use crate::search::verdict::Limit;
+use fold::{Fold, Stretches};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+mod fold;
 #[cfg(test)]
 mod tests;
 
@@ -59,9 +61,10 @@ struct Entry<M> {
     waits: bool,
 }
 
-/// How many optional operations moves use at most that use at least so many: 0, 1, 2 to 3, 4 to 7 and so on.
+/// How many optional operations moves use at most that use at least so many: 0, 1 and so on to 7, 8 to 15, 16 to 31 and so on. Of
+/// those that use one more there may be ten times as many; where the most that are ever used are many, there are few of each.
 fn most_optional(least: u32) -> u32 {
-    (2 * least).saturating_sub(1)
+    if least < 8 { least } else { 2 * least - 1 }
 }
 
 /// The configurations that got past a return.
@@ -71,6 +74,20 @@ struct Rung<M> {
     event: u32,
     entries: Vec<Entry<M>>,
     waiting: u32,
+    /// What several rungs are made again from for which it stands: all of their waiting ones, and no entries.
+    fold: Option<Box<Fold<M>>>,
+}
+
+impl<M> Rung<M> {
+    fn new(event: u32, entries: Vec<Entry<M>>) -> Self {
+        Rung { event, entries, waiting: 0, fold: None }
+    }
+
+    /// All that it keeps.
+    fn configurations(&mut self) -> impl Iterator<Item = &mut Configuration<M>> {
+        let folded = self.fold.iter_mut().flat_map(|fold| fold.begins());
+        self.entries.iter_mut().map(|entry| &mut entry.at).chain(folded)
+    }
 }
 
 /// One search.
@@ -81,6 +98,7 @@ pub(super) struct Ladder<'p, M> {
     uses: Uses,
     paths: Paths,
     rungs: Vec<Rung<M>>,
+    stretches: Stretches<M>,
     /// Room for the entries of new ones.
     spare: Vec<Vec<Entry<M>>>,
     /// The rung of those that go on.
@@ -122,11 +140,8 @@ impl<'p, M: Mask> Ladder<'p, M> {
             width,
             uses: Uses::new(),
             paths: Paths::default(),
-            rungs: vec![Rung {
-                event: 0,
-                entries: vec![Entry { at: first.clone(), optional: 0, waits: false }],
-                waiting: 0,
-            }],
+            rungs: vec![Rung::new(0, vec![Entry { at: first.clone(), optional: 0, waits: false }])],
+            stretches: Stretches::default(),
             spare: Vec::new(),
             here: 0,
             going: vec![(0, first)],
@@ -168,7 +183,8 @@ impl<'p, M: Mask> Ladder<'p, M> {
     /// Takes those that go on past a return.
     fn pass(&mut self, slot: u32, memory: usize, watch: &Watch<'_>) -> Result<(), Limit> {
         self.work += self.going.len() as u64 / 4;
-        if self.open.at > self.furthest {
+        let first = self.open.at > self.furthest;
+        if first {
             self.furthest = self.open.at;
             self.longest = self.going[0].1.path;
             self.failures = 0;
@@ -178,7 +194,7 @@ impl<'p, M: Mask> Ladder<'p, M> {
             self.going.iter_mut().for_each(|(_, at)| at.done.remove(slot));
             return Ok(());
         }
-        self.next_rung();
+        self.next_rung(watch)?;
         let others = self.bytes() - self.moves.bytes() - self.uses.bytes();
         for turn in 0..self.going.len() {
             let (entry, mut from) = self.going[turn].clone();
@@ -193,8 +209,10 @@ impl<'p, M: Mask> Ladder<'p, M> {
         let next = self.here + 1;
         self.here = next;
         if self.waiting == self.rungs[next].waiting as usize {
+            self.stretches.forget(next);
             for mut rung in self.rungs.drain(..next) {
                 self.entries -= rung.entries.len();
+                self.stretches.unfolded(rung.fold.take());
                 rung.entries.clear();
                 match self.spare.len() {
                     0..2 if rung.entries.capacity() <= 64 => self.spare.push(rung.entries),
@@ -210,6 +228,9 @@ impl<'p, M: Mask> Ladder<'p, M> {
             self.room += entries.capacity();
         }
         self.choose();
+        if first {
+            self.mark();
+        }
         Ok(())
     }
 
@@ -235,10 +256,20 @@ impl<'p, M: Mask> Ladder<'p, M> {
             };
             let more = finder.find(memory, watch)?;
             let moves = std::mem::take(&mut self.moves);
+            let (mut kept, mut looked) = (Ok(()), self.work);
             for found in &moves.found {
                 self.keep(self.here + 1, found.to.clone(), moves.steps(found));
+                // Thousands that are held against thousands take seconds.
+                if self.work - looked > 1024 {
+                    looked = self.work;
+                    kept = watch.reached().map_or(Ok(()), Err);
+                    if kept.is_err() {
+                        break;
+                    }
+                }
             }
             self.moves = moves;
+            kept?;
             if !more {
                 return Ok(());
             }
@@ -255,12 +286,13 @@ impl<'p, M: Mask> Ladder<'p, M> {
     }
 
     /// Makes room for those that get past this return.
-    fn next_rung(&mut self) {
+    fn next_rung(&mut self, watch: &Watch<'_>) -> Result<(), Limit> {
         let (next, event) = (self.here + 1, self.open.at + 1);
         if self.rungs.get(next).is_none_or(|rung| rung.event != event) {
             let entries = self.spare.pop().unwrap_or_default();
-            self.rungs.insert(next, Rung { event, entries, waiting: 0 });
+            self.rungs.insert(next, Rung::new(event, entries));
         }
+        self.unfold(next, watch).map(|_| ())
     }
 
     /// Keeps a configuration on a rung, unless another one there stands for it.
@@ -333,21 +365,26 @@ impl<'p, M: Mask> Ladder<'p, M> {
     }
 
     /// Goes back to a rung where some wait, if there is one.
-    fn back(&mut self) -> bool {
+    fn back(&mut self, watch: &Watch<'_>) -> Result<bool, Limit> {
         if self.waiting == 0 {
-            return false;
+            return Ok(false);
         }
         self.failures += 1;
-        let far = self.here.saturating_sub((1 << (self.failures / 4).min(30)) - 1);
         let waits = |rung: &Rung<M>| rung.waiting > 0;
-        let Some(rung) = self.rungs[..=far].iter().rposition(waits).or_else(|| self.rungs.iter().position(waits))
-        else {
-            return false;
+        let rung = loop {
+            let far = self.behind((1 << (self.failures / 4).min(30)) - 1);
+            let near = self.rungs[..=far].iter().rposition(waits);
+            let Some(rung) = near.or_else(|| self.rungs.iter().position(waits)) else { return Ok(false) };
+            // What it stands for may begin or end elsewhere.
+            if !self.unfold(rung, watch)? {
+                break rung;
+            }
         };
+        self.stretches.touch(rung);
         self.here = rung;
         self.open.go(self.rungs[rung].event);
         self.choose();
-        true
+        Ok(true)
     }
 
     /// Where all came to an end.
@@ -378,6 +415,7 @@ impl<'p, M: Mask> Ladder<'p, M> {
         self.looked = self.work();
         match watch.reached() {
             Some(limit) => Err(limit),
+            None if self.stretches.unfolding => Ok(()),
             None => self.hold(memory),
         }
     }
@@ -397,11 +435,13 @@ impl<'p, M: Mask> Ladder<'p, M> {
                 return Err(Limit::Memory);
             }
             let forgotten = self.here.div_ceil(2);
+            self.stretches.forget(forgotten);
             for rung in self.rungs.drain(..forgotten) {
                 self.incomplete |= rung.waiting > 0;
                 self.waiting -= rung.waiting as usize;
                 self.entries -= rung.entries.len();
                 self.room -= rung.entries.capacity();
+                self.stretches.unfolded(rung.fold);
             }
             self.here -= forgotten;
             self.collect();
@@ -411,7 +451,7 @@ impl<'p, M: Mask> Ladder<'p, M> {
 
     /// Forgets paths and sets that belong to no configuration.
     fn collect(&mut self) {
-        let entries = self.rungs.iter_mut().flat_map(|rung| rung.entries.iter_mut().map(|entry| &mut entry.at));
+        let entries = self.rungs.iter_mut().flat_map(Rung::configurations).chain(self.stretches.begins());
         let mut kept: Vec<&mut Configuration<M>> = entries.chain(self.going.iter_mut().map(|(_, at)| at)).collect();
         self.paths.retain(kept.iter_mut().map(|at| &mut at.path).chain([&mut self.longest]));
         self.uses.retain(kept.iter_mut().map(|at| &mut at.used));
@@ -422,6 +462,7 @@ impl<'p, M: Mask> Ladder<'p, M> {
         let each = size_of::<usize>() + self.heap;
         (self.entries + self.going.len()) * each
             + self.room * size_of::<Entry<M>>()
+            + self.stretches.bytes(each)
             + room::bytes(&self.going)
             + room::bytes(&self.rungs)
             + self.paths.bytes()
@@ -447,7 +488,7 @@ impl<M: Mask> Runner for Ladder<'_, M> {
                 Passed::Return(slot) => {
                     self.pass(slot, memory, watch)?;
                     self.open.leave(slot);
-                    if self.going.is_empty() && !self.back() {
+                    if self.going.is_empty() && !self.back(watch)? {
                         return match self.incomplete {
                             true => Err(Limit::Memory),
                             false => Ok(Some(Reached::Nothing(self.dead(), self.longest()))),

@@ -53,8 +53,8 @@ impl<'p> Problem<'p> {
         if deeds.len() > MOST_OPERATIONS {
             return None;
         }
-        let content = part.calls.first().map(|&call| forms.content[forms.register[call as usize] as usize])?;
-        let (automaton, class) = Automaton::new(&deeds, content, &forms.values)?;
+        let content = part.calls.first().map(|&call| forms.content[forms.register(call) as usize])?;
+        let (automaton, class) = Automaton::new(&deeds, content, forms)?;
         let optional = |class: u32| !matches!(automaton.kinds[class as usize], Kind::Read(_) | Kind::FailedCas(_));
         let course = Course::new(part, &class, automaton.kinds.len(), optional, goal);
         Some(Problem { automaton, course })

@@ -99,42 +99,80 @@ impl Paths {
 
     /// Whether so much was added that a look for what nobody needs any more pays off.
     pub(super) fn is_due(&self) -> bool {
-        self.steps.len() > 2 * self.kept + (1 << 16)
+        self.steps.len() > self.kept + self.kept / 2 + (1 << 16)
     }
 
     /// Forgets what is on none of these paths.
     pub(super) fn retain<'a>(&mut self, paths: impl Iterator<Item = &'a mut u32>) {
         let mut paths: Vec<&mut u32> = paths.collect();
-        let mut needed = vec![false; self.steps.len()];
+        let mut needed = Needed { words: vec![(0, 0); self.steps.len().div_ceil(64)] };
         for path in &paths {
             let mut at = **path;
-            while at != BEGIN && !std::mem::replace(&mut needed[at as usize], true) {
+            while at != BEGIN && needed.add(at) {
                 at = self.steps[at as usize].0;
             }
         }
-        let mut place = vec![BEGIN; self.steps.len()];
-        let mut kept = 0;
-        for (at, needed) in needed.into_iter().enumerate() {
-            if needed {
-                let (before, step) = self.steps[at];
-                let before = if before == BEGIN { BEGIN } else { place[before as usize] };
-                self.steps[kept] = (before, step);
-                place[at] = kept as u32;
-                kept += 1;
-            }
+        let kept = needed.count();
+        for at in needed.all() {
+            let (before, step) = self.steps[at as usize];
+            let before = if before == BEGIN { BEGIN } else { needed.place(before) };
+            self.steps[needed.place(at) as usize] = (before, step);
         }
         self.steps.truncate(kept);
         self.steps.shrink_to(kept + kept / 4);
         self.kept = kept;
         for path in &mut paths {
             if **path != BEGIN {
-                **path = place[**path as usize];
+                **path = needed.place(**path);
             }
         }
     }
 
     /// Bytes held, with those that [`Self::retain`] takes for a while.
     pub(super) fn bytes(&self) -> usize {
-        room::bytes(&self.steps) + self.steps.len() * (size_of::<bool>() + size_of::<u32>())
+        room::bytes(&self.steps) + self.steps.len().div_ceil(64) * size_of::<(u64, u32)>()
+    }
+}
+
+/// Steps that stay: of each 64 a bit each, and how many stay before them.
+struct Needed {
+    words: Vec<(u64, u32)>,
+}
+
+impl Needed {
+    /// Adds one. Whether it is new.
+    fn add(&mut self, at: u32) -> bool {
+        let (word, bit) = (&mut self.words[at as usize / 64].0, 1 << (at % 64));
+        let is_new = *word & bit == 0;
+        *word |= bit;
+        is_new
+    }
+
+    /// How many they are; [`Self::place`] knows from then on.
+    fn count(&mut self) -> usize {
+        let mut count = 0;
+        for (word, before) in &mut self.words {
+            *before = count;
+            count += word.count_ones();
+        }
+        count as usize
+    }
+
+    /// How many stay before one.
+    fn place(&self, at: u32) -> u32 {
+        let (word, before) = self.words[at as usize / 64];
+        before + (word & ((1 << (at % 64)) - 1)).count_ones()
+    }
+
+    /// They, in order.
+    fn all(&self) -> impl Iterator<Item = u32> {
+        (0..).step_by(64).zip(&self.words).flat_map(|(first, &(word, _))| {
+            let mut left = word;
+            std::iter::from_fn(move || {
+                let at = (left != 0).then(|| first + left.trailing_zeros())?;
+                left &= left - 1;
+                Some(at)
+            })
+        })
     }
 }

@@ -16,9 +16,8 @@ pub(super) struct Replay<'p, M> {
     state: u32,
     /// The event of the last write.
     gap: u32,
+    /// What happened, in the order in which the search came to it.
     items: Vec<Item>,
-    /// What changed the present state and what was seen of it, in order.
-    line: Vec<u32>,
     /// The last write: the gap is before it.
     last_write: u32,
     /// The state at the end of the last block in the gap.
@@ -27,13 +26,11 @@ pub(super) struct Replay<'p, M> {
     anchor: Vec<u32>,
 }
 
-/// An operation in its place. Before it may stand others.
+/// An operation in its place.
 struct Item {
     operation: u32,
-    first: u32,
-    last: u32,
-    /// Among those before another one.
-    next: u32,
+    /// The item that it stands right before, behind others that do; `NONE`: behind all items so far.
+    before: u32,
 }
 
 impl<'p, M: Mask> Replay<'p, M> {
@@ -44,7 +41,6 @@ impl<'p, M: Mask> Replay<'p, M> {
             state: automaton.initial,
             gap: 0,
             items: Vec::with_capacity(course.operations.len()),
-            line: Vec::with_capacity(course.operations.len()),
             last_write: NONE,
             gap_state: OTHER,
             anchor: vec![NONE; course.slots],
@@ -153,42 +149,33 @@ impl<'p, M: Mask> Replay<'p, M> {
     /// Puts an operation last before another one, or last of all.
     fn put(&mut self, operation: u32, place: u32) -> u32 {
         let item = self.items.len() as u32;
-        self.items.push(Item { operation, first: NONE, last: NONE, next: NONE });
-        if place == NONE {
-            self.line.push(item);
-            return item;
-        }
-        let last = std::mem::replace(&mut self.items[place as usize].last, item);
-        match last {
-            NONE => self.items[place as usize].first = item,
-            last => self.items[last as usize].next = item,
-        }
+        self.items.push(Item { operation, before: place });
         item
     }
 
     /// One order. Of equal optional operations, those invoked first are used first.
     fn flat(&self) -> Vec<u32> {
-        let mut order = Vec::with_capacity(self.items.len());
-        let mut used = vec![0; self.open.course().optionals.len()];
-        let mut put = |item: &Item| {
-            let course = self.open.course();
-            order.push(match course.is_option(item.operation) {
-                false => item.operation,
-                true => {
-                    let class = course.operation(item.operation).slot as usize;
-                    used[class] += 1;
-                    // A search that does not count uses knows that there are enough.
-                    course.optionals[class].operations.get(used[class] - 1).copied().unwrap_or(item.operation)
-                }
-            });
-        };
-        for &item in &self.line {
-            let mut before = self.items[item as usize].first;
-            while before != NONE {
-                put(&self.items[before as usize]);
-                before = self.items[before as usize].next;
-            }
-            put(&self.items[item as usize]);
+        // By item: how many stand before it, then where the next of them goes. Those stand before no others.
+        let mut next = vec![0; self.items.len()];
+        self.items.iter().filter(|item| item.before != NONE).for_each(|item| next[item.before as usize] += 1);
+        let mut order = vec![NONE; self.items.len()];
+        let mut end = 0;
+        for (item, next) in self.items.iter().zip(&mut next).filter(|(item, _)| item.before == NONE) {
+            end += std::mem::replace(next, end) + 1;
+            order[end as usize - 1] = item.operation;
+        }
+        for item in self.items.iter().filter(|item| item.before != NONE) {
+            let next = &mut next[item.before as usize];
+            order[*next as usize] = item.operation;
+            *next += 1;
+        }
+        let course = self.open.course();
+        let mut used = vec![0; course.optionals.len()];
+        for operation in order.iter_mut().filter(|operation| course.is_option(**operation)) {
+            let class = course.operation(*operation).slot as usize;
+            used[class] += 1;
+            // A search that does not count uses knows that there are enough.
+            *operation = course.optionals[class].operations.get(used[class] - 1).copied().unwrap_or(*operation);
         }
         order
     }

@@ -30,6 +30,8 @@ impl Use {
 struct Set {
     /// The sum of the numbers of its uses: sets that differ seldom have the same.
     hash: u64,
+    /// Bits of the classes that it has operations of: a class has the bit of its number modulo 64.
+    classes: u64,
     /// How many operations are in it.
     total: u32,
     uses: Box<[Use]>,
@@ -52,7 +54,7 @@ pub(super) const UNUSED: u32 = 0;
 
 impl Uses {
     pub(super) fn new() -> Self {
-        let empty = Set { hash: 0, total: 0, uses: Box::default() };
+        let empty = Set { hash: 0, classes: 0, total: 0, uses: Box::default() };
         Uses { sets: vec![empty], index: HashTable::new(), held: 0 }
     }
 
@@ -78,7 +80,7 @@ impl Uses {
 
     /// The set with one operation more.
     pub(super) fn add(&mut self, set: u32, class: u32, recent: bool) -> u32 {
-        let Set { hash, total, uses } = &self.sets[set as usize];
+        let Set { hash, classes, total, uses } = &self.sets[set as usize];
         let (at, before) = match uses.binary_search_by_key(&class, |u| u.class) {
             Ok(at) => (at, Some(uses[at])),
             Err(at) => (at, None),
@@ -99,20 +101,20 @@ impl Uses {
             Some(&known) => known,
             None => {
                 let uses = [first, &[after], last].concat().into_boxed_slice();
-                self.keep(Set { hash, total: total + 1, uses })
+                self.keep(Set { hash, classes: classes | 1 << (class % 64), total: total + 1, uses })
             }
         }
     }
 
     /// The set after a new gap: nothing is recent.
     pub(super) fn settle(&mut self, set: u32) -> u32 {
-        let Set { hash, total, uses } = &self.sets[set as usize];
+        let Set { hash, classes, total, uses } = &self.sets[set as usize];
         if uses.iter().all(|u| u.recent == 0) {
             return set;
         }
         let settled = |u: &Use| Use { recent: 0, ..*u };
         let difference = uses.iter().filter(|u| u.recent > 0).map(|u| settled(u).number().wrapping_sub(u.number()));
-        let (hash, total) = (difference.fold(*hash, u64::wrapping_add), *total);
+        let (hash, classes, total) = (difference.fold(*hash, u64::wrapping_add), *classes, *total);
         let known = self.index.find(hash, |&known| {
             let other = &self.sets[known as usize];
             other.hash == hash && other.uses.iter().copied().eq(uses.iter().map(settled))
@@ -121,7 +123,7 @@ impl Uses {
             Some(&known) => known,
             None => {
                 let uses = uses.iter().map(settled).collect();
-                self.keep(Set { hash, total, uses })
+                self.keep(Set { hash, classes, total, uses })
             }
         }
     }
@@ -135,6 +137,7 @@ impl Uses {
         let (less, more) = (&self.sets[less as usize], &self.sets[more as usize]);
         let mut rest = more.uses.iter();
         less.total <= more.total
+            && less.classes & !more.classes == 0
             && less.uses.iter().all(|u| {
                 rest.any(|v| v.class == u.class && u.count <= v.count && u.count - u.recent <= v.count - v.recent)
             })
@@ -148,8 +151,8 @@ impl Uses {
         for named in named {
             let place = &mut place[*named as usize];
             if *place == u32::MAX {
-                let Set { hash, total, uses } = &mut self.sets[*named as usize];
-                *place = kept.keep(Set { hash: *hash, total: *total, uses: std::mem::take(uses) });
+                let set = &mut self.sets[*named as usize];
+                *place = kept.keep(Set { uses: std::mem::take(&mut set.uses), ..*set });
             }
             *named = *place;
         }

@@ -2,7 +2,7 @@
 
 use super::{Drawing, EMBEDDED, Row};
 use crate::history::Verb;
-use crate::history::calls::{Call, Moment};
+use crate::history::calls::{Call, CallRows, Moment};
 use crate::ingest::Position;
 use crate::ingest::call::Ending;
 use crate::report::html::picture::Finding;
@@ -19,9 +19,9 @@ pub(super) struct Places(FxHashMap<i64, i64>);
 
 impl Places {
     /// Of the calls of a log.
-    pub(super) fn of(calls: &[Call]) -> Places {
+    pub(super) fn of(calls: &CallRows) -> Places {
         let mut ranks: Vec<i64> = Vec::new();
-        for call in calls {
+        for call in calls.iter() {
             if call.invoke.time.is_known() || call.ret.time.is_known() {
                 return Places::default();
             }
@@ -55,7 +55,7 @@ impl Drawing<'_> {
     pub(super) fn calls(&mut self, cited: &FxHashSet<Position>) {
         let log = &self.history.calls;
         let mut left = EMBEDDED;
-        for call in &log.calls {
+        for call in log.calls.iter() {
             let Some(&lane) = self.lane_of.get(&call.process) else { continue };
             let t = self.moment(call.invoke);
             if t < 0 {
@@ -69,7 +69,7 @@ impl Drawing<'_> {
             }
             left = left.saturating_sub(1);
             let key = log.keys.get(&call.key).map_or(-1, |key| self.key(*key));
-            let word = self.word(log.words(call, self.history.name(call.function)));
+            let word = self.word(log.words(&call, self.history.name(call.function)));
             let row = Row {
                 t,
                 u: if call.ending == Ending::Unknown { -1 } else { self.moment(call.ret) },
@@ -90,11 +90,11 @@ impl Drawing<'_> {
     }
 
     /// Draws the facts of a finding about calls where these are, with an edge from each to those that came next.
-    pub(super) fn core(&self, finding: &mut Finding, positions: &[Position], calls: &FxHashMap<Position, &Call>) {
+    pub(super) fn core(&self, finding: &mut Finding, positions: &[Position], calls: &FxHashMap<Position, Call>) {
         let cited: Vec<(usize, &Call)> = positions
             .iter()
             .enumerate()
-            .filter_map(|(at, position)| Some((at, *calls.get(position)?)))
+            .filter_map(|(at, position)| Some((at, calls.get(position)?)))
             .take(COMPARED)
             .collect();
         if cited.is_empty() {

@@ -40,7 +40,7 @@ impl<'p> Walk<'p> {
         let mut ladder = Ladder::new(self.problem.clone(), Reductions::NONE, Width::Everything);
         let from: Vec<_> = from.iter().map(|at| Configuration { path: BEGIN, ..at.clone() }).collect();
         let entry = |at: &Configuration<Slots>| Entry { at: at.clone(), optional: 0, waits: false };
-        ladder.rungs = vec![Rung { event, entries: from.iter().map(entry).collect(), waiting: 0 }];
+        ladder.rungs = vec![Rung::new(event, from.iter().map(entry).collect())];
         (ladder.entries, ladder.room) = (from.len(), from.len());
         ladder.going = (0..).zip(from).collect();
         ladder.uses = self.ladder.uses.clone();
