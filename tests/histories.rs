@@ -10,7 +10,7 @@
 //!   says, `fixed*` as above.
 //! - `histories/rules-file/EXAMPLE/`: the worked examples of `docs/rules-file.md`: `violation*` must find something, `fixed*`
 //!   nothing. As in `histories/rules/SLUG/`, `rules.toml` is the rules file of the folder.
-//! - `histories/traps/*.sketch`: what looks like an anomaly and is none.
+//! - `histories/traps/*.sketch` and `histories/traps/*/`: what looks like an anomaly and is none, drawn and as it is recorded.
 //! - `histories/incidents/INCIDENT/VARIANT/`: `story.sketch` with the evidence files that recorders would have left of it, and
 //!   `expected.json`.
 //!
@@ -22,7 +22,7 @@ mod expectation;
 
 use expectation::{Expectation, is_known};
 use libtest_mimic::{Arguments, Failed, Trial};
-use retrograde::check::{Judgement, Options, judge};
+use retrograde::check::{Judgement, Kind, Options, judge};
 use retrograde::history::sketch;
 use retrograde::history::{Domains, History, load, load_each};
 use retrograde::ingest::{self, FileId, InputFile, SourceRule};
@@ -73,6 +73,9 @@ fn main() {
     }
     for file in files(&root.join("traps"), "sketch") {
         trials.push(Trial::test(format!("traps/{}", name(&file)), move || trap(&file)));
+    }
+    for folder in folders(&root.join("traps")) {
+        trials.push(Trial::test(format!("traps/{}", name(&folder)), move || recorded_trap(&folder)));
     }
     for incident in folders(&root.join("incidents")) {
         for variant in folders(&incident) {
@@ -246,6 +249,23 @@ fn worked(file: &Path) -> Result<(), Failed> {
 
 fn trap(file: &Path) -> Result<(), Failed> {
     drawn(file)?.is_harmless()
+}
+
+/// As [`trap`], of evidence as it is recorded: what a sketch cannot say. All is on one clock; each audit log is of a server of its own.
+fn recorded_trap(folder: &Path) -> Result<(), Failed> {
+    let named =
+        files(folder, "log").into_iter().map(|log| format!("{}.log:server={},clock=wall", name(&log), name(&log)));
+    let rules: Result<Vec<SourceRule>, _> = named.map(|rule| SourceRule::parse(&rule)).collect();
+    let inputs = ingest::inputs(&[folder.to_path_buf()], &rules.map_err(Failed::from)?, &[]);
+    let inputs = inputs.map_err(|e| Failed::from(e.to_string()))?;
+    let history = load(inputs, &retrograde::read_options(), &Domains::default(), &());
+    let judgement = judged(&history);
+    let alarm = judgement.findings.iter().find(|finding| finding.kind != Kind::Hazard);
+    match (history.problems.first(), alarm) {
+        (Some(problem), _) => Err(format!("{problem:?}").into()),
+        (_, Some(finding)) => Err(format!("{}: {}", finding.rule, finding.summary).into()),
+        _ => Ok(()),
+    }
 }
 
 fn incident_variant(folder: &Path) -> Result<(), Failed> {

@@ -28,6 +28,7 @@ mod delete_version;
 mod derivation;
 mod double_allocation;
 mod double_bind;
+mod doubt;
 mod duplicate_child;
 mod effect;
 mod etcd;

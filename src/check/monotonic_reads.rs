@@ -18,7 +18,12 @@
 //! below a sight of the same session that was complete before the request was sent, where one of these holds: both are of one
 //! scope; T has a version inside both scopes between the two; the object seen before is inside the later scope. If every
 //! change of the scope in between is known and there is none, the two states are the same and nothing is said. Otherwise the
-//! finding is a **suspect**.
+//! finding is a **suspect**. So it is where nobody's promise broke and it is open whether the process knew of the first when it asked
+//! for the second: only servers recorded the two, less than 10 ms apart; or the process is told by its address and watched one scope
+//! twice at a time, so that it may be several.
+//!
+//! A number that a client names itself (the base of a refused PUT, the start of a watch) is a sight only where it may have been reached by
+//! then: not where a write that was sent later committed at it or below.
 //!
 //! **Sessions.** Lives of one user join only at one place (node, pod ordinal, recorder) with the same program and without
 //! overlap; replicas of one ServiceAccount are different processes; each invocation of a command-line tool is a process.
@@ -32,6 +37,7 @@
 //! Sources: Terry et al., Session Guarantees for Weakly Consistent Replicated Data (PDIS 1994); Kubernetes API concepts,
 //! resource versions; Sun et al., Reasoning about modern datacenter infrastructures using partial histories (HotOS 2021).
 
+use super::doubt::doubt;
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
 use crate::history::{DeliveryKind, KeyId, Marks, Operation, OperationId, Revision, ScopeId, Verb};
 use crate::order::{Frontier, Provenance, Showing, Sight, Start, Version, is_deliberate, remembers, stream_base};
@@ -305,6 +311,13 @@ impl Reader<'_> {
         let after = if restarted { "its process before the restart" } else { "it" };
         let told = history.incarnations[o.incarnation.index()].told_by.sentence();
         let server = self.broken_by(sight.revision);
+        // Who asked for the most recent state had to get it whoever had seen it before.
+        let doubt = match (kind, server) {
+            (Kind::Violation, BrokenBy::Nobody) => doubt(evidence, (sight.showing, sight.time), o),
+            _ => None,
+        };
+        let kind = if doubt.is_some() { Kind::Suspect } else { kind };
+        let because = doubt.map_or(because.clone(), |doubt| format!("{because}. Not proved: {doubt}"));
         let demand = match server {
             BrokenBy::Server => "The request excluded so old an answer.",
             _ => {

@@ -18,12 +18,16 @@
 //! hold an outdated object, several loops of one program usually do, and optimistic locking made it harmless. A write counts when its answer proves that it committed: not a dry run, not a
 //! no-op, and never one whose outcome is open (5xx, no answer).
 //!
+//! **A suspect** where it is open whether the process knew of its write when it sent the read: only servers recorded the two, less than
+//! 10 ms apart; or the process is told by its address and watched one scope twice at a time, so that it may be several.
+//!
 //! **Not judged**: watches. A stream may start below an own write, which it will still deliver. Reads of the past on purpose.
 //!
 //! **Evidence**: the answers of the writes (level RequestResponse, or a capture), and a list or read with its revision.
 //!
 //! Sources: Terry et al., Session Guarantees (PDIS 1994); kubernetes#129795, #127429; KEP-5647 (stale controllers).
 
+use super::doubt::doubt;
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
 use crate::history::{Asked, KeyId, Marks, Operation, OperationId, Revision, Symbol, Verb};
 use crate::order::{Frontier, Showing, held, is_deliberate, remembers};
@@ -177,7 +181,16 @@ impl Observer<'_> {
             }
             _ => (format!("then read a state (revision {revision}) without that"), false),
         };
-        let kind = if refused { Kind::Hazard } else { Kind::Violation };
+        let doubt = match broken_by {
+            BrokenBy::Nobody if !refused => doubt(evidence, (Showing::Answer(write), by.ret), o),
+            _ => None,
+        };
+        let kind = match () {
+            () if refused => Kind::Hazard,
+            () if doubt.is_some() => Kind::Suspect,
+            () => Kind::Violation,
+        };
+        let unproved = doubt.map_or(String::new(), |doubt| format!(" Not proved: {doubt}."));
         let consequence = if refused {
             "the server refused the write; a controller that does not retry on a fresh read stays wrong"
         } else {
@@ -191,7 +204,7 @@ impl Observer<'_> {
             cause: format!("{}|{:?}", history.resource_name(history.resource_of(key)), o.verb),
             summary: format!("{client} {what} {object}{at}, and {saw}"),
             facts,
-            reason: "A process sees what it wrote itself (read your writes): the write was answered before the later request was sent.".to_owned(),
+            reason: format!("A process sees what it wrote itself (read your writes): the write was answered before the later request was sent.{unproved}"),
             refuted_by: "evidence that the write did not commit, or that the two requests are of different processes".to_owned(),
             consequence: consequence.to_owned(),
         });

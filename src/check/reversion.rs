@@ -78,16 +78,20 @@ pub struct Course<'v> {
 impl Course<'_> {
     /// The first field that the write put back to the value that its writer had read, although another process had changed it
     /// in between, with the place of that change among the versions since.
+    ///
+    /// Not of an apply (a patch that names its kind): it says what its owner wants, and the server asks about conflicts.
     pub fn reverted(&self) -> Option<(String, usize)> {
-        self.others(|read, sent| read == sent)
+        if self.applies() { None } else { self.others(|read, sent| read == sent) }
     }
 
     /// The same for any other value than the one that was there: the change of another process is gone, whatever came instead.
-    ///
-    /// Not of an apply (a patch that names its kind): it says what its owner wants, and the server asks about conflicts.
+    /// Not of an apply either.
     pub fn overwritten(&self) -> Option<(String, usize)> {
-        let applies = !self.whole && self.request.get("kind").is_some();
-        if applies { None } else { self.others(|_, _| true) }
+        if self.applies() { None } else { self.others(|_, _| true) }
+    }
+
+    fn applies(&self) -> bool {
+        !self.whole && self.request.get("kind").is_some()
     }
 
     fn others(&self, counts: impl Fn(Option<&Value>, Option<&Value>) -> bool) -> Option<(String, usize)> {

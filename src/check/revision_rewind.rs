@@ -79,7 +79,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             let gap = o.invoke.0 - head.time.0;
             let stepped = order.clocks.step(o.clock).or(order.clocks.step(head.clock)).is_some();
             let proved = order.clocks.relation((head.time, head.clock), (o.invoke, o.clock));
-            if stepped || (proved != Relation::Before && gap >= SKEW) {
+            if stepped || (matches!(proved, Relation::BeforeUnless(_)) && gap >= SKEW) {
                 found(evidence, ruling, id, revision, head, Some(gap));
             }
         }

@@ -73,9 +73,11 @@ fn meeting(rows: &[(u32, u32)]) -> Vec<u32> {
     rows.iter().filter(is_twice).map(|(_, row)| *row).collect()
 }
 
-/// Finds the server's record of a request that a client recorded too. Both stay, the server's as a shadow that bounds clocks and
-/// proves commits. They are not one operation with the narrower interval even on one clock: a client that sends two requests at a
-/// time knows the answer of neither when it sends the other, whatever the server did meanwhile.
+/// Finds the server's record of a request that a client recorded too. On one clock the two become one operation; on two clocks, and
+/// where the client had no answer, both stay, the server's as a shadow that bounds clocks and proves commits.
+///
+/// The one operation keeps the times of the client, though the server's are narrower: a client that sends two requests at a time
+/// knows the answer of neither when it sends the other, whatever the server did meanwhile.
 fn pair_sides(rows: &mut Operations, index: &[u32], gone: &mut FxHashMap<u32, u32>) {
     let mut by_id: FxHashMap<(AuditId, Verb), Vec<u32>> = FxHashMap::default();
     for &row in index {
@@ -146,11 +148,15 @@ fn pair_sides(rows: &mut Operations, index: &[u32], gone: &mut FxHashMap<u32, u3
         if !merged.server.is_some() {
             merged.server = server.server;
         }
-        // The same process, seen from the other side.
-        rows.change(found as usize, |shadow| {
-            shadow.incarnation = merged.incarnation;
-            shadow.marks.set(Marks(Marks::SHADOW.0 | Marks::BOTH_SIDES.0));
-        });
+        if server.clock == merged.clock && merged.ret.is_known() {
+            gone.insert(found, row);
+        } else {
+            // The same process, seen from the other side.
+            rows.change(found as usize, |shadow| {
+                shadow.incarnation = merged.incarnation;
+                shadow.marks.set(Marks(Marks::SHADOW.0 | Marks::BOTH_SIDES.0));
+            });
+        }
         rows.set(row as usize, merged);
     }
 }

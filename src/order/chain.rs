@@ -192,7 +192,7 @@ impl Chains {
             let pairs = matches!(listed.asked, Asked::Any | Asked::Unset) && !listed.marks.has(Marks::MORE_PAGES);
             let one_place = listed.server == o.server || !listed.server.is_some();
             let pairs = pairs && !state.watch_since_list && !state.list_beside_stream && !state.crowded;
-            if before && state.list_revision.is_none() && pairs && one_place && known.was_reached(&o) {
+            if before && state.list_revision.is_none() && pairs && one_place && known.may_pair(&listed, &o) {
                 return Start::Pair(list);
             }
             // The version of an item, and not where the stream before the list had come to: the wrong number from that list.
@@ -225,6 +225,13 @@ impl Chains {
         self.crowded.contains(&watch)
     }
 
+    /// Whether several watches of one scope by a process were open at a time.
+    pub fn are_crowded(&self, incarnation: IncarnationId) -> bool {
+        let first = self.chains.partition_point(|chain| chain.incarnation < incarnation);
+        let own = self.chains[first..].iter().take_while(|chain| chain.incarnation == incarnation);
+        own.flat_map(|chain| &chain.steps).any(|step| step.crowded)
+    }
+
     /// Why a watch starts where it starts.
     pub fn start_of(&self, watch: OperationId) -> Option<Start> {
         self.starts.get(&watch).copied()
@@ -241,6 +248,20 @@ struct Known<'c> {
 }
 
 impl Known<'_> {
+    /// Whether a watch may start from what a list showed: not where the number is none yet, or that of a write which the process
+    /// itself sent after the list.
+    fn may_pair(&self, list: &Operation, watch: &Operation) -> bool {
+        let Some(scope) = self.history.scopes.get(watch.scope.index()) else { return false };
+        let below = Revision::new(watch.asked_revision.value().saturating_sub(1));
+        let mut written = self.timeline.of_resource(scope.resource, below, watch.asked_revision);
+        let is_own = |writer: OperationId| {
+            let write = self.history.operation(writer);
+            write.incarnation == watch.incarnation
+                && !self.clocks.before((write.ret, write.clock), (list.invoke, list.clock))
+        };
+        self.was_reached(watch) && !written.any(|version| version.writer.is_some() && is_own(version.writer))
+    }
+
     /// Whether the revision that a watch names may have been there when it was sent: else nobody had shown it to the client.
     fn was_reached(&self, watch: &Operation) -> bool {
         let Some(scope) = self.history.scopes.get(watch.scope.index()) else { return true };

@@ -105,8 +105,12 @@ impl Timeline {
                         if writes || !o.asked_revision.is_some() { Provenance::Write } else { Provenance::Read };
                     claims.push(claim(o.key, o.answer_uid, o.answered, change, o.attributes, provenance, writes));
                 }
+                // A body reduced to identity does not show whether anything still held the object.
                 Verb::Delete
-                    if o.answered.is_some() && o.marks.has(Marks::TERMINATING) && !o.marks.has(Marks::REMOVES) =>
+                    if o.answered.is_some()
+                        && o.attributes.is_some()
+                        && o.marks.has(Marks::TERMINATING)
+                        && !o.marks.has(Marks::REMOVES) =>
                 {
                     claims.push(claim(
                         o.key,

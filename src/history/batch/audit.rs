@@ -122,6 +122,9 @@ impl Batch {
             Some(row) => self.tables.scopes.values()[row.scope.index()].resource,
             None => self.tables.resource(&object.api_group, &object.resource),
         };
+        // An audit event names a namespace as inside itself (apiserver pkg/endpoints/request/requestinfo.go); it is inside none.
+        let is_namespace = object.api_group.is_empty() && &*object.resource == "namespaces";
+        let namespace = if is_namespace { "" } else { &*object.namespace };
         // A POST's name comes from its body, so its first stage lacks it: the scope of a creation is the collection.
         let scope_name = if verb == Verb::Create && object.subresource.is_empty() { "" } else { &*object.name };
         let mut operation = Operation {
@@ -136,7 +139,7 @@ impl Batch {
             incarnation: arrived.map_or_else(|| IncarnationId(self.process(event).0), |row| row.incarnation),
             scope: match arrived {
                 Some(row) => row.scope,
-                None => self.scope(resource, &object.namespace, scope_name, &options),
+                None => self.scope(resource, namespace, scope_name, &options),
             },
             key: KeyId::NONE,
             request_uid: Symbol::NONE,
@@ -153,7 +156,7 @@ impl Batch {
         };
         Self::options(&mut operation, &options);
         if !object.name.is_empty() && !matches!(verb, Verb::List | Verb::Watch | Verb::DeleteCollection) {
-            operation.key = self.tables.key(resource, &object.namespace, &object.name);
+            operation.key = self.tables.key(resource, namespace, &object.name);
         }
         if verb.is_write() {
             self.request_body(&mut operation, &event.request_object);

@@ -324,7 +324,6 @@ impl Recording {
         }
     }
 
-    /// Members of other clusters, or the same member twice.
     /// Members of another cluster are no evidence. Which cluster it is, the members that answered tell; where none did, no one knows.
     fn look_for_strangers(&mut self) {
         let logs: Vec<(usize, u64, u64, FileId)> = (0..)

@@ -1,0 +1,32 @@
+//! Why it is open whether one process knew of one thing when it did the next.
+
+use super::Evidence;
+use crate::history::{Marks, Operation, ToldBy};
+use crate::ingest::Time;
+use crate::order::Showing;
+
+/// An answer may be on its way so long, in nanoseconds: what a client sends meanwhile it sends without knowing the answer, which
+/// the log of a server does not show.
+const LATENCY: i64 = 10_000_000;
+
+/// Why a request may not have been sent by a process that knew what something had shown at a time; `None`: it knew.
+///
+/// Replicas behind one address have one user, address and agent (kubernetes-semantics 2.6). What shows them is that one scope is
+/// watched twice at a time. A node's own identity is one process of a program.
+pub fn doubt(evidence: &Evidence<'_>, (showing, at): (Showing, Time), later: &Operation) -> Option<&'static str> {
+    let (history, order) = (evidence.history, evidence.order);
+    let life = &history.incarnations[later.incarnation.index()];
+    let is_node = history.client_name(later.incarnation).starts_with("system:node:");
+    if life.told_by == ToldBy::Address && !is_node && order.chains.are_crowded(later.incarnation) {
+        return Some(
+            "the process is told by its user, address and agent, and watched one scope twice at a time: there may be several",
+        );
+    }
+    let (Showing::Answer(earlier) | Showing::Delivery(_, earlier)) = showing;
+    let of_client = |o: &Operation| o.marks.has(Marks::CLIENT_SIDE);
+    let earlier = history.operation(earlier);
+    let surely = Time(at.0.saturating_add(LATENCY));
+    let apart = order.clocks.before((surely, earlier.clock), (later.invoke, later.clock));
+    (!of_client(&earlier) && !of_client(later) && !apart)
+        .then_some("only servers recorded the two, and the second may have been sent before the first was answered")
+}
