@@ -148,7 +148,7 @@ fn pair_sides(rows: &mut Operations, index: &[u32], gone: &mut FxHashMap<u32, u3
         if !merged.server.is_some() {
             merged.server = server.server;
         }
-        if server.clock == merged.clock && merged.ret.is_known() {
+        if server.clock == merged.clock && (merged.ret.is_known() || merged.verb == Verb::Watch) {
             gone.insert(found, row);
         } else {
             // The same process, seen from the other side.
