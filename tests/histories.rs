@@ -22,7 +22,7 @@ mod expectation;
 
 use expectation::{Expectation, is_known};
 use libtest_mimic::{Arguments, Failed, Trial};
-use retrograde::check::{Judgement, Kind, Options, judge};
+use retrograde::check::{Judgement, Kind, Options, Verdict, judge};
 use retrograde::history::sketch;
 use retrograde::history::{Domains, History, load, load_each};
 use retrograde::ingest::{self, FileId, InputFile, SourceRule};
@@ -264,6 +264,8 @@ fn recorded_trap(folder: &Path) -> Result<(), Failed> {
     match (history.problems.first(), alarm) {
         (Some(problem), _) => Err(format!("{problem:?}").into()),
         (_, Some(finding)) => Err(format!("{}: {}", finding.rule, finding.summary).into()),
+        // Evidence that is not understood holds nothing.
+        _ if judgement.verdict != Verdict::Holds => Err(format!("{:?}", judgement.verdict).into()),
         _ => Ok(()),
     }
 }

@@ -30,3 +30,30 @@ pub fn doubt(evidence: &Evidence<'_>, (showing, at): (Showing, Time), later: &Op
     (!of_client(&earlier) && !of_client(later) && !apart)
         .then_some("only servers recorded the two, and the second may have been sent before the first was answered")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::trial::kinds;
+    use super::super::{Kind, monotonic_reads, read_your_writes};
+
+    const NEAR: &str = "ctl@A  |-CREATE b => b:u2@10-|\nctl@A                              |-LIST rv=0 => 9 {}-|\n";
+
+    #[test]
+    fn what_only_servers_recorded_must_lie_apart_further_than_an_answer_may_travel() {
+        let apart = NEAR.replace("\nctl", "\n--- 1s\nctl");
+        let of = |text: &str| kinds(&read_your_writes::RULE, text);
+        assert_eq!(of(&format!("recorded audit\n{NEAR}")), [Kind::Suspect]);
+        assert_eq!(of(&format!("recorded audit\n{apart}")), [Kind::Violation]);
+        assert_eq!(of(NEAR), [Kind::Violation], "the client itself says when it had the answer");
+    }
+
+    #[test]
+    fn a_process_told_by_its_address_that_watches_a_scope_twice_at_a_time_may_be_several() {
+        let reads = "--- 1s\nctl@A  LIST => 10 {b:u2@10}\n--- 1s\nctl@A  LIST rv=0 => 9 {}\n";
+        let text = format!("recorded audit\no@A  CREATE b => b:u2@10\n{reads}");
+        assert_eq!(kinds(&monotonic_reads::RULE, &text), [Kind::Violation]);
+        let watch = "ctl@A  |-LIST => 10 {b:u2@10}-|\nctl@A                              |-WATCH from 10 .. ..\n";
+        let two = format!("{watch}--- 1s\n{watch}");
+        assert_eq!(kinds(&monotonic_reads::RULE, &format!("{text}{two}")), [Kind::Suspect]);
+    }
+}

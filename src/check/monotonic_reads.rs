@@ -317,7 +317,10 @@ impl Reader<'_> {
             _ => None,
         };
         let kind = if doubt.is_some() { Kind::Suspect } else { kind };
-        let because = doubt.map_or(because.clone(), |doubt| format!("{because}. Not proved: {doubt}"));
+        let because = match doubt {
+            Some(doubt) => format!("{because}. Not proved: {doubt}"),
+            None => because,
+        };
         let demand = match server {
             BrokenBy::Server => "The request excluded so old an answer.",
             _ => {

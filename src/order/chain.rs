@@ -262,11 +262,9 @@ impl Known<'_> {
         self.was_reached(watch) && !written.any(|version| version.writer.is_some() && is_own(version.writer))
     }
 
-    /// Whether the revision that a watch names may have been there when it was sent: else nobody had shown it to the client.
+    /// See [`Heads::may_have_reached`].
     fn was_reached(&self, watch: &Operation) -> bool {
-        let Some(scope) = self.history.scopes.get(watch.scope.index()) else { return true };
-        let (resource, sent) = (scope.resource, (watch.invoke, watch.clock));
-        self.heads.may_have_reached(self.history, self.clocks, resource, sent, watch.asked_revision)
+        self.heads.may_have_reached(self.history, self.clocks, watch)
     }
 }
 

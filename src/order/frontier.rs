@@ -267,7 +267,7 @@ impl Collection<'_> {
                 // The start of a reflector's watch is what it had come to; a new consumer's start says nothing of that.
                 let start = order.chains.start_of(id);
                 if o.asked == Asked::From
-                    && was_reached(history, order, o)
+                    && order.heads.may_have_reached(history, &order.clocks, o)
                     && matches!(start, Some(Start::List(_) | Start::Pair(_) | Start::Continues(_)))
                 {
                     self.add(number, Kind::Progress, self.facts.asked(id));
@@ -323,13 +323,8 @@ pub fn remembers(history: &History, incarnation: IncarnationId) -> bool {
 pub fn held(history: &History, order: &Order, o: &Operation) -> bool {
     o.verb == Verb::Update
         && o.asked_revision.is_some()
-        && (o.is_answered() || order.timeline.has(o.key, o.asked_revision) && was_reached(history, order, o))
-}
-
-/// Whether the revision that a request names may have been there when it was sent.
-fn was_reached(history: &History, order: &Order, o: &Operation) -> bool {
-    let (resource, sent) = (history.scopes[o.scope.index()].resource, (o.invoke, o.clock));
-    order.heads.may_have_reached(history, &order.clocks, resource, sent, o.asked_revision)
+        && (o.is_answered()
+            || order.timeline.has(o.key, o.asked_revision) && order.heads.may_have_reached(history, &order.clocks, o))
 }
 
 /// Whether a read is meant to show the past: then it neither convicts nor lowers a frontier.

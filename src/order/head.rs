@@ -6,7 +6,9 @@
 use super::clock::{Clocks, RELATED};
 use super::sight::{Facts, Moments, Reading, Records, Sight, Sights};
 use super::timeline::{Change, Timeline};
-use crate::history::{ClockId, DeliveryKind, History, Marks, OperationId, ResourceId, Revision, Verb, sort_by_word};
+use crate::history::{
+    ClockId, DeliveryKind, History, Marks, Operation, OperationId, ResourceId, Revision, Verb, sort_by_word,
+};
 use crate::ingest::Time;
 use rustc_hash::FxHashMap;
 
@@ -256,17 +258,12 @@ impl Heads {
         self.records(history, resource).reached(revision).map(Head::from)
     }
 
-    /// Whether a revision may have been there at a moment: no write that was certainly sent later got it, or a lower one. Who names a
-    /// number that was not has it from nobody.
-    pub fn may_have_reached(
-        &self,
-        history: &History,
-        clocks: &Clocks,
-        resource: ResourceId,
-        (time, clock): (Time, ClockId),
-        revision: Revision,
-    ) -> bool {
-        self.after(history, clocks, resource, clock, time).is_none_or(|(lowest, _)| lowest > revision)
+    /// Whether the revision that a request names may have been there when it was sent: no write that was certainly sent later got it, or
+    /// a lower one. A number that was not there nobody had shown to the client.
+    pub fn may_have_reached(&self, history: &History, clocks: &Clocks, request: &Operation) -> bool {
+        let Some(scope) = history.scopes.get(request.scope.index()) else { return true };
+        let later = self.after(history, clocks, scope.resource, request.clock, request.invoke);
+        later.is_none_or(|(lowest, _)| lowest > request.asked_revision)
     }
 
     /// The lowest revision of a write that was certainly sent after a moment: whatever was complete by then lies below it.
