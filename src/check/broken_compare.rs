@@ -3,7 +3,8 @@
 //! ## What it proves
 //! A PUT with a resourceVersion, a patch that names or tests one, and a DELETE with preconditions are compare-and-set: they
 //! commit only if the object is still at that version (and of that uid). Here T holds a version between the one that the write
-//! was conditioned on and the one that it committed, or another object than the one whose uid it required.
+//! was conditioned on and the one that it committed, or another object than the one whose uid it required. Where nobody says at
+//! which revision the write committed, a later version that was there before the write was sent is enough: its condition held after.
 //!
 //! ## Why it matters
 //! Optimistic locking is the only concurrency control that the API has; without it every controller loses updates.
@@ -33,6 +34,7 @@
 
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling, commit};
 use crate::history::{Marks, Operation, OperationId, Revision, Subresource, Verb};
+use crate::order::{Relation, Version};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -65,10 +67,13 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         }
         let base = o.asked_revision;
         let removed = removals.get(&id).map(|v| v.revision);
-        let Some(revision) = commit::proven(evidence, &o).filter(|_| o.status != 201).or(removed) else { continue };
         if !base.is_some() {
             continue;
         }
+        let Some(revision) = commit::proven(evidence, &o).filter(|_| o.status != 201).or(removed) else {
+            passed(evidence, ruling, id, &o);
+            continue;
+        };
         ruling.checked(o.incarnation);
         let between = timeline.between(o.key, base, revision).iter().find(|v| v.revision < revision);
         if let Some(version) = between {
@@ -76,6 +81,61 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             state(evidence, ruling, id, revision, fact, version.revision);
         }
     }
+}
+
+/// How many versions above a base are looked at: the next one is nearly always shown first.
+const NEXT: usize = 4;
+
+/// An accepted write of which nobody says where it committed: its condition held at some moment after it was sent, so no later version of
+/// the object was there before.
+fn passed(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: &Operation) {
+    let (timeline, clocks) = (&evidence.order.timeline, &evidence.order.clocks);
+    // What a creation answers with, or a body that was not kept, says nothing of the condition.
+    if o.status == 201 || !o.invoke.is_known() {
+        return;
+    }
+    ruling.checked(o.incarnation);
+    let versions = timeline.versions(o.key);
+    let from = versions.through(o.asked_revision);
+    let above = (from..from + NEXT).map_while(|at| versions.get(at));
+    let sent = (o.invoke, o.clock);
+    let relations: Vec<(Version, Relation)> =
+        above.map(|version| (version, clocks.relation(version.moment(evidence.history), sent))).collect();
+    let proved = relations.iter().find(|(_, relation)| *relation == Relation::Before);
+    let weaker = relations.iter().find(|(_, relation)| matches!(relation, Relation::BeforeUnless(_)));
+    let Some((version, relation)) = proved.or(weaker) else { return };
+    let history = evidence.history;
+    let (base, key) = (o.asked_revision, history.key_name(o.key));
+    let mut draft = Draft {
+        kind: Kind::Violation,
+        broken_by: BrokenBy::Server,
+        incarnation: o.incarnation,
+        key: o.key,
+        cause: history.resource_name(history.resource_of(o.key)),
+        summary: format!(
+            "{} of {key} was accepted on the condition of version {base}, although the object was at {} before it was sent",
+            o.verb.name(),
+            version.revision
+        ),
+        facts: vec![
+            evidence.version(version, format!("{key} was at version {}", version.revision)),
+            evidence.request(id, base, format!("{} required {key} to be at version {base}", evidence.short_client(o))),
+            evidence.operation(id, Revision::NONE, "the server accepted it"),
+        ],
+        reason: "A write with a resourceVersion is accepted only while the object is at that version, and versions of a name never fall."
+            .into(),
+        refuted_by: "evidence that the later version belongs to another timeline, or to another object".into(),
+        consequence: "what was written in between was overwritten although the writer asked for protection".into(),
+    };
+    if let Relation::BeforeUnless(offset) = relation {
+        draft.kind = Kind::Suspect;
+        let milliseconds = *offset as f64 / 1e6;
+        draft.reason = format!(
+            "{} Not proved: the two times are of two clocks, and if these differ by {milliseconds:.3} ms or more the write was sent first.",
+            draft.reason
+        );
+    }
+    ruling.found(draft);
 }
 
 /// Whether the request requires a uid in a way that servers enforce.
@@ -158,6 +218,25 @@ mod tests {
         assert_eq!(kinds(&RULE, text), [Kind::Violation]);
         assert!(holds(&RULE, "b@A PUT x:u1@20 => x:u1@25\na@A PUT x:u1@20 => !409\n"));
         assert!(holds(&RULE, "b@A PUT x:u1@20 => x:u1@25\na@A PUT x:u1@25 => x:u1@31\n"));
+    }
+
+    #[test]
+    fn bases_that_were_accepted_never_fall() {
+        let bare = |first: u32, second: u32| {
+            format!(
+                "recorded audit\nlevel metadata\na@A PUT x:u1@{first} => bare\n--- 1s\nb@A PUT x:u1@{second} => bare\n"
+            )
+        };
+        assert_eq!(kinds(&RULE, &bare(1105, 1001)), [Kind::Violation]);
+        assert!(holds(&RULE, &bare(1001, 1105)));
+        assert!(holds(&RULE, &bare(1001, 1001)), "the first may have changed nothing");
+        // At the same time: the lower one may have been the first.
+        let both = "recorded audit\nlevel metadata\na@A |-PUT x:u1@1105 => bare-|\nb@A   |-PUT x:u1@1001 => bare-|\n";
+        assert!(holds(&RULE, both));
+        // A write that changes nothing looks at the present version all the same.
+        assert_eq!(kinds(&RULE, "b@A GET x => x:u1@25\na@A PUT x:u1@20 => x:u1@20\n"), [Kind::Violation]);
+        let clocks = "recorded audit\nserver A clock=a\nserver B clock=b\nlevel metadata\na@A PUT x:u1@1105 => bare\nb@B PUT x:u1@1001 => bare\n";
+        assert_eq!(kinds(&RULE, clocks), [Kind::Suspect]);
     }
 
     #[test]

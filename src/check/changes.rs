@@ -80,6 +80,7 @@ impl<'h> Changes<'h> {
                     [a, b].map(|v| Some((domain(timeline.version(*v).key), timeline.version(*v).revision)))
                 }
                 Contradiction::TwoUids(key, revision, _) => [Some((domain(*key), *revision)), None],
+                Contradiction::TwoContents(key, revision, _) => [Some((domain(*key), *revision)), None],
                 Contradiction::TwoWrites(..) => [None, None],
             };
             timeline.contradictions().iter().flat_map(pair).flatten().collect()

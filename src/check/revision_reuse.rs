@@ -74,7 +74,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 said.insert(evidence.history.operation(b).answered);
                 two_writes(evidence, ruling, a, b);
             }
-            Contradiction::TwoUids(..) => {}
+            Contradiction::TwoUids(..) | Contradiction::TwoContents(..) => {}
         }
     }
     taken_before(evidence, ruling, &said);

@@ -259,6 +259,12 @@ impl<'h> Examiner<'h> {
                 ));
                 "A list that shows the version still proves it for all revisions before."
             }
+            After::Read(read) => {
+                let says =
+                    format!("{name} was read without version later, and was at version {} still", version.revision);
+                facts.push(self.evidence.operation(read, version.revision, says));
+                "A read without version is of the most recent state, and an object that it shows as it was had no change in between."
+            }
             After::Witness => "The witness of etcd shows no change of it in between.",
         };
         let lacks = format!("{} of revision {} did not hold {name}", snapshot.what, snapshot.revision);

@@ -1,6 +1,6 @@
 //! ## What it proves
 //! One key at one revision with two contents, or one revision that two watches over all keys, or a watch and a read, show with
-//! different keys.
+//! different keys. In Kubernetes: one version of one object (one uid) with other labels, another node or another phase.
 //!
 //! ## Why it matters
 //! Members no longer hold the same state: clients see another history depending on whom they ask.
@@ -12,16 +12,26 @@
 //! ```
 //!
 //! ## Evidence
-//! Reports of etcd's robustness suite: answers to writes, events, what reads found, with their revisions.
+//! Reports of etcd's robustness suite: answers to writes, events, what reads found, with their revisions. In Kubernetes the bodies of
+//! answers, events and list items.
 //!
 //! ## What it cannot see
-//! Members that differ in what nobody was shown. Where an acknowledged write is one of the two, `revision-reuse` says it.
+//! Members that differ in what nobody was shown. Where an acknowledged write is one of the two, `revision-reuse` says it. Of
+//! Kubernetes' objects only what selectors see is compared: servers of two releases may fill in other defaults, and two versions of
+//! an API show one object in two ways.
+//!
+//! ## Traps it avoids
+//! A body that was cut down lacks what another has: only what both have counts. A DELETED event shows what the object was before.
+//! Objects of custom resources may pass a conversion webhook on the way, which may rewrite labels: a suspect. A uid that is missing or
+//! another is `identity-break`'s.
 //!
 //! ## Sources
 //! etcd#13766, etcd#14685 (members that applied entries not at all, or twice); etcd "KV API guarantees".
 
 use super::etcd::{Recorded, writes};
-use super::{BrokenBy, Evidence, Group, Rule, Ruling};
+use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use crate::history::resource::is_built_in;
+use crate::order::{Contradiction, Fragment, Version};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -37,6 +47,88 @@ pub const RULE: Rule = Rule {
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     if let Some(recorded) = Recorded::of(evidence) {
-        writes::split(&recorded, ruling);
+        return writes::split(&recorded, ruling);
+    }
+    let timeline = &evidence.order.timeline;
+    for (version, process) in timeline.all().iter().zip(timeline.processes(evidence.history)) {
+        if version.attributes.is_some() {
+            ruling.checked(*process);
+        }
+    }
+    for contradiction in timeline.contradictions() {
+        if let Contradiction::TwoContents(key, revision, other) = contradiction
+            && let Some(version) = timeline.version_at(*key, *revision)
+        {
+            two_contents(evidence, ruling, &version, other);
+        }
+    }
+}
+
+fn two_contents(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, version: &Version, other: &Fragment) {
+    let history = evidence.history;
+    let (key, revision) = (history.key_name(version.key), version.revision);
+    let first = evidence.version(version, format!("{key} was shown at version {revision}"));
+    let says = format!("it was shown at version {revision} with another content");
+    let second = if other.operation.is_some() {
+        evidence.operation(other.operation, revision, says)
+    } else {
+        evidence.version(version, says)
+    };
+    let resource = history.resources[history.resource_of(version.key).index()];
+    let mut draft = Draft {
+        kind: Kind::Violation,
+        broken_by: BrokenBy::Server,
+        incarnation: second.incarnation,
+        key: version.key,
+        cause: history.resource_name(history.resource_of(version.key)),
+        summary: format!("{key} was shown at version {revision} with two contents: labels, node or phase differ"),
+        facts: vec![first, Fact { position: other.position, key: version.key, uid: other.uid, ..second }],
+        reason: "A version of an object is one write: whoever shows it shows what that write put there.".into(),
+        refuted_by: "evidence that one of the two was altered on its way, or is of another cluster".into(),
+        consequence:
+            "two timelines exist: selectors, schedulers and caches decide by which server they happened to ask".into(),
+    };
+    if !is_built_in(history.name(resource.group)) {
+        draft.kind = Kind::Suspect;
+        draft.reason =
+            format!("{} Not proved: a conversion webhook of a custom resource may rewrite labels.", draft.reason);
+    }
+    ruling.found(draft);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::trial::{holds, kinds};
+    use super::{Kind, RULE};
+
+    #[test]
+    fn a_version_has_one_content() {
+        let twice = |one: &str, other: &str| format!("a@A GET x => x:u1@20[{one}]\nb@B GET x => x:u1@20[{other}]\n");
+        assert_eq!(kinds(&RULE, &twice("tier=gold", "tier=iron")), [Kind::Violation]);
+        assert_eq!(kinds(&RULE, &twice("node=n1", "node=n2")), [Kind::Violation]);
+        assert_eq!(kinds(&RULE, &twice("phase=Running", "phase=Failed")), [Kind::Violation]);
+        assert!(holds(&RULE, &twice("tier=gold node=n1", "tier=gold node=n1")));
+        // One of them may have been cut down.
+        assert!(holds(&RULE, &twice("tier=gold", "")));
+        assert!(holds(&RULE, &twice("node=n1", "tier=gold")));
+        assert!(holds(&RULE, &twice("tier=gold", "?")));
+    }
+
+    #[test]
+    fn other_versions_and_what_was_never_committed_may_differ() {
+        assert!(holds(&RULE, "a@A GET x => x:u1@20[tier=gold]\nb@B GET x => x:u1@21[tier=iron]\n"));
+        assert!(holds(&RULE, "a@A GET x => x:u1@20[tier=gold]\na@A PUT x:u1@20 dry-run => x:u1@20[tier=iron]\n"));
+    }
+
+    #[test]
+    fn custom_resources_may_be_converted() {
+        let text = "resource gadgets.example.com kind=Gadget\na@A GET gadgets.example.com/x => gadgets.example.com/x:u1@20[tier=gold]\nb@B GET gadgets.example.com/x => gadgets.example.com/x:u1@20[tier=iron]\n";
+        assert_eq!(kinds(&RULE, text), [Kind::Suspect]);
+    }
+
+    #[test]
+    fn an_event_that_takes_an_object_away_shows_what_it_was() {
+        let text = "a@A GET x => x:u1@25[tier=iron]\nb@B |-WATCH labels(tier=gold) from 19 +x:u1@20[tier=gold] -x:u1@25[tier=gold] ^30 ..\n";
+        assert!(holds(&RULE, text));
     }
 }

@@ -38,7 +38,7 @@ use super::lag::{self, Lag};
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
 use crate::history::{KeyId, Marks, Operation, OperationId, Subresource, Symbol, Verb};
 use crate::model::{Promise, promise};
-use crate::order::{After, ListRevision, Removal};
+use crate::order::{After, ListRevision, Removal, Version};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -158,23 +158,37 @@ fn absent(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: 
     let presence = evidence.order.presence(evidence.history);
     let Some(life) = presence.at(o.key, head.revision) else { return };
     ruling.checked(o.incarnation);
-    // The answer shows some state from the head on, and before the first write that was sent after it.
-    let Some((later, write)) = order.heads.after(evidence.history, &order.clocks, resource, o.clock, o.ret) else {
-        return;
-    };
-    if life.through.value() + 1 < later.value() {
-        return;
-    }
     let Some((version, after)) = presence.proof(o.key, head.revision) else { return };
     let name = evidence.history.key_name(o.key);
     let mut facts = vec![evidence.version(&version, format!("{name} was there at revision {}", version.revision))];
-    facts.push(lag::answer(evidence, id, head.revision, "that there is none"));
-    match after {
-        After::Change(next) => facts.push(evidence.version(&next, evidence.change_words(&next))),
-        After::Shown(list) => facts.push(evidence.operation(list, life.through, format!("a list still showed {name}"))),
-        After::Itself | After::Witness => {}
+    let answer = lag::answer(evidence, id, head.revision, "that there is none");
+    // The answer shows some state from the head on, and before the first write that was sent after it.
+    let later = order.heads.after(evidence.history, &order.clocks, resource, o.clock, o.ret);
+    if let Some((later, write)) = later.filter(|(later, _)| life.through.value() + 1 >= later.value()) {
+        facts.push(answer);
+        match after {
+            After::Change(next) => facts.push(evidence.version(&next, evidence.change_words(&next))),
+            After::Shown(list) => {
+                facts.push(evidence.operation(list, life.through, format!("a list still showed {name}")));
+            }
+            After::Read(read) => {
+                facts.push(evidence.operation(read, version.revision, format!("a read still showed {name}")))
+            }
+            After::Itself | After::Witness => {}
+        }
+        facts.push(evidence.request(write, later, format!("the write of revision {later} was sent after that answer")));
+    } else if let Some(read) = shown_after(evidence, o, &version) {
+        facts.push(answer);
+        let of = evidence.history.operation(read);
+        let revision = if of.answered.is_some() { of.answered } else { version.revision };
+        let says = format!(
+            "{}, sent after that answer, showed it: one life has no end and no second beginning",
+            evidence.history.request_name(&of)
+        );
+        facts.push(evidence.operation(read, revision, says));
+    } else {
+        return;
     }
-    facts.push(evidence.request(write, later, format!("the write of revision {later} was sent after that answer")));
     ruling.found(Draft {
         summary: format!(
             "{} read {name} without version and was told that there is none, while it was there all the time",
@@ -182,6 +196,27 @@ fn absent(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: 
         ),
         ..bare(evidence, o, facts)
     });
+}
+
+/// A read without version that was sent after an answer, and shows the life of a version: it was there when that answer was made.
+fn shown_after(evidence: &Evidence<'_>, o: &Operation, version: &Version) -> Option<OperationId> {
+    let (history, order) = (evidence.history, evidence.order);
+    if !version.uid.is_some() {
+        return None;
+    }
+    let presence = order.presence(history);
+    let versions = order.timeline.versions(o.key);
+    let last = versions.iter().rev().find(|v| v.uid == version.uid && v.change.lives() == Some(true));
+    let reads = last.into_iter().chain([*version]).flat_map(|v| {
+        let listed = presence.list_showing(order.timeline.present_through(&v), v.key, v.uid);
+        presence.read_showing(&v).into_iter().chain(listed)
+    });
+    let recent = |id: &OperationId| {
+        let read = history.operation(*id);
+        promise(history, &read, None).0 == Promise::MostRecent
+            && order.clocks.before((o.ret, o.clock), (read.invoke, read.clock))
+    };
+    reads.into_iter().find(recent)
 }
 
 fn draft(evidence: &Evidence<'_>, o: &Operation, facts: Vec<Fact>, answered: String, lag: &Lag) -> Draft {
@@ -279,5 +314,24 @@ mod tests {
         assert!(s.kinds(&RULE).is_empty(), "it may have been deleted, and nobody recorded it");
         s.update("web-0", "u", 37, 39);
         assert_eq!(s.kinds(&RULE), [Kind::Violation]);
+    }
+
+    #[test]
+    fn an_object_that_is_read_again_was_not_gone_in_between() {
+        let denied = |again: &dyn Fn(&mut Specimen) -> &mut Specimen| {
+            let mut s = Specimen::new();
+            s.create("web-0", "u", 37).get("web-0", "", None);
+            again(&mut s);
+            s.kinds(&RULE)
+        };
+        assert_eq!(denied(&|s| s.get("web-0", "", Some(("u", 37)))), [Kind::Violation]);
+        assert_eq!(denied(&|s| s.list("", 45, &[("web-0", "u", 37)])), [Kind::Violation]);
+        // A cache may lag; and another life of the name may have begun.
+        assert_eq!(denied(&|s| s.get("web-0", "?resourceVersion=0", Some(("u", 37)))), []);
+        assert_eq!(denied(&|s| s.list("?resourceVersion=0", 45, &[("web-0", "u", 37)])), []);
+        assert_eq!(denied(&|s| s.get("web-0", "", Some(("u2", 41)))), []);
+        let mut s = Specimen::new();
+        s.create("web-0", "u", 37).get("web-0", "", Some(("u", 37))).get("web-0", "", None);
+        assert!(s.kinds(&RULE).is_empty(), "read before, not after");
     }
 }

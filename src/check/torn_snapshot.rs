@@ -15,7 +15,8 @@
 //! The list's body, and any evidence about the object on both sides of L: write answers, events, other lists, reads, an etcd
 //! witness. An item's version is disproved by any known change of its key above it and at or below L. A missing object is proved
 //! present by a version at L itself, by two versions of one uid around L, by a later deletion of that uid, by a list at or above
-//! L that shows a version of L or before, or by a witness of etcd.
+//! L that shows a version of L or before, by a read without version that still shows such a version and was sent when L was
+//! complete, or by a witness of etcd.
 //!
 //! ## What it cannot see
 //! Objects that nobody else recorded. Missing objects of lists whose answer is cut, of saved files (nobody recorded the scope),
@@ -151,6 +152,19 @@ mod tests {
         let mut s = Specimen::new();
         s.list("?resourceVersion=0", 50, &[("a", "u1", 31)]).list("?resourceVersion=0", 40, &[]);
         assert_eq!(s.kinds(&RULE), [Kind::Violation]);
+    }
+
+    #[test]
+    fn a_read_without_version_after_the_list_proves_what_the_list_lacked() {
+        for (query, version, found) in [("", 31, 1), ("?resourceVersion=0", 31, 0), ("", 45, 0)] {
+            let mut s = Specimen::new();
+            s.create("b", "u9", 41).list("?resourceVersion=0", 40, &[]).get("a", query, Some(("u1", version)));
+            assert_eq!(s.kinds(&RULE), vec![Kind::Violation; found], "{query} {version}");
+        }
+        // A removal that nobody dates explains the list; the read is what is wrong.
+        let mut s = Specimen::new();
+        s.create("a", "u1", 31).delete("a", "u1").list("", 40, &[]).get("a", "", Some(("u1", 31)));
+        assert!(s.keeps(&RULE));
     }
 
     #[test]

@@ -21,6 +21,8 @@
 //! stream had delivered the object and not taken it away, so that any change of it is either an event or a DELETED; or the
 //! version at the start of the stream was selected and the change took it away.
 //!
+//! A deletion needs no other evidence where the stream itself goes on with another uid of the name.
+//!
 //! ## What it cannot see
 //! Changes that nobody else recorded: gaps between revisions are no evidence, since other resources use them up.
 //!
@@ -33,6 +35,9 @@
 //! ## Sources
 //! API concepts, "Efficient detection of changes"; etcd's watch guarantee "reliable"; etcd#17529, kubernetes#123072,
 //! kubernetes#123935; etcd `tests/robustness/validate/watch.go`.
+#[path = "watch_gap_lives.rs"]
+mod lives;
+
 use super::changes::Changes;
 use super::course::Course;
 use super::etcd::{self, Recorded};
@@ -59,10 +64,22 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     }
     let mut changes = Changes::new(evidence);
     for course in Course::all(evidence) {
-        if let Some(account) = Account::open(evidence, &course) {
+        let Some(end) = identified(evidence, &course) else { continue };
+        if let Some(account) = Account::open(evidence, &course, end) {
             account.audit(&mut changes, ruling);
         }
+        lives::audit(evidence, &course, end, ruling);
     }
+}
+
+/// Up to which delivery a stream accounts for what it passes: the first error, or its end. None where an event is of nobody knows what.
+fn identified(evidence: &Evidence<'_>, course: &Course<'_>) -> Option<usize> {
+    let deliveries = &evidence.history.deliveries;
+    let mut all = course.initial.start..course.live.end;
+    if deliveries[all.clone()].iter().any(|d| d.kind == DeliveryKind::Unidentified) {
+        return None;
+    }
+    Some(all.find(|&d| deliveries[d].kind == DeliveryKind::Error).unwrap_or(course.live.end))
 }
 
 /// What a stream accounts for.
@@ -92,13 +109,7 @@ struct Said {
 }
 
 impl<'c, 'h> Account<'c, 'h> {
-    fn open(evidence: &'c Evidence<'h>, course: &'c Course<'h>) -> Option<Account<'c, 'h>> {
-        let deliveries = &evidence.history.deliveries;
-        let all = course.initial.start..course.live.end;
-        if deliveries[all.clone()].iter().any(|d| d.kind == DeliveryKind::Unidentified) {
-            return None;
-        }
-        let end = all.clone().find(|&d| deliveries[d].kind == DeliveryKind::Error).unwrap_or(all.end);
+    fn open(evidence: &'c Evidence<'h>, course: &'c Course<'h>, end: usize) -> Option<Account<'c, 'h>> {
         let mut progress = course.progress().filter(|(index, d)| *index < end && d.revision.is_some());
         let scoped = course.operation.asked != Asked::Unrecorded;
         let base = stream_base(evidence.history, course.stream.id).filter(|_| scoped);

@@ -143,3 +143,44 @@ fn a_saved_stream_accounts_for_what_it_showed_only() {
         assert_eq!(s.kinds(&RULE), found, "{name}");
     }
 }
+
+#[test]
+fn another_uid_of_a_name_shows_that_a_deletion_was_lost() {
+    let stream = |deleted: &[(&str, u64)], second: &str| {
+        let mut s = Specimen::new();
+        let w = s.watch("&resourceVersion=20");
+        s.event(w, "ADDED", ("a", "u1", 30));
+        for (uid, revision) in deleted {
+            s.event(w, "DELETED", ("a", uid, *revision));
+        }
+        s.event(w, second, ("a", "u2", 35));
+        s.kinds(&RULE)
+    };
+    assert_eq!(stream(&[], "ADDED"), [Kind::Violation]);
+    assert_eq!(stream(&[], "MODIFIED"), [], "one object of two uids: `identity-break`");
+    assert_eq!(stream(&[("u1", 33)], "ADDED"), []);
+    // Wrongly dated, but delivered.
+    assert_eq!(stream(&[("u1", 30)], "ADDED"), []);
+}
+
+#[test]
+fn a_lost_deletion_that_others_recorded_is_told_once() {
+    let mut s = Specimen::new();
+    let other = s.watch("&resourceVersion=20");
+    s.event(other, "ADDED", ("a", "u1", 30)).event(other, "DELETED", ("a", "u1", 33)).event(
+        other,
+        "ADDED",
+        ("a", "u2", 35),
+    );
+    let w = s.watch("&resourceVersion=20");
+    s.event(w, "ADDED", ("a", "u1", 30)).event(w, "ADDED", ("a", "u2", 35));
+    assert_eq!(s.kinds(&RULE), [Kind::Violation]);
+}
+
+#[test]
+fn an_error_between_two_lives_says_that_something_was_lost() {
+    let mut s = Specimen::new();
+    let w = s.watch("&resourceVersion=20");
+    s.event(w, "ADDED", ("a", "u1", 30)).error(w, 410).event(w, "ADDED", ("a", "u2", 35));
+    assert!(s.kinds(&RULE).is_empty());
+}

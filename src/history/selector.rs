@@ -2,12 +2,16 @@
 
 use std::collections::BTreeMap;
 
+/// Labels as they are written in JSON; `None` where they are no texts by name.
+pub fn labels(json: &str) -> Option<BTreeMap<String, String>> {
+    serde_json::from_str::<Option<_>>(json).ok().map(Option::unwrap_or_default)
+}
+
 /// Whether a label selector matches a label map (raw JSON). `None` where the selector or the labels cannot be read.
 ///
 /// Grammar: apimachinery `pkg/labels/selector.go`: `k=v`, `k==v`, `k!=v`, `k in (a,b)`, `k notin (a,b)`, `k`, `!k`, joined by commas.
 pub fn matches_labels(selector: &str, labels: &str) -> Option<bool> {
-    let labels: Option<BTreeMap<String, String>> = serde_json::from_str(labels).ok()?;
-    let labels = labels.unwrap_or_default();
+    let labels = self::labels(labels)?;
     for requirement in split_outside_parentheses(selector) {
         let requirement = requirement.trim();
         if requirement.is_empty() {

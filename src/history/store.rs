@@ -146,6 +146,27 @@ impl History {
         extent(one) > extent(than)
     }
 
+    /// What two pieces of evidence of one version say differently of it, beside its identity. What only one of them has at all is no
+    /// difference: the other may have been cut down.
+    pub fn difference(&self, one: AttributesId, other: AttributesId) -> Option<&'static str> {
+        if one == other || !one.is_some() || !other.is_some() {
+            return None;
+        }
+        let (one, other) = (self.attributes[one.index()], self.attributes[other.index()]);
+        let said = |symbol: Symbol| symbol.is_some().then(|| self.name(symbol)).filter(|text| !text.is_empty());
+        let labels = |symbol| said(symbol).and_then(selector::labels).filter(|labels| !labels.is_empty());
+        let differ =
+            |(_, one, other): &(_, Symbol, Symbol)| one != other && said(*one).is_some() && said(*other).is_some();
+        if one.labels != other.labels
+            && let (Some(one), Some(other)) = (labels(one.labels), labels(other.labels))
+            && one != other
+        {
+            return Some("labels");
+        }
+        let fields = [("spec.nodeName", one.node, other.node), ("status.phase", one.phase, other.phase)];
+        fields.into_iter().find(differ).map(|(field, ..)| field)
+    }
+
     /// The last part of a client's name, for sentences: `node-1` of `system:node:node-1`.
     pub fn short_client(&self, incarnation: IncarnationId) -> &str {
         let name = self.client_name(incarnation);

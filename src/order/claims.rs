@@ -249,6 +249,10 @@ impl Timeline {
                 let position = claim.origin.position(history);
                 let fragment = Fragment { position, uid: claim.uid, operation: claim.operation };
                 self.contradictions.push(Contradiction::TwoUids(head.key, head.revision, fragment));
+            } else if claim.uid.is_some() && history.difference(version.attributes, claim.attributes).is_some() {
+                let position = claim.origin.position(history);
+                let fragment = Fragment { position, uid: claim.uid, operation: claim.operation };
+                self.contradictions.push(Contradiction::TwoContents(head.key, head.revision, fragment));
             }
             // A reduced object of a trusted source says less than a whole one of another.
             if history.says_more(claim.attributes, version.attributes) {

@@ -30,7 +30,7 @@ pub use premise::{Decisions, Ground, Pass, Premise, Source};
 pub use presence::{After, Life, Presence};
 pub use session::{Session, Sessions};
 pub use sight::{Keyed, Line, Records, Sight};
-pub use timeline::{Change, Contradiction, Provenance, Removal, Span, Timeline, Version, VersionId};
+pub use timeline::{Change, Contradiction, Fragment, Provenance, Removal, Span, Timeline, Version, VersionId};
 pub use truth::{Reading, Seen, Truth, Truths};
 pub use versions::{Origin, Versions};
 
@@ -107,8 +107,8 @@ impl Order {
 
     /// Which keys certainly held an object when.
     pub fn presence<'h>(&'h self, history: &'h History) -> Presence<'h> {
-        let known = self.stretches.get_or_init(|| presence::Stretches::derive(history, &self.timeline));
-        Presence::new(history, &self.timeline, known)
+        let known = self.stretches.get_or_init(|| presence::Stretches::derive(history, self));
+        Presence::new(history, self, known)
     }
 
     /// Lives of objects, collected when a rule first asks for them.

@@ -1,7 +1,10 @@
 //! Which keys certainly held an object at a revision: the stretches of T in which presence is proved, not assumed.
 
+use super::Order;
 use super::timeline::{Change, Provenance, Span, Timeline, Version};
-use crate::history::{History, KeyId, Marks, OperationId, Revision, Symbol, Verb};
+use crate::history::{History, KeyId, Marks, Operation, OperationId, Revision, Symbol, Verb};
+use crate::ingest::Time;
+use crate::model::{Promise, promise};
 use rustc_hash::FxHashMap;
 use std::sync::OnceLock;
 
@@ -25,6 +28,8 @@ pub enum After {
     Change(Version),
     /// A list that shows the version still.
     Shown(OperationId),
+    /// A read without version, sent when a revision was complete that is not below it, that shows the version still.
+    Read(OperationId),
     /// An etcd witness shows no change in between.
     Witness,
 }
@@ -32,12 +37,13 @@ pub enum After {
 /// Certain presence in one history.
 ///
 /// An object's life is contiguous, since a uid names one life: two known versions of one uid prove everything between them,
-/// and so do a version and a later deletion of its uid. A list at L that shows a version proves it through L. Only a witness
-/// of etcd itself proves that nothing happened in between.
+/// and so do a version and a later deletion of its uid. A list at L that shows a version proves it through L; a read without
+/// version that shows it, through what was complete when the read was sent, for such a read is of the most recent state. Only a
+/// witness of etcd itself proves that nothing happened in between.
 #[derive(Clone, Copy, Debug)]
 pub struct Presence<'h> {
     history: &'h History,
-    timeline: &'h Timeline,
+    order: &'h Order,
     known: &'h Stretches,
 }
 
@@ -50,16 +56,20 @@ pub(super) struct Stretches {
     starts: Vec<u32>,
     /// Lists by their revision.
     lists: OnceLock<FxHashMap<Revision, Vec<OperationId>>>,
+    /// Of each version that reads without version showed, the one that was sent last.
+    reads: OnceLock<FxHashMap<(KeyId, Revision), OperationId>>,
 }
 
 impl Stretches {
-    pub(super) fn derive(history: &History, timeline: &Timeline) -> Stretches {
+    pub(super) fn derive(history: &History, order: &Order) -> Stretches {
+        let timeline = &order.timeline;
         let witness = timeline.spans().iter().filter(|s| s.provenance == Provenance::Witness).copied().collect();
         let mut stretches = Stretches {
             witness,
             lives: Vec::new(),
             starts: Vec::with_capacity(history.keys.len() + 1),
             lists: OnceLock::new(),
+            reads: OnceLock::new(),
         };
         for key in 0..history.keys.len() as u32 {
             stretches.starts.push(stretches.lives.len() as u32);
@@ -67,7 +77,32 @@ impl Stretches {
         }
         stretches.starts.push(stretches.lives.len() as u32);
         stretches.lives.shrink_to_fit();
+        for (_, read) in recent_reads(history) {
+            stretches.read(history, order, &read);
+        }
         stretches
+    }
+
+    /// What a read of the most recent state proves: its version was there through all that was complete when it was sent.
+    fn read(&mut self, history: &History, order: &Order, read: &Operation) {
+        let lives = self.starts[read.key.index()] as usize..self.starts[read.key.index() + 1] as usize;
+        let Some(at) = self.lives[lives.clone()].partition_point(|l| l.from <= read.answered).checked_sub(1) else {
+            return;
+        };
+        let life = &mut self.lives[lives][at];
+        let versions = order.timeline.versions(read.key);
+        let next = versions.get(versions.through(read.answered)).map(|next| before(next.revision));
+        // A removal that nobody dates may lie between, and the read be the wrong one.
+        let removals = order.timeline.removals(read.key);
+        let removed = removals.iter().any(|r| !r.uid.is_some() || r.uid == read.answer_uid);
+        if removed || life.through < read.answered || next.is_some_and(|next| next <= life.through) {
+            return;
+        }
+        let resource = history.resource_of(read.key);
+        let head = order.heads.before(history, &order.clocks, resource, read.clock, read.invoke);
+        if let Some(head) = head {
+            life.through = life.through.max(next.map_or(head.revision, |next| next.min(head.revision)));
+        }
     }
 
     fn live(&mut self, history: &History, timeline: &Timeline, key: KeyId) {
@@ -116,13 +151,13 @@ impl Stretches {
 }
 
 impl<'h> Presence<'h> {
-    pub(super) fn new(history: &'h History, timeline: &'h Timeline, known: &'h Stretches) -> Presence<'h> {
-        Presence { history, timeline, known }
+    pub(super) fn new(history: &'h History, order: &'h Order, known: &'h Stretches) -> Presence<'h> {
+        Presence { history, order, known }
     }
 
     /// Through which revision a version was certainly the present one.
     fn exactly_through(&self, version: &Version) -> Revision {
-        self.known.exactly_through(self.history, self.timeline, version)
+        self.known.exactly_through(self.history, &self.order.timeline, version)
     }
 
     /// All stretches, by key and revision.
@@ -145,14 +180,14 @@ impl<'h> Presence<'h> {
 
     /// The version that a key certainly held at a revision.
     pub fn version_at(&self, key: KeyId, revision: Revision) -> Option<Version> {
-        let version = self.timeline.at_or_before(key, revision)?;
+        let version = self.order.timeline.at_or_before(key, revision)?;
         (version.change.lives() == Some(true) && self.exactly_through(&version) >= revision).then_some(version)
     }
 
     /// What proves that a key held an object at a revision: a version at or before it, and what came after.
     pub fn proof(&self, key: KeyId, revision: Revision) -> Option<(Version, After)> {
         self.at(key, revision)?;
-        let timeline = self.timeline;
+        let timeline = &self.order.timeline;
         let version = timeline.at_or_before(key, revision)?;
         if version.revision == revision {
             return Some((version, After::Itself));
@@ -168,7 +203,25 @@ impl<'h> Presence<'h> {
         {
             return Some((version, After::Shown(list)));
         }
+        if self.exactly_through(&version) < revision
+            && let Some(read) = self.read_showing(&version)
+        {
+            return Some((version, After::Read(read)));
+        }
         Some((version, After::Witness))
+    }
+
+    /// The last read without version that shows a version.
+    pub fn read_showing(&self, version: &Version) -> Option<OperationId> {
+        let reads = self.known.reads.get_or_init(|| {
+            let mut last: FxHashMap<(KeyId, Revision), (Time, OperationId)> = FxHashMap::default();
+            for (id, read) in recent_reads(self.history) {
+                let known = last.entry((read.key, read.answered)).or_insert((read.invoke, id));
+                *known = (*known).max((read.invoke, id));
+            }
+            last.into_iter().map(|(version, (_, id))| (version, id)).collect()
+        });
+        reads.get(&(version.key, version.revision)).copied()
     }
 
     /// A list of a revision that shows an object.
@@ -189,6 +242,18 @@ impl<'h> Presence<'h> {
         };
         lists.get(&revision)?.iter().find(shows).copied()
     }
+}
+
+/// Reads of single objects that promise the most recent state and show a version.
+fn recent_reads(history: &History) -> impl Iterator<Item = (OperationId, Operation)> {
+    history.operations.all_of_verbs(&[Verb::Get]).filter(|(_, o)| {
+        o.is_answered()
+            && o.key.is_some()
+            && o.answered.is_some()
+            && o.subresource.answers_parent()
+            && o.invoke.is_known()
+            && promise(history, o, None).0 == Promise::MostRecent
+    })
 }
 
 /// Whether two versions that follow each other in T are of one life of their key (the later one may end it).

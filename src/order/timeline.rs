@@ -130,6 +130,8 @@ pub enum Contradiction {
     TwoKeys(VersionId, VersionId),
     /// One key and revision, two uids: the version's and that of another fact.
     TwoUids(KeyId, Revision, Fragment),
+    /// One key, revision and uid, and something that selectors see of it in two ways: the version's and that of another fact.
+    TwoContents(KeyId, Revision, Fragment),
     /// One revision claimed by two write answers.
     TwoWrites(OperationId, OperationId),
 }
