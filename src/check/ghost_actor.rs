@@ -250,6 +250,13 @@ mod tests {
     }
 
     #[test]
+    fn a_deletion_whose_answer_was_not_kept_may_be_held_up() {
+        let text = "k@A CREATE w => w:u1@30\nk@A DELETE w => bare\no@A CREATE w => w:u2@42\nk@A PATCH status w:u1 => w:u2@45\n";
+        assert!(holds(&RULE, text));
+        assert_eq!(kinds(&RULE, &text.replace("bare", "ok:u1")), [Kind::Violation]);
+    }
+
+    #[test]
     fn a_list_of_any_state_shows_no_end() {
         let text = "o@A CREATE w => w:u1@30\nk@A GET w => w:u1@30\nk@B LIST rv=0 => 29 {}\n\
                     o@A DELETE w:u1 => ok\no@A CREATE w => w:u2@42\nk@A PATCH status w:u1 => w:u2@45\n";

@@ -20,7 +20,7 @@ pub enum Known {
     Left(Symbol),
     /// Nothing bears it.
     Nothing,
-    /// The process may have put another object there itself.
+    /// The process may have put another object there itself, or ended the one that it knew.
     Unsure,
 }
 
@@ -258,7 +258,9 @@ fn of_answer(id: OperationId, o: &Operation) -> Option<Glimpse> {
         (_, Outcome::Unknown) => None,
         (Verb::Delete, _) if removes(o) && o.answer_uid.is_some() => Some(Known::End(o.answer_uid)),
         (Verb::Delete, _) if o.answered.is_some() => named,
-        (Verb::Delete, _) => Some(Known::Nothing),
+        (Verb::Delete, _) if removes(o) => Some(Known::Nothing),
+        // Without its body an answer does not show whether a finalizer still holds the object.
+        (Verb::Delete, _) => Some(Known::Unsure),
         (_, _) if removes(o) => Some(Known::End(o.answer_uid)),
         _ => named,
     }?;
