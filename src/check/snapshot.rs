@@ -265,6 +265,12 @@ impl<'h> Examiner<'h> {
                 facts.push(self.evidence.operation(read, version.revision, says));
                 "A read without version is of the most recent state, and an object that it shows as it was had no change in between."
             }
+            After::Removed(by) => {
+                let says =
+                    format!("a request that was sent when revision {} was complete removed {name}", snapshot.revision);
+                facts.push(self.evidence.operation(by, version.revision, says));
+                "What a request removes was there when it was sent, and a uid names one life."
+            }
             After::Witness => "The witness of etcd shows no change of it in between.",
         };
         let lacks = format!("{} of revision {} did not hold {name}", snapshot.what, snapshot.revision);

@@ -174,6 +174,9 @@ fn absent(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: 
             After::Read(read) => {
                 facts.push(evidence.operation(read, version.revision, format!("a read still showed {name}")))
             }
+            After::Removed(by) => {
+                facts.push(evidence.operation(by, version.revision, format!("{name} was removed later")))
+            }
             After::Itself | After::Witness => {}
         }
         facts.push(evidence.request(write, later, format!("the write of revision {later} was sent after that answer")));

@@ -15,8 +15,8 @@
 //! The list's body, and any evidence about the object on both sides of L: write answers, events, other lists, reads, an etcd
 //! witness. An item's version is disproved by any known change of its key above it and at or below L. A missing object is proved
 //! present by a version at L itself, by two versions of one uid around L, by a later deletion of that uid, by a list at or above
-//! L that shows a version of L or before, by a read without version that still shows such a version and was sent when L was
-//! complete, or by a witness of etcd.
+//! L that shows a version of L or before, by a read without version that still shows such a version or a request that removed the
+//! object, sent when L was complete, or by a witness of etcd.
 //!
 //! ## What it cannot see
 //! Objects that nobody else recorded. Missing objects of lists whose answer is cut, of saved files (nobody recorded the scope),
@@ -164,6 +164,22 @@ mod tests {
         // A removal that nobody dates explains the list; the read is what is wrong.
         let mut s = Specimen::new();
         s.create("a", "u1", 31).delete("a", "u1").list("", 40, &[]).get("a", "", Some(("u1", 31)));
+        assert!(s.keeps(&RULE));
+    }
+
+    #[test]
+    fn what_a_later_request_removed_was_there() {
+        for (uid, found) in [("u1", 1), ("u2", 0)] {
+            let mut s = Specimen::new();
+            s.create("a", "u1", 31)
+                .create("b", "u9", 40)
+                .list("?resourceVersion=0", 40, &[("b", "u9", 40)])
+                .delete("a", uid);
+            assert_eq!(s.kinds(&RULE), vec![Kind::Violation; found], "{uid}");
+        }
+        // Sent before the list had been answered.
+        let mut s = Specimen::new();
+        s.create("a", "u1", 31).create("b", "u9", 40).delete("a", "u1").list("", 45, &[("b", "u9", 40)]);
         assert!(s.keeps(&RULE));
     }
 

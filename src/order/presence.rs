@@ -1,7 +1,7 @@
 //! Which keys certainly held an object at a revision: the stretches of T in which presence is proved, not assumed.
 
 use super::Order;
-use super::timeline::{Change, Provenance, Span, Timeline, Version};
+use super::timeline::{Change, Provenance, Removal, Span, Timeline, Version};
 use crate::history::{History, KeyId, Marks, Operation, OperationId, Revision, Symbol, Verb};
 use crate::ingest::Time;
 use crate::model::{Promise, promise};
@@ -30,6 +30,8 @@ pub enum After {
     Shown(OperationId),
     /// A read without version, sent when a revision was complete that is not below it, that shows the version still.
     Read(OperationId),
+    /// A request that was sent later removed it.
+    Removed(OperationId),
     /// An etcd witness shows no change in between.
     Witness,
 }
@@ -38,8 +40,8 @@ pub enum After {
 ///
 /// An object's life is contiguous, since a uid names one life: two known versions of one uid prove everything between them,
 /// and so do a version and a later deletion of its uid. A list at L that shows a version proves it through L; a read without
-/// version that shows it, through what was complete when the read was sent, for such a read is of the most recent state. Only a
-/// witness of etcd itself proves that nothing happened in between.
+/// version that shows it, through what was complete when the read was sent, for such a read is of the most recent state; and so does a
+/// request that removed it. Only a witness of etcd itself proves that nothing happened in between.
 #[derive(Clone, Copy, Debug)]
 pub struct Presence<'h> {
     history: &'h History,
@@ -80,16 +82,26 @@ impl Stretches {
         for (_, read) in recent_reads(history) {
             stretches.read(history, order, &read);
         }
+        for removal in &timeline.removals {
+            if let Some(version) = removed(timeline, removal)
+                && let Some(life) = stretches.life_from(removal.key, version.revision)
+            {
+                life.through = life.through.max(removal.after);
+            }
+        }
         stretches
+    }
+
+    /// The stretch of a key that had begun at a revision, and no later one had.
+    fn life_from(&mut self, key: KeyId, revision: Revision) -> Option<&mut Life> {
+        let lives = &mut self.lives[self.starts[key.index()] as usize..self.starts[key.index() + 1] as usize];
+        let at = lives.partition_point(|l| l.from <= revision).checked_sub(1)?;
+        lives.get_mut(at)
     }
 
     /// What a read of the most recent state proves: its version was there through all that was complete when it was sent.
     fn read(&mut self, history: &History, order: &Order, read: &Operation) {
-        let lives = self.starts[read.key.index()] as usize..self.starts[read.key.index() + 1] as usize;
-        let Some(at) = self.lives[lives.clone()].partition_point(|l| l.from <= read.answered).checked_sub(1) else {
-            return;
-        };
-        let life = &mut self.lives[lives][at];
+        let Some(life) = self.life_from(read.key, read.answered) else { return };
         let versions = order.timeline.versions(read.key);
         let next = versions.get(versions.through(read.answered)).map(|next| before(next.revision));
         // A removal that nobody dates may lie between, and the read be the wrong one.
@@ -208,6 +220,13 @@ impl<'h> Presence<'h> {
         {
             return Some((version, After::Read(read)));
         }
+        let removals = timeline.removals(key).iter();
+        let mut removals = removals.filter(|r| r.after >= revision && r.uid.is_some() && r.uid == version.uid);
+        if self.exactly_through(&version) < revision
+            && let Some(removal) = removals.next()
+        {
+            return Some((version, After::Removed(removal.operation)));
+        }
         Some((version, After::Witness))
     }
 
@@ -242,6 +261,14 @@ impl<'h> Presence<'h> {
         };
         lists.get(&revision)?.iter().find(shows).copied()
     }
+}
+
+/// The last version of an object before a removal of it that nobody dates: it was there through all that was complete when the request
+/// was sent.
+fn removed(timeline: &Timeline, removal: &Removal) -> Option<Version> {
+    let version = timeline.at_or_before(removal.key, removal.after)?;
+    let own = removal.uid.is_some() && removal.uid == version.uid && version.change.lives() == Some(true);
+    own.then_some(version)
 }
 
 /// Reads of single objects that promise the most recent state and show a version.
