@@ -271,6 +271,14 @@ impl<'h> Examiner<'h> {
                 facts.push(self.evidence.operation(by, version.revision, says));
                 "What a request removes was there when it was sent, and a uid names one life."
             }
+            After::Watched(watch) => {
+                let says = format!(
+                    "a watch of its scope went past revision {} without an event of its end",
+                    snapshot.revision
+                );
+                facts.push(self.evidence.operation(watch, version.revision, says));
+                "A watch delivers every change before it goes past it: either the state lacks the object, or the watch never sent its end."
+            }
             After::Witness => "The witness of etcd shows no change of it in between.",
         };
         let lacks = format!("{} of revision {} did not hold {name}", snapshot.what, snapshot.revision);

@@ -177,6 +177,10 @@ fn absent(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: 
             After::Removed(by) => {
                 facts.push(evidence.operation(by, version.revision, format!("{name} was removed later")))
             }
+            After::Watched(watch) => {
+                let says = format!("a watch went on to revision {} or later without an event of its end", life.through);
+                facts.push(evidence.operation(watch, version.revision, says));
+            }
             After::Itself | After::Witness => {}
         }
         facts.push(evidence.request(write, later, format!("the write of revision {later} was sent after that answer")));

@@ -16,7 +16,7 @@
 //! witness. An item's version is disproved by any known change of its key above it and at or below L. A missing object is proved
 //! present by a version at L itself, by two versions of one uid around L, by a later deletion of that uid, by a list at or above
 //! L that shows a version of L or before, by a read without version that still shows such a version or a request that removed the
-//! object, sent when L was complete, or by a witness of etcd.
+//! object, sent when L was complete, by a watch of its scope that went past L without an event of its end, or by a witness of etcd.
 //!
 //! ## What it cannot see
 //! Objects that nobody else recorded. Missing objects of lists whose answer is cut, of saved files (nobody recorded the scope),
@@ -24,8 +24,9 @@
 //!
 //! ## Traps
 //! A list's revision may lie above the version of any of its items. A page is whole only between its first and its last key (in
-//! etcd's order of keys), so the pages of a list need not all be recorded. `resourceVersion=0` ignores `limit`. Silence of a
-//! watch proves nothing: its event may have been lost.
+//! etcd's order of keys), so the pages of a list need not all be recorded. `resourceVersion=0` ignores `limit`. A watch that is
+//! silent about an object's end may be what is wrong instead, which is a broken promise as well; with a selector, or lines that could not
+//! be used, it proves nothing, and neither where a request removed the object at a revision that nobody knows.
 //!
 //! ## Sources
 //! API concepts, resourceVersion semantics for list; kine#391; kubernetes#123072; apiserver
@@ -177,6 +178,13 @@ mod tests {
                 .delete("a", uid);
             assert_eq!(s.kinds(&RULE), vec![Kind::Violation; found], "{uid}");
         }
+        // A deletion answers with its own revision: the object is gone at it.
+        let gone = |revision: u64| {
+            let text =
+                format!("a@A CREATE x => x:u1@31\na@A DELETE x:u1 => x:u1@40 gone\na@B LIST rv=0 => {revision} {{}}\n");
+            super::super::trial::kinds(&RULE, &text)
+        };
+        assert_eq!(gone(40), []);
         // Sent before the list had been answered.
         let mut s = Specimen::new();
         s.create("a", "u1", 31).create("b", "u9", 40).delete("a", "u1").list("", 45, &[("b", "u9", 40)]);
@@ -184,12 +192,33 @@ mod tests {
     }
 
     #[test]
+    fn a_watch_that_went_past_without_its_end_shows_that_it_was_there() {
+        let missing = |query: &str, draw: &dyn Fn(&mut Specimen, u64)| {
+            let mut s = Specimen::new();
+            s.create("a", "u1", 31);
+            let w = s.watch(query);
+            draw(&mut s, w);
+            s.list("?resourceVersion=0", 40, &[]);
+            s.kinds(&RULE)
+        };
+        let past = |s: &mut Specimen, w| drop(s.bookmark(w, 45, false));
+        assert_eq!(missing("&resourceVersion=31&allowWatchBookmarks=true", &past), [Kind::Violation]);
+        // It began later, it did not come so far, it selects, or it said that something was lost.
+        assert_eq!(missing("&resourceVersion=32&allowWatchBookmarks=true", &past), []);
+        assert_eq!(missing("&resourceVersion=31&allowWatchBookmarks=true", &|s, w| drop(s.bookmark(w, 39, false))), []);
+        assert_eq!(missing("&resourceVersion=31&allowWatchBookmarks=true&labelSelector=a%3Db", &past), []);
+        assert_eq!(missing("&resourceVersion=31", &|s, w| drop(s.error(w, 410))), []);
+        // Deleted at a revision that nobody dates.
+        let deleted = |s: &mut Specimen, w| drop(s.delete("a", "u1").bookmark(w, 45, false));
+        assert_eq!(missing("&resourceVersion=31&allowWatchBookmarks=true", &deleted), []);
+    }
+
+    #[test]
     fn a_deletion_proves_the_life_before_it() {
         for (uid, found) in [("u1", 1), ("u2", 0)] {
             let mut s = Specimen::new();
-            let w = s.watch("&resourceVersion=30");
-            s.event(w, "ADDED", ("a", "u1", 31)).event(w, "DELETED", ("a", uid, 45));
-            s.list("?resourceVersion=0", 40, &[]);
+            let w = s.create("a", "u1", 31).watch("&resourceVersion=44");
+            s.event(w, "DELETED", ("a", uid, 45)).list("?resourceVersion=0", 40, &[]);
             assert_eq!(s.kinds(&RULE), vec![Kind::Violation; found]);
         }
     }

@@ -3,7 +3,7 @@
 use crate::check::course::Course;
 use crate::check::{BrokenBy, Draft, Evidence, Kind, Ruling};
 use crate::history::{DeliveryKind, KeyId, Revision, Symbol};
-use crate::order::Change;
+use crate::order::{Change, Version};
 use rustc_hash::FxHashMap;
 
 /// The deletions of objects that a stream held, where no evidence but this stream's next event of the name speaks of them. Deletions that
@@ -20,12 +20,14 @@ pub(super) fn audit(evidence: &Evidence<'_>, course: &Course<'_>, end: usize, ru
         let live = index >= course.live.start;
         // What is out of order, or of no date, leaves open what the stream holds.
         let ordered = !live || d.revision > reached;
-        if !ordered || d.kind == DeliveryKind::Deleted || !d.uid.is_some() || !d.revision.is_some() {
-            held.remove(&d.key);
-        } else if matches!(d.kind, DeliveryKind::Added | DeliveryKind::Modified) {
-            let before = held.insert(d.key, (index, d.uid, d.revision));
+        let shows = matches!(d.kind, DeliveryKind::Added | DeliveryKind::Modified | DeliveryKind::Deleted);
+        let before = held.remove(&d.key);
+        if ordered && shows && d.uid.is_some() && d.revision.is_some() {
             if let Some(before) = before.filter(|before| live && before.1 != d.uid && before.2 < d.revision) {
                 deletion(evidence, course, before, index, ruling);
+            }
+            if d.kind != DeliveryKind::Deleted {
+                held.insert(d.key, (index, d.uid, d.revision));
             }
         }
         if live && d.revision.is_some() {
@@ -45,9 +47,10 @@ fn deletion(
     let d = &history.deliveries[index];
     ruling.checked(course.operation.incarnation);
     // One that T knows is named with its revision; one object of two uids is `identity-break`.
+    let of_it =
+        |v: &Version| v.change == Change::Deleted && v.revision < d.revision && (v.uid == uid || !v.uid.is_some());
     let mut between = timeline.between(d.key, since, d.revision).iter();
-    let known =
-        between.any(|v| v.change == Change::Deleted || (v.revision == d.revision && v.change == Change::Updated));
+    let known = between.any(|v| of_it(&v) || (v.revision == d.revision && v.change == Change::Updated));
     if known {
         return;
     }

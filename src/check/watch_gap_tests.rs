@@ -158,6 +158,7 @@ fn another_uid_of_a_name_shows_that_a_deletion_was_lost() {
     };
     assert_eq!(stream(&[], "ADDED"), [Kind::Violation]);
     assert_eq!(stream(&[], "MODIFIED"), [], "one object of two uids: `identity-break`");
+    assert_eq!(stream(&[("u2", 33)], "ADDED"), [Kind::Violation]);
     assert_eq!(stream(&[("u1", 33)], "ADDED"), []);
     // Wrongly dated, but delivered.
     assert_eq!(stream(&[("u1", 30)], "ADDED"), []);

@@ -484,7 +484,7 @@ pub fn stream_base(history: &History, stream: StreamId) -> Option<Revision> {
 }
 
 /// Whether a stream may have had a selector: nobody recorded the request of a saved one.
-fn may_select(history: &History, watch: &Operation) -> bool {
+pub(super) fn may_select(history: &History, watch: &Operation) -> bool {
     watch.asked == Asked::Unrecorded || !watch.scope.is_some() || history.is_selective(watch.scope)
 }
 

@@ -19,6 +19,7 @@ pub mod truth;
 #[cfg(test)]
 mod truth_tests;
 pub mod versions;
+mod watched;
 
 pub use chain::{Chain, Chains, Start, Step};
 pub use claims::{removes, stream_base};

@@ -2,6 +2,7 @@
 
 use super::Order;
 use super::timeline::{Change, Provenance, Removal, Span, Timeline, Version};
+use super::watched::Watched;
 use crate::history::{History, KeyId, Marks, Operation, OperationId, Revision, Symbol, Verb};
 use crate::ingest::Time;
 use crate::model::{Promise, promise};
@@ -32,6 +33,8 @@ pub enum After {
     Read(OperationId),
     /// A request that was sent later removed it.
     Removed(OperationId),
+    /// A watch that delivers every change of the scope went past the revision without one.
+    Watched(OperationId),
     /// An etcd witness shows no change in between.
     Witness,
 }
@@ -41,7 +44,8 @@ pub enum After {
 /// An object's life is contiguous, since a uid names one life: two known versions of one uid prove everything between them,
 /// and so do a version and a later deletion of its uid. A list at L that shows a version proves it through L; a read without
 /// version that shows it, through what was complete when the read was sent, for such a read is of the most recent state; and so does a
-/// request that removed it. Only a witness of etcd itself proves that nothing happened in between.
+/// request that removed it. That nothing happened in between is proved by a witness of etcd, and promised by a watch that went past it
+/// without an event: where that is wrong the watch is.
 #[derive(Clone, Copy, Debug)]
 pub struct Presence<'h> {
     history: &'h History,
@@ -53,6 +57,7 @@ pub struct Presence<'h> {
 #[derive(Debug)]
 pub(super) struct Stretches {
     witness: Vec<Span>,
+    watched: Watched,
     /// By key, then revision; the stretches of one key do not meet.
     lives: Vec<Life>,
     starts: Vec<u32>,
@@ -68,6 +73,7 @@ impl Stretches {
         let witness = timeline.spans().iter().filter(|s| s.provenance == Provenance::Witness).copied().collect();
         let mut stretches = Stretches {
             witness,
+            watched: Watched::of(history, timeline),
             lives: Vec::new(),
             starts: Vec::with_capacity(history.keys.len() + 1),
             lists: OnceLock::new(),
@@ -83,10 +89,10 @@ impl Stretches {
             stretches.read(history, order, &read);
         }
         for removal in &timeline.removals {
-            if let Some(version) = removed(timeline, removal)
+            if let Some((version, through)) = removed(history, order, removal)
                 && let Some(life) = stretches.life_from(removal.key, version.revision)
             {
-                life.through = life.through.max(removal.after);
+                life.through = life.through.max(through);
             }
         }
         stretches
@@ -110,10 +116,8 @@ impl Stretches {
         if removed || life.through < read.answered || next.is_some_and(|next| next <= life.through) {
             return;
         }
-        let resource = history.resource_of(read.key);
-        let head = order.heads.before(history, &order.clocks, resource, read.clock, read.invoke);
-        if let Some(head) = head {
-            life.through = life.through.max(next.map_or(head.revision, |next| next.min(head.revision)));
+        if let Some(head) = complete_before(history, order, read) {
+            life.through = life.through.max(next.map_or(head, |next| next.min(head)));
         }
     }
 
@@ -156,6 +160,7 @@ impl Stretches {
             });
             through = through.max(span.map_or(through, |s| s.through));
         }
+        through = through.max(self.watched.past(history, timeline, version, through).unwrap_or(through));
         let versions = timeline.versions(version.key);
         let next = versions.through(version.revision);
         versions.get(next).map_or(through, |next| through.min(before(next.revision)))
@@ -215,19 +220,25 @@ impl<'h> Presence<'h> {
         {
             return Some((version, After::Shown(list)));
         }
-        if self.exactly_through(&version) < revision
-            && let Some(read) = self.read_showing(&version)
-        {
-            return Some((version, After::Read(read)));
+        if self.exactly_through(&version) < revision {
+            let sent_after = |id: OperationId| {
+                let read = self.history.operation(id);
+                complete_before(self.history, self.order, &read).is_some_and(|head| head >= revision)
+            };
+            if let Some(read) = self.read_showing(&version).filter(|read| sent_after(*read)) {
+                return Some((version, After::Read(read)));
+            }
+            let removed = |r: &&Removal| {
+                removed(self.history, self.order, r)
+                    .is_some_and(|(of, through)| of.uid == version.uid && through >= revision)
+            };
+            if let Some(removal) = timeline.removals(key).iter().find(removed) {
+                return Some((version, After::Removed(removal.operation)));
+            }
         }
-        let removals = timeline.removals(key).iter();
-        let mut removals = removals.filter(|r| r.after >= revision && r.uid.is_some() && r.uid == version.uid);
-        if self.exactly_through(&version) < revision
-            && let Some(removal) = removals.next()
-        {
-            return Some((version, After::Removed(removal.operation)));
-        }
-        Some((version, After::Witness))
+        let watch =
+            Watched::by(self.history, timeline, key, revision).filter(|_| version.provenance != Provenance::Witness);
+        Some((version, watch.map_or(After::Witness, After::Watched)))
     }
 
     /// The last read without version that shows a version.
@@ -263,12 +274,19 @@ impl<'h> Presence<'h> {
     }
 }
 
-/// The last version of an object before a removal of it that nobody dates: it was there through all that was complete when the request
-/// was sent.
-fn removed(timeline: &Timeline, removal: &Removal) -> Option<Version> {
-    let version = timeline.at_or_before(removal.key, removal.after)?;
+/// The last version of an object before a removal of it that nobody dates, and what was complete when the request was sent: it was
+/// there through that.
+fn removed(history: &History, order: &Order, removal: &Removal) -> Option<(Version, Revision)> {
+    let through = complete_before(history, order, &history.operation(removal.operation))?;
+    let version = order.timeline.at_or_before(removal.key, through)?;
     let own = removal.uid.is_some() && removal.uid == version.uid && version.change.lives() == Some(true);
-    own.then_some(version)
+    own.then_some((version, through))
+}
+
+/// The highest revision that was complete when a request about one object was sent.
+fn complete_before(history: &History, order: &Order, o: &Operation) -> Option<Revision> {
+    let head = order.heads.before(history, &order.clocks, history.resource_of(o.key), o.clock, o.invoke)?;
+    Some(head.revision)
 }
 
 /// Reads of single objects that promise the most recent state and show a version.
