@@ -201,15 +201,29 @@ mod tests {
             s.list("?resourceVersion=0", 40, &[]);
             s.kinds(&RULE)
         };
-        let past = |s: &mut Specimen, w| drop(s.bookmark(w, 45, false));
+        let past = |s: &mut Specimen, w| {
+            s.bookmark(w, 45, false);
+        };
         assert_eq!(missing("&resourceVersion=31&allowWatchBookmarks=true", &past), [Kind::Violation]);
         // It began later, it did not come so far, it selects, or it said that something was lost.
         assert_eq!(missing("&resourceVersion=32&allowWatchBookmarks=true", &past), []);
-        assert_eq!(missing("&resourceVersion=31&allowWatchBookmarks=true", &|s, w| drop(s.bookmark(w, 39, false))), []);
+        assert_eq!(
+            missing("&resourceVersion=31&allowWatchBookmarks=true", &|s, w| {
+                s.bookmark(w, 39, false);
+            }),
+            []
+        );
         assert_eq!(missing("&resourceVersion=31&allowWatchBookmarks=true&labelSelector=a%3Db", &past), []);
-        assert_eq!(missing("&resourceVersion=31", &|s, w| drop(s.error(w, 410))), []);
+        assert_eq!(
+            missing("&resourceVersion=31", &|s, w| {
+                s.error(w, 410);
+            }),
+            []
+        );
         // Deleted at a revision that nobody dates.
-        let deleted = |s: &mut Specimen, w| drop(s.delete("a", "u1").bookmark(w, 45, false));
+        let deleted = |s: &mut Specimen, w| {
+            s.delete("a", "u1").bookmark(w, 45, false);
+        };
         assert_eq!(missing("&resourceVersion=31&allowWatchBookmarks=true", &deleted), []);
     }
 

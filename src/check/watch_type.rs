@@ -1,7 +1,7 @@
 //! ## What it proves
 //! The type of an event contradicts what the same stream said before: ADDED for an object that it had added and not removed,
 //! or MODIFIED or DELETED for an object that it had removed. Or, on a watch without selectors, it contradicts T: ADDED at a
-//! revision that is proved to be an update, or MODIFIED at one that is proved to be a creation.
+//! revision that is proved to be an update or whose object was there before, or MODIFIED at one that is proved to be a creation.
 //!
 //! ## Example
 //! ```text
@@ -24,7 +24,7 @@
 //! API concepts, "Efficient detection of changes"; apiserver `pkg/storage/cacher/cache_watcher.go`, `convertToWatchEvent`.
 use super::course::Course;
 use super::etcd::{self, Recorded};
-use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling, commit};
+use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling, commit};
 use crate::history::{DeliveryKind, KeyId, Marks, Revision, Symbol};
 use crate::order::{Change, Provenance};
 use rustc_hash::FxHashMap;
@@ -130,6 +130,19 @@ fn against_order(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, course: &Cour
         return false;
     }
     let Some(version) = timeline.version_at(d.key, d.revision) else { return false };
+    let earlier = timeline.at_or_before(d.key, Revision::new(d.revision.value().saturating_sub(1)));
+    let lived = earlier.filter(|v| {
+        v.uid == d.uid && v.uid.is_some() && v.change.lives() == Some(true) && v.provenance < Provenance::Base
+    });
+    // What a watch without start brings as its own state is ADDED, however old.
+    if let Some(earlier) =
+        lived.filter(|_| d.kind == DeliveryKind::Added && (course.start.is_some() || course.marker.is_some()))
+    {
+        let says = format!("{} was there at revision {} already", history.key_name(d.key), earlier.revision);
+        let was = "the change of an object that was there before";
+        contradicted(evidence, ruling, course, index, evidence.version(&earlier, says), was);
+        return true;
+    }
     let proven = version.writer.is_some()
         && commit::proven(evidence, &evidence.history.operation(version.writer)) == Some(d.revision);
     let created = match version.provenance {
@@ -138,11 +151,25 @@ fn against_order(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, course: &Cour
         _ => return false,
     };
     ruling.checked(course.operation.incarnation);
-    let (wrong, was) = match (d.kind, created) {
-        (DeliveryKind::Added, false) => ("ADDED", "an update of a living object"),
-        (DeliveryKind::Modified, true) => ("MODIFIED", "a creation"),
+    let was = match (d.kind, created) {
+        (DeliveryKind::Added, false) => "an update of a living object",
+        (DeliveryKind::Modified, true) => "a creation",
         _ => return false,
     };
+    let shown = evidence.version(&version, format!("the change at revision {} was {was}", d.revision));
+    contradicted(evidence, ruling, course, index, shown, was);
+    true
+}
+
+fn contradicted(
+    evidence: &Evidence<'_>,
+    ruling: &mut Ruling<'_>,
+    course: &Course<'_>,
+    index: usize,
+    shown: Fact,
+    was: &str,
+) {
+    let d = &evidence.history.deliveries[index];
     let event = evidence.delivery_words(index);
     let draft = Draft {
         kind: Kind::Violation,
@@ -151,18 +178,13 @@ fn against_order(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, course: &Cour
         key: d.key,
         cause: course.cause(),
         summary: format!("{} received {event}, which was {was}", evidence.observer_words(&course.operation)),
-        facts: vec![
-            evidence.version(&version, format!("the change at revision {} was {was}", d.revision)),
-            evidence.delivery(index, course.watch, format!("received {event}")),
-        ],
-        reason: format!(
-            "Without selectors an event's type follows the object's life: creations are ADDED and updates MODIFIED, so {wrong} is wrong here."
-        ),
+        facts: vec![shown, evidence.delivery(index, course.watch, format!("received {event}"))],
+        reason: "Without selectors an event's type follows the object's life: creations are ADDED and updates MODIFIED, so this type is wrong."
+            .to_owned(),
         refuted_by: "evidence that the write at that revision was of the other kind".to_owned(),
         consequence: "a client that keeps a set of objects by event types keeps a wrong one".to_owned(),
     };
     ruling.found(course.settle(draft));
-    true
 }
 
 #[cfg(test)]
@@ -212,6 +234,19 @@ view   |-WATCH from 20 ~a:u1@23 ..
         let order = crate::order::Order::derive(&history, &Default::default());
         let found = crate::check::judge(&history, &order, &Default::default()).findings;
         assert!(found.iter().any(|f| f.rule == RULE.slug), "{found:?}");
+    }
+
+    #[test]
+    fn what_was_there_before_is_not_added() {
+        for (query, uid, found) in
+            [("&resourceVersion=20", "u1", 1), ("&resourceVersion=20", "u2", 0), ("&resourceVersion=0", "u1", 0)]
+        {
+            let mut s = Specimen::new();
+            s.list("", 20, &[("a", "u1", 15)]);
+            let w = s.watch(query);
+            s.event(w, "ADDED", ("a", uid, 25));
+            assert_eq!(s.kinds(&RULE), vec![Kind::Violation; found], "{query} {uid}");
+        }
     }
 
     #[test]
