@@ -75,8 +75,8 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             continue;
         };
         ruling.checked(o.incarnation);
-        let between = timeline.between(o.key, base, revision).iter().find(|v| v.revision < revision);
-        if let Some(version) = between {
+        let between = timeline.next(o.key, base).filter(|next| timeline.revision(*next) < revision);
+        if let Some(version) = between.map(|between| timeline.version(between)) {
             let fact = evidence.version(&version, evidence.change_words(&version));
             state(evidence, ruling, id, revision, fact, version.revision);
         }

@@ -1,8 +1,9 @@
 //! Which objects of a resource a snapshot must show at least.
 
 use super::Evidence;
-use crate::history::{KeyId, ResourceId, Revision, Symbol};
-use crate::order::{Life, Presence};
+use crate::history::{KeyId, Revision};
+use crate::order::Life;
+use std::cmp::Ordering;
 use std::ops::Range;
 
 /// So many begin at least between two places at which it is kept which ones go on.
@@ -41,18 +42,8 @@ enum Among<'c> {
 }
 
 impl Census {
-    /// Counts the stretches of a resource; a namespace of `None` means all.
-    pub fn take(
-        evidence: &Evidence<'_>,
-        presence: &Presence<'_>,
-        resource: ResourceId,
-        namespace: Option<Symbol>,
-    ) -> Census {
-        let history = evidence.history;
-        let lives = presence.all().iter().filter(|life| {
-            let key = history.keys[life.key.index()];
-            key.resource == resource && namespace.is_none_or(|n| n == key.namespace)
-        });
+    /// Counts some stretches.
+    pub fn take<'l>(evidence: &Evidence<'_>, lives: impl Iterator<Item = &'l Life>) -> Census {
         Census::of(lives.map(|life| (path(evidence, life.key), *life)).collect())
     }
 
@@ -139,6 +130,22 @@ pub fn path(evidence: &Evidence<'_>, key: KeyId) -> String {
     let key = evidence.history.keys[key.index()];
     let (namespace, name) = (evidence.history.name(key.namespace), evidence.history.name(key.name));
     if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
+}
+
+/// How two keys compare by their paths.
+pub fn by_path(evidence: &Evidence<'_>, a: KeyId, b: KeyId) -> Ordering {
+    let (history, keys) = (evidence.history, &evidence.history.keys);
+    let (a, b) = (keys[a.index()], keys[b.index()]);
+    // Of one namespace the names decide.
+    if a.namespace == b.namespace {
+        return history.name(a.name).cmp(history.name(b.name));
+    }
+    let bytes = |namespace, name| {
+        let (namespace, name): (&str, &str) = (history.name(namespace), history.name(name));
+        let slash = if namespace.is_empty() { "" } else { "/" };
+        namespace.bytes().chain(slash.bytes()).chain(name.bytes())
+    };
+    bytes(a.namespace, a.name).cmp(bytes(b.namespace, b.name))
 }
 
 #[cfg(test)]

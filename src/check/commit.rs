@@ -1,8 +1,8 @@
 //! What a write's own answer proves about the revision at which it committed.
 
 use super::Evidence;
-use crate::history::{AuditId, Marks, Operation, OperationId, Revision, Subresource, Verb};
-use crate::order::{Change, Version};
+use crate::history::{AuditId, KeyId, Marks, Operation, OperationId, Revision, Subresource, Verb};
+use crate::order::{Version, remembers};
 use rustc_hash::FxHashMap;
 
 /// The revision at which a write certainly committed, by its own answer: a creation, or an update that names its base and was
@@ -36,17 +36,65 @@ pub fn attributed(evidence: &Evidence<'_>, id: OperationId) -> Option<Revision> 
     proven(evidence, &o).or(wrote.then_some(o.answered))
 }
 
-/// Whether a version is certainly the commit of its writer, at its revision: a creation, an update above its base, or a deletion
+/// A write of a process with a memory that certainly made a version.
+#[derive(Clone, Copy, Debug)]
+pub struct Commit {
+    /// The write.
+    pub id: OperationId,
+    /// The same.
+    pub operation: Operation,
+    /// Of which key the version is.
+    pub key: KeyId,
+    /// Its revision.
+    pub revision: Revision,
+}
+
+impl Commit {
+    /// Whether nobody had seen its revision, or a higher one, when it was sent: see [`is_above_all`].
+    pub fn is_above_all(&self, evidence: &Evidence<'_>) -> bool {
+        (self.key, self.revision) == (self.operation.key, self.operation.answered)
+            && is_above_all(evidence, self.id, &self.operation)
+    }
+}
+
+/// Versions that are certainly the commits of their writers, at their revisions: creations, updates above their bases, and deletions
 /// that T knows.
-pub fn proves(evidence: &Evidence<'_>, version: &Version) -> bool {
-    if !version.writer.is_some() {
-        return false;
-    }
-    let o = evidence.history.operation(version.writer);
-    match o.verb {
-        Verb::Delete => version.change == Change::Deleted && version.uid.is_some() && version.uid == o.answer_uid,
-        _ => proven(evidence, &o) == Some(version.revision),
-    }
+pub fn commits<'e>(evidence: &'e Evidence<'_>) -> impl Iterator<Item = Commit> + 'e {
+    let (history, timeline) = (evidence.history, &evidence.order.timeline);
+    let writes = history.operations.all_of_verbs(&[Verb::Create, Verb::Update, Verb::Patch]);
+    let answered = writes.filter(move |(id, o)| {
+        timeline.wrote_its_answer(*id) && remembers(history, o.incarnation) && proven(evidence, o).is_some()
+    });
+    let answered =
+        answered.map(|(id, operation)| Commit { id, operation, key: operation.key, revision: operation.answered });
+    let deleted = timeline.deletions().filter(|version| version.writer.is_some()).filter_map(move |version| {
+        let (id, operation) = (version.writer, history.operation(version.writer));
+        let proved = match operation.verb {
+            Verb::Delete => version.uid.is_some() && version.uid == operation.answer_uid,
+            // What its answer shows is among the others.
+            _ => {
+                proven(evidence, &operation) == Some(version.revision)
+                    && !(timeline.wrote_its_answer(id) && operation.key == version.key)
+            }
+        };
+        (proved && remembers(history, operation.incarnation)).then_some(Commit {
+            id,
+            operation,
+            key: version.key,
+            revision: version.revision,
+        })
+    });
+    answered.chain(deleted)
+}
+
+/// Whether a write that proves its revision certainly got one above all that anybody had seen when it was sent.
+pub fn is_above_all(evidence: &Evidence<'_>, id: OperationId, o: &Operation) -> bool {
+    let (history, order) = (evidence.history, evidence.order);
+    order.frontiers.are_steady()
+        && order.timeline.wrote_its_answer(id)
+        && o.invoke.is_known()
+        && o.clock.is_some()
+        && history.scopes[o.scope.index()].resource == history.resource_of(o.key)
 }
 
 /// Removals of which both the request and the revision are known: request to the deletion in T, with the uid that it ended.
@@ -63,8 +111,7 @@ pub fn removals(evidence: &Evidence<'_>) -> FxHashMap<OperationId, Version> {
         let known = uid.is_some() && uid == o.answer_uid && (witnessed || before.is_some());
         known.then_some((version.writer, Version { uid, ..version }))
     };
-    let all = timeline.all();
-    all.iter().filter(|v| v.change == Change::Deleted && v.writer.is_some()).filter_map(dated).collect()
+    timeline.deletions().filter(|v| v.writer.is_some()).filter_map(dated).collect()
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@
 
 use super::effect::{self, Effect, Link, Observation};
 use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
-use crate::history::{ClockId, IncarnationId, KeyId, Operation, OperationId, Symbol};
+use crate::history::{ClockId, IncarnationId, KeyId, Operation, OperationId, Symbol, Verb};
 use crate::ingest::Time;
 use crate::order::graph::Record;
 use rustc_hash::FxHashMap;
@@ -47,6 +47,8 @@ pub const RULE: Rule = Rule {
 struct Acts {
     of_decision: FxHashMap<(IncarnationId, Symbol), Series>,
     of_key: FxHashMap<(IncarnationId, KeyId), Series>,
+    /// When the last one of each object was sent, for observations that lack nothing.
+    last: FxHashMap<(IncarnationId, KeyId), Time>,
 }
 
 /// Writes of each clock in order of time.
@@ -67,18 +69,32 @@ impl Acts {
     /// Those that may follow an observation.
     fn collect(evidence: &Evidence<'_>) -> Acts {
         let mut acts = Acts::default();
+        let mut observed = vec![false; evidence.history.keys.len()];
         for observation in effect::observations(evidence).filter(|observation| observation.key.is_some()) {
-            acts.of_key.entry((observation.incarnation, observation.key)).or_default();
+            observed[observation.key.index()] = true;
+            let of = (observation.incarnation, observation.key);
+            if is_settled(evidence, &observation) {
+                acts.last.entry(of).or_insert(Time(i64::MIN));
+            } else {
+                acts.of_key.entry(of).or_default();
+            }
         }
-        for (id, o) in evidence.operations() {
+        let writes = [Verb::Create, Verb::Update, Verb::Patch, Verb::Delete, Verb::DeleteCollection];
+        for (id, o) in evidence.of_verbs(&writes) {
             if !evidence.committed(&o) || !o.key.is_some() || !o.invoke.is_known() {
                 continue;
             }
             if o.decision.is_some() {
                 acts.of_decision.entry((o.incarnation, o.decision)).or_default().push(id, &o);
             }
+            if !observed[o.key.index()] {
+                continue;
+            }
             if let Some(of_key) = acts.of_key.get_mut(&(o.incarnation, o.key)) {
                 of_key.push(id, &o);
+            }
+            if let Some(last) = acts.last.get_mut(&(o.incarnation, o.key)) {
+                *last = o.invoke.max(*last);
             }
         }
         let series = acts.of_decision.values_mut().chain(acts.of_key.values_mut());
@@ -86,6 +102,14 @@ impl Acts {
             writes.sort_unstable();
         }
         acts
+    }
+
+    /// Whether a write of the object followed an observation that lacks nothing.
+    fn follow(&self, evidence: &Evidence<'_>, observation: &Observation) -> bool {
+        let Record::Operation(id) = observation.record else { return false };
+        let answered = evidence.history.operations.ret(id.index());
+        let last = self.last.get(&(observation.incarnation, observation.key));
+        last.is_some_and(|last| answered.is_known() && answered < *last)
     }
 
     /// The first write that followed an observation.
@@ -108,9 +132,20 @@ impl Acts {
     }
 }
 
+/// Whether an observation certainly lacks nothing that somebody had seen: then it matters only that something followed.
+fn is_settled(evidence: &Evidence<'_>, observation: &Observation) -> bool {
+    !observation.decision.is_some() && observation.is_current(evidence)
+}
+
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let acts = Acts::collect(evidence);
     for observation in effect::observations(evidence) {
+        if is_settled(evidence, &observation) {
+            if acts.follow(evidence, &observation) {
+                ruling.checked(observation.incarnation);
+            }
+            continue;
+        }
         let Some(act) = acts.after(evidence, &observation) else { continue };
         ruling.checked(observation.incarnation);
         let Some(effect) = effect::before(evidence, observation, |link| link == Link::Written) else { continue };

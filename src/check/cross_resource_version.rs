@@ -55,7 +55,8 @@ struct Sighting {
 struct Origins {
     /// Versions of interest, by session.
     wanted: FxHashSet<(u32, Revision)>,
-    sessions: FxHashSet<u32>,
+    /// Whether there is one of a session.
+    sessions: Vec<bool>,
     /// Objects that bore one.
     objects: FxHashMap<(u32, Revision), Vec<Sighting>>,
     /// Resources in whose lists, bookmarks, events or answers one stood.
@@ -71,12 +72,12 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         .filter(|(id, o)| is_unexplained(evidence, *id, o))
         .map(|(id, _)| id)
         .collect();
-    let mut origins = Origins::default();
+    let mut origins = Origins { sessions: vec![false; order.sessions.sessions.len()], ..Origins::default() };
     for &id in &requests {
         let o = history.operation(id);
         let session = order.sessions.index_of(o.incarnation);
         origins.wanted.insert((session, o.asked_revision));
-        origins.sessions.insert(session);
+        origins.sessions[session as usize] = true;
     }
     origins.collect(evidence, &requests);
     for id in requests {
@@ -123,7 +124,7 @@ impl Origins {
         let (history, order) = (evidence.history, evidence.order);
         for (id, o) in evidence.operations() {
             let session = order.sessions.index_of(o.incarnation);
-            if !self.sessions.contains(&session) {
+            if !self.sessions.get(session as usize).is_some_and(|wanted| *wanted) {
                 continue;
             }
             let resource = history.scopes[o.scope.index()].resource;
@@ -131,7 +132,8 @@ impl Origins {
             for item in history.items_of(&o) {
                 self.saw(session, item.revision, resource, Some(sighting(item.key, item.uid)));
             }
-            let revision = order.list_revision(history, id).map_or(o.answered, |(revision, _)| revision);
+            let listed = (o.verb == Verb::List).then(|| order.list_revision(history, id)).flatten();
+            let revision = listed.map_or(o.answered, |(revision, _)| revision);
             self.saw(session, revision, resource, Some(sighting(o.key, o.answer_uid)));
             if o.verb.is_write() {
                 self.saw(session, o.asked_revision, resource, None);

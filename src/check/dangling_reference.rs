@@ -26,9 +26,7 @@
 use super::mentions::{Directory, Mention, is_collector};
 use super::place::{end, had_ended, when};
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
-use crate::history::{
-    ClientId, IncarnationId, KeyId, Marks, Operation, OperationId, PartId, ResourceId, Revision, Symbol, Verb,
-};
+use crate::history::{ClientId, IncarnationId, KeyId, Marks, Operation, OperationId, PartId, ResourceId, Symbol, Verb};
 use crate::model::declaration::Reference;
 use crate::order::{Change, Decisions, Lifetime, Source, Version};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -81,39 +79,49 @@ impl<'h> Dangling<'_, 'h> {
 
     /// Writes that make a reference.
     fn made(&self, ruling: &mut Ruling<'_>, resource: ResourceId) {
+        let (evidence, history) = (self.evidence, self.evidence.history);
+        let mut new: Vec<(Version, Mention)> = Vec::new();
+        for key in (0..history.keys.len() as u32).map(KeyId).filter(|&key| history.resource_of(key) == resource) {
+            self.made_in(key, &mut new);
+        }
+        new.sort_by_key(|(version, _)| (version.revision, version.key));
+        for (version, mention) in &new {
+            let writer = history.operation(version.writer).incarnation;
+            let exempt = mention.by_controller || is_collector(evidence, writer);
+            match self.life(mention) {
+                _ if exempt => {}
+                None => ruling.undecided("references to uids that the evidence does not show"),
+                Some(life) => {
+                    ruling.checked(writer);
+                    self.judge(ruling, version, life);
+                }
+            }
+        }
+    }
+
+    /// The references that writes to one name make.
+    fn made_in(&self, key: KeyId, new: &mut Vec<(Version, Mention)>) {
         let evidence = self.evidence;
-        let versions = evidence.order.timeline.of_resource(resource, Revision::NONE, Revision::new(u128::MAX));
-        let mut had: FxHashMap<KeyId, Said> = FxHashMap::default();
-        for version in versions {
+        let mut had: Option<Said> = None;
+        for version in evidence.order.timeline.versions(key).iter() {
             let alive = version.change.lives() == Some(true);
             let declared = evidence.history.declared(version.key, version.uid, version.attributes).filter(|_| alive);
             let root = declared.map(|declared| declared.root());
             // Most versions say what the one before said.
-            let same = had.get(&version.key).is_some_and(|(uid, before, _)| (*uid, *before) == (version.uid, root));
+            let same = had.as_ref().is_some_and(|(uid, before, _)| (*uid, *before) == (version.uid, root));
             if same && root.is_some() && version.change != Change::Created {
                 continue;
             }
             let known = declared.and_then(|_| self.directory.mentions(self.reference, &version));
-            let before = had.insert(version.key, (version.uid, root, known.clone()));
-            let Some(mentions) = known.filter(|_| version.writer.is_some()) else { continue };
-            let writer = evidence.history.operation(version.writer).incarnation;
-            for mention in &mentions {
-                let new = match (&before, version.change) {
+            let before = had.replace((version.uid, root, known.clone()));
+            for mention in known.filter(|_| version.writer.is_some()).into_iter().flatten() {
+                let is_new = match (&before, version.change) {
                     (_, Change::Created) => true,
-                    (Some((uid, _, Some(before))), _) => *uid == version.uid && !before.contains(mention),
+                    (Some((uid, _, Some(before))), _) => *uid == version.uid && !before.contains(&mention),
                     _ => false,
                 };
-                if !new || mention.uid.is_none() {
-                    continue;
-                }
-                let exempt = mention.by_controller || is_collector(evidence, writer);
-                match self.life(mention) {
-                    _ if exempt => {}
-                    None => ruling.undecided("references to uids that the evidence does not show"),
-                    Some(life) => {
-                        ruling.checked(writer);
-                        self.judge(ruling, &version, life);
-                    }
+                if is_new && mention.uid.is_some() {
+                    new.push((version, mention));
                 }
             }
         }

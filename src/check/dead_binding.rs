@@ -97,6 +97,14 @@ fn bindings(
             before = None;
             uid = version.uid;
         }
+        // Most versions say what the one before said.
+        if let Some((last, bound)) = before
+            && last.attributes == version.attributes
+            && version.change.lives() == Some(true)
+        {
+            before = Some((version, bound));
+            continue;
+        }
         let mentions = match version.change.lives() {
             Some(true) => directory.mentions(reference, &version),
             _ => None,

@@ -51,6 +51,14 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 if !known || version.provenance == Provenance::Base {
                     continue;
                 }
+                // Most versions say what the one before said.
+                if let Some((uid, before, _)) = &mut bound
+                    && (*uid, before.attributes) == (version.uid, version.attributes)
+                {
+                    ruling.checked(IncarnationId::NONE);
+                    *before = version;
+                    continue;
+                }
                 let mentions = directory.mentions(reference, &version).unwrap_or_default();
                 let Some(target) = mentions.into_iter().find_map(|mention| mention.target) else { continue };
                 match &bound {

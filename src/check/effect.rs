@@ -31,6 +31,13 @@ pub struct Observation {
     pub revision: Revision,
 }
 
+impl Observation {
+    /// Whether it is known to show what nobody had seen changed when it began: see [`crate::order::Frontiers::is_current`].
+    pub fn is_current(&self, evidence: &Evidence<'_>) -> bool {
+        matches!(self.record, Record::Operation(id) if evidence.order.frontiers.is_current(id))
+    }
+}
+
 /// How the writer of an effect knew the cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
@@ -97,6 +104,9 @@ pub fn observations<'e>(evidence: &'e Evidence<'_>) -> impl Iterator<Item = Obse
 /// The first effect that a process had seen when it made an observation without the cause; `wanted` says which links count.
 pub fn before(evidence: &Evidence<'_>, observation: Observation, wanted: fn(Link) -> bool) -> Option<Effect> {
     let (history, order) = (evidence.history, evidence.order);
+    if observation.is_current(evidence) {
+        return None;
+    }
     // Only the next version of an object can be the first that an observation lacks.
     let next = match observation.key.is_some() {
         true => {

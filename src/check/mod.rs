@@ -69,6 +69,8 @@ mod resume_from_item;
 mod reversion;
 mod revision_reuse;
 mod revision_rewind;
+#[cfg(test)]
+mod shortcut_tests;
 mod snapshot;
 #[cfg(test)]
 mod specimen;

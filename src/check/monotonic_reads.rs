@@ -59,7 +59,16 @@ const SIGHTS: usize = 10_000;
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     for (id, o) in evidence.of_verbs(&[Verb::List, Verb::Get, Verb::Watch]) {
-        if !remembers(evidence.history, o.incarnation) || is_deliberate(&evidence.order.chains, id, &o) {
+        if !remembers(evidence.history, o.incarnation)
+            || o.verb == Verb::Watch && evidence.history.stream_of(id).is_none()
+            || is_deliberate(&evidence.order.chains, id, &o)
+        {
+            continue;
+        }
+        if evidence.order.frontiers.is_current(id) {
+            if o.is_answered() {
+                ruling.checked(o.incarnation);
+            }
             continue;
         }
         let resource = evidence.history.scopes[o.scope.index()].resource;

@@ -19,7 +19,7 @@
 //! Sources: Terry et al., Session Guarantees (PDIS 1994); etcd API guarantees (revisions rise with every commit).
 
 use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling, commit};
-use crate::order::{Showing, remembers};
+use crate::order::Showing;
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -36,43 +36,43 @@ pub const RULE: Rule = Rule {
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let (history, order) = (evidence.history, evidence.order);
     let mut fallen = Vec::new();
-    for id in order.timeline.written() {
-        let version = order.timeline.version(id);
-        let o = history.operation(version.writer);
-        if !remembers(history, o.incarnation) || !commit::proves(evidence, &version) {
+    for commit in commit::commits(evidence) {
+        let (o, resource) = (&commit.operation, history.resource_of(commit.key));
+        let Some(frontier) = order.frontiers.of(evidence.history, order, o.incarnation, resource) else { continue };
+        if commit.is_above_all(evidence) {
+            if frontier.commits.begins().is_some_and(|first| first < o.invoke) {
+                ruling.checked(o.incarnation);
+            }
             continue;
         }
-        let resource = history.resource_of(version.key);
-        let Some(frontier) = order.frontiers.of(evidence.history, order, o.incarnation, resource) else { continue };
         let Some(before) = frontier.commits.before(&order.clocks, o.clock, o.invoke) else { continue };
         ruling.checked(o.incarnation);
         let Showing::Answer(earlier) = before.showing else { continue };
-        if before.revision > version.revision {
-            fallen.push((id, earlier, before.revision));
+        if before.revision > commit.revision {
+            fallen.push((commit.key, commit.revision, commit.id, earlier, before.revision));
         }
     }
     // They are told by key and revision.
     fallen.sort_unstable();
-    for (id, earlier, before) in fallen {
-        let version = order.timeline.version(id);
-        let o = history.operation(version.writer);
-        let resource = history.resource_of(version.key);
-        let names = [earlier, version.writer].map(|id| history.request_name(&history.operation(id)));
+    for (key, revision, id, earlier, before) in fallen {
+        let o = history.operation(id);
+        let resource = history.resource_of(key);
+        let names = [earlier, id].map(|id| history.request_name(&history.operation(id)));
         ruling.found(Draft {
             kind: Kind::Violation,
             broken_by: BrokenBy::Server,
             incarnation: o.incarnation,
-            key: version.key,
+            key,
             cause: history.resource_name(resource),
             summary: format!(
                 "{} wrote at revision {} after its earlier write had committed at {}: revisions fell",
                 evidence.short_client(&o),
-                version.revision,
+                revision,
                 before
             ),
             facts: vec![
                 evidence.operation(earlier, before, format!("{} committed at {}", names[0], before)),
-                evidence.operation(version.writer, version.revision, format!("{} committed at {}", names[1], version.revision)),
+                evidence.operation(id, revision, format!("{} committed at {}", names[1], revision)),
             ],
             reason: "The second write was sent after the first was answered, so etcd orders it later: its revision must be higher.".to_owned(),
             refuted_by: "evidence that the two resources live in different etcds (--domain)".to_owned(),

@@ -53,6 +53,17 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         if !remembers(history, o.incarnation) {
             continue;
         }
+        // Of a version after which none was there, no own write can be missing.
+        if order.frontiers.is_current(id) && (o.verb == Verb::Update || !order.frontiers.have_removals()) {
+            let counts = match o.verb {
+                Verb::Get => o.is_answered() && !is_deliberate(&order.chains, id, &o),
+                _ => held(history, order, &o),
+            };
+            if counts {
+                ruling.checked(o.incarnation);
+            }
+            continue;
+        }
         let resource = history.scopes[o.scope.index()].resource;
         let Some(frontier) = order.frontiers.of(evidence.history, order, o.incarnation, resource) else { continue };
         let observer = Observer { evidence, frontier, id, o: &o };
@@ -90,7 +101,7 @@ impl Observer<'_> {
     fn list(&self, ruling: &mut Ruling<'_>) {
         let (history, order, o) = (self.evidence.history, self.evidence.order, self.o);
         ruling.checked(o.incarnation);
-        for item in history.items_of(o) {
+        for item in history.items_of(o).iter().filter(|_| !self.frontier.removals.is_empty()) {
             let fact = || self.evidence.item(self.id, item.key, item.uid, item.revision, self.shown());
             if self.removed(item.key, item.uid, fact, ruling) {
                 return;

@@ -86,6 +86,9 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
 fn taken_before(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, said: &FxHashSet<Revision>) {
     let (history, order) = (evidence.history, evidence.order);
     for (id, o) in evidence.of_verbs(&[Verb::Create, Verb::Update, Verb::Patch]) {
+        if commit::is_above_all(evidence, id, &o) {
+            continue;
+        }
         let Some(revision) = commit::proven(evidence, &o).filter(|r| !said.contains(r)) else { continue };
         let resource = history.resource_of(o.key);
         let head = order.heads.before(evidence.history, &order.clocks, resource, o.clock, o.invoke);

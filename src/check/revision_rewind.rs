@@ -66,6 +66,9 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         }
         let resource = evidence.history.resource_of(o.key);
         ruling.checked(o.incarnation);
+        if o.answered == revision && commit::is_above_all(evidence, id, &o) {
+            continue;
+        }
         let order = evidence.order;
         if let Some(head) = order.heads.before(evidence.history, &order.clocks, resource, o.clock, o.invoke)
             && head.revision > revision

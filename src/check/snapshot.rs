@@ -1,9 +1,9 @@
 //! A state that somebody was shown, held against T: what is wrong with it.
 
-use super::census::{Census, path};
+use super::census::{Census, by_path, path};
 use super::{Evidence, Fact};
 use crate::history::{KeyId, OperationId, ResourceId, Revision, ScopeId, Symbol};
-use crate::order::{After, Presence, Version};
+use crate::order::{After, Life, Presence, Version};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// One object of a shown state.
@@ -71,6 +71,8 @@ const STEPS: usize = 50_000_000;
 pub struct Examiner<'h> {
     evidence: Evidence<'h>,
     presence: Presence<'h>,
+    /// The stretches of each namespace of a resource, by index.
+    residents: Option<FxHashMap<(ResourceId, Symbol), Vec<u32>>>,
     censuses: FxHashMap<(ResourceId, Option<Symbol>), Census>,
     steps: usize,
     /// Snapshots that were not looked through.
@@ -85,6 +87,7 @@ impl<'h> Examiner<'h> {
         Examiner {
             evidence: *evidence,
             presence: evidence.order.presence(evidence.history),
+            residents: None,
             censuses: FxHashMap::default(),
             steps: STEPS,
             skipped: 0,
@@ -110,9 +113,10 @@ impl<'h> Examiner<'h> {
                 flaws.push(self.above(snapshot, item));
                 continue;
             }
-            let later = self.evidence.order.timeline.between(item.key, item.revision, snapshot.revision);
-            if let Some(later) = later.first() {
-                flaws.push(self.outdated(snapshot, item, &later));
+            let timeline = &self.evidence.order.timeline;
+            let later = timeline.next(item.key, item.revision).filter(|v| timeline.revision(*v) <= snapshot.revision);
+            if let Some(later) = later {
+                flaws.push(self.outdated(snapshot, item, &timeline.version(later)));
             }
         }
         if snapshot.absence != Absence::Open {
@@ -133,10 +137,18 @@ impl<'h> Examiner<'h> {
         let is_shown = |key: KeyId| shown.binary_search_by_key(&key, |s| s.0).is_ok();
         let within = (!namespace.is_empty()).then_some(scope.namespace);
         let (evidence, presence) = (&self.evidence, &self.presence);
-        let census = self
-            .censuses
-            .entry((scope.resource, within))
-            .or_insert_with(|| Census::take(evidence, presence, scope.resource, within));
+        let residents = &mut self.residents;
+        let census = self.censuses.entry((scope.resource, within)).or_insert_with(|| match within {
+            Some(namespace) => {
+                let residents = residents.get_or_insert_with(|| residents_of(evidence, presence));
+                let all = residents.get(&(scope.resource, namespace)).map_or(&[][..], |all| all);
+                Census::take(evidence, all.iter().map(|at| &presence.all()[*at as usize]))
+            }
+            None => {
+                let of = |life: &&Life| history.resource_of(life.key) == scope.resource;
+                Census::take(evidence, presence.all().iter().filter(of))
+            }
+        });
         let selective = history.is_selective(snapshot.scope);
         if snapshot.absence == Absence::Whole && !selective && name.is_empty() {
             let present = shown.iter().filter(|s| presence.at(s.0, snapshot.revision).is_some()).count();
@@ -292,20 +304,29 @@ impl<'h> Examiner<'h> {
     }
 }
 
+/// Which stretches are of which namespace of a resource: found at once for all, since there may be as many namespaces as lists.
+fn residents_of(evidence: &Evidence<'_>, presence: &Presence<'_>) -> FxHashMap<(ResourceId, Symbol), Vec<u32>> {
+    let mut residents: FxHashMap<(ResourceId, Symbol), Vec<u32>> = FxHashMap::default();
+    for (at, life) in presence.all().iter().enumerate() {
+        let key = evidence.history.keys[life.key.index()];
+        residents.entry((key.resource, key.namespace)).or_default().push(at as u32);
+    }
+    residents
+}
+
 /// What a page says about keys that are not on it: the page is in the order of keys, so it is whole between its first and its
 /// last; before the first where no page precedes it, after the last where none follows.
 pub fn page(evidence: &Evidence<'_>, items: &[Shown], first: bool, last: bool) -> Absence {
     if first && last {
         return Absence::Whole;
     }
-    let paths: Vec<String> = items.iter().map(|i| path(evidence, i.key)).collect();
     // A store that orders keys in another way (a collation of SQL) would make a page whole between other keys.
-    if !paths.is_sorted() {
+    if !items.is_sorted_by(|a, b| by_path(evidence, a.key, b.key).is_le()) {
         return Absence::Open;
     }
-    match (paths.first(), paths.last()) {
+    match (items.first(), items.last()) {
         (Some(lowest), Some(highest)) => {
-            Absence::Between((!first).then(|| lowest.clone()), (!last).then(|| highest.clone()))
+            Absence::Between((!first).then(|| path(evidence, lowest.key)), (!last).then(|| path(evidence, highest.key)))
         }
         _ => Absence::Open,
     }

@@ -112,7 +112,8 @@ fn object(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: 
     let answered = format!("version {}", o.answered);
     let fact = || lag::answer(evidence, id, o.answered, &answered);
     let resource = evidence.history.resource_of(o.key);
-    let bound = lag::bound(evidence, resource, o.clock, o.invoke);
+    let is_current = evidence.order.frontiers.is_current(id);
+    let bound = if is_current { None } else { lag::bound(evidence, resource, o.clock, o.invoke) };
     if let Some(later) = bound.and_then(|bound| timeline.between(o.key, o.answered, bound).first()) {
         if let Some(lag) = Lag::by(evidence, later, o.clock, o.invoke) {
             let mut facts = lag.facts(evidence);

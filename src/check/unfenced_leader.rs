@@ -25,7 +25,7 @@
 
 use super::basis::Basis;
 use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
-use crate::history::{ClockId, IncarnationId, KeyId, OperationId, ResourceId, ToldBy, Verb};
+use crate::history::{AttributesId, ClockId, IncarnationId, KeyId, OperationId, ResourceId, Symbol, ToldBy, Verb};
 use crate::ingest::Time;
 use crate::model::declaration::Leadership;
 use crate::order::Version;
@@ -55,6 +55,15 @@ struct Term {
     last: Version,
     /// How long it counts, in nanoseconds.
     duration: Option<i64>,
+}
+
+impl Term {
+    /// Its holder wrote another version.
+    fn renew(&mut self, version: Version, process: Option<IncarnationId>) {
+        // Two processes that write one holder's name tell nobody who it is.
+        self.process = self.process.filter(|known| process.is_none_or(|process| process == *known));
+        self.last = version;
+    }
 }
 
 /// A process that lost a lock.
@@ -176,8 +185,16 @@ fn collect(
     let history = evidence.history;
     for key in (0..history.keys.len() as u32).map(KeyId).filter(|&key| history.resource_of(key) == resource) {
         let mut of_key: Vec<Term> = Vec::new();
+        // Most versions say what the one before said.
+        let mut before: Option<(Symbol, AttributesId)> = None;
         for version in evidence.order.timeline.versions(key).iter() {
             let process = version.writer.is_some().then(|| history.operations.incarnation(version.writer.index()));
+            let said = (version.uid, version.attributes);
+            if let Some(last) = of_key.last_mut().filter(|_| before == Some(said)) {
+                last.renew(version, process);
+                continue;
+            }
+            before = None;
             let declared = history.declared(key, version.uid, version.attributes);
             let holder = declared.and_then(|declared| declared.text(&leadership.holder));
             let Some((declared, holder)) = declared.zip(holder) else {
@@ -188,13 +205,12 @@ fn collect(
                 of_key.extend(nobody(&of_key, version, process));
                 continue;
             };
+            before = Some(said);
             let seconds = declared.text(&leadership.duration).and_then(|text| text.parse::<i64>().ok());
             let duration = seconds.and_then(|seconds| seconds.checked_mul(1_000_000_000));
             match of_key.last_mut().filter(|last| last.holder == holder) {
                 Some(last) => {
-                    // Two processes that write one holder's name tell nobody who it is.
-                    last.process = last.process.filter(|known| process.is_none_or(|process| process == *known));
-                    last.last = version;
+                    last.renew(version, process);
                     last.duration = duration.or(last.duration);
                 }
                 None => of_key.push(Term { holder, process, first: version, last: version, duration }),

@@ -17,7 +17,6 @@
 //! Sources: Terry et al., Session Guarantees (PDIS 1994); etcd#16028 and kubernetes#107457 (restores without a revision bump).
 
 use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling, commit};
-use crate::order::remembers;
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -34,48 +33,45 @@ pub const RULE: Rule = Rule {
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let (history, order) = (evidence.history, evidence.order);
     let mut fallen = Vec::new();
-    for id in order.timeline.written() {
-        let version = order.timeline.version(id);
-        let o = history.operation(version.writer);
-        if !remembers(history, o.incarnation) || !commit::proves(evidence, &version) {
+    for commit in commit::commits(evidence) {
+        let (o, resource) = (&commit.operation, history.resource_of(commit.key));
+        let Some(frontier) = order.frontiers.of(evidence.history, order, o.incarnation, resource) else { continue };
+        if commit.is_above_all(evidence) {
+            let mut begins = [frontier.progress.begins(), frontier.objects.begins()].into_iter().flatten();
+            if begins.any(|first| first < o.invoke) {
+                ruling.checked(o.incarnation);
+            }
             continue;
         }
-        let resource = history.resource_of(version.key);
-        let Some(frontier) = order.frontiers.of(evidence.history, order, o.incarnation, resource) else { continue };
         let read = |line: &crate::order::Line<'_>| line.before(&order.clocks, o.clock, o.invoke);
         let sights = [read(&frontier.progress), read(&frontier.objects)];
         let Some(seen) = sights.into_iter().flatten().max_by_key(|s| (s.revision, s.showing)) else { continue };
         ruling.checked(o.incarnation);
-        if seen.revision > version.revision {
-            fallen.push((id, seen.showing, seen.revision));
+        if seen.revision > commit.revision {
+            fallen.push((commit.key, commit.revision, commit.id, seen.showing, seen.revision));
         }
     }
     // They are told by key and revision.
     fallen.sort_unstable();
-    for (id, showing, seen) in fallen {
-        let version = order.timeline.version(id);
-        let o = history.operation(version.writer);
-        let resource = history.resource_of(version.key);
+    for (key, revision, id, showing, seen) in fallen {
+        let o = history.operation(id);
+        let resource = history.resource_of(key);
         let request = history.request_name(&o);
         ruling.found(Draft {
             kind: Kind::Violation,
             broken_by: BrokenBy::Server,
             incarnation: o.incarnation,
-            key: version.key,
+            key,
             cause: history.resource_name(resource),
             summary: format!(
                 "{} wrote at revision {} after it had read revision {}",
                 evidence.short_client(&o),
-                version.revision,
+                revision,
                 seen
             ),
             facts: vec![
                 evidence.showing(showing, seen, format!("it had read revision {seen}")),
-                evidence.operation(
-                    version.writer,
-                    version.revision,
-                    format!("{request} committed at {}", version.revision),
-                ),
+                evidence.operation(id, revision, format!("{request} committed at {}", revision)),
             ],
             reason: "What it read was committed before the write was sent, so the write's revision must be higher."
                 .to_owned(),

@@ -291,8 +291,9 @@ const CONSUMERS: usize = 16;
 /// Whether a watch had certainly ended when a later operation began. Taking a reflector's next watch for a new consumer only
 /// loses a finding; the other way round would make one up.
 fn ended(history: &History, clocks: &Clocks, watch: OperationId, next: OperationId) -> bool {
-    let (watch, next) = (history.operation(watch), history.operation(next));
-    clocks.before((watch.ret, watch.clock), (next.invoke, next.clock))
+    let (operations, watch, next) = (&history.operations, watch.index(), next.index());
+    let answered = (operations.ret(watch), operations.clock(watch));
+    clocks.before(answered, (operations.invoke(next), operations.clock(next)))
 }
 
 fn advance(state: &mut State, revision: Revision, showing: Showing) {

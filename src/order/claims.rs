@@ -1,6 +1,7 @@
 //! How T is rebuilt: every piece of evidence claims versions, and the claims are settled into one table.
 
 use super::claim::{Claim, Claims, claim_of, side};
+use super::flags::Flags;
 use super::timeline::*;
 use super::versions::{Origin, Table, Until};
 use crate::history::{
@@ -198,8 +199,13 @@ impl Timeline {
     fn settle(&mut self, history: &History, mut claims: Vec<Claim>) {
         claims.sort_unstable_by(|a, b| Claim::order(history, a, b));
         self.versions = Table::with_capacity(claims.chunk_by(Claim::is_of_one_version).count());
+        self.wrote = Flags::none(history.operations.len());
         for group in claims.chunk_by(Claim::is_of_one_version) {
             let version = self.fold(history, group);
+            // A claim of a write is of the version that it was answered with.
+            if version.writer.is_some() {
+                self.wrote.set(version.writer);
+            }
             self.versions.push(version);
         }
     }
@@ -307,18 +313,18 @@ impl Timeline {
             self.by_resource[resource.index()].push(VersionId(index as u32));
         }
         for list in &mut self.by_resource {
-            list.sort_unstable_by_key(|v| (self.versions.revision(v.0 as usize), *v));
+            list.sort_by_cached_key(|v| (self.versions.revision(v.0 as usize), *v));
         }
         // One revision, two keys: within every group of resources that share a counter for certain, and (weaker) a domain.
-        let place = |at: VersionId| {
+        let place = |at: &VersionId| {
             let key = self.versions.key(at.0 as usize);
-            (history.domain_of(history.resource_of(key)), self.revision(at))
+            (history.domain_of(history.resource_of(key)), self.revision(*at), *at)
         };
         // Every resource's part is in order already, so this only merges them.
-        let mut by_revision: Vec<VersionId> = self.by_resource.concat();
-        by_revision.sort_by_key(|&at| (place(at), at));
-        let twins = by_revision.windows(2).filter(|pair| place(pair[0]) == place(pair[1]));
-        let twins: Vec<Contradiction> = twins.map(|pair| Contradiction::TwoKeys(pair[0], pair[1])).collect();
+        let mut places: Vec<_> = self.by_resource.iter().flatten().map(place).collect();
+        places.sort();
+        let twins = places.windows(2).filter(|pair| (pair[0].0, pair[0].1) == (pair[1].0, pair[1].1));
+        let twins: Vec<Contradiction> = twins.map(|pair| Contradiction::TwoKeys(pair[0].2, pair[1].2)).collect();
         self.contradictions.extend(twins);
     }
 

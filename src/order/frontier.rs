@@ -4,7 +4,8 @@
 //! past (exact, continued, a stream that goes back) raise a frontier where they are above it and never lower one.
 
 use super::claims::removes;
-use super::head::Showing;
+use super::flags::Flags;
+use super::head::{Showing, Walk};
 use super::sight::{ByKey, Facts, Keyed, Line, Moments, Reading, Records, Sight, Sights};
 use super::{Chains, Order, Start, Version};
 use crate::history::{
@@ -85,10 +86,9 @@ enum Kind {
 }
 
 impl Kept {
-    /// Of the rows of one frontier.
-    fn new(reading: Reading<'_>, rows: &[(u32, u32)]) -> Kept {
-        let of =
-            |kind: Kind| reading.in_order(rows.iter().filter(move |row| row.0 & 3 == kind as u32).map(|row| row.1));
+    /// Of the facts of one frontier, by kind.
+    fn new(reading: Reading<'_>, facts: [Vec<u32>; 3]) -> Kept {
+        let of = |kind: Kind| reading.in_order(facts[kind as usize].iter().copied());
         let mut kept = Kept::default();
         let progress = of(Kind::Progress);
         kept.progress = Sights::new(reading, &progress);
@@ -122,9 +122,13 @@ fn by_scope(reading: Reading<'_>, facts: &[(ClockId, Time, u32)]) -> FxHashMap<S
 #[derive(Debug, Default)]
 pub struct Frontiers {
     facts: Facts,
-    of: FxHashMap<(u32, ResourceId), Kept>,
-    /// The resources of each session, in order.
-    resources: FxHashMap<u32, Vec<ResourceId>>,
+    /// By session, then resource.
+    kept: Vec<(ResourceId, Kept)>,
+    /// Where those of each session begin, with one more entry at the end.
+    starts: Vec<u32>,
+    steady: bool,
+    current: Flags,
+    removes: bool,
 }
 
 /// The facts of all frontiers while they come in.
@@ -132,34 +136,42 @@ struct Collection<'c> {
     history: &'c History,
     order: &'c Order,
     facts: Facts,
-    /// Number of each frontier.
-    numbers: FxHashMap<(u32, ResourceId), u32>,
-    /// Number of the frontier with the kind in its last two bits, and the fact.
-    rows: Vec<(u32, u32)>,
+    /// The numbers of the frontiers of each session.
+    numbers: Vec<Vec<(ResourceId, u32)>>,
+    /// The facts of each frontier, by kind.
+    rows: Vec<[Vec<u32>; 3]>,
     removals: FxHashMap<u32, FxHashMap<KeyId, Vec<OwnRemoval>>>,
+    /// What is sent later, as long as heads and sights are steady.
+    walk: Option<Walk<'c>>,
+    current: Flags,
 }
 
 impl Frontiers {
     /// Collects what every session saw and did.
     pub fn collect(history: &History, order: &Order) -> Frontiers {
+        let steady = order.heads.are_steady();
         let mut collection = Collection {
             history,
             order,
             facts: Facts::of(history),
-            numbers: FxHashMap::default(),
+            numbers: vec![Vec::new(); order.sessions.sessions.len()],
             rows: Vec::new(),
             removals: FxHashMap::default(),
+            walk: steady.then(|| order.heads.walk(history)),
+            current: Flags::none(if steady { history.operations.len() } else { 0 }),
         };
         for (id, o) in history.operations.by_id() {
             if !o.marks.has(Marks::SHADOW) && remembers(history, o.incarnation) {
                 collection.operation(id, &o);
             }
         }
-        for version in order.timeline.written() {
-            let version = order.timeline.version(version);
+        // Those of which something else than the answer says at which revision they took effect.
+        for version in order.timeline.deletions().filter(|version| version.writer.is_some()) {
             let o = history.operation(version.writer);
-            if !o.marks.has(Marks::SHADOW) && o.is_answered() && remembers(history, o.incarnation) {
-                collection.commit(&version, &o);
+            let answer = order.timeline.wrote_its_answer(version.writer)
+                && (o.key, o.answered) == (version.key, version.revision);
+            if !answer && !o.marks.has(Marks::SHADOW) && o.is_answered() && remembers(history, o.incarnation) {
+                collection.removal(&version, &o);
             }
         }
         collection.frontiers()
@@ -173,7 +185,9 @@ impl Frontiers {
         incarnation: IncarnationId,
         resource: ResourceId,
     ) -> Option<Frontier<'l>> {
-        self.frontier(history, order.sessions.index_of(incarnation), resource)
+        let kept = self.of_number(order.sessions.index_of(incarnation));
+        let (_, kept) = kept.iter().find(|(of, _)| *of == resource)?;
+        Some(self.frontier(history, kept))
     }
 
     /// The same of every resource, in order.
@@ -183,15 +197,21 @@ impl Frontiers {
         order: &Order,
         incarnation: IncarnationId,
     ) -> impl Iterator<Item = (ResourceId, Frontier<'l>)> + use<'l> {
-        let session = order.sessions.index_of(incarnation);
-        let resources = self.resources.get(&session).map_or(&[][..], |resources| resources);
-        resources.iter().filter_map(move |&resource| Some((resource, self.frontier(history, session, resource)?)))
+        let kept = self.of_number(order.sessions.index_of(incarnation));
+        kept.iter().map(move |(resource, kept)| (*resource, self.frontier(history, kept)))
     }
 
-    fn frontier<'l>(&'l self, history: &'l History, session: u32, resource: ResourceId) -> Option<Frontier<'l>> {
-        let kept = self.of.get(&(session, resource))?;
+    /// Those of a session.
+    fn of_number(&self, session: u32) -> &[(ResourceId, Kept)] {
+        let at = session as usize;
+        let range = self.starts.get(at).zip(self.starts.get(at.wrapping_add(1)));
+        range.map_or(&[], |(from, to)| &self.kept[*from as usize..*to as usize])
+    }
+
+    #[inline]
+    fn frontier<'l>(&'l self, history: &'l History, kept: &'l Kept) -> Frontier<'l> {
         let reading = Reading { history, facts: &self.facts };
-        Some(Frontier {
+        Frontier {
             scopes: Scopes { kept: &kept.scopes, reading },
             progress: kept.progress.line(reading),
             keys: kept.keys.keyed(reading),
@@ -199,59 +219,105 @@ impl Frontiers {
             commits: kept.commits.line(reading),
             commits_of: kept.commits_of.keyed(reading),
             removals: &kept.removals,
-        })
+        }
+    }
+
+    /// Whether all times are of one clock, and no session had seen, nor anybody been shown, the revision of a write or a higher one when
+    /// the write was sent: then nobody needs to look for that.
+    pub fn are_steady(&self) -> bool {
+        self.steady
+    }
+
+    /// Whether a read of one object showed, or an update was based on, a version after which none is known that was there when it was
+    /// sent. Only known where all is steady.
+    ///
+    /// So no session had seen a higher version of that object by then, nor had committed one.
+    pub fn is_current(&self, id: OperationId) -> bool {
+        self.current.has(id)
+    }
+
+    /// Rules look at everything, as where it is not steady.
+    #[cfg(test)]
+    pub(crate) fn take_no_shortcuts(&mut self) {
+        (self.steady, self.current) = (false, Flags::default());
+    }
+
+    /// Whether some session removed something itself.
+    pub fn have_removals(&self) -> bool {
+        self.removes
     }
 }
 
 impl Collection<'_> {
     fn number(&mut self, incarnation: IncarnationId, resource: ResourceId) -> u32 {
-        let next = self.numbers.len() as u32;
-        *self.numbers.entry((self.order.sessions.index_of(incarnation), resource)).or_insert(next)
+        let known = &mut self.numbers[self.order.sessions.index_of(incarnation) as usize];
+        if let Some((_, number)) = known.iter().find(|(of, _)| *of == resource) {
+            return *number;
+        }
+        let number = self.rows.len() as u32;
+        known.push((resource, number));
+        self.rows.push(Default::default());
+        number
     }
 
     fn add(&mut self, number: u32, kind: Kind, fact: u32) {
-        self.rows.push((number << 2 | kind as u32, fact));
+        self.rows[number as usize][kind as usize].push(fact);
     }
 
     fn frontiers(self) -> Frontiers {
-        let Collection { history, facts, numbers, mut rows, mut removals, .. } = self;
-        rows.par_sort_unstable();
+        let Collection { history, facts, numbers, rows, mut removals, walk, current, .. } = self;
+        let removes = !removals.is_empty();
         let reading = Reading { history, facts: &facts };
-        let parts: Vec<&[(u32, u32)]> = rows.chunk_by(|a, b| a.0 >> 2 == b.0 >> 2).collect();
-        let parts = parts.into_par_iter().map(|part| (part[0].0 >> 2, Kept::new(reading, part)));
-        let kept: Vec<(u32, Kept)> = parts.collect();
-        let mut kept: FxHashMap<u32, Kept> = kept.into_iter().collect();
-        let of = numbers.into_iter().map(|(of, number)| {
-            let mut kept = kept.remove(&number).unwrap_or_default();
-            kept.removals = removals.remove(&number).unwrap_or_default();
-            (of, kept)
-        });
-        let of: FxHashMap<(u32, ResourceId), Kept> = of.collect();
-        let mut resources: FxHashMap<u32, Vec<ResourceId>> = FxHashMap::default();
-        for (session, resource) in of.keys() {
-            resources.entry(*session).or_default().push(*resource);
+        let mut all: Vec<Option<Kept>> = rows.into_par_iter().map(|rows| Some(Kept::new(reading, rows))).collect();
+        let (mut kept, mut starts) = (Vec::with_capacity(all.len()), Vec::with_capacity(numbers.len() + 1));
+        for mut of_session in numbers {
+            starts.push(kept.len() as u32);
+            of_session.sort_unstable();
+            for (resource, number) in of_session {
+                let mut frontier = all[number as usize].take().unwrap_or_default();
+                frontier.removals = removals.remove(&number).unwrap_or_default();
+                kept.push((resource, frontier));
+            }
         }
-        resources.values_mut().for_each(|resources| resources.sort_unstable());
-        Frontiers { facts, of, resources }
+        starts.push(kept.len() as u32);
+        let steady = walk.is_some();
+        let current = if steady { current } else { Flags::default() };
+        Frontiers { facts, kept, starts, steady, current, removes }
     }
 
-    /// What a session committed itself.
-    fn commit(&mut self, version: &Version, o: &Operation) {
+    /// A removal that a session committed itself.
+    fn removal(&mut self, version: &Version, o: &Operation) {
         let id = version.writer;
         let fact = if (o.key, o.answered) == (version.key, version.revision) {
             self.facts.answer(id)
         } else {
-            // Something else says at which revision it took effect.
             let (revision, key, showing) = (version.revision, version.key, Showing::Answer(id));
             self.facts.other(Sight { time: o.ret, clock: o.clock, revision, key, showing })
         };
         let number = self.number(o.incarnation, self.history.resource_of(version.key));
+        self.steady_if(o.clock.is_some());
         self.add(number, Kind::Commit, fact);
+    }
+
+    /// All is steady only where something is true.
+    fn steady_if(&mut self, is_true: bool) {
+        if !is_true {
+            self.walk = None;
+        }
+    }
+
+    /// Whether the revision that a request names may have been there: see [`super::Heads::may_have_reached`].
+    fn may_have_reached(&mut self, o: &Operation, resource: ResourceId) -> bool {
+        let walk = self.walk.as_mut().filter(|_| o.clock.is_some() && o.invoke.is_known());
+        let above =
+            walk.is_some_and(|walk| walk.from(resource, o.invoke).is_none_or(|lowest| lowest > o.asked_revision));
+        above || self.order.heads.may_have_reached(self.history, &self.order.clocks, o)
     }
 
     fn operation(&mut self, id: OperationId, o: &Operation) {
         let (history, order) = (self.history, self.order);
-        let number = self.number(o.incarnation, history.scopes[o.scope.index()].resource);
+        let resource = history.scopes[o.scope.index()].resource;
+        let number = self.number(o.incarnation, resource);
         match o.verb {
             Verb::List => {
                 let Some((revision, _)) = order.list_revision(history, id) else { return };
@@ -261,46 +327,37 @@ impl Collection<'_> {
                     let (key, showing) = (KeyId::NONE, Showing::Answer(id));
                     self.facts.other(Sight { time: o.ret, clock: o.clock, revision, key, showing })
                 };
+                if revision != o.answered || o.marks.has(Marks::DRY_RUN) || !o.clock.is_some() {
+                    // The heads do not know it.
+                    let after = order.heads.after(history, &order.clocks, resource, o.clock, o.ret);
+                    self.steady_if(o.clock.is_some() && after.is_none_or(|(after, _)| after > revision));
+                }
                 self.add(number, Kind::Progress, fact);
             }
-            Verb::Watch => {
-                // The start of a reflector's watch is what it had come to; a new consumer's start says nothing of that.
-                let start = order.chains.start_of(id);
-                if o.asked == Asked::From
-                    && order.heads.may_have_reached(history, &order.clocks, o)
-                    && matches!(start, Some(Start::List(_) | Start::Pair(_) | Start::Continues(_)))
-                {
-                    self.add(number, Kind::Progress, self.facts.asked(id));
-                }
-                let Some(stream) = history.stream_of(id) else { return };
-                let base = super::stream_base(history, stream.id);
-                for index in stream.deliveries() {
-                    let d = &history.deliveries[index];
-                    if !d.revision.is_some() || d.kind == DeliveryKind::Error || order.timeline.is_misdated(index) {
-                        continue;
-                    }
-                    let fact = self.facts.delivery(index);
-                    if d.key.is_some() {
-                        self.add(number, Kind::Object, fact);
-                    }
-                    // The synthetic beginning of a stream is no progress: its versions come in any order.
-                    if base.is_some_and(|base| d.revision >= base) {
-                        self.add(number, Kind::Progress, fact);
-                    }
-                }
-            }
+            Verb::Watch => self.watch(id, o, number, resource),
             _ => {
                 if !o.key.is_some() {
                     return;
                 }
                 if held(history, order, o) {
+                    let was_there = self.may_have_reached(o, resource);
+                    self.steady_if(was_there && o.clock.is_some());
                     self.add(number, Kind::Object, self.facts.asked(id));
                 }
+                let own = order.timeline.wrote_its_answer(id);
+                let of_key = history.resource_of(o.key);
+                if own && o.is_answered() {
+                    let number = if of_key == resource { number } else { self.number(o.incarnation, of_key) };
+                    self.steady_if(of_key == resource && o.clock.is_some());
+                    self.add(number, Kind::Commit, self.facts.answer(id));
+                }
+                self.look(id, o, of_key == resource);
                 if !o.is_answered() || o.marks.has(Marks::DRY_RUN) {
                     return;
                 }
-                let own = order.timeline.writer(o.key, o.answered) == Some(id);
                 if o.answered.is_some() && !own && o.subresource.answers_parent() {
+                    let claims = o.verb == Verb::Get && !o.marks.has(Marks::LIST_ANSWER);
+                    self.steady_if(o.clock.is_some() && (claims || order.timeline.has(o.key, o.answered)));
                     self.add(number, Kind::Object, self.facts.answer(id));
                 }
                 if removes(o) && o.answer_uid.is_some() {
@@ -309,6 +366,55 @@ impl Collection<'_> {
                 }
             }
         }
+    }
+
+    /// Whether a request of one object is current: see [`Frontiers::is_current`].
+    fn look(&mut self, id: OperationId, o: &Operation, of_one_resource: bool) {
+        let Some(walk) = &mut self.walk else { return };
+        let named = match o.verb {
+            Verb::Get => o.answered,
+            Verb::Update => o.asked_revision,
+            _ => return,
+        };
+        if !named.is_some() || !of_one_resource || !o.invoke.is_known() {
+            return;
+        }
+        let resource = self.history.scopes[o.scope.index()].resource;
+        let next = self.order.timeline.next(o.key, named).map(|next| self.order.timeline.revision(next));
+        let later = walk.from(resource, o.invoke);
+        if next.is_none_or(|next| later.is_some_and(|lowest| lowest <= next)) {
+            self.current.set(id);
+        }
+    }
+
+    fn watch(&mut self, id: OperationId, o: &Operation, number: u32, resource: ResourceId) {
+        let (history, order) = (self.history, self.order);
+        // The start of a reflector's watch is what it had come to; a new consumer's start says nothing of that.
+        if o.asked == Asked::From
+            && matches!(order.chains.start_of(id), Some(Start::List(_) | Start::Pair(_) | Start::Continues(_)))
+            && self.may_have_reached(o, resource)
+        {
+            self.steady_if(o.clock.is_some());
+            self.add(number, Kind::Progress, self.facts.asked(id));
+        }
+        let Some(stream) = history.stream_of(id) else { return };
+        let base = super::stream_base(history, stream.id);
+        for index in stream.deliveries() {
+            let d = &history.deliveries[index];
+            if !d.revision.is_some() || d.kind == DeliveryKind::Error || order.timeline.is_misdated(index) {
+                continue;
+            }
+            let fact = self.facts.delivery(index);
+            if d.key.is_some() {
+                self.steady_if(matches!(d.kind, DeliveryKind::Added | DeliveryKind::Modified | DeliveryKind::Deleted));
+                self.add(number, Kind::Object, fact);
+            }
+            // The synthetic beginning of a stream is no progress: its versions come in any order.
+            if base.is_some_and(|base| d.revision >= base) {
+                self.add(number, Kind::Progress, fact);
+            }
+        }
+        self.steady_if(o.clock.is_some());
     }
 }
 

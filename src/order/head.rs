@@ -5,7 +5,7 @@
 
 use super::clock::{Clocks, RELATED};
 use super::sight::{Facts, Moments, Reading, Records, Sight, Sights};
-use super::timeline::{Change, Timeline};
+use super::timeline::Timeline;
 use crate::history::{
     ClockId, DeliveryKind, History, Marks, Operation, OperationId, ResourceId, Revision, Verb, sort_by_word,
 };
@@ -59,12 +59,12 @@ impl Counter {
                 counter.shown[group].push(counter.facts.answer(id));
             }
             let writes = o.verb.is_write() && o.invoke.is_known() && o.clock.is_some() && o.key.is_some();
-            if writes && o.answered.is_some() && timeline.writer(o.key, o.answered) == Some(id) {
+            if writes && o.answered.is_some() && timeline.wrote_its_answer(id) {
                 counter.sent[group].push(counter.facts.answer(id));
             }
         }
         // A deletion's revision is known from elsewhere; its writer from the timeline.
-        for version in timeline.all().iter().filter(|v| v.change == Change::Deleted && v.writer.is_some()) {
+        for version in timeline.deletions().filter(|v| v.writer.is_some()) {
             let o = history.operation(version.writer);
             let group = counter.group_of[history.resource_of(version.key).index()] as usize;
             if !o.clock.is_some() {
@@ -140,6 +140,8 @@ pub struct Heads {
     raised: Vec<Moments>,
     /// Per group and clock: writes in order of being sent, each with a lower revision than all that were sent after it.
     future: FxHashMap<(u32, ClockId), Future>,
+    /// See [`Heads::are_steady`].
+    steady: bool,
 }
 
 /// Writes in order of being sent, and when one of each [`STRIDE`] was: to find a place takes few looks at the writes themselves.
@@ -157,6 +159,36 @@ impl Future {
         let end = (self.times.partition_point(|time| is_true(*time)) * STRIDE).min(self.facts.len());
         let from = end.saturating_sub(1) / STRIDE * STRIDE;
         from + self.facts[from..end].partition_point(|fact| is_true(sent(*fact)))
+    }
+}
+
+/// The writes of each counter while time goes on.
+pub(super) struct Walk<'l> {
+    heads: &'l Heads,
+    history: &'l History,
+    lines: Vec<Coming<'l>>,
+}
+
+struct Coming<'l> {
+    /// When the next one is sent, and its revision.
+    next: Option<(Time, Revision)>,
+    /// Those after it.
+    rest: &'l [u32],
+}
+
+impl Walk<'_> {
+    /// The lowest revision of a write that was sent at a time or after it. Times do not go back from one question to the next.
+    pub(super) fn from(&mut self, resource: ResourceId, time: Time) -> Option<Revision> {
+        let line = &mut self.lines[self.heads.group_of[resource.index()] as usize];
+        let reading = self.heads.reading(self.history);
+        while line.next.is_none_or(|(at, _)| at < time) {
+            line.next = None;
+            let (&fact, rest) = line.rest.split_first()?;
+            line.rest = rest;
+            let (revision, _, at, _) = sent(reading, fact);
+            line.next = Some((at, revision));
+        }
+        line.next.map(|(_, revision)| revision)
     }
 }
 
@@ -206,7 +238,41 @@ impl Heads {
             line.facts.shrink_to_fit();
             line.times = line.facts.iter().step_by(STRIDE).map(|fact| sent(reading, *fact).2).collect();
         }
-        Heads { clocks: history.clocks.len(), group_of: counter.group_of.clone(), facts, raised, future }
+        let group_of = counter.group_of.clone();
+        let mut heads = Heads { clocks: history.clocks.len(), group_of, facts, raised, future, steady: false };
+        heads.steady = heads.never_fell(history);
+        heads
+    }
+
+    /// Whether all times are of one clock, and nothing was shown at or above the revision of a write that was sent afterwards: what is
+    /// usual, and then most questions about what came before what need no search.
+    pub(super) fn are_steady(&self) -> bool {
+        self.steady
+    }
+
+    fn never_fell(&self, history: &History) -> bool {
+        let reading = self.reading(history);
+        // Each later write of these lines has the higher revision, and so has each later head: one walk meets every pair that counts.
+        let group_is_steady = |(group, raised): (usize, &Moments)| {
+            let Some(future) = self.future.get(&(group as u32, ClockId(0))) else { return true };
+            let mut shown = raised.each(reading).peekable();
+            let mut head = Revision::NONE;
+            future.facts.iter().all(|&fact| {
+                let (revision, _, time, _) = sent(reading, fact);
+                while let Some((_, higher)) = shown.next_if(|(at, _)| *at < time) {
+                    head = higher;
+                }
+                head < revision
+            })
+        };
+        history.clocks.len() == 1 && self.raised.iter().enumerate().all(group_is_steady)
+    }
+
+    /// Goes through the writes of the one clock while requests come in order of time.
+    pub(super) fn walk<'l>(&'l self, history: &'l History) -> Walk<'l> {
+        let line = |group| self.future.get(&(group, ClockId(0))).map_or(&[][..], |future| &future.facts);
+        let lines = (0..self.raised.len() as u32).map(|group| Coming { next: None, rest: line(group) }).collect();
+        Walk { heads: self, history, lines }
     }
 
     fn reading<'l>(&'l self, history: &'l History) -> Reading<'l> {

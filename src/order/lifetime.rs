@@ -1,6 +1,6 @@
 //! Lifetimes of objects: every uid with the revisions between which it was certainly there, and what is known of its end.
 
-use super::timeline::{Change, Provenance, Removal, Timeline, Version};
+use super::timeline::{Change, Provenance, Removal, Timeline, Version, VersionId};
 use crate::history::{History, KeyId, Revision, Symbol};
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
@@ -65,6 +65,7 @@ impl Lifetimes {
 
     fn of_versions(&mut self, history: &History, timeline: &Timeline, key: KeyId) {
         let start = self.lives.len();
+        let first = timeline.range_of(key).start;
         for (at, mut version) in timeline.versions(key).iter().enumerate() {
             if version.change == Change::Deleted && !version.uid.is_some() {
                 // A tombstone without the value before it: its request may say whose it is.
@@ -93,7 +94,7 @@ impl Lifetimes {
             });
             let shown = match version.change {
                 Change::Left => version.revision,
-                _ => timeline.present_through(&version),
+                _ => timeline.id_present_through(VersionId((first + at) as u32)),
             };
             let life = &mut self.lives[nth];
             life.through = life.through.max(if version.change == Change::Left { before(shown) } else { shown });

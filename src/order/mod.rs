@@ -6,6 +6,7 @@ mod claim;
 mod claims;
 pub mod clock;
 pub mod etcd;
+mod flags;
 pub mod frontier;
 pub mod graph;
 pub mod head;

@@ -137,7 +137,9 @@ impl Stretches {
                 }
                 continue;
             }
-            let through = self.exactly_through(history, timeline, &version);
+            // Where the same life goes on, its next version says more.
+            let goes_on = versions.get(at + 1).is_some_and(|next| one_life(&version, &next));
+            let through = if goes_on { version.revision } else { self.exactly_through(history, timeline, &version) };
             match &mut current {
                 Some(life) if of_one_life => life.through = life.through.max(through),
                 _ => {

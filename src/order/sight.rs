@@ -8,8 +8,9 @@ use super::clock::{Clocks, RELATED};
 use super::head::Showing;
 use crate::history::{ClockId, History, KeyId, OperationId, Revision, Verb, sort_by_word};
 use crate::ingest::Time;
+use std::cmp::Ordering;
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering as Access};
 
 /// One sight: at a time, a revision was seen (or committed) by a session.
 #[derive(Clone, Copy, Debug)]
@@ -192,11 +193,30 @@ impl Reading<'_> {
     pub(super) fn in_order(&self, facts: impl Iterator<Item = u32>) -> Vec<(ClockId, Time, u32)> {
         let mut order: Vec<(ClockId, Time, u32)> =
             facts.map(|fact| (self.clock(fact), self.time(fact), fact)).collect();
-        order.sort_unstable_by(|a, b| {
+        sort_nearly_sorted(&mut order, |a, b| {
             let rest = |fact| (self.revision(fact), self.facts.showing(self.history, fact));
             (a.0, a.1).cmp(&(b.0, b.1)).then_with(|| rest(a.2).cmp(&rest(b.2)))
         });
         order
+    }
+}
+
+/// Sorts what is nearly in order, as answers are that stand in the order of their requests: each is put back where it belongs. Where
+/// that is far, all are sorted.
+fn sort_nearly_sorted<T: Copy>(all: &mut [T], compare: impl Fn(&T, &T) -> Ordering) {
+    let mut steps = 8 * all.len();
+    for at in 1..all.len() {
+        let one = all[at];
+        let mut to = at;
+        while to > 0 && compare(&one, &all[to - 1]).is_lt() {
+            all[to] = all[to - 1];
+            to -= 1;
+        }
+        all[to] = one;
+        match steps.checked_sub(at - to) {
+            Some(left) => steps = left,
+            None => return all.sort_unstable_by(compare),
+        }
     }
 }
 
@@ -236,7 +256,7 @@ impl Moments {
         if range.len() < Moments::FEW {
             return range.start + self.times[range].partition_point(|at| *at < time);
         }
-        let near = self.near.load(Ordering::Relaxed).clamp(range.start, range.end);
+        let near = self.near.load(Access::Relaxed).clamp(range.start, range.end);
         let is_before = |at: usize| self.times[at] < time;
         let mut step = 1;
         let (mut from, mut to) = (near, near);
@@ -257,9 +277,14 @@ impl Moments {
         }
         let found = from + self.times[from..to].partition_point(|at| *at < time);
         if found != near {
-            self.near.store(found, Ordering::Relaxed);
+            self.near.store(found, Access::Relaxed);
         }
         found
+    }
+
+    /// Time and revision of each fact, in order.
+    pub(super) fn each(&self, reading: Reading<'_>) -> impl Iterator<Item = (Time, Revision)> {
+        self.facts.iter().map(move |&fact| (reading.time(fact), reading.revision(fact)))
     }
 
     pub(super) fn records<'l>(&'l self, reading: Reading<'l>) -> Records<'l> {
@@ -415,6 +440,11 @@ impl<'l> Line<'l> {
     /// See [`Records::before_by_the_clock`].
     pub fn before_by_the_clock(&self, time: Time) -> Option<Sight> {
         self.records.before_by_the_clock(time)
+    }
+
+    /// When the first of them was complete, where all are of one clock.
+    pub fn begins(&self) -> Option<Time> {
+        self.records.moments.times.first().copied()
     }
 
     /// Sights above a revision that were certainly complete before a moment, of each clock the latest first.

@@ -3,6 +3,7 @@
 //! Trust, highest first: etcd's own witness, watch events, write answers, listed and read objects, the base that a write
 //! names. Every version keeps where it is known from; facts that cannot be true together are kept as [`Contradiction`]s.
 
+use super::flags::Flags;
 use super::versions::{Origin, Table, Until, Versions};
 use crate::history::{
     AttributesId, ClockId, History, IncarnationId, KeyId, OperationId, ResourceId, Revision, ScopeId, Symbol,
@@ -182,9 +183,9 @@ pub struct Timeline {
     pub(super) spans: Vec<Span>,
     /// Latest revision through which a version is known to have been the present one.
     pub(super) until: Until,
-    /// See [`Timeline::written`]. Asked for when T is whole, as the next.
-    pub(super) by_writer: OnceLock<Box<[VersionId]>>,
-    /// See [`Timeline::processes`].
+    /// See [`Timeline::wrote_its_answer`].
+    pub(super) wrote: Flags,
+    /// See [`Timeline::processes`]. Asked for when T is whole.
     pub(super) processes: OnceLock<Box<[IncarnationId]>>,
 }
 
@@ -217,32 +218,28 @@ impl Timeline {
         self.versions.part(0..self.versions.len())
     }
 
-    /// All versions whose writers are known, in the order of these: they are read one after the other then.
-    pub fn written(&self) -> impl Iterator<Item = VersionId> {
-        let by_writer = self.by_writer.get_or_init(|| {
-            let writers = (0..self.versions.len()).map(|at| (self.versions.writer(at), VersionId(at as u32)));
-            let mut known: Vec<(OperationId, VersionId)> = writers.filter(|(writer, _)| writer.is_some()).collect();
-            known.sort_unstable();
-            known.into_iter().map(|(_, version)| version).collect()
-        });
-        by_writer.iter().copied()
-    }
-
     /// For each of all versions the process that wrote it, or else that first showed it.
     pub fn processes(&self, history: &History) -> &[IncarnationId] {
         self.processes.get_or_init(|| {
-            let known = |id: OperationId| match id.is_some() {
-                true => history.operations.incarnation(id.index()),
-                false => IncarnationId::NONE,
-            };
+            const NONE: u32 = u32::MAX;
+            let operations = &history.operations;
+            // What each operation wrote, so that operations are read in their order.
+            let mut wrote = vec![NONE; operations.len()];
             let mut processes = vec![IncarnationId::NONE; self.versions.len()];
-            for version in self.written() {
-                processes[version.0 as usize] = known(self.versions.writer(version.0 as usize));
-            }
             for (at, process) in processes.iter_mut().enumerate() {
-                if !self.versions.writer(at).is_some() {
-                    *process = known(self.versions.get(at).shown_by(history));
+                let writer = self.versions.writer(at);
+                match wrote.get_mut(writer.index()).filter(|wrote| writer.is_some() && **wrote == NONE) {
+                    Some(wrote) => *wrote = at as u32,
+                    None => {
+                        let shower = if writer.is_some() { writer } else { self.versions.get(at).shown_by(history) };
+                        if shower.is_some() {
+                            *process = operations.incarnation(shower.index());
+                        }
+                    }
                 }
+            }
+            for (operation, at) in wrote.into_iter().enumerate().filter(|(_, at)| *at != NONE) {
+                processes[at as usize] = operations.incarnation(operation);
             }
             processes.into()
         })
@@ -321,10 +318,35 @@ impl Timeline {
         Some(self.versions.writer(id.0 as usize)).filter(|writer| writer.is_some())
     }
 
+    /// Whether an operation is the writer of the version that it was answered with.
+    pub fn wrote_its_answer(&self, id: OperationId) -> bool {
+        self.wrote.has(id)
+    }
+
+    /// The first known version of a key above a revision.
+    pub fn next(&self, key: KeyId, after: Revision) -> Option<VersionId> {
+        let range = self.range_of(key);
+        let at = range.start + self.versions.part(range.clone()).through(after);
+        (at < range.end).then_some(VersionId(at as u32))
+    }
+
+    /// All deletions, by key and revision.
+    pub fn deletions(&self) -> impl Iterator<Item = Version> {
+        self.versions.of_change(Change::Deleted)
+    }
+
     /// Through which revision a version is known to have been the present one (at least its own).
     pub fn present_through(&self, version: &Version) -> Revision {
-        let shown = self.id_at(version.key, version.revision).and_then(|id| self.until.get(id));
-        shown.unwrap_or(version.revision).max(version.revision)
+        match self.id_at(version.key, version.revision) {
+            Some(id) => self.id_present_through(id),
+            None => version.revision,
+        }
+    }
+
+    /// The same of a version of this table.
+    pub(super) fn id_present_through(&self, id: VersionId) -> Revision {
+        let revision = self.revision(id);
+        self.until.get(id).map_or(revision, |shown| shown.max(revision))
     }
 
     /// Stretches in which every change is known.

@@ -173,6 +173,12 @@ impl Table {
         }
     }
 
+    /// Those of one kind of change.
+    pub(super) fn of_change(&self, change: Change) -> impl Iterator<Item = Version> {
+        let found = self.kinds.iter().enumerate().filter(move |(_, kind)| kind.0 == change);
+        found.map(|(index, _)| self.get(index))
+    }
+
     pub(super) fn key(&self, index: usize) -> KeyId {
         self.keys[index]
     }
