@@ -265,3 +265,29 @@ fn every_log_is_a_history_of_its_own_and_the_cluster_is_one() {
     assert_eq!(histories(&[("notes.txt", "hello\n")]).len(), 1);
     assert_eq!(histories(&[]).len(), 1);
 }
+
+#[test]
+fn a_run_that_jepsen_kept_three_times_counts_once() {
+    let edn = events(&["0 invoke write 1 1", "0 ok write 1 2", "1 invoke cas [1,2] 3", "1 fail cas [1,2] 4"]);
+    let text = "0\t:invoke\t:write\t1\n1\t:invoke\t:cas\t[1 2]\n0\t:ok\t:write\t1\n1\t:fail\t:cas\t[1 2]\t:timeout\n";
+    let log: String = text.lines().map(|line| format!("12:00 INFO [worker] jepsen.util: {line}\n")).collect();
+    let runs = |files: &[(&str, &str)]| -> Vec<String> {
+        let all = histories(files);
+        let said =
+            |f: &crate::ingest::FileSummary| format!("{} {}", f.path, f.format.or(f.ignored.as_deref()).unwrap());
+        all.iter().map(|history| history.files.iter().map(said).collect::<Vec<_>>().join(", ")).collect()
+    };
+    assert_eq!(
+        runs(&[("a/jepsen.log", &log), ("a/history.edn", &edn), ("a/history.txt", text)]),
+        ["a/history.edn edn, a/jepsen.log the same run as history.edn, a/history.txt the same run as history.edn"]
+    );
+    assert_eq!(
+        runs(&[("a/history.txt", text), ("a/jepsen.log", &log)]),
+        ["a/history.txt jepsen-log, a/jepsen.log the same run as history.txt"]
+    );
+    // Another folder is another run, and so is another answer.
+    assert_eq!(runs(&[("a/jepsen.log", &log), ("b/history.edn", &edn)]).len(), 2);
+    let other = text.replace(":ok\t:write", ":info\t:write");
+    assert_eq!(runs(&[("a/history.edn", &edn), ("a/history.txt", &other)]).len(), 2);
+    assert_eq!(runs(&[("a/history.edn", &edn), ("a/again.edn", &edn)]).len(), 2);
+}
