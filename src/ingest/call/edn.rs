@@ -14,8 +14,10 @@ const EXPECTED: &str = "an operation with :process, :type and :f";
 pub(super) fn line(text: &str) -> Result<Option<Line<'_>>, Fault> {
     let mut reader = Reader::new(text, Dialect::Edn);
     // In front of the map may stand a tag (`#jepsen.history.Op`), metadata, a namespace for its keys (`#:jepsen`), discards.
+    let mut begun = false;
     loop {
         match reader.next()? {
+            Next::End if begun => return Err(cut_off(text)),
             Next::End => return Ok(None),
             Next::Close(_) => return Err(fault(EXPECTED, text)),
             Next::Form => {}
@@ -24,9 +26,11 @@ pub(super) fn line(text: &str) -> Result<Option<Line<'_>>, Fault> {
         if rest.starts_with("#_") {
             reader.discarded()?;
         } else if rest.starts_with('^') {
+            begun = true;
             reader.skip();
             reader.value(&mut Vec::new())?;
         } else if rest.starts_with('#') && !rest.starts_with("#{") && !rest.starts_with("#\"") {
+            begun = true;
             reader.skip();
             if reader.token().is_empty() {
                 return Err(fault(EXPECTED, text));
@@ -193,6 +197,11 @@ mod tests {
             ("{:process nil, :type :ok, :f :read}", "a number or a name"),
             ("{:process 1, :type :ok, :f :read, :time \"now\"}", "whole nanoseconds"),
             ("{:process 1, :type :ok, :f", "cut off"),
+            ("#jepsen.histor", "cut off: #jepsen.histor"),
+            ("#jepsen.history.Op ", "cut off"),
+            ("#:jepsen ; {", "cut off"),
+            ("^{:line 1}", "cut off"),
+            ("#_{:process 1} #jepsen.history.Op #_{}", "cut off"),
             ("{:process 1, :type}", "a key without value"),
             ("{:process 1] }", "found ]"),
             ("[1 2]", "an operation"),
