@@ -132,18 +132,36 @@ fn a_spent_budget_is_unknown_and_says_what_is_open() {
 }
 
 #[test]
-fn drained_elements_left_at_some_time_of_the_drain() {
+fn drained_elements_left_one_after_the_other_at_some_time_of_the_drain() {
     let put = |element: &str| call(0, "enqueue", element, element);
-    let mut history =
-        history(&(put("1") + &put("2") + &call(1, "drain", "nil", "[2 1]") + &call(2, "dequeue", "nil", "nil")));
-    for (model, verdict) in [("queue", Ruled::Holds), ("unordered-queue", Ruled::Holds)] {
+    let verdict = |text: &str, model: &str| {
+        let mut history = history(text);
         history.calls.model = Some(model.to_owned());
-        assert_eq!(judge(&history, &Default::default()).verdict, verdict, "{model}");
+        judge(&history, &Default::default()).verdict
+    };
+    let drained = |by: &str| put("1") + &put("2") + &call(1, "drain", "nil", by) + &call(2, "dequeue", "nil", "nil");
+    for (by, queue, unordered) in [
+        ("[1 2]", Ruled::Holds, Ruled::Holds),
+        ("[2 1]", Ruled::Violated, Ruled::Holds),
+        ("#{2 1}", Ruled::Holds, Ruled::Holds),
+        ("[2]", Ruled::Violated, Ruled::Violated),
+    ] {
+        let text = drained(by);
+        assert_eq!((verdict(&text, "queue"), verdict(&text, "unordered-queue")), (queue, unordered), "{by}");
     }
-    let mut short =
-        self::history(&(put("1") + &put("2") + &call(1, "drain", "nil", "[2]") + &call(2, "dequeue", "nil", "nil")));
-    short.calls.model = Some("unordered-queue".to_owned());
-    assert_eq!(judge(&short, &Default::default()).verdict, Ruled::Violated);
+    // Another client may take what lies in between.
+    let event = |process: u32, kind: &str, function: &str, value: &str| {
+        format!("{{:process {process} :type :{kind} :f :{function} :value {value}}}\n")
+    };
+    let both = put("1")
+        + &put("2")
+        + &put("3")
+        + &event(1, "invoke", "drain", "nil")
+        + &event(2, "invoke", "dequeue", "nil")
+        + &event(2, "ok", "dequeue", "2")
+        + &event(1, "ok", "drain", "[1 3]");
+    assert_eq!(verdict(&both, "queue"), Ruled::Holds);
+    assert_eq!(verdict(&both.replace("[1 3]", "[3 1]"), "queue"), Ruled::Violated);
 }
 
 #[test]
@@ -181,4 +199,57 @@ fn the_reason_names_what_lies_before_what_and_every_way_to_go_on() {
                   The longest order found that begins the log has 5 calls, the last of them process 2's `read`. Without any \
                   one of them the others can be explained.";
     assert_eq!(finding.certificate.reason, reason);
+}
+
+#[test]
+fn what_was_answered_false_was_not_done() {
+    let verdict = |calls: &[(&str, &str, &str)], model: &str| {
+        let line = |(n, (function, value, result)): (usize, &(&str, &str, &str))| {
+            let head = format!("{{\"process\":{n},\"op\":\"{function}\",\"key\":\"k\",\"type\":");
+            let result = if result.is_empty() { String::new() } else { format!(",\"result\":{result}") };
+            format!("{head}\"invoke\",\"value\":{value}}}\n{head}\"ok\"{result}}}\n")
+        };
+        let text: String = calls.iter().enumerate().map(line).collect();
+        let mut history = history(&text);
+        history.calls.model = Some(model.to_owned());
+        judge(&history, &Default::default()).verdict
+    };
+    for (model, calls, found) in [
+        (
+            "mutex",
+            vec![("acquire", "null", "true"), ("acquire", "null", "false"), ("release", "null", "")],
+            Ruled::Holds,
+        ),
+        ("mutex", vec![("acquire", "null", "true"), ("acquire", "null", "true")], Ruled::Violated),
+        (
+            "mutex",
+            vec![("acquire", "null", ""), ("release", "null", "false"), ("acquire", "null", "")],
+            Ruled::Violated,
+        ),
+        (
+            "pool",
+            vec![("allocate", "null", "1"), ("allocate", "null", "false"), ("allocate", "null", "false")],
+            Ruled::Holds,
+        ),
+        ("pool", vec![("allocate", "null", "1"), ("allocate", "null", "1")], Ruled::Violated),
+        ("queue", vec![("enqueue", "1", "false"), ("dequeue", "null", "null")], Ruled::Holds),
+        ("queue", vec![("enqueue", "1", "\"OK\""), ("dequeue", "null", "null")], Ruled::Violated),
+        ("kv", vec![("put", "\"1\"", "false"), ("get", "null", "null")], Ruled::Holds),
+        ("kv", vec![("put", "\"1\"", ""), ("delete", "null", "false"), ("get", "null", "\"1\"")], Ruled::Holds),
+        ("kv", vec![("put", "\"1\"", ""), ("delete", "null", "true"), ("get", "null", "\"1\"")], Ruled::Violated),
+        ("register", vec![("write", "1", "false"), ("read", "null", "null")], Ruled::Holds),
+        ("register", vec![("write", "false", "false"), ("read", "null", "false")], Ruled::Holds),
+        ("register", vec![("write", "false", "false"), ("read", "null", "null")], Ruled::Violated),
+        ("set", vec![("add", "1", "false"), ("read", "null", "[]")], Ruled::Holds),
+        ("cas-register", vec![("write", "1", ""), ("cas", "[2,3]", "false"), ("read", "null", "1")], Ruled::Holds),
+        ("cas-register", vec![("write", "1", ""), ("cas", "[2,3]", "true"), ("read", "null", "3")], Ruled::Violated),
+        ("cas-register", vec![("write", "1", ""), ("cas", "[1,3]", "false"), ("read", "null", "1")], Ruled::Violated),
+        ("cas-register", vec![("write", "1", ""), ("cas", "[2,3]", "[2,3]"), ("read", "null", "1")], Ruled::Violated),
+    ] {
+        assert_eq!(verdict(&calls, model), found, "{model} {calls:?}");
+    }
+    for answer in ["null", "0", "\"precondition failed\"", "{\"swapped\":false}"] {
+        let calls = [("write", "1", ""), ("cas", "[2,3]", answer), ("read", "null", "1")];
+        assert!(matches!(verdict(&calls, "cas-register"), Ruled::Unknown(_)), "{answer}");
+    }
 }

@@ -122,9 +122,15 @@ impl Recorded for CasRegister<ValueId> {
                 let pair = call.argument().and_then(|argument| call.elements(argument));
                 let Some(&[from, to]) = pair else { return Err(call.mismatch("cas [from to]")) };
                 let Some(to) = call.some(to) else { return Err(call.mismatch("cas to a value")) };
-                let refused = call.call.ending == Ending::Refused
-                    || answer.flatten().is_some_and(|answer| *call.value(answer) == Recordable::Bool(false));
-                let answer = (!call.is_unseen()).then_some(Answer::Swapped(!refused));
+                let told = answer.map(|answer| answer.map(|answer| (answer, call.value(answer))));
+                let swapped = match told {
+                    _ if call.call.ending == Ending::Refused => false,
+                    None => true,
+                    Some(Some((_, Recordable::Bool(swapped)))) => *swapped,
+                    Some(Some((answer, _))) if answer == call.call.argument => true,
+                    Some(_) => return Err(call.mismatch("true, false, or what was asked for, as the answer to a cas")),
+                };
+                let answer = (!call.is_unseen()).then_some(Answer::Swapped(swapped));
                 Meaning::One(Operation::Cas(call.some(from), to), answer)
             }
             _ => return Err(call.foreign("read, write, cas")),

@@ -5,6 +5,11 @@ use crate::history::calls::{Call, Calls, Value};
 use crate::history::{Interner, ValueId};
 use crate::ingest::call::Ending;
 
+/// Functions whose answer says no more than that they were done.
+const DONE: [&str; 12] = [
+    "write", "put", "append", "delete", "enqueue", "add", "remove", "acquire", "lock", "release", "unlock", "allocate",
+];
+
 /// A provided model as the reader of operation logs.
 pub trait Recorded: Spec {
     /// The model for a log: what it leaves open is decided by how the log is written.
@@ -88,6 +93,14 @@ impl<'l> Recording<'l> {
     /// Whether it certainly had no effect.
     pub fn has_failed(&self) -> bool {
         self.call.ending == Ending::Fail
+    }
+
+    /// Whether it was answered `false`, which says that it was not done: nothing more is known than of a failure.
+    fn is_declined(&self) -> bool {
+        let answer = self.call.answer;
+        let is_false = self.call.ending == Ending::Ok && answer.is_some() && *self.value(answer) == Value::Bool(false);
+        // In a return that repeats what was asked for, it is just that.
+        is_false && answer != self.call.argument && DONE.contains(&self.function())
     }
 
     /// The argument; `None`: nil, or none recorded.
@@ -209,7 +222,10 @@ type Operations<O, A> = (Vec<Typed<O, A>>, Vec<(u32, Mismatch)>);
 fn read<O, A>(log: Log<'_>, meaning: impl Fn(&Recording<'_>) -> Result<Meaning<O, A>, Mismatch>) -> Operations<O, A> {
     let (mut operations, mut mismatches) = (Vec::with_capacity(log.calls.calls.len()), Vec::new());
     for (at, call) in (0..).zip(log.calls.calls.iter()) {
-        let recording = log.recording(call);
+        let mut recording = log.recording(call);
+        if recording.is_declined() {
+            recording.call.ending = Ending::Fail;
+        }
         let failed = recording.has_failed();
         match meaning(&recording) {
             Ok(Meaning::Nothing) => {}

@@ -123,7 +123,9 @@ impl Recorded for Set<ValueId> {
                 let Some(elements) = elements else { return Err(call.mismatch("a set or a list of elements")) };
                 let mut elements = elements.to_vec();
                 elements.sort_unstable();
-                elements.dedup();
+                if elements.windows(2).any(|pair| pair[0] == pair[1]) {
+                    return Err(call.mismatch("each element once"));
+                }
                 Meaning::One(Operation::Read, Some(Answer::Elements(elements)))
             }
             _ => return Err(call.foreign("add, remove, read")),
