@@ -291,3 +291,103 @@ fn a_run_that_jepsen_kept_three_times_counts_once() {
     assert_eq!(runs(&[("a/history.edn", &edn), ("a/history.txt", &other)]).len(), 2);
     assert_eq!(runs(&[("a/history.edn", &edn), ("a/again.edn", &edn)]).len(), 2);
 }
+
+#[test]
+fn who_is_called_by_a_keyword_is_a_client_if_it_asks_for_something() {
+    let history = log(&events(&[
+        ":nemesis info start nil",
+        ":storm info start nil",
+        ":c3 invoke read nil",
+        ":c3 ok read 3",
+        "c2 invoke read nil",
+        "c2 info read nil",
+        ":c3 invoke read nil",
+        ":c3 info read nil",
+    ]));
+    assert_eq!(
+        calls(&history),
+        [
+            ":c3 `read` answered 3 0-1",
+            "c2 `read` was never answered 2-\u{2026}",
+            ":c3 `read` was never answered 4-\u{2026}"
+        ]
+    );
+    assert_eq!((history.calls.others, problems(&history).len()), (2, 0));
+}
+
+#[test]
+fn a_return_of_another_value_than_was_written_is_a_problem() {
+    for (asked, answered, found) in
+        [("write 1", "write 2", "2"), ("cas [1,2]", "cas [1,3]", "[1 3]"), ("add 1", "add :done", ":done")]
+    {
+        let history = log(&events(&[&format!("0 invoke {asked}"), &format!("0 ok {answered}")]));
+        let problems = problems(&history);
+        assert!(problems.len() == 1 && problems[0].starts_with("2: expected the value of line 1, "), "{problems:?}");
+        assert!(problems[0].ends_with(&format!("found {found}")), "{problems:?}");
+        assert_eq!(certain_below(&history), Some(i64::MIN));
+    }
+    // What is read, and what says no more than that something was done, is an answer.
+    for (asked, answered) in [
+        ("write 1", "write nil"),
+        ("write 1", "write true"),
+        ("cas [1,2]", "cas false"),
+        ("read nil", "read 2"),
+        ("read 1", "read 2"),
+        ("txn [[:r,1,nil]]", "txn [[:r,1,2]]"),
+    ] {
+        let history = log(&events(&[&format!("0 invoke {asked}"), &format!("0 ok {answered}")]));
+        assert_eq!((problems(&history).len(), certain_below(&history)), (0, None), "{asked} {answered}");
+    }
+    let history = log(
+        "{\"process\":0,\"type\":\"invoke\",\"op\":\"put\",\"value\":1}\n{\"process\":0,\"type\":\"ok\",\"op\":\"put\",\"result\":\"OK\"}\n",
+    );
+    assert_eq!((problems(&history).len(), certain_below(&history)), (0, None));
+}
+
+#[test]
+fn keys_are_those_of_the_invocation_and_all_calls_have_one_or_none() {
+    let put = r#"{"process":1,"type":"invoke","op":"put","key":"a","value":"1"}"#;
+    for (rest, problem) in [
+        (
+            r#"{"process":1,"type":"ok","op":"put","key":"b"}"#,
+            "2: expected a return on the key \"a\" (line 1), found one on \"b\"",
+        ),
+        (r#"{"process":2,"type":"invoke","op":"get"}"#, "2: expected a key, as other operations have, found none"),
+    ] {
+        let history = log(&format!("{put}\n{rest}\n"));
+        assert_eq!((problems(&history), certain_below(&history)), (vec![problem.to_owned()], Some(i64::MIN)));
+    }
+    let history = log(&format!("{put}\n{{\"process\":1,\"type\":\"ok\",\"op\":\"put\"}}\n"));
+    assert_eq!((problems(&history).len(), certain_below(&history)), (0, None));
+}
+
+#[test]
+fn a_call_that_was_given_up_at_once_is_none_that_the_process_waits_for() {
+    let history = log(r#"{"process":2,"op":"write","value":1,"invoke":1001}
+{"process":2,"op":"read","result":1,"invoke":1001,"return":1002}
+"#);
+    assert_eq!((problems(&history).len(), certain_below(&history)), (0, None));
+}
+
+#[test]
+fn an_event_without_time_lies_where_its_neighbours_say() {
+    let history = log(&events(&[
+        "0 invoke write 1 10",
+        "0 ok write 1 5",
+        "0 invoke write 2",
+        "0 ok write 2",
+        "0 invoke read nil",
+        "0 ok read 1 20",
+        "0 invoke read nil",
+        "0 ok read 1",
+    ]));
+    assert_eq!(
+        calls(&history),
+        [
+            "process 0 `write 1` was done 5-10",
+            "process 0 `write 2` was done 10-20",
+            "process 0 `read` answered 1 10-20",
+            "process 0 `read` answered 1 20-20"
+        ]
+    );
+}

@@ -118,9 +118,13 @@ impl<'a> Fields<'a> {
         };
         let process = match process {
             [Node::Int(number)] => Cow::Owned(number.to_string()),
+            // The nemesis is no client.
+            [Node::Text(name)] if &**name == "nemesis" => return Ok(Line::Other),
+            [Node::Keyword("nemesis") | Node::Symbol("nemesis")] => return Ok(Line::Other),
             [Node::Text(name)] => name.clone(),
-            // The nemesis and its like are no clients.
-            [Node::Keyword(_) | Node::Symbol(_)] => return Ok(Line::Other),
+            [Node::Symbol(name)] => Cow::Borrowed(*name),
+            // A keyword keeps its colon: who of that name never asks for anything is no client either.
+            [Node::Keyword(name)] => Cow::Owned(format!(":{name}")),
             _ => return Err(fault(":process with a number or a name", text)),
         };
         let Some(function) = of(self.function).and_then(name) else { return Err(fault(EXPECTED, text)) };
@@ -186,6 +190,17 @@ mod tests {
         assert_eq!(line(nemesis).ok(), Some(Some(Line::Other)));
         assert_eq!(line("#_{:process 3}").ok(), Some(None));
         assert_eq!(line("; nothing\n").ok(), Some(None));
+    }
+
+    #[test]
+    fn a_client_may_be_called_by_any_word() {
+        for (process, name) in [("\"c1\"", "c1"), ("c2", "c2"), (":c3", ":c3"), (":jepsen/c4", ":jepsen/c4")] {
+            assert_eq!(event(&format!("{{:process {process}, :type :invoke, :f :read}}")).process, name);
+        }
+        for nemesis in [":nemesis", "nemesis", "\"nemesis\""] {
+            let text = format!("{{:process {nemesis}, :type :info, :f :start}}");
+            assert_eq!(line(&text).ok(), Some(Some(Line::Other)), "{nemesis}");
+        }
     }
 
     #[test]

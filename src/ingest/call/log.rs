@@ -65,9 +65,11 @@ fn operation(text: &str) -> Option<Operation<'_>> {
         let logger = before[..before.len() - process.len()].trim_end();
         let whole = before.len() == process.len() || logger.ends_with(['-', ':']);
         let number = !process.is_empty() && process.bytes().all(|b| b.is_ascii_digit());
-        // A process that is no number is the nemesis.
+        // A client may have a keyword for a name. What only ever tells of itself (`:info`) is the nemesis, or one like it.
+        let named = process.len() > 1 && process.starts_with(':') && process != ":nemesis";
+        let client = number || named && kind != Kind::Return(Ending::Unknown);
         let early = logger.ends_with('-');
-        return (whole && number).then_some(Operation { process, kind, rest: &rest[word.len()..], early });
+        return (whole && client).then_some(Operation { process, kind, rest: &rest[word.len()..], early });
     }
     None
 }
@@ -88,6 +90,8 @@ mod tests {
             assert_eq!((&*event.process, event.kind, &*event.function), ("12", Kind::Invoke, "cas"), "{text}");
             assert_eq!(event.value, Some(Datum(vec![Node::Int(1), Node::Int(2), Node::Sequence(2)])));
         }
+        let named = line("12:00 INFO [worker] jepsen.util: :c3\t:invoke\t:read\tnil").ok().flatten();
+        assert_eq!(named.map(|event| event.process.into_owned()).as_deref(), Some(":c3"));
     }
 
     #[test]
