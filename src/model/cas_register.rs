@@ -2,7 +2,7 @@
 
 use super::datum::held;
 use super::form::{Action, Form, Value};
-use super::recorded::{Log, Meaning, Mismatch, Recorded, Recording};
+use super::recorded::{Event, Log, Meaning, Mismatch, Recorded, Recording, seen};
 use super::{Datum, Effect, Spec};
 use crate::history::ValueId;
 use crate::history::calls::Value as Recordable;
@@ -112,8 +112,13 @@ impl Recorded for CasRegister<ValueId> {
 
     fn meaning(&self, call: &Recording<'_>) -> Result<Meaning<Operation<ValueId>, Answer<ValueId>>, Mismatch> {
         Ok(match (call.function(), call.answer()) {
-            ("read", Some(seen)) => Meaning::One(Operation::Read, Some(Answer::Value(seen))),
-            ("read", None) => Meaning::Nothing,
+            ("read", seen) => {
+                call.asks_nothing()?;
+                match seen {
+                    Some(seen) => Meaning::One(Operation::Read, Some(Answer::Value(seen))),
+                    None => Meaning::Nothing,
+                }
+            }
             ("write", _) => {
                 let done = (!call.is_unseen()).then_some(Answer::Done);
                 Meaning::One(Operation::Write(call.required("a value")?), done)
@@ -135,6 +140,22 @@ impl Recorded for CasRegister<ValueId> {
             }
             _ => return Err(call.foreign("read, write, cas")),
         })
+    }
+
+    fn beginnings(
+        events: &[Event<'_, Self::Operation, Self::Answer>],
+        all: bool,
+    ) -> Vec<(Self::Operation, Self::Answer)> {
+        let set = |operation: &Self::Operation| match operation {
+            Operation::Write(value) | Operation::Cas(_, value) => Some(*value),
+            Operation::Read => None,
+        };
+        let shown = |operation: &Self::Operation, answer: &Self::Answer| match (operation, answer) {
+            (_, Answer::Value(value)) => *value,
+            (Operation::Cas(from, _), Answer::Swapped(true)) => *from,
+            _ => None,
+        };
+        seen(events, all, set, shown).into_iter().map(|value| (Operation::Write(value), Answer::Done)).collect()
     }
 }
 

@@ -211,6 +211,12 @@ fn tuples_of_independent_keys_are_taken_apart() {
     ] {
         assert!(keys(&log(&text)).is_empty(), "{text}");
     }
+    // A key may be a collection where reads are answered with it.
+    let read = |answer: &str| {
+        log(&events(&["0 invoke write [[:a,1],5]", "1 invoke read [[:a,2],nil]", &format!("1 ok read {answer}")]))
+    };
+    assert_eq!(keys(&read("[[:a,2],6]")), ["key [:a 1]", "key [:a 2]"]);
+    assert!(keys(&read("[[:a,1],6]")).is_empty() && keys(&read("7")).is_empty());
     let tagged = log(&events(&["0 invoke write #jepsen.independent/tuple[7,1]"]));
     assert_eq!((keys(&tagged), calls(&tagged)[0].contains("`write 1`")), (vec!["key 7".to_owned()], true));
 }
