@@ -29,16 +29,17 @@
 use super::etcd::{self, Recorded as Cluster};
 use super::ruling::Limits;
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Proof, Rule, Ruling};
-use crate::history::calls::{Call as Recorded, Calls};
-use crate::history::{ClockId, History, KeyId};
+use crate::history::calls::{Call as Recorded, Calls, Moment};
+use crate::history::{ClockId, History, IncarnationId, KeyId, ValueId};
 use crate::ingest::call::Ending;
 use crate::ingest::problem::{KEPT_PROBLEMS_PER_FILE, Problem};
-use crate::model::{Log, Model, Spec, TypedLog, Visitor};
+use crate::model::{self, Beginnings, Effect, Log, Model, Spec, TypedLog, Visitor};
 use crate::search::{
-    self, Alternative, Budget, Call, Claim, Core, Limit, Outcome, Reason, SpecHistory, Undecided, Verdict,
+    self, Alternative, Budget, Call, Claim, Core, HistoryError, Limit, Outcome, Reason, SpecHistory, Undecided, Verdict,
 };
+use rustc_hash::FxHashMap;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -74,7 +75,9 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         return;
     }
     match Model::of(log) {
-        Ok(model) => model.visit(log, Decision { history, model, ruling, proofs: evidence.options.proofs }),
+        Ok(model) => {
+            model.visit(log, Decision { history, model, ruling, proofs: evidence.options.proofs, begun: None })
+        }
         Err(why) => ruling.open = Some(format!("the model is not known: {why}")),
     }
 }
@@ -86,6 +89,8 @@ struct Decision<'d, 'e> {
     ruling: &'d mut Ruling<'e>,
     /// Whether an order that explains the log is kept.
     proofs: bool,
+    /// Whether some object of the log shows a value from before its beginning; `None`: nobody asked yet.
+    begun: Option<bool>,
 }
 
 /// What a log tells for certain: everything below a rank, and why no more.
@@ -100,14 +105,18 @@ impl Visitor for Decision<'_, '_> {
     fn visit<S: Spec>(mut self, log: TypedLog<S>) {
         let calls = &self.history.calls;
         let known = self.known(&log);
+        let beginnings = log.beginnings;
         for typed in &log.operations {
             self.ruling.checked(calls.calls.get(typed.call as usize).process);
         }
-        let Some(all) = Operations::of(log, calls) else {
-            // More operations than there are indices; intervals and processes are in order by construction.
-            return self.open(&Undecided { limit: Limit::Memory, spent: Duration::ZERO, calls: Vec::new() }, &[]);
+        let all = match Operations::of(log, calls) {
+            Ok(all) => all,
+            Err(error) => {
+                self.ruling.open = Some(format!("its calls are no history: {error}"));
+                return;
+            }
         };
-        let mut objects: Vec<crate::history::ValueId> = Vec::new();
+        let mut objects: Vec<ValueId> = Vec::new();
         loop {
             let wanted = |call: &Recorded| !objects.contains(&call.key);
             let below = known.as_ref().map_or(i64::MAX, |known| known.below);
@@ -116,8 +125,15 @@ impl Visitor for Decision<'_, '_> {
             let recorded = &operations.calls;
             match operations.decide(&self.ruling.limits) {
                 Decided::Violated(core, reason) => {
-                    self.ruling.proofs.push(self.proof(&core, &reason, operations));
-                    let key = self.found(&core, &reason, recorded, None);
+                    let below = known.as_ref().filter(|known| known.below < i64::MAX);
+                    let (kind, preface) = match self.doubt(&core, operations, &all, beginnings) {
+                        Some(doubt) => (Kind::Suspect, doubt),
+                        None => (Kind::Violation, below.map_or_else(String::new, |known| self.bound(known))),
+                    };
+                    if kind == Kind::Violation {
+                        self.ruling.proofs.push(self.proof(&core, &reason, operations));
+                    }
+                    let key = self.found(&core, &reason, recorded, kind, &preface);
                     // Other objects of the log may be at fault as well.
                     if !key.is_some() || objects.len() + 1 >= OBJECTS {
                         return;
@@ -126,8 +142,12 @@ impl Visitor for Decision<'_, '_> {
                 }
                 Decided::Open(undecided) => return self.open(&undecided, recorded),
                 Decided::Holds(order) => {
-                    // Nothing was left out then, so the numbers are those of the log.
-                    if self.proofs && known.is_none() && objects.is_empty() {
+                    if known.is_some() || !objects.is_empty() {
+                        break;
+                    }
+                    // Nothing was left out, so the numbers are those of the log.
+                    let Some(order) = self.by_process(&all, order) else { return };
+                    if self.proofs {
                         self.ruling.proofs.push(Proof::Linearization { model: self.model.name(), order });
                     }
                     break;
@@ -139,7 +159,9 @@ impl Visitor for Decision<'_, '_> {
         if known.below < i64::MAX
             && let Decided::Violated(core, reason) = all.decide(&self.ruling.limits)
         {
-            self.found(&core, &reason, &all.calls, Some(&known));
+            let preface =
+                format!("The log is not whole ({}), so a call may be missing that would explain it. ", known.because);
+            self.found(&core, &reason, &all.calls, Kind::Suspect, &preface);
         }
         self.ruling.open = Some(format!("the log is not whole: {}", known.because));
     }
@@ -155,6 +177,9 @@ enum Decided {
     Open(Undecided),
 }
 
+/// What happened to one object.
+type Events<'o, S> = Vec<model::Event<'o, <S as Spec>::Operation, <S as Spec>::Answer>>;
+
 /// Operations of a log that are decided together.
 struct Operations<S: Spec> {
     spec: Rc<S>,
@@ -166,8 +191,8 @@ struct Operations<S: Spec> {
 }
 
 impl<S: Spec> Operations<S> {
-    /// All of a log. `None`: they are too many.
-    fn of(log: TypedLog<S>, calls: &Calls) -> Option<Self> {
+    /// All of a log.
+    fn of(log: TypedLog<S>, calls: &Calls) -> Result<Self, HistoryError> {
         let of: Vec<u32> = log.operations.iter().map(|typed| typed.call).collect();
         let given = log.operations.into_iter().zip(0..).map(|(typed, process)| {
             let call = calls.calls.get(typed.call as usize);
@@ -181,8 +206,38 @@ impl<S: Spec> Operations<S> {
             // order are the intervals, which say all that program order does.
             Call { process, operation: typed.operation, invoke: call.invoke.rank, outcome }
         });
+        let history = search::History::new(given.collect())?;
+        Ok(Operations { spec: Rc::new(log.spec), history, calls: of, numbers: None })
+    }
+
+    /// The same in the order of the lines, whatever their times say.
+    fn by_lines(&self, calls: &Calls) -> Option<Self> {
+        let given = self.calls.iter().zip(self.history.calls()).map(|(&at, call)| {
+            let recorded = calls.calls.get(at as usize);
+            let place = |moment: &Moment| moment.position.offset as i64;
+            let outcome = match &call.outcome {
+                Outcome::Completed { answer, .. } => {
+                    Outcome::Completed { returned: place(&recorded.ret), answer: answer.clone() }
+                }
+                other => other.clone(),
+            };
+            Call { invoke: place(&recorded.invoke), outcome, ..call.clone() }
+        });
         let history = search::History::new(given.collect()).ok()?;
-        Some(Operations { spec: Rc::new(log.spec), history, calls: of, numbers: None })
+        Some(Operations { spec: self.spec.clone(), history, calls: self.calls.clone(), numbers: None })
+    }
+
+    /// Whether every process did in this order what it did, one after the other: what was answered before it asked for the
+    /// next comes first.
+    fn keeps_programs(&self, calls: &Calls, order: &[u32]) -> bool {
+        let mut last: FxHashMap<IncarnationId, u64> = FxHashMap::default();
+        order.iter().all(|&at| {
+            let recorded = calls.calls.get(self.calls[at as usize] as usize);
+            let (place, last) = (recorded.invoke.position.offset, last.entry(recorded.process).or_default());
+            let kept = place >= *last || recorded.ret.rank == i64::MAX;
+            *last = place.max(*last);
+            kept
+        })
     }
 
     /// The wanted ones of all of a log, as far as they are known below a rank.
@@ -202,6 +257,49 @@ impl<S: Spec> Operations<S> {
         Operations { spec: self.spec.clone(), history, calls: of, numbers: Some(numbers) }
     }
 
+    /// What happened to the objects of these, in the order of the log, by object. Answers of calls that were asked for after
+    /// something was overwritten for certain are left out: they cannot show what was there at the beginning.
+    fn events<'s>(&'s self, calls: &Calls) -> Vec<Events<'s, S>> {
+        type Event<'s, S> = (i64, bool, &'s Call<<S as Spec>::Operation, <S as Spec>::Answer>);
+        let mut objects: FxHashMap<ValueId, Vec<Event<'s, S>>> = FxHashMap::default();
+        for (&at, call) in self.calls.iter().zip(self.history.calls()) {
+            let events = objects.entry(calls.calls.get(at as usize).key).or_default();
+            match &call.outcome {
+                Outcome::Failed => continue,
+                Outcome::Unknown => {}
+                Outcome::Completed { returned, .. } => events.push((*returned, true, call)),
+            }
+            events.push((call.invoke, false, call));
+        }
+        let mut told = Vec::with_capacity(objects.len());
+        for mut events in objects.into_values() {
+            // Of events at one time it is not known which came first.
+            events.sort_by_key(|&(rank, answered, _)| (rank, answered));
+            let mut overwritten = i64::MAX;
+            let event = |(rank, answered, call): Event<'s, S>| match &call.outcome {
+                Outcome::Completed { answer, .. } if answered => {
+                    if self.spec.effect(&call.operation, Some(answer)) == Effect::Overwrite {
+                        overwritten = overwritten.min(rank);
+                    }
+                    (call.invoke <= overwritten).then_some(model::Event::Answered(&call.operation, answer))
+                }
+                _ => Some(model::Event::Asked(&call.operation)),
+            };
+            told.push(events.into_iter().filter_map(event).collect());
+        }
+        told
+    }
+
+    /// The same, behind a call that was over before any of them.
+    fn behind(&self, operation: S::Operation, answer: S::Answer) -> Self {
+        let outcome = Outcome::Completed { returned: i64::MIN, answer };
+        let mut given = self.history.calls().to_vec();
+        given.push(Call { process: given.len() as u32, operation, invoke: i64::MIN, outcome });
+        let history =
+            search::History::new(given).unwrap_or_else(|_| unreachable!("a process of its own, at its own time"));
+        Operations { spec: self.spec.clone(), history, calls: self.calls.clone(), numbers: None }
+    }
+
     /// The number of one in the log.
     fn number(&self, at: u32) -> u32 {
         self.numbers.as_ref().map_or(at, |numbers| numbers[at as usize])
@@ -209,11 +307,7 @@ impl<S: Spec> Operations<S> {
 
     fn decide(&self, limits: &Limits) -> Decided {
         let Operations { spec, history, .. } = self;
-        let budget = || Budget {
-            time: limits.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())),
-            memory: limits.memory,
-            cancel: limits.cancel,
-        };
+        let budget = || budget(limits);
         match search::check(&**spec, history, &budget()) {
             Verdict::Linearizable(found) => Decided::Holds(found.order),
             Verdict::Unknown(undecided) => Decided::Open(undecided),
@@ -230,7 +324,90 @@ impl<S: Spec> Operations<S> {
     }
 }
 
+/// What is left to spend.
+fn budget(limits: &Limits) -> Budget<'static> {
+    Budget {
+        time: limits.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())),
+        memory: limits.memory,
+        cancel: limits.cancel,
+    }
+}
+
 impl Decision<'_, '_> {
+    /// An order that explains the log in which processes did one thing after the other. Times that fall back may leave the calls
+    /// of one process without order; `None`: then it is open whether there is such an order, which is said.
+    fn by_process<S: Spec>(&mut self, all: &Operations<S>, order: Vec<u32>) -> Option<Vec<u32>> {
+        let calls = &self.history.calls;
+        if calls.falls_back == 0 || all.keeps_programs(calls, &order) {
+            return Some(order);
+        }
+        match all.by_lines(calls).map(|lines| lines.decide(&self.ruling.limits)) {
+            Some(Decided::Holds(order)) => Some(order),
+            _ => {
+                self.ruling.open = Some(
+                    "times fall back inside of a process: by them it did two things at once, and in the order of the lines no order \
+                     of the calls was found that explains the answers"
+                        .to_owned(),
+                );
+                None
+            }
+        }
+    }
+
+    /// Why a violation may be none although the log is whole, as sentences.
+    fn doubt<S: Spec>(
+        &mut self,
+        core: &Core,
+        operations: &Operations<S>,
+        all: &Operations<S>,
+        beginnings: Beginnings<S::Operation, S::Answer>,
+    ) -> Option<String> {
+        let log = Log { calls: &self.history.calls, names: &self.history.names };
+        if let Some((at, call)) = log.resembles_keys() {
+            let found = self.words(&call);
+            let (position, expected) = (place(&call), "a key for each call, since the values look like [key value]");
+            if self.ruling.problems.is_empty() {
+                self.ruling.problems.push(self.problem(at, expected.to_owned(), found.clone()));
+            }
+            return Some(format!(
+                "The values look like pairs of a key and a value (line {}: {found}), and no call names a key: of several objects, each \
+                 may be as it should. ",
+                position.line
+            ));
+        }
+        let of = self.recorded(&operations.calls, *core.calls.first()?).key;
+        let wanted = |call: &Recorded| call.key == of;
+        let part = (of.is_some()).then(|| operations.some(&self.history.calls, i64::MAX, &wanted));
+        let part = part.as_ref().unwrap_or(operations);
+        let explains = |(operation, answer): &(S::Operation, S::Answer)| {
+            let behind = part.behind(operation.clone(), answer.clone());
+            let budget = budget(&self.ruling.limits);
+            !matches!(search::check(&*behind.spec, &behind.history, &budget), Verdict::Violated(_))
+        };
+        let events = part.events(&self.history.calls);
+        // Where no object of the log shows a value that nobody can have set, all are taken to have begun empty.
+        let begun = |events: &Events<'_, S>| !beginnings(events, false).is_empty();
+        if !*self.begun.get_or_insert_with(|| all.events(&self.history.calls).iter().any(begun)) {
+            return None;
+        }
+        events.iter().flat_map(|events| beginnings(events, true)).find(explains)?;
+        Some(
+            "The log shows values that none of its calls had set before, and every answer of this object is explained where it had \
+             one at its beginning. "
+                .to_owned(),
+        )
+    }
+
+    /// Of what log a violation is that lies before what is missing.
+    fn bound(&self, known: &Known) -> String {
+        let behind = self.history.calls.calls.iter().filter(|call| call.invoke.rank >= known.below);
+        let of = match behind.map(|call| call.invoke.position.line).min() {
+            Some(line) => format!("Of the calls, those before line {line} were taken"),
+            None => "The calls in front of that were taken".to_owned(),
+        };
+        format!("{of}, since behind them the log is not whole ({}). ", known.because)
+    }
+
     /// The core for a machine: where it was not told what of each call counts, everything does.
     fn proof<S: Spec>(&self, core: &Core, why: &Reason, operations: &Operations<S>) -> Proof {
         let whole = core.calls.iter().map(|&call| Claim { call, answer: true, invoked: true, returned: true });
@@ -248,7 +425,7 @@ impl Decision<'_, '_> {
         let mut known = calls.lost.as_ref().map(|lost| Known { below: lost.from, because: lost.why.clone() });
         for (at, mismatch) in &log.mismatches {
             let call = &calls.calls.get(*at as usize);
-            let from = call.invoke.rank;
+            let from = if mismatch.everywhere { i64::MIN } else { call.invoke.rank };
             match &mut known {
                 Some(known) => known.below = known.below.min(from),
                 None => {
@@ -261,15 +438,16 @@ impl Decision<'_, '_> {
             if self.ruling.problems.len() == KEPT_PROBLEMS_PER_FILE {
                 continue;
             }
-            self.ruling.problems.push(Problem {
-                file: Some(place(call).file),
-                path: self.history.file_name(place(call).file).to_owned(),
-                line: place(call).line,
-                expected: mismatch.expected.clone(),
-                found: mismatch.found.clone(),
-            });
+            self.ruling.problems.push(self.problem(*at, mismatch.expected.clone(), mismatch.found.clone()));
         }
         known
+    }
+
+    /// A problem with a call of this number.
+    fn problem(&self, at: u32, expected: String, found: String) -> Problem {
+        let place = place(&self.history.calls.calls.get(at as usize));
+        let path = self.history.file_name(place.file).to_owned();
+        Problem { file: Some(place.file), path, line: place.line, expected, found }
     }
 
     fn open(&mut self, undecided: &Undecided, recorded: &[u32]) {
@@ -314,7 +492,7 @@ impl Decision<'_, '_> {
     }
 
     /// States a finding; the key of its object.
-    fn found(&mut self, core: &Core, why: &Reason, recorded: &[u32], lost: Option<&Known>) -> crate::history::ValueId {
+    fn found(&mut self, core: &Core, why: &Reason, recorded: &[u32], kind: Kind, preface: &str) -> ValueId {
         let mut calls: Vec<Recorded> = core.calls.iter().map(|&at| self.recorded(recorded, at)).collect();
         // One recorded call may be several operations.
         calls.dedup();
@@ -325,7 +503,7 @@ impl Decision<'_, '_> {
         let Some(&last) = told.iter().filter(|call| call.ending != Ending::Fail).max_by_key(|call| {
             if call.ret.time.is_known() || call.ret.rank < i64::MAX { call.ret.rank } else { i64::MIN }
         }) else {
-            return crate::history::ValueId::NONE;
+            return ValueId::NONE;
         };
         let shown = &calls[calls.len().saturating_sub(SHOWN)..];
         let who = self.history.client_name(last.process).to_owned();
@@ -336,15 +514,9 @@ impl Decision<'_, '_> {
             1 => format!("{who} was told what cannot be: its {}{of}", self.words(&last)),
             _ => format!("{who} was told what no order of the calls explains: its {}{of}", self.words(&last)),
         };
-        let mut reason = self.reason(shown, core, why, recorded);
-        if let Some(known) = lost {
-            reason = format!(
-                "The log is not whole ({}), so a call may be missing that would explain it. {reason}",
-                known.because
-            );
-        }
+        let reason = format!("{preface}{}", self.reason(shown, core, why, recorded));
         let draft = Draft {
-            kind: if lost.is_some() { Kind::Suspect } else { Kind::Violation },
+            kind,
             broken_by: BrokenBy::Server,
             incarnation: last.process,
             key: self.key_id(&last),

@@ -121,8 +121,10 @@ fn a_spent_budget_is_unknown_and_says_what_is_open() {
     let evidence = Evidence { history: &history, order: &order, options: &options };
     let mut ruling = Ruling::new(&RULE, &evidence);
     std::mem::swap(&mut ruling.limits, &mut ruling_limits);
-    Model::Register
-        .visit(log, Decision { history: &history, model: Model::Register, ruling: &mut ruling, proofs: false });
+    Model::Register.visit(
+        log,
+        Decision { history: &history, model: Model::Register, ruling: &mut ruling, proofs: false, begun: None },
+    );
     // A search that needs no memory may decide within none.
     if let Some(open) = &ruling.open {
         assert!(open.contains("the memory limit") && open.contains("key 7"), "{open}");
@@ -132,18 +134,36 @@ fn a_spent_budget_is_unknown_and_says_what_is_open() {
 }
 
 #[test]
-fn drained_elements_left_at_some_time_of_the_drain() {
+fn drained_elements_left_one_after_the_other_at_some_time_of_the_drain() {
     let put = |element: &str| call(0, "enqueue", element, element);
-    let mut history =
-        history(&(put("1") + &put("2") + &call(1, "drain", "nil", "[2 1]") + &call(2, "dequeue", "nil", "nil")));
-    for (model, verdict) in [("queue", Ruled::Holds), ("unordered-queue", Ruled::Holds)] {
+    let verdict = |text: &str, model: &str| {
+        let mut history = history(text);
         history.calls.model = Some(model.to_owned());
-        assert_eq!(judge(&history, &Default::default()).verdict, verdict, "{model}");
+        judge(&history, &Default::default()).verdict
+    };
+    let drained = |by: &str| put("1") + &put("2") + &call(1, "drain", "nil", by) + &call(2, "dequeue", "nil", "nil");
+    for (by, queue, unordered) in [
+        ("[1 2]", Ruled::Holds, Ruled::Holds),
+        ("[2 1]", Ruled::Violated, Ruled::Holds),
+        ("#{2 1}", Ruled::Holds, Ruled::Holds),
+        ("[2]", Ruled::Violated, Ruled::Violated),
+    ] {
+        let text = drained(by);
+        assert_eq!((verdict(&text, "queue"), verdict(&text, "unordered-queue")), (queue, unordered), "{by}");
     }
-    let mut short =
-        self::history(&(put("1") + &put("2") + &call(1, "drain", "nil", "[2]") + &call(2, "dequeue", "nil", "nil")));
-    short.calls.model = Some("unordered-queue".to_owned());
-    assert_eq!(judge(&short, &Default::default()).verdict, Ruled::Violated);
+    // Another client may take what lies in between.
+    let event = |process: u32, kind: &str, function: &str, value: &str| {
+        format!("{{:process {process} :type :{kind} :f :{function} :value {value}}}\n")
+    };
+    let both = put("1")
+        + &put("2")
+        + &put("3")
+        + &event(1, "invoke", "drain", "nil")
+        + &event(2, "invoke", "dequeue", "nil")
+        + &event(2, "ok", "dequeue", "2")
+        + &event(1, "ok", "drain", "[1 3]");
+    assert_eq!(verdict(&both, "queue"), Ruled::Holds);
+    assert_eq!(verdict(&both.replace("[1 3]", "[3 1]"), "queue"), Ruled::Violated);
 }
 
 #[test]
@@ -181,4 +201,175 @@ fn the_reason_names_what_lies_before_what_and_every_way_to_go_on() {
                   The longest order found that begins the log has 5 calls, the last of them process 2's `read`. Without any \
                   one of them the others can be explained.";
     assert_eq!(finding.certificate.reason, reason);
+}
+
+#[test]
+fn what_was_answered_false_was_not_done() {
+    let verdict = |calls: &[(&str, &str, &str)], model: &str| {
+        let line = |(n, (function, value, result)): (usize, &(&str, &str, &str))| {
+            let head = format!("{{\"process\":{n},\"op\":\"{function}\",\"key\":\"k\",\"type\":");
+            let result = if result.is_empty() { String::new() } else { format!(",\"result\":{result}") };
+            format!("{head}\"invoke\",\"value\":{value}}}\n{head}\"ok\"{result}}}\n")
+        };
+        let text: String = calls.iter().enumerate().map(line).collect();
+        let mut history = history(&text);
+        history.calls.model = Some(model.to_owned());
+        judge(&history, &Default::default()).verdict
+    };
+    for (model, calls, found) in [
+        (
+            "mutex",
+            vec![("acquire", "null", "true"), ("acquire", "null", "false"), ("release", "null", "")],
+            Ruled::Holds,
+        ),
+        ("mutex", vec![("acquire", "null", "true"), ("acquire", "null", "true")], Ruled::Violated),
+        (
+            "mutex",
+            vec![("acquire", "null", ""), ("release", "null", "false"), ("acquire", "null", "")],
+            Ruled::Violated,
+        ),
+        (
+            "pool",
+            vec![("allocate", "null", "1"), ("allocate", "null", "false"), ("allocate", "null", "false")],
+            Ruled::Holds,
+        ),
+        ("pool", vec![("allocate", "null", "1"), ("allocate", "null", "1")], Ruled::Violated),
+        ("queue", vec![("enqueue", "1", "false"), ("dequeue", "null", "null")], Ruled::Holds),
+        ("queue", vec![("enqueue", "1", "\"OK\""), ("dequeue", "null", "null")], Ruled::Violated),
+        ("kv", vec![("put", "\"1\"", "false"), ("get", "null", "null")], Ruled::Holds),
+        ("kv", vec![("put", "\"1\"", ""), ("delete", "null", "false"), ("get", "null", "\"1\"")], Ruled::Holds),
+        ("kv", vec![("put", "\"1\"", ""), ("delete", "null", "true"), ("get", "null", "\"1\"")], Ruled::Violated),
+        ("register", vec![("write", "1", "false"), ("read", "null", "null")], Ruled::Holds),
+        ("register", vec![("write", "false", "false"), ("read", "null", "false")], Ruled::Holds),
+        ("register", vec![("write", "false", "false"), ("read", "null", "null")], Ruled::Violated),
+        ("set", vec![("add", "1", "false"), ("read", "null", "[]")], Ruled::Holds),
+        ("cas-register", vec![("write", "1", ""), ("cas", "[2,3]", "false"), ("read", "null", "1")], Ruled::Holds),
+        ("cas-register", vec![("write", "1", ""), ("cas", "[2,3]", "true"), ("read", "null", "3")], Ruled::Violated),
+        ("cas-register", vec![("write", "1", ""), ("cas", "[1,3]", "false"), ("read", "null", "1")], Ruled::Violated),
+        ("cas-register", vec![("write", "1", ""), ("cas", "[2,3]", "[2,3]"), ("read", "null", "1")], Ruled::Violated),
+    ] {
+        assert_eq!(verdict(&calls, model), found, "{model} {calls:?}");
+    }
+    for answer in ["null", "0", "\"precondition failed\"", "{\"swapped\":false}"] {
+        let calls = [("write", "1", ""), ("cas", "[2,3]", answer), ("read", "null", "1")];
+        assert!(matches!(verdict(&calls, "cas-register"), Ruled::Unknown(_)), "{answer}");
+    }
+}
+
+fn violated_or_open(text: &str) -> (String, Judgement) {
+    let (_, judgement) = judged(text);
+    (judgement.verdict.word().to_owned(), judgement)
+}
+
+#[test]
+fn keys_that_may_be_in_the_values_leave_a_violation_open() {
+    for text in [
+        call(0, "put", "[\"a\" 1]", "[\"a\" 1]") + &call(0, "put", "[\"b\" 2]", "nil") + &call(0, "get", "\"a\"", "1"),
+        call(0, "put", "[:a 1]", "[:a 1]")
+            + &call(0, "put", "[:b 2]", "nil")
+            + &call(0, "get", "[:a nil]", "[:a 1]")
+            + &call(0, "delete", ":a", "nil"),
+        call(0, "write", "{:key 1 :value 5}", "nil")
+            + &call(0, "write", "{:key 2 :value 6}", "nil")
+            + &call(0, "read", "{:key 1}", "{:key 1 :value 5}")
+            + &call(0, "cas", "[1 2]", "true"),
+    ] {
+        let (verdict, judgement) = violated_or_open(&text);
+        assert_eq!((verdict.as_str(), judgement.problems.is_empty()), ("unknown", false), "{text}");
+        assert!(judgement.findings.iter().all(|finding| finding.kind == Kind::Suspect), "{text}");
+    }
+    for text in [
+        call(0, "write", "[1 5]", "[1 5]") + &call(0, "write", "[2 6]", "[2 6]") + &call(0, "read", "nil", "[1 5]"),
+        call(0, "write", "[1 5]", "nil")
+            + &call(0, "write", "[2 6]", "nil")
+            + &call(0, "cas", "[1 [5 6]]", "[1 [5 6]]"),
+    ] {
+        let (verdict, judgement) = violated_or_open(&text);
+        let [problem] = judgement.problems.as_slice() else { panic!("{:?}", judgement.problems) };
+        assert_eq!(
+            (verdict.as_str(), problem.line, judgement.findings[0].kind),
+            ("unknown", 2, Kind::Suspect),
+            "{text}"
+        );
+        assert!(judgement.findings[0].certificate.reason.contains("pairs of a key and a value (line 2: "), "{text}");
+    }
+    // A register of pairs, and an argument that is only the answer.
+    for (text, found) in [
+        (
+            call(0, "write", "[1 5]", "[1 5]") + &call(0, "write", "[2 6]", "[2 6]") + &call(0, "read", "nil", "[2 6]"),
+            "holds",
+        ),
+        (
+            call(0, "write", "[1 5]", "nil") + &call(0, "write", "7", "nil") + &call(0, "read", "nil", "[1 5]"),
+            "violated",
+        ),
+        (
+            call(0, "write", "[1 5]", "nil") + &call(0, "write", "[1 6]", "nil") + &call(0, "read", "nil", "[1 5]"),
+            "violated",
+        ),
+        (call(0, "write", "1", "1") + &call(0, "write", "2", "2") + &call(0, "read", "1", "1"), "violated"),
+        (call(0, "write", "1", "1") + &call(0, "read", "1", "1"), "holds"),
+    ] {
+        assert_eq!(violated_or_open(&text).0, found, "{text}");
+    }
+}
+
+#[test]
+fn what_another_beginning_explains_is_a_suspect() {
+    let write = |value: &str| call(0, "write", value, value);
+    let read = |value: &str| call(1, "read", "nil", value);
+    for (text, found) in [
+        (read("0") + &call(2, "cas", "[0 1]", "[0 1]"), "unknown"),
+        (call(2, "cas", "[0 1]", "[0 1]") + &read("1"), "unknown"),
+        (read("0") + &write("1"), "unknown"),
+        // Whatever it began with, it was overwritten, or had no value, or another.
+        (write("1") + &read("0"), "violated"),
+        (read("0") + &read("nil") + &write("1"), "violated"),
+        (read("nil") + &read("0") + &write("1"), "violated"),
+        (read("0") + &write("1") + &read("0"), "violated"),
+        (read("0") + &read("1") + &write("1"), "violated"),
+        (read("nil") + &write("1") + &read("1"), "holds"),
+        (
+            call(0, "txn", "[[:r :x nil]]", "[[:r :x 0]]")
+                + &call(0, "txn", "[[:w :y 2] [:r :x nil]]", "[[:w :y 2] [:r :x 0]]"),
+            "unknown",
+        ),
+        (call(0, "txn", "[[:w :x 1]]", "[[:w :x 1]]") + &call(0, "txn", "[[:r :x nil]]", "[[:r :x 0]]"), "violated"),
+        // Each object has its own.
+        (call(0, "read", "[7 nil]", "[7 0]") + &stale(8, 1), "violated"),
+        (
+            call(0, "read", "[7 nil]", "[7 0]")
+                + &call(0, "read", "[8 nil]", "[8 0]")
+                + &call(0, "write", "[8 1]", "nil"),
+            "unknown",
+        ),
+    ] {
+        let (verdict, judgement) = violated_or_open(&text);
+        assert_eq!(verdict, found, "{text}");
+        if found == "unknown" {
+            let reason = &judgement.findings[0].certificate.reason;
+            assert!(reason.starts_with("The log shows values that none of its calls had set before"), "{reason}");
+        }
+    }
+}
+
+#[test]
+fn a_process_does_one_thing_at_a_time_whatever_its_times_say() {
+    let event = |process: u32, kind: &str, function: &str, value: &str, time: u32| {
+        format!("{{:process {process} :type :{kind} :f :{function} :value {value} :time {time}}}\n")
+    };
+    let log = |read: &str| {
+        event(0, "invoke", "write", "1", 0)
+            + &event(0, "ok", "write", "1", 100)
+            + &event(0, "invoke", "read", "nil", 60)
+            + &event(0, "ok", "read", read, 70)
+    };
+    assert_eq!(violated_or_open(&log("nil")).0, "unknown");
+    assert_eq!(violated_or_open(&log("1")).0, "holds");
+    // What another process asked is without order where lines and times disagree.
+    let other = event(0, "invoke", "write", "1", 0)
+        + &event(0, "ok", "write", "1", 100)
+        + &event(1, "invoke", "read", "nil", 60)
+        + &event(1, "ok", "read", "nil", 70);
+    assert_eq!(violated_or_open(&other).0, "holds");
 }

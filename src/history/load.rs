@@ -124,7 +124,40 @@ fn load_others(
         }
         histories.push(history);
     }
+    once(&mut histories);
     histories
+}
+
+/// Takes away what tells of a run that another log tells more of: Jepsen's text logs beside its `history.edn`, or beside each
+/// other.
+fn once(histories: &mut Vec<History>) {
+    let format = |history: &History| {
+        let format = history.files.first().and_then(|file| file.format).and_then(Format::from_name);
+        format.filter(|_| !history.calls.is_empty())
+    };
+    let mut at = 0;
+    while at < histories.len() {
+        let same = (0..histories.len()).find(|&other| match format(&histories[other]) {
+            Some(Format::Edn) => true,
+            Some(Format::JepsenLog) => other < at,
+            _ => false,
+        } && calls::same_run(&histories[at], &histories[other]));
+        let (Some(Format::JepsenLog), Some(same)) = (format(&histories[at]), same) else {
+            at += 1;
+            continue;
+        };
+        let left = histories.remove(at);
+        let kept = &mut histories[if same > at { same - 1 } else { same }];
+        let why = format!("the same run as {}", short_name(&kept.files[0].path));
+        for (input, mut file) in left.inputs.into_iter().zip(left.files) {
+            if file.ignored.is_none() {
+                file = FileSummary { path: file.path, ignored: Some(why.clone()), ..FileSummary::default() };
+            }
+            let id = FileId(kept.inputs.len() as u32);
+            kept.inputs.push(InputFile { id, ..input });
+            kept.files.push(file);
+        }
+    }
 }
 
 /// What one worker collects of a block.

@@ -2,7 +2,7 @@
 
 use super::datum::held;
 use super::form::{Action, Form, Value};
-use super::recorded::{Log, Meaning, Mismatch, Recorded, Recording};
+use super::recorded::{Event, Log, Meaning, Mismatch, Recorded, Recording, seen};
 use super::{Datum, Effect, Spec};
 use crate::history::ValueId;
 use crate::history::calls::Value as Recordable;
@@ -112,8 +112,13 @@ impl Recorded for CasRegister<ValueId> {
 
     fn meaning(&self, call: &Recording<'_>) -> Result<Meaning<Operation<ValueId>, Answer<ValueId>>, Mismatch> {
         Ok(match (call.function(), call.answer()) {
-            ("read", Some(seen)) => Meaning::One(Operation::Read, Some(Answer::Value(seen))),
-            ("read", None) => Meaning::Nothing,
+            ("read", seen) => {
+                call.asks_nothing()?;
+                match seen {
+                    Some(seen) => Meaning::One(Operation::Read, Some(Answer::Value(seen))),
+                    None => Meaning::Nothing,
+                }
+            }
             ("write", _) => {
                 let done = (!call.is_unseen()).then_some(Answer::Done);
                 Meaning::One(Operation::Write(call.required("a value")?), done)
@@ -122,13 +127,35 @@ impl Recorded for CasRegister<ValueId> {
                 let pair = call.argument().and_then(|argument| call.elements(argument));
                 let Some(&[from, to]) = pair else { return Err(call.mismatch("cas [from to]")) };
                 let Some(to) = call.some(to) else { return Err(call.mismatch("cas to a value")) };
-                let refused = call.call.ending == Ending::Refused
-                    || answer.flatten().is_some_and(|answer| *call.value(answer) == Recordable::Bool(false));
-                let answer = (!call.is_unseen()).then_some(Answer::Swapped(!refused));
+                let told = answer.map(|answer| answer.map(|answer| (answer, call.value(answer))));
+                let swapped = match told {
+                    _ if call.call.ending == Ending::Refused => false,
+                    None => true,
+                    Some(Some((_, Recordable::Bool(swapped)))) => *swapped,
+                    Some(Some((answer, _))) if answer == call.call.argument => true,
+                    Some(_) => return Err(call.mismatch("true, false, or what was asked for, as the answer to a cas")),
+                };
+                let answer = (!call.is_unseen()).then_some(Answer::Swapped(swapped));
                 Meaning::One(Operation::Cas(call.some(from), to), answer)
             }
             _ => return Err(call.foreign("read, write, cas")),
         })
+    }
+
+    fn beginnings(
+        events: &[Event<'_, Self::Operation, Self::Answer>],
+        all: bool,
+    ) -> Vec<(Self::Operation, Self::Answer)> {
+        let set = |operation: &Self::Operation| match operation {
+            Operation::Write(value) | Operation::Cas(_, value) => Some(*value),
+            Operation::Read => None,
+        };
+        let shown = |operation: &Self::Operation, answer: &Self::Answer| match (operation, answer) {
+            (_, Answer::Value(value)) => *value,
+            (Operation::Cas(from, _), Answer::Swapped(true)) => *from,
+            _ => None,
+        };
+        seen(events, all, set, shown).into_iter().map(|value| (Operation::Write(value), Answer::Done)).collect()
     }
 }
 

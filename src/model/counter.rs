@@ -77,8 +77,11 @@ impl Recorded for Counter {
             ("add", _) => {
                 Meaning::One(Operation::Add(number(call.argument())?), (!call.is_unseen()).then_some(Answer::Done))
             }
-            ("read", None) => Meaning::Nothing,
-            ("read", Some(seen)) => Meaning::One(Operation::Read, Some(Answer::Value(number(seen)?.into()))),
+            ("read", seen) => {
+                call.asks_nothing()?;
+                let Some(seen) = seen else { return Ok(Meaning::Nothing) };
+                Meaning::One(Operation::Read, Some(Answer::Value(number(seen)?.into())))
+            }
             ("add-and-get", answer) => {
                 let value = match answer {
                     _ if call.is_unseen() => None,

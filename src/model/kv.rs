@@ -121,6 +121,9 @@ impl Recorded for Entry {
             _ => Ok(Arc::from(call.log.calls.values.show(id, usize::MAX))),
         };
         let done = (!call.is_unseen()).then_some(Answer::Done);
+        if matches!(call.function(), "get" | "delete") {
+            call.asks_nothing()?;
+        }
         Ok(match (call.function(), call.answer()) {
             ("get", Some(seen)) => Meaning::One(Operation::Get, Some(Answer::Text(seen.map(text).transpose()?))),
             ("get", None) => Meaning::Nothing,

@@ -37,7 +37,7 @@ pub use parts::Parts;
 pub use pool::Pool;
 pub use provided::{Model, Visitor};
 pub use queue::Queue;
-pub use recorded::{Log, Meaning, Mismatch, Recorded, Recording, Typed, TypedLog};
+pub use recorded::{Beginnings, Event, Log, Meaning, Mismatch, Recorded, Recording, Typed, TypedLog};
 pub use register::Register;
 pub use set::Set;
 pub use spec::{Effect, Spec};

@@ -3,10 +3,11 @@
 use super::datum::held;
 use super::form::{Action, Form};
 use super::parts::Parts;
-use super::recorded::{Log, Meaning, Mismatch, Recorded, Recording};
+use super::recorded::{Event, Log, Meaning, Mismatch, Recorded, Recording};
 use super::{Datum, Effect, Spec, number};
 use crate::history::ValueId;
 use crate::history::calls::Value as Recordable;
+use rustc_hash::FxHashSet;
 
 /// Registers by key, and transactions that read and write some of them at one moment (knossos `multi-register`; Jepsen's
 /// `txn` of `:r` and `:w`). A transaction sees its own writes.
@@ -153,6 +154,41 @@ impl Recorded for MultiRegister<ValueId, ValueId> {
             }
         };
         Ok(Meaning::One(operation, answer))
+    }
+
+    /// Of each register what was seen of it first.
+    fn beginnings(
+        events: &[Event<'_, Self::Operation, Self::Answer>],
+        all: bool,
+    ) -> Vec<(Self::Operation, Self::Answer)> {
+        let (mut first, mut shown) = (Vec::new(), FxHashSet::default());
+        let mut may_be: FxHashSet<(ValueId, ValueId)> = FxHashSet::default();
+        for event in events {
+            match event {
+                Event::Asked(operation) => {
+                    for access in *operation {
+                        if let Access::Write(key, value) = access {
+                            may_be.insert((*key, *value));
+                        }
+                    }
+                }
+                Event::Answered(operation, answer) => {
+                    let reads = operation.iter().filter_map(|access| match access {
+                        Access::Read(key) => Some(*key),
+                        Access::Write(..) => None,
+                    });
+                    for (key, value) in reads.zip(answer.iter()) {
+                        if let Some(value) = *value
+                            && (all || !may_be.contains(&(key, value)))
+                            && shown.insert(key)
+                        {
+                            first.push(Access::Write(key, value));
+                        }
+                    }
+                }
+            }
+        }
+        if first.is_empty() { Vec::new() } else { vec![(first, Vec::new())] }
     }
 }
 

@@ -168,6 +168,7 @@ fn answers_fit(log: Log<'_>, model: Model) -> bool {
         Model::Set => reads(&|value| matches!(value, Value::Set(_) | Value::Sequence(_))),
         Model::Counter => reads(&|value| matches!(value, Value::Int(_))),
         Model::ListAppend => steps.any(|(word, ..)| word == "append"),
+        Model::MultiRegister if log.function("txn").is_none() => maps(log),
         Model::MultiRegister => {
             let mut transactions = false;
             let plain = steps.all(|(word, ..)| {
@@ -178,6 +179,21 @@ fn answers_fit(log: Log<'_>, model: Model) -> bool {
         }
         _ => true,
     }
+}
+
+/// Whether everything that is written and read is a map from key to value.
+fn maps(log: Log<'_>) -> bool {
+    let mut some = false;
+    let calls = || log.calls.calls.iter().map(|call| log.recording(call));
+    let mut given = calls().filter_map(|call| match call.function() {
+        "write" => call.argument(),
+        _ => call.answer().flatten(),
+    });
+    let all = given.all(|value| {
+        some = true;
+        matches!(log.calls.values.get(value), Value::Map(_))
+    });
+    all && some
 }
 
 #[cfg(test)]
@@ -228,6 +244,10 @@ mod tests {
     fn where_functions_do_not_decide_the_models_are_listed() {
         let queue = model(&[("invoke", "enqueue", "1"), ("invoke", "dequeue", "nil")]).unwrap_err();
         assert!(queue.contains("queue, unordered-queue"), "{queue}");
+        let maps = model(&[("invoke", "write", "{:x 1}"), ("invoke", "read", "nil"), ("ok", "read", "{:x 1 :y 2}")]);
+        assert!(maps.as_ref().is_err_and(|why| why.contains("register, cas-register, multi-register")), "{maps:?}");
+        let one = [("invoke", "write", "{:x 1}"), ("invoke", "read", "nil"), ("ok", "read", "7")];
+        assert_eq!(model(&one), Ok(Model::Register));
         let foreign = model(&[("invoke", "transfer", "1")]).unwrap_err();
         assert!(
             foreign.contains("transfer") && Model::ALL.iter().all(|model| foreign.contains(model.name())),
@@ -260,6 +280,21 @@ mod tests {
             (Model::Register, vec![(invoke, "cas", "[1 2]")], "one of read, write / `cas`"),
             (Model::CasRegister, vec![(invoke, "cas", "[1 2 3]")], "cas [from to] / `cas [1 2 3]` was never answered"),
             (Model::CasRegister, vec![(invoke, "cas", "7")], "cas [from to]"),
+            (
+                Model::CasRegister,
+                vec![(invoke, "cas", "[1 2]"), (ok, "cas", "nil")],
+                "true, false, or what was asked for",
+            ),
+            (
+                Model::CasRegister,
+                vec![(invoke, "cas", "[1 2]"), (ok, "cas", "0")],
+                "true, false, or what was asked for",
+            ),
+            (
+                Model::CasRegister,
+                vec![(invoke, "cas", "[1 2]"), (ok, "cas", "{:n 1}")],
+                "true, false, or what was asked for",
+            ),
             (Model::MultiRegister, vec![(invoke, "txn", "[[:r 1 nil] [:append 1 2]]")], "[:w key value]"),
             (
                 Model::MultiRegister,
@@ -283,6 +318,11 @@ mod tests {
                 "other dequeues found the queue empty",
             ),
             (Model::Set, vec![(invoke, "read", "nil"), (ok, "read", "3")], "a set or a list"),
+            (
+                Model::Set,
+                vec![(invoke, "read", "nil"), (ok, "read", "(1 2 1)")],
+                "each element once / `read` answered [1 2 1]",
+            ),
             (Model::Counter, vec![(invoke, "add", "1.5")], "an integer of 64 bits"),
             (
                 Model::Counter,

@@ -4,6 +4,12 @@ use super::{Effect, Keyed, On, Spec};
 use crate::history::calls::{Call, Calls, Value};
 use crate::history::{Interner, ValueId};
 use crate::ingest::call::Ending;
+use rustc_hash::FxHashSet;
+
+/// Functions whose answer says no more than that they were done.
+const DONE: [&str; 12] = [
+    "write", "put", "append", "delete", "enqueue", "add", "remove", "acquire", "lock", "release", "unlock", "allocate",
+];
 
 /// A provided model as the reader of operation logs.
 pub trait Recorded: Spec {
@@ -15,6 +21,50 @@ pub trait Recorded: Spec {
     /// # Errors
     /// Where it is none of this model, or its values are not of the kind.
     fn meaning(&self, call: &Recording<'_>) -> Result<Meaning<Self::Operation, Self::Answer>, Mismatch>;
+
+    /// Values that an object may have had at its beginning, as its calls show it, each as the call that would have set it: those
+    /// that were seen before any call could have set them, or all that were seen.
+    fn beginnings(
+        _events: &[Event<'_, Self::Operation, Self::Answer>],
+        _all: bool,
+    ) -> Vec<(Self::Operation, Self::Answer)> {
+        Vec::new()
+    }
+}
+
+/// What happens to an object, in its order.
+#[derive(Clone, Copy, Debug)]
+pub enum Event<'c, O, A> {
+    /// It was asked for something that may have happened.
+    Asked(&'c O),
+    /// It answered.
+    Answered(&'c O, &'c A),
+}
+
+/// [`Recorded::beginnings`].
+pub type Beginnings<O, A> = fn(&[Event<'_, O, A>], bool) -> Vec<(O, A)>;
+
+/// Beginnings that are told apart: more are not looked at.
+const BEGINNINGS: usize = 16;
+
+/// Values that an object showed, each once, and no more than [`BEGINNINGS`]: those that nothing could have set before, or all.
+pub(super) fn seen<O, A>(
+    events: &[Event<'_, O, A>],
+    all: bool,
+    set: impl Fn(&O) -> Option<ValueId>,
+    shown: impl Fn(&O, &A) -> Option<ValueId>,
+) -> Vec<ValueId> {
+    let (mut may_be, mut seen) = (FxHashSet::default(), Vec::new());
+    for event in events {
+        match event {
+            Event::Asked(operation) => may_be.extend(set(operation).filter(|_| !all)),
+            Event::Answered(operation, answer) => {
+                let value = shown(operation, answer).filter(|value| !may_be.contains(value) && !seen.contains(value));
+                seen.extend(value.filter(|_| seen.len() < BEGINNINGS));
+            }
+        }
+    }
+    seen
 }
 
 /// What a recorded call was.
@@ -35,12 +85,14 @@ pub struct Mismatch {
     pub expected: String,
     /// What was found.
     pub found: String,
+    /// Whether it puts into doubt what the other calls mean.
+    pub everywhere: bool,
 }
 
 impl Mismatch {
     /// Of these.
     pub fn new(expected: impl Into<String>, found: impl Into<String>) -> Mismatch {
-        Mismatch { expected: expected.into(), found: found.into() }
+        Mismatch { expected: expected.into(), found: found.into(), everywhere: false }
     }
 }
 
@@ -57,6 +109,35 @@ impl<'l> Log<'l> {
     /// How often a function was called.
     pub fn function(&self, name: &str) -> Option<&'l crate::history::calls::Function> {
         self.calls.functions.iter().find(|function| self.names.get(function.name) == name)
+    }
+
+    /// Whether registers or texts by key seem to have their keys in their values, although it is not said: everything that is
+    /// written is a pair, and there are several first elements. The first such call, with its number.
+    pub fn resembles_keys(&self) -> Option<(u32, Call)> {
+        let values = &self.calls.values;
+        let pair = |id: ValueId| match values.sequence(id).filter(|_| id.is_some()) {
+            Some([key, value]) if !matches!(values.get(*key), Value::Sequence(_)) => Some((*key, *value)),
+            _ => None,
+        };
+        let (mut first, mut several) = (None, false);
+        for (at, call) in (0..).zip(self.calls.calls.iter()) {
+            if call.key.is_some() {
+                return None;
+            }
+            let key = match self.names.get(call.function) {
+                "read" | "get" | "delete" => continue,
+                "write" | "put" | "append" => pair(call.argument)?.0,
+                "cas" => {
+                    pair(call.argument)
+                        .filter(|(_, both)| values.sequence(*both).is_some_and(|both| both.len() == 2))?
+                        .0
+                }
+                _ => return None,
+            };
+            let (.., before) = *first.get_or_insert((at, call, key));
+            several |= before != key;
+        }
+        first.filter(|_| several).map(|(at, call, _)| (at, call))
     }
 
     /// One of its calls.
@@ -90,9 +171,32 @@ impl<'l> Recording<'l> {
         self.call.ending == Ending::Fail
     }
 
+    /// Whether it was answered `false`, which says that it was not done: nothing more is known than of a failure.
+    fn is_declined(&self) -> bool {
+        let answer = self.call.answer;
+        let is_false = self.call.ending == Ending::Ok && answer.is_some() && *self.value(answer) == Value::Bool(false);
+        // In a return that repeats what was asked for, it is just that.
+        is_false && answer != self.call.argument && DONE.contains(&self.function())
+    }
+
     /// The argument; `None`: nil, or none recorded.
     pub fn argument(&self) -> Option<ValueId> {
         self.some(self.call.argument)
+    }
+
+    /// That nothing is asked of what reads or removes all that the object holds. An argument that is not just its answer looks
+    /// like a key that no other call is told to have.
+    ///
+    /// # Errors
+    /// Where there is an argument, and no key.
+    pub fn asks_nothing(&self) -> Result<(), Mismatch> {
+        match self.argument() {
+            Some(argument) if !self.call.key.is_some() && argument != self.call.answer => {
+                let expected = format!("a key of every call, or no argument of {}", self.function());
+                Err(Mismatch { everywhere: true, ..self.mismatch(&expected) })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The argument that there must be.
@@ -170,6 +274,8 @@ pub struct TypedLog<S: Spec> {
     pub operations: Vec<Typed<S::Operation, S::Answer>>,
     /// Calls that are none of the model.
     pub mismatches: Vec<(u32, Mismatch)>,
+    /// What an object of these calls may have held at its beginning.
+    pub beginnings: Beginnings<S::Operation, S::Answer>,
 }
 
 /// Reads a log as one of many objects by key, each of this model.
@@ -186,7 +292,24 @@ pub fn keyed<S: Recorded>(log: Log<'_>) -> TypedLog<Keyed<S, ValueId>> {
             }
         })
     });
-    TypedLog { spec: Keyed::new(object), operations, mismatches }
+    TypedLog { spec: Keyed::new(object), operations, mismatches, beginnings: of_key::<S> }
+}
+
+/// The beginnings of the object that the first of these events is of.
+fn of_key<S: Recorded>(
+    events: &[Event<'_, On<ValueId, S::Operation>, S::Answer>],
+    all: bool,
+) -> Vec<(On<ValueId, S::Operation>, S::Answer)> {
+    let Some(Event::Asked(On { key, .. }) | Event::Answered(On { key, .. }, _)) = events.first() else {
+        return Vec::new();
+    };
+    let inner = |event: &_| match *event {
+        Event::Asked(On { operation, .. }) => Event::Asked(operation),
+        Event::Answered(On { operation, .. }, answer) => Event::Answered(operation, answer),
+    };
+    let inner: Vec<_> = events.iter().map(inner).collect();
+    let beginnings = S::beginnings(&inner, all).into_iter();
+    beginnings.map(|(operation, answer)| (On { key: *key, operation }, answer)).collect()
 }
 
 /// Reads a log as one of this model, whose operations name their keys themselves.
@@ -201,7 +324,7 @@ pub fn whole<S: Recorded>(log: Log<'_>) -> TypedLog<S> {
             meaning => meaning,
         })
     });
-    TypedLog { spec, operations, mismatches }
+    TypedLog { spec, operations, mismatches, beginnings: S::beginnings }
 }
 
 type Operations<O, A> = (Vec<Typed<O, A>>, Vec<(u32, Mismatch)>);
@@ -209,7 +332,10 @@ type Operations<O, A> = (Vec<Typed<O, A>>, Vec<(u32, Mismatch)>);
 fn read<O, A>(log: Log<'_>, meaning: impl Fn(&Recording<'_>) -> Result<Meaning<O, A>, Mismatch>) -> Operations<O, A> {
     let (mut operations, mut mismatches) = (Vec::with_capacity(log.calls.calls.len()), Vec::new());
     for (at, call) in (0..).zip(log.calls.calls.iter()) {
-        let recording = log.recording(call);
+        let mut recording = log.recording(call);
+        if recording.is_declined() {
+            recording.call.ending = Ending::Fail;
+        }
         let failed = recording.has_failed();
         match meaning(&recording) {
             Ok(Meaning::Nothing) => {}

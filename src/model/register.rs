@@ -2,7 +2,7 @@
 
 use super::datum::held;
 use super::form::{Action, Form, Value};
-use super::recorded::{Log, Meaning, Mismatch, Recorded, Recording};
+use super::recorded::{Event, Log, Meaning, Mismatch, Recorded, Recording, seen};
 use super::{Datum, Effect, Spec};
 use crate::history::ValueId;
 
@@ -90,14 +90,34 @@ impl Recorded for Register<ValueId> {
 
     fn meaning(&self, call: &Recording<'_>) -> Result<Meaning<Operation<ValueId>, Answer<ValueId>>, Mismatch> {
         Ok(match (call.function(), call.answer()) {
-            ("read", Some(seen)) => Meaning::One(Operation::Read, Some(Answer::Value(seen))),
-            ("read", None) => Meaning::Nothing,
+            ("read", seen) => {
+                call.asks_nothing()?;
+                match seen {
+                    Some(seen) => Meaning::One(Operation::Read, Some(Answer::Value(seen))),
+                    None => Meaning::Nothing,
+                }
+            }
             ("write", _) => {
                 let done = (!call.is_unseen()).then_some(Answer::Done);
                 Meaning::One(Operation::Write(call.required("a value")?), done)
             }
             _ => return Err(call.foreign("read, write")),
         })
+    }
+
+    fn beginnings(
+        events: &[Event<'_, Self::Operation, Self::Answer>],
+        all: bool,
+    ) -> Vec<(Self::Operation, Self::Answer)> {
+        let set = |operation: &Self::Operation| match operation {
+            Operation::Write(value) => Some(*value),
+            Operation::Read => None,
+        };
+        let shown = |_: &_, answer: &Self::Answer| match answer {
+            Answer::Value(value) => *value,
+            Answer::Done => None,
+        };
+        seen(events, all, set, shown).into_iter().map(|value| (Operation::Write(value), Answer::Done)).collect()
     }
 }
 

@@ -117,13 +117,16 @@ impl Recorded for Set<ValueId> {
         Ok(match (call.function(), call.answer()) {
             ("add", _) => Meaning::One(Operation::Add(call.required("an element")?), done),
             ("remove", _) => Meaning::One(Operation::Remove(call.required("an element")?), done),
-            ("read", None) => Meaning::Nothing,
-            ("read", Some(seen)) => {
+            ("read", seen) => {
+                call.asks_nothing()?;
+                let Some(seen) = seen else { return Ok(Meaning::Nothing) };
                 let elements = seen.map_or(Some(&[][..]), |seen| call.elements(seen));
                 let Some(elements) = elements else { return Err(call.mismatch("a set or a list of elements")) };
                 let mut elements = elements.to_vec();
                 elements.sort_unstable();
-                elements.dedup();
+                if elements.windows(2).any(|pair| pair[0] == pair[1]) {
+                    return Err(call.mismatch("each element once"));
+                }
                 Meaning::One(Operation::Read, Some(Answer::Elements(elements)))
             }
             _ => return Err(call.foreign("add, remove, read")),

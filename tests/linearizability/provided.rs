@@ -158,6 +158,7 @@ fn queue() -> Small<Queue<u8>> {
     use queue::{Answer, Operation};
     let mut operations: Vec<_> = [1, 2, 3, 3].map(Operation::Enqueue).into();
     operations.extend(vec![Operation::Dequeue; 4]);
+    operations.extend([(0, false), (1, true)].map(|(place, last)| Operation::Drain { drain: 7, place, last }));
     let answers = vec![
         Answer::Done,
         Answer::Element(None),

@@ -2,11 +2,13 @@
 
 mod pairing;
 mod rows;
+mod run;
 mod tuples;
 mod values;
 
 pub(super) use pairing::{Batch, Pairing};
 pub use rows::CallRows;
+pub(super) use run::same as same_run;
 pub use values::{Value, Values};
 
 use super::ids::{IncarnationId, KeyId, Symbol, ValueId};

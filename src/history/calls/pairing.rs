@@ -2,9 +2,10 @@
 
 use super::super::ids::{IncarnationId, Symbol, ValueId};
 use super::super::interner::Interner;
-use super::values::Values;
+use super::values::{Value, Values};
 use super::{Call, Calls, Function, Lost, Moment, tuples};
 use crate::ingest::call::{Ending, Event, Kind, Line};
+use crate::ingest::problem::KEPT_PROBLEMS_PER_FILE;
 use crate::ingest::{self, FileId, Position, Problem, Record, Refused, Time};
 use rustc_hash::FxHashMap;
 
@@ -129,6 +130,14 @@ impl Pairing {
     }
 
     fn event(&mut self, names: &Interner, process: Symbol, function: Symbol, position: Position, row: &Row) {
+        // Whoever is called by a keyword and asked for nothing, such as a second nemesis, tells of itself.
+        if row.kind == Kind::Return(Ending::Unknown)
+            && !self.by_process.contains_key(&process)
+            && names.get(process).starts_with(':')
+        {
+            self.calls.others += 1;
+            return;
+        }
         let style = if matches!(row.kind, Kind::Whole(_)) { Style::Whole } else { Style::Events };
         if *self.style.get_or_insert(style) != style {
             self.problem(position, "events or whole operations, as before", "both in one log");
@@ -190,6 +199,17 @@ impl Pairing {
                         self.confuse("it has a return that is not of the operation that was open");
                         return;
                     }
+                    if asked.key.is_some() && row.key.is_some() && asked.key != row.key {
+                        let line = asked.invoke.position.line;
+                        let key = |id| self.calls.values.brief(id, 60);
+                        let expected = format!("a return on the key {} (line {line})", key(asked.key));
+                        let found = format!("one on {}", key(row.key));
+                        self.problem(position, &expected, &found);
+                        self.confuse("it has a return on another key than its invocation");
+                    }
+                    if ending == Ending::Ok && row.value != asked.argument && !row.result.is_some() {
+                        self.compare(names, &asked, row.value, position);
+                    }
                     self.calls.calls.change(open as usize, |open| {
                         open.ending = ending;
                         open.answer = if row.result.is_some() { row.result } else { row.value };
@@ -203,6 +223,46 @@ impl Pairing {
                 }
             },
             Kind::Whole(ending) => self.whole(row, ending, call),
+        }
+    }
+
+    /// A return may repeat what was asked for. In Jepsen its value then is what happened, whatever was asked for; in other
+    /// recordings it is an answer: which of the two, nobody knows.
+    fn compare(&mut self, names: &Interner, asked: &Call, value: ValueId, position: Position) {
+        const REPEATED: [&str; 7] = ["write", "cas", "put", "append", "enqueue", "add", "remove"];
+        let values = &self.calls.values;
+        let nothing = |id: ValueId| !id.is_some() || values.is_nil(id);
+        if nothing(value)
+            || nothing(asked.argument)
+            || matches!(values.get(value), Value::Bool(_))
+            || !REPEATED.contains(&names.get(asked.function))
+        {
+            return;
+        }
+        let shown = |id| values.brief(id, 60);
+        let expected = format!("the value of line {}, {}", asked.invoke.position.line, shown(asked.argument));
+        let found = shown(value);
+        self.problem(position, &expected, &found);
+        self.confuse("it has a return whose value is not that of its invocation");
+    }
+
+    /// Either all calls name an object, or there is one.
+    fn keys(&mut self) {
+        let calls = &self.calls.calls;
+        if !calls.iter().any(|call| call.key.is_some()) {
+            return;
+        }
+        let without: Vec<Position> = calls
+            .iter()
+            .filter(|call| !call.key.is_some() && call.ending != Ending::Fail)
+            .map(|call| call.invoke.position)
+            .take(KEPT_PROBLEMS_PER_FILE)
+            .collect();
+        for &position in &without {
+            self.problem(position, "a key, as other operations have", "none");
+        }
+        if !without.is_empty() {
+            self.confuse("it has operations with keys and without");
         }
     }
 
@@ -246,6 +306,7 @@ impl Pairing {
         if self.style == Some(Style::Whole) {
             self.overlaps(names);
         }
+        self.keys();
         let end = self.lines.len() as i64;
         let mut from = unread.map(|line| match line {
             0 => end,
@@ -272,7 +333,9 @@ impl Pairing {
         let mut order: Vec<u32> = (0..self.calls.calls.len() as u32).collect();
         order.sort_by_key(|&at| {
             let call = self.calls.calls.get(at as usize);
-            (call.process, call.invoke.rank, call.ret.rank)
+            // Nobody waited for what has no return.
+            let end = if call.ret.rank < i64::MAX { call.ret.rank } else { call.invoke.rank };
+            (call.process, call.invoke.rank, end)
         });
         for pair in order.windows(2) {
             let (first, second) = (self.calls.calls.get(pair[0] as usize), self.calls.calls.get(pair[1] as usize));
@@ -291,7 +354,8 @@ impl Pairing {
 
     /// The place of each event in the log is its rank, unless times fall back: then one event is before another only where both
     /// the lines and the times say so. (Each event's rank is widened: an invocation's to the earliest time at or behind its
-    /// line, a return's to the latest at or in front of it.)
+    /// line, a return's to the latest at or in front of it. An event without time takes part as far as the events with times
+    /// around it say where it is.)
     fn order(&mut self, from: &mut Option<i64>) {
         let mut latest = i64::MIN;
         let mut falls_back = 0;
@@ -312,15 +376,18 @@ impl Pairing {
         for (at, time) in self.times.iter().enumerate().rev() {
             since[at] = if time.is_known() { since[at + 1].min(time.0) } else { since[at + 1] };
         }
+        let last = latest;
+        let earliest = |at: usize| since[at].min(until.get(at).copied().unwrap_or(last));
+        let latest = |at: usize| until[at].max(if since[at] == i64::MAX { i64::MIN } else { since[at] });
         for at in 0..self.calls.calls.len() {
             self.calls.calls.change(at, |call| {
-                call.invoke.rank = since[call.invoke.rank as usize];
+                call.invoke.rank = earliest(call.invoke.rank as usize);
                 if call.ret.rank < i64::MAX {
-                    call.ret.rank = until[call.ret.rank as usize];
+                    call.ret.rank = latest(call.ret.rank as usize);
                 }
             });
         }
-        *from = from.map(|at| since[at as usize]);
+        *from = from.map(|at| earliest(at as usize));
         self.calls.calls.sort();
     }
 

@@ -211,6 +211,12 @@ fn tuples_of_independent_keys_are_taken_apart() {
     ] {
         assert!(keys(&log(&text)).is_empty(), "{text}");
     }
+    // A key may be a collection where reads are answered with it.
+    let read = |answer: &str| {
+        log(&events(&["0 invoke write [[:a,1],5]", "1 invoke read [[:a,2],nil]", &format!("1 ok read {answer}")]))
+    };
+    assert_eq!(keys(&read("[[:a,2],6]")), ["key [:a 1]", "key [:a 2]"]);
+    assert!(keys(&read("[[:a,1],6]")).is_empty() && keys(&read("7")).is_empty());
     let tagged = log(&events(&["0 invoke write #jepsen.independent/tuple[7,1]"]));
     assert_eq!((keys(&tagged), calls(&tagged)[0].contains("`write 1`")), (vec!["key 7".to_owned()], true));
 }
@@ -264,4 +270,130 @@ fn every_log_is_a_history_of_its_own_and_the_cluster_is_one() {
     );
     assert_eq!(histories(&[("notes.txt", "hello\n")]).len(), 1);
     assert_eq!(histories(&[]).len(), 1);
+}
+
+#[test]
+fn a_run_that_jepsen_kept_three_times_counts_once() {
+    let edn = events(&["0 invoke write 1 1", "0 ok write 1 2", "1 invoke cas [1,2] 3", "1 fail cas [1,2] 4"]);
+    let text = "0\t:invoke\t:write\t1\n1\t:invoke\t:cas\t[1 2]\n0\t:ok\t:write\t1\n1\t:fail\t:cas\t[1 2]\t:timeout\n";
+    let log: String = text.lines().map(|line| format!("12:00 INFO [worker] jepsen.util: {line}\n")).collect();
+    let runs = |files: &[(&str, &str)]| -> Vec<String> {
+        let all = histories(files);
+        let said =
+            |f: &crate::ingest::FileSummary| format!("{} {}", f.path, f.format.or(f.ignored.as_deref()).unwrap());
+        all.iter().map(|history| history.files.iter().map(said).collect::<Vec<_>>().join(", ")).collect()
+    };
+    assert_eq!(
+        runs(&[("a/jepsen.log", &log), ("a/history.edn", &edn), ("a/history.txt", text)]),
+        ["a/history.edn edn, a/jepsen.log the same run as history.edn, a/history.txt the same run as history.edn"]
+    );
+    assert_eq!(
+        runs(&[("a/history.txt", text), ("a/jepsen.log", &log)]),
+        ["a/history.txt jepsen-log, a/jepsen.log the same run as history.txt"]
+    );
+    // Another folder is another run, and so is another answer.
+    assert_eq!(runs(&[("a/jepsen.log", &log), ("b/history.edn", &edn)]).len(), 2);
+    let other = text.replace(":ok\t:write", ":info\t:write");
+    assert_eq!(runs(&[("a/history.edn", &edn), ("a/history.txt", &other)]).len(), 2);
+    assert_eq!(runs(&[("a/history.edn", &edn), ("a/again.edn", &edn)]).len(), 2);
+}
+
+#[test]
+fn who_is_called_by_a_keyword_is_a_client_if_it_asks_for_something() {
+    let history = log(&events(&[
+        ":nemesis info start nil",
+        ":storm info start nil",
+        ":c3 invoke read nil",
+        ":c3 ok read 3",
+        "c2 invoke read nil",
+        "c2 info read nil",
+        ":c3 invoke read nil",
+        ":c3 info read nil",
+    ]));
+    assert_eq!(
+        calls(&history),
+        [
+            ":c3 `read` answered 3 0-1",
+            "c2 `read` was never answered 2-\u{2026}",
+            ":c3 `read` was never answered 4-\u{2026}"
+        ]
+    );
+    assert_eq!((history.calls.others, problems(&history).len()), (2, 0));
+}
+
+#[test]
+fn a_return_of_another_value_than_was_written_is_a_problem() {
+    for (asked, answered, found) in
+        [("write 1", "write 2", "2"), ("cas [1,2]", "cas [1,3]", "[1 3]"), ("add 1", "add :done", ":done")]
+    {
+        let history = log(&events(&[&format!("0 invoke {asked}"), &format!("0 ok {answered}")]));
+        let problems = problems(&history);
+        assert!(problems.len() == 1 && problems[0].starts_with("2: expected the value of line 1, "), "{problems:?}");
+        assert!(problems[0].ends_with(&format!("found {found}")), "{problems:?}");
+        assert_eq!(certain_below(&history), Some(i64::MIN));
+    }
+    // What is read, and what says no more than that something was done, is an answer.
+    for (asked, answered) in [
+        ("write 1", "write nil"),
+        ("write 1", "write true"),
+        ("cas [1,2]", "cas false"),
+        ("read nil", "read 2"),
+        ("read 1", "read 2"),
+        ("txn [[:r,1,nil]]", "txn [[:r,1,2]]"),
+    ] {
+        let history = log(&events(&[&format!("0 invoke {asked}"), &format!("0 ok {answered}")]));
+        assert_eq!((problems(&history).len(), certain_below(&history)), (0, None), "{asked} {answered}");
+    }
+    let history = log(
+        "{\"process\":0,\"type\":\"invoke\",\"op\":\"put\",\"value\":1}\n{\"process\":0,\"type\":\"ok\",\"op\":\"put\",\"result\":\"OK\"}\n",
+    );
+    assert_eq!((problems(&history).len(), certain_below(&history)), (0, None));
+}
+
+#[test]
+fn keys_are_those_of_the_invocation_and_all_calls_have_one_or_none() {
+    let put = r#"{"process":1,"type":"invoke","op":"put","key":"a","value":"1"}"#;
+    for (rest, problem) in [
+        (
+            r#"{"process":1,"type":"ok","op":"put","key":"b"}"#,
+            "2: expected a return on the key \"a\" (line 1), found one on \"b\"",
+        ),
+        (r#"{"process":2,"type":"invoke","op":"get"}"#, "2: expected a key, as other operations have, found none"),
+    ] {
+        let history = log(&format!("{put}\n{rest}\n"));
+        assert_eq!((problems(&history), certain_below(&history)), (vec![problem.to_owned()], Some(i64::MIN)));
+    }
+    let history = log(&format!("{put}\n{{\"process\":1,\"type\":\"ok\",\"op\":\"put\"}}\n"));
+    assert_eq!((problems(&history).len(), certain_below(&history)), (0, None));
+}
+
+#[test]
+fn a_call_that_was_given_up_at_once_is_none_that_the_process_waits_for() {
+    let history = log(r#"{"process":2,"op":"write","value":1,"invoke":1001}
+{"process":2,"op":"read","result":1,"invoke":1001,"return":1002}
+"#);
+    assert_eq!((problems(&history).len(), certain_below(&history)), (0, None));
+}
+
+#[test]
+fn an_event_without_time_lies_where_its_neighbours_say() {
+    let history = log(&events(&[
+        "0 invoke write 1 10",
+        "0 ok write 1 5",
+        "0 invoke write 2",
+        "0 ok write 2",
+        "0 invoke read nil",
+        "0 ok read 1 20",
+        "0 invoke read nil",
+        "0 ok read 1",
+    ]));
+    assert_eq!(
+        calls(&history),
+        [
+            "process 0 `write 1` was done 5-10",
+            "process 0 `write 2` was done 10-20",
+            "process 0 `read` answered 1 10-20",
+            "process 0 `read` answered 1 20-20"
+        ]
+    );
 }

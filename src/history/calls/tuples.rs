@@ -3,33 +3,34 @@
 use super::super::ids::ValueId;
 use super::CallRows;
 use super::values::{Value, Values};
+use crate::ingest::call::Ending;
 
 /// Takes keys out of the values, if the log is of that kind.
 ///
 /// It is if every call has a tuple, and some call asks for a value that is not there yet (`[key nil]`, as a read does): else
 /// the pairs may be something of their own, such as the two values of a compare-and-set. A tag that calls them tuples decides
-/// without that.
+/// without that. A key that is itself a collection is one where what was asked for by it was also answered with it.
 pub(super) fn separate(calls: &mut CallRows, values: &mut Values) {
-    let mut certain = false;
+    let (mut certain, mut collections, mut confirmed, mut denied) = (false, false, false, false);
     for call in calls.iter() {
         let Some((key, value, tagged)) = tuple(values, call.argument) else { return };
-        if call.key.is_some()
-            || !tagged
-                && !matches!(
-                    values.get(key),
-                    Value::Int(_)
-                        | Value::Number(_)
-                        | Value::Text(_)
-                        | Value::Keyword(_)
-                        | Value::Word(_)
-                        | Value::Char(_)
-                )
-        {
+        if call.key.is_some() {
             return;
         }
-        certain |= tagged || *values.get(value) == Value::Nil;
+        let atom = matches!(
+            values.get(key),
+            Value::Int(_) | Value::Number(_) | Value::Text(_) | Value::Keyword(_) | Value::Word(_) | Value::Char(_)
+        );
+        collections |= !tagged && !atom;
+        let asks = *values.get(value) == Value::Nil;
+        if asks && call.ending == Ending::Ok && call.answer.is_some() {
+            let agrees = tuple(values, call.answer).is_some_and(|(of, ..)| of == key);
+            confirmed |= agrees;
+            denied |= !agrees;
+        }
+        certain |= tagged || asks;
     }
-    if !certain {
+    if !certain || collections && (denied || !confirmed) {
         return;
     }
     for at in 0..calls.len() {

@@ -14,8 +14,10 @@ const EXPECTED: &str = "an operation with :process, :type and :f";
 pub(super) fn line(text: &str) -> Result<Option<Line<'_>>, Fault> {
     let mut reader = Reader::new(text, Dialect::Edn);
     // In front of the map may stand a tag (`#jepsen.history.Op`), metadata, a namespace for its keys (`#:jepsen`), discards.
+    let mut begun = false;
     loop {
         match reader.next()? {
+            Next::End if begun => return Err(cut_off(text)),
             Next::End => return Ok(None),
             Next::Close(_) => return Err(fault(EXPECTED, text)),
             Next::Form => {}
@@ -24,9 +26,11 @@ pub(super) fn line(text: &str) -> Result<Option<Line<'_>>, Fault> {
         if rest.starts_with("#_") {
             reader.discarded()?;
         } else if rest.starts_with('^') {
+            begun = true;
             reader.skip();
             reader.value(&mut Vec::new())?;
         } else if rest.starts_with('#') && !rest.starts_with("#{") && !rest.starts_with("#\"") {
+            begun = true;
             reader.skip();
             if reader.token().is_empty() {
                 return Err(fault(EXPECTED, text));
@@ -114,9 +118,13 @@ impl<'a> Fields<'a> {
         };
         let process = match process {
             [Node::Int(number)] => Cow::Owned(number.to_string()),
+            // The nemesis is no client.
+            [Node::Text(name)] if &**name == "nemesis" => return Ok(Line::Other),
+            [Node::Keyword("nemesis") | Node::Symbol("nemesis")] => return Ok(Line::Other),
             [Node::Text(name)] => name.clone(),
-            // The nemesis and its like are no clients.
-            [Node::Keyword(_) | Node::Symbol(_)] => return Ok(Line::Other),
+            [Node::Symbol(name)] => Cow::Borrowed(*name),
+            // A keyword keeps its colon: who of that name never asks for anything is no client either.
+            [Node::Keyword(name)] => Cow::Owned(format!(":{name}")),
             _ => return Err(fault(":process with a number or a name", text)),
         };
         let Some(function) = of(self.function).and_then(name) else { return Err(fault(EXPECTED, text)) };
@@ -185,6 +193,17 @@ mod tests {
     }
 
     #[test]
+    fn a_client_may_be_called_by_any_word() {
+        for (process, name) in [("\"c1\"", "c1"), ("c2", "c2"), (":c3", ":c3"), (":jepsen/c4", ":jepsen/c4")] {
+            assert_eq!(event(&format!("{{:process {process}, :type :invoke, :f :read}}")).process, name);
+        }
+        for nemesis in [":nemesis", "nemesis", "\"nemesis\""] {
+            let text = format!("{{:process {nemesis}, :type :info, :f :start}}");
+            assert_eq!(line(&text).ok(), Some(Some(Line::Other)), "{nemesis}");
+        }
+    }
+
+    #[test]
     fn what_is_no_operation_says_what_is_missing() {
         for (text, why) in [
             ("{:type :ok, :f :read}", "expected an operation with :process"),
@@ -193,6 +212,11 @@ mod tests {
             ("{:process nil, :type :ok, :f :read}", "a number or a name"),
             ("{:process 1, :type :ok, :f :read, :time \"now\"}", "whole nanoseconds"),
             ("{:process 1, :type :ok, :f", "cut off"),
+            ("#jepsen.histor", "cut off: #jepsen.histor"),
+            ("#jepsen.history.Op ", "cut off"),
+            ("#:jepsen ; {", "cut off"),
+            ("^{:line 1}", "cut off"),
+            ("#_{:process 1} #jepsen.history.Op #_{}", "cut off"),
             ("{:process 1, :type}", "a key without value"),
             ("{:process 1] }", "found ]"),
             ("[1 2]", "an operation"),

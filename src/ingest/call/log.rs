@@ -9,11 +9,12 @@ use std::borrow::Cow;
 
 /// Reads one line; `Ok(None)`: it is no operation, as most lines of such a log are not.
 ///
-/// In Jepsen's early tests of etcd a compare-and-set that found another value is logged as `:fail` with its own arguments, and
-/// any other failure with a word instead (`:timed-out`). The former is an answer, as porcupine reads these logs; the latter
-/// is none.
+/// In Jepsen's early tests of etcd, whose logger writes `INFO  jepsen.util - ` in front, a compare-and-set that found another
+/// value is logged as `:fail` with its own arguments, and any other failure with a word instead (`:timed-out`). The former is an
+/// answer, as porcupine reads these logs; the latter is none. Jepsen has since given errors a column of their own behind the
+/// value, writes `jepsen.util: ` or nothing in front, and means by `:fail` what it means in EDN: it did not happen.
 pub(super) fn line(text: &str) -> Result<Option<Event<'_>>, Fault> {
-    let Some((process, kind, rest)) = operation(text) else { return Ok(None) };
+    let Some(Operation { process, kind, rest, early }) = operation(text) else { return Ok(None) };
     let mut reader = Reader::new(rest, Dialect::Edn);
     let mut value = Vec::new();
     reader.value(&mut value)?;
@@ -22,8 +23,12 @@ pub(super) fn line(text: &str) -> Result<Option<Event<'_>>, Fault> {
     if let Next::Form = reader.next()? {
         reader.value(&mut value)?;
     }
-    let refused =
-        function == "cas" && kind == Kind::Return(Ending::Fail) && matches!(value.last(), Some(Node::Sequence(2)));
+    let refused = early
+        && function == "cas"
+        && kind == Kind::Return(Ending::Fail)
+        && matches!(value.last(), Some(Node::Sequence(2)))
+        // What stands behind the value is an error.
+        && matches!(reader.next()?, Next::End);
     Ok(Some(Event {
         process: Cow::Borrowed(process),
         kind: if refused { Kind::Return(Ending::Refused) } else { kind },
@@ -36,8 +41,17 @@ pub(super) fn line(text: &str) -> Result<Option<Event<'_>>, Fault> {
     }))
 }
 
-/// The process, the type, and what stands behind it.
-fn operation(text: &str) -> Option<(&str, Kind, &str)> {
+/// A line that tells of an operation.
+struct Operation<'a> {
+    process: &'a str,
+    kind: Kind,
+    /// What stands behind the type.
+    rest: &'a str,
+    /// Whether the logger is that of the early logs.
+    early: bool,
+}
+
+fn operation(text: &str) -> Option<Operation<'_>> {
     for at in memchr::memchr_iter(b':', text.as_bytes()) {
         let rest = &text[at + 1..];
         let word = &rest[..rest.find(char::is_whitespace)?];
@@ -48,11 +62,14 @@ fn operation(text: &str) -> Option<(&str, Kind, &str)> {
         };
         let before = text[..at].trim_end();
         let process = before.rsplit(char::is_whitespace).next()?;
-        let whole =
-            before.len() == process.len() || before[..before.len() - process.len()].trim_end().ends_with(['-', ':']);
+        let logger = before[..before.len() - process.len()].trim_end();
+        let whole = before.len() == process.len() || logger.ends_with(['-', ':']);
         let number = !process.is_empty() && process.bytes().all(|b| b.is_ascii_digit());
-        // A process that is no number is the nemesis.
-        return (whole && number).then_some((process, kind, &rest[word.len()..]));
+        // A client may have a keyword for a name. What only ever tells of itself (`:info`) is the nemesis, or one like it.
+        let named = process.len() > 1 && process.starts_with(':') && process != ":nemesis";
+        let client = number || named && kind != Kind::Return(Ending::Unknown);
+        let early = logger.ends_with('-');
+        return (whole && client).then_some(Operation { process, kind, rest: &rest[word.len()..], early });
     }
     None
 }
@@ -73,16 +90,35 @@ mod tests {
             assert_eq!((&*event.process, event.kind, &*event.function), ("12", Kind::Invoke, "cas"), "{text}");
             assert_eq!(event.value, Some(Datum(vec![Node::Int(1), Node::Int(2), Node::Sequence(2)])));
         }
+        let named = line("12:00 INFO [worker] jepsen.util: :c3\t:invoke\t:read\tnil").ok().flatten();
+        assert_eq!(named.map(|event| event.process.into_owned()).as_deref(), Some(":c3"));
     }
 
     #[test]
     fn a_failed_compare_and_set_with_its_arguments_was_answered_no() {
         let kind = |text| line(text).ok().flatten().map(|event| event.kind);
         assert_eq!(kind("INFO - 1 :fail :cas [1 2]"), Some(Kind::Return(Ending::Refused)));
+        assert_eq!(kind("INFO  jepsen.util - 1\t:fail\t:cas\t[1 2]\r"), Some(Kind::Return(Ending::Refused)));
         assert_eq!(kind("INFO - 1 :fail :cas :timed-out"), Some(Kind::Return(Ending::Fail)));
         assert_eq!(kind("INFO - 1 :fail :read :timed-out"), Some(Kind::Return(Ending::Fail)));
         assert_eq!(kind("INFO - 1 :info :write :timed-out"), Some(Kind::Return(Ending::Unknown)));
         assert_eq!(kind("INFO - 1 :ok :read nil"), Some(Kind::Return(Ending::Ok)));
+    }
+
+    #[test]
+    fn a_failure_of_todays_logs_did_not_happen_and_an_error_behind_the_value_is_no_answer() {
+        for text in [
+            "INFO - 1\t:fail\t:cas\t[1 2]\t:connection-refused",
+            "INFO - 1\t:fail\t:cas\t[1 2]\t[:timed-out \"n1\"]",
+            "2024-05-01 10:00:00,004{GMT}\tINFO\t[jepsen worker 1] jepsen.util: 1\t:fail\t:cas\t[1 2]\t:timeout",
+            "2024-05-01 10:00:00,004{GMT}\tINFO\t[jepsen worker 1] jepsen.util: 1\t:fail\t:cas\t[1 2]",
+            "1\t:fail\t:cas\t[1 2]\t[:connection-refused \"n1\"]",
+            "1\t:fail\t:cas\t[1 2]",
+        ] {
+            let event = line(text).ok().flatten().unwrap_or_else(|| panic!("{text}"));
+            assert_eq!(event.kind, Kind::Return(Ending::Fail), "{text}");
+            assert_eq!(event.value, Some(Datum(vec![Node::Int(1), Node::Int(2), Node::Sequence(2)])), "{text}");
+        }
     }
 
     #[test]
