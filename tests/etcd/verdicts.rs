@@ -1,0 +1,180 @@
+//! Short reports that are easily judged wrong, each beside the legal one that it is easily taken for. What holds has an order that
+//! is verified, and the facts of what does not are.
+
+use crate::{judge, shown};
+use serde_json::{Value, json};
+
+/// A report in the making: what each client recorded, and what each watch was told.
+#[derive(Default)]
+struct Written {
+    clients: Vec<Vec<Value>>,
+    watches: Vec<Value>,
+}
+
+impl Written {
+    /// One more operation of a client: when it was sent, the request, the answer, and when it came.
+    fn add(mut self, client: usize, call: i64, input: Value, output: Value, ret: i64) -> Written {
+        self.clients.resize_with(self.clients.len().max(client + 1), Vec::new);
+        let operation = json!({"ClientId": client, "Input": input, "Call": call, "Output": output, "Return": ret});
+        self.clients[client].push(operation);
+        self
+    }
+
+    /// Requests of one client after the other, from a time on.
+    fn then(self, client: usize, from: i64, all: Vec<(Value, Value)>) -> Written {
+        let add =
+            |(written, at): (Written, i64), (input, output)| (written.add(client, at, input, output, at + 1), at + 2);
+        all.into_iter().fold((self, from), add).0
+    }
+
+    /// A watch over every key from the first revision on.
+    fn watch(mut self, responses: Value) -> Written {
+        let request =
+            json!({"Key": "", "Revision": 1, "WithPrefix": true, "WithProgressNotify": true, "WithPrevKV": false});
+        self.watches.push(json!({"Request": request, "Responses": responses}));
+        self
+    }
+
+    fn word(self) -> (&'static str, String) {
+        let lines = |values: &[Value]| values.iter().map(|value| format!("{value}\n")).collect::<String>();
+        let name = |at: usize, what: &str| format!("report/client-{}/{what}.json", at + 1);
+        let count = self.clients.len();
+        let operations = self.clients.iter().enumerate().map(|(at, all)| (name(at, "operations"), lines(all)));
+        let watches = self.watches.iter().enumerate();
+        let watches = watches.map(|(at, watch)| (name(count + at, "watch"), lines(std::slice::from_ref(watch))));
+        let judgement = judge(operations.chain(watches).collect());
+        (judgement.verdict.word(), shown(&judgement))
+    }
+
+    #[track_caller]
+    fn is(self, word: &str) {
+        let (found, shown) = self.word();
+        assert_eq!(found, word, "{shown}");
+    }
+}
+
+fn value(text: &str) -> Value {
+    if text.is_empty() { json!({}) } else { json!({ "Value": text }) }
+}
+
+fn put(key: &str, text: &str, lease: i64) -> Value {
+    json!({"Type": "put-operation", "Put": {"Key": key, "Value": value(text), "LeaseID": lease}})
+}
+
+fn delete(key: &str) -> Value {
+    json!({"Type": "delete-operation", "Delete": {"Key": key}})
+}
+
+fn look(key: &str) -> Value {
+    json!({"Type": "range-operation", "Range": {"Start": key}})
+}
+
+fn txn(conditions: Value, success: Value, failure: Value) -> Value {
+    json!({"Type": "txn", "Txn": {"Conditions": conditions, "OperationsOnSuccess": success, "OperationsOnFailure": failure}})
+}
+
+fn plain(step: Value) -> Value {
+    txn(json!(null), json!([step]), json!(null))
+}
+
+fn get(key: &str) -> Value {
+    json!({"Type": "range", "Range": {"Start": key}})
+}
+
+/// Of everything, with more options.
+fn list(options: Value) -> Value {
+    let mut range = json!({"Start": "a", "End": "z"});
+    range.as_object_mut().zip(options.as_object()).into_iter().for_each(|(range, more)| range.extend(more.clone()));
+    json!({"Type": "range", "Range": range})
+}
+
+fn grant(lease: i64) -> Value {
+    json!({"Type": "leaseGrant", "LeaseGrant": {"LeaseID": lease}})
+}
+
+fn revoke(lease: i64) -> Value {
+    json!({"Type": "leaseRevoke", "LeaseRevoke": {"LeaseID": lease}})
+}
+
+fn granted(revision: i64) -> Value {
+    json!({"LeaseGrant": {"LeaseID": 0}, "Revision": revision})
+}
+
+fn revoked(revision: i64) -> Value {
+    json!({"LeaseRevoke": {}, "Revision": revision})
+}
+
+fn pair(key: &str, text: &str, revision: i64, version: i64) -> Value {
+    json!({"Key": key, "Value": value(text), "ModRevision": revision, "Version": version})
+}
+
+fn found(pairs: Value, count: usize, revision: i64) -> Value {
+    json!({"Range": {"KVs": pairs, "Count": count}, "Revision": revision})
+}
+
+fn done(results: Value, revision: i64) -> Value {
+    json!({"Txn": {"Failure": false, "Results": results}, "Revision": revision})
+}
+
+fn failed(results: Value, revision: i64) -> Value {
+    json!({"Txn": {"Failure": true, "Results": results}, "Revision": revision})
+}
+
+/// The result of a put, or of a delete.
+fn step(deleted: i64) -> Value {
+    json!({"KVs": null, "Count": 0, "Deleted": deleted})
+}
+
+/// The answer to a plain put.
+fn ok(revision: i64) -> Value {
+    done(json!([step(0)]), revision)
+}
+
+fn lost() -> Value {
+    json!({"Error": "context deadline exceeded", "Revision": 0})
+}
+
+fn event(key: &str, text: Option<&str>, revision: i64, is_create: bool) -> Value {
+    let kind = if text.is_some() { "put-operation" } else { "delete-operation" };
+    let mut event = json!({"Type": kind, "Key": key, "Value": value(text.unwrap_or("")), "Revision": revision});
+    if is_create {
+        event["IsCreate"] = json!(true);
+    }
+    event
+}
+
+fn told(time: i64, revision: i64, events: Value) -> Value {
+    json!({"Events": events, "Revision": revision, "Time": time})
+}
+
+fn compact(revision: i64) -> Value {
+    json!({"Type": "compact", "Compact": {"Revision": revision}})
+}
+
+fn compacted() -> Value {
+    json!({"Compact": {}, "Revision": -1})
+}
+
+fn is_compacted() -> Value {
+    json!({"ClientError": "mvcc: required revision has been compacted", "Revision": 0})
+}
+
+/// Two unanswered puts that differ in their leases alone, seen at revisions 2 and 3, and what came then, from time 20 on.
+fn two_leases(first: i64, second: i64) -> Written {
+    Written::default()
+        .then(0, 1, vec![(grant(5), granted(1)), (grant(6), granted(1))])
+        .add(1, 5, plain(put("a", "1", first)), lost(), 6)
+        .add(2, 5, plain(put("a", "1", second)), lost(), 6)
+}
+
+#[test]
+fn one_answer_that_shows_one_key_in_two_ways_contradicts_itself() {
+    let read = |second: &str| {
+        let shown = |text: &str| json!({"KVs": [pair("a", text, 2, 1)], "Count": 1, "Deleted": 0});
+        let looks = txn(json!(null), json!([look("a"), look("a")]), json!(null));
+        let answer = done(json!([shown("1"), shown(second)]), 2);
+        Written::default().then(0, 1, vec![(plain(put("a", "1", 0)), ok(2)), (looks, answer)])
+    };
+    read("1").is("holds");
+    read("2").is("violated");
+}
