@@ -168,6 +168,43 @@ fn two_leases(first: i64, second: i64) -> Written {
 }
 
 #[test]
+fn a_fresh_store_is_compacted_through_less_than_nothing() {
+    let of = |all: Vec<(Value, Value)>| {
+        Written::default().then(0, 1, vec![(plain(put("a", "1", 0)), ok(2))]).then(0, 5, all)
+    };
+    of(vec![(compact(0), compacted())]).is("holds");
+    of(vec![(compact(0), compacted()), (compact(0), is_compacted())]).is("holds");
+    of(vec![(compact(0), compacted()), (compact(0), compacted())]).is("violated");
+    of(vec![(compact(-1), is_compacted()), (compact(-5), is_compacted()), (compact(2), compacted())]).is("holds");
+    of(vec![(compact(2), compacted()), (compact(-5), is_compacted()), (compact(0), is_compacted())]).is("holds");
+    of(vec![(compact(-1), compacted())]).is("unknown");
+}
+
+#[test]
+fn a_compaction_is_not_refused_as_done_before_anybody_asked_for_one() {
+    let of = |all: Vec<(Value, Value)>| {
+        Written::default().then(0, 1, vec![(plain(put("a", "1", 0)), ok(2))]).then(0, 5, all)
+    };
+    of(vec![(compact(2), compacted()), (compact(2), is_compacted())]).is("holds");
+    of(vec![(compact(2), lost()), (compact(2), is_compacted())]).is("holds");
+    of(vec![(compact(1), compacted()), (compact(2), is_compacted())]).is("violated");
+    of(vec![(compact(2), is_compacted())]).is("violated");
+    of(vec![(compact(2), is_compacted()), (compact(1), is_compacted())]).is("violated");
+}
+
+#[test]
+fn a_member_that_answers_for_itself_may_be_behind_and_never_ahead() {
+    let serializable = |revision: i64| list(json!({"Serializable": true, "Revision": revision}));
+    let put =
+        || Written::default().then(0, 5, vec![(plain(put("a", "1", 0)), ok(2)), (plain(put("a", "2", 0)), ok(3))]);
+    put().then(1, 20, vec![(serializable(0), found(json!([pair("a", "1", 2, 1)]), 1, 2))]).is("holds");
+    put().then(1, 1, vec![(serializable(0), found(json!([pair("a", "1", 2, 1)]), 1, 2))]).is("violated");
+    let future = json!({"ClientError": "mvcc: required revision is a future revision", "Revision": 0});
+    put().then(1, 20, vec![(serializable(3), future.clone())]).is("holds");
+    put().then(1, 20, vec![(list(json!({"Revision": 3})), future)]).is("violated");
+}
+
+#[test]
 fn one_answer_that_shows_one_key_in_two_ways_contradicts_itself() {
     let read = |second: &str| {
         let shown = |text: &str| json!({"KVs": [pair("a", text, 2, 1)], "Count": 1, "Deleted": 0});
