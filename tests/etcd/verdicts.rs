@@ -168,6 +168,57 @@ fn two_leases(first: i64, second: i64) -> Written {
 }
 
 #[test]
+fn a_read_of_keys_in_a_transaction_shows_no_value_of_its_own_put() {
+    let keys = json!({"Type": "range-operation", "Range": {"Start": "a", "KeysOnly": true}});
+    let asked = |range: Value| txn(json!(null), json!([put("a", "1", 0), range]), json!(null));
+    let answer = |text: &str| done(json!([step(0), {"KVs": [pair("a", text, 2, 1)], "Count": 1, "Deleted": 0}]), 2);
+    Written::default().then(0, 1, vec![(asked(keys.clone()), answer(""))]).is("holds");
+    Written::default().then(0, 1, vec![(asked(look("a")), answer("1"))]).is("holds");
+    Written::default().then(0, 1, vec![(asked(look("a")), answer("2"))]).is("violated");
+    Written::default().then(0, 1, vec![(asked(look("a")), answer(""))]).is("violated");
+    Written::default().then(0, 1, vec![(asked(keys), answer("1"))]).is("violated");
+}
+
+#[test]
+fn a_delete_of_one_key_removes_one_at_most() {
+    let answered = |deleted: i64| {
+        Written::default().then(
+            0,
+            1,
+            vec![(plain(put("a", "1", 0)), ok(2)), (plain(delete("a")), done(json!([step(deleted)]), 3))],
+        )
+    };
+    answered(1).is("holds");
+    answered(2).is("violated");
+    answered(-1).is("violated");
+}
+
+#[test]
+fn a_read_finds_no_more_than_it_asked_for() {
+    let of = |options: Value, pairs: Value| {
+        let puts = vec![(plain(put("a", "1", 0)), ok(2)), (plain(put("b", "2", 0)), ok(3))];
+        Written::default().then(0, 1, puts).then(0, 9, vec![(list(options), found(pairs, 2, 3))])
+    };
+    let both = || json!([pair("a", "1", 2, 1), pair("b", "2", 3, 1)]);
+    of(json!({}), both()).is("holds");
+    of(json!({"Limit": 2}), both()).is("holds");
+    of(json!({"Limit": 1}), json!([pair("a", "1", 2, 1)])).is("holds");
+    of(json!({"Limit": 1}), both()).is("violated");
+    of(json!({"KeysOnly": true}), json!([pair("a", "", 2, 1), pair("b", "", 3, 1)])).is("holds");
+    of(json!({"KeysOnly": true}), both()).is("violated");
+    of(json!({"CountOnly": true}), json!([])).is("holds");
+    of(json!({"CountOnly": true}), both()).is("violated");
+    let in_txn = |limit: i64, pairs: Value| {
+        let range = json!({"Type": "range-operation", "Range": {"Start": "a", "End": "z", "Limit": limit}});
+        let result = json!([{"KVs": pairs, "Count": 2, "Deleted": 0}]);
+        let puts = vec![(plain(put("a", "1", 0)), ok(2)), (plain(put("b", "2", 0)), ok(3))];
+        Written::default().then(0, 1, puts).then(0, 9, vec![(plain(range), done(result, 3))])
+    };
+    in_txn(1, json!([pair("a", "1", 2, 1)])).is("holds");
+    in_txn(1, both()).is("violated");
+}
+
+#[test]
 fn a_fresh_store_is_compacted_through_less_than_nothing() {
     let of = |all: Vec<(Value, Value)>| {
         Written::default().then(0, 1, vec![(plain(put("a", "1", 0)), ok(2))]).then(0, 5, all)
@@ -214,4 +265,19 @@ fn one_answer_that_shows_one_key_in_two_ways_contradicts_itself() {
     };
     read("1").is("holds");
     read("2").is("violated");
+}
+
+#[test]
+fn an_answer_has_a_result_for_each_step() {
+    let two = |results: Value| {
+        Written::default().then(
+            0,
+            1,
+            vec![(txn(json!(null), json!([put("a", "1", 0), look("a")]), json!(null)), done(results, 2))],
+        )
+    };
+    let read = json!({"KVs": [pair("a", "1", 2, 1)], "Count": 1, "Deleted": 0});
+    two(json!([step(0), read])).is("holds");
+    two(json!([step(0)])).is("violated");
+    two(json!([step(0), read, step(0)])).is("violated");
 }

@@ -95,8 +95,13 @@ pub enum Mismatch {
         /// The operation.
         operation: u32,
     },
-    /// A step was answered as only a step of another kind is: a put that found keys, a read that removed some.
+    /// A step was answered as only another one is: a put that found keys, a read that removed some, or found more than it asked for.
     Mistaken {
+        /// The operation.
+        operation: u32,
+    },
+    /// It has more or fewer results than the request has steps.
+    Misshapen {
         /// The operation.
         operation: u32,
     },
@@ -219,13 +224,14 @@ impl Comparison<'_> {
     /// Everything: what takes no state to see, then requests by operation, then reads by state.
     fn answers(mut self) -> Answers {
         let mistaken = self.effects.mistaken.iter().map(|at| Mismatch::Mistaken { operation: *at });
+        let misshapen = self.effects.misshapen.iter().map(|at| Mismatch::Misshapen { operation: *at });
         let torn = self.effects.contradicted.iter();
         let torn = torn.map(|(operation, condition)| Mismatch::Torn { operation: *operation, condition: *condition });
         self.decided.sort_by_key(|(operation, _)| *operation);
         self.found.sort_by_key(|(at, operation, _)| (*at, *operation));
         let decided = self.decided.into_iter().map(|(_, mismatch)| mismatch);
         let found = self.found.into_iter().map(|(.., mismatch)| mismatch);
-        let mismatches = mistaken.chain(torn).chain(decided).chain(found).collect();
+        let mismatches = mistaken.chain(misshapen).chain(torn).chain(decided).chain(found).collect();
         Answers { mismatches, compared: self.compared, open: self.open }
     }
 
@@ -370,9 +376,10 @@ impl Comparison<'_> {
             last = last.max(Some(place));
             if let Some(change) = own.iter().find(|change| change.key == pair.key) {
                 let number = told.revision;
-                let shown = |value| recording.values.same(value, pair.value) != Some(false) && pair.revision == number;
+                let same = |value| range.keys_only || recording.values.same(value, pair.value) != Some(false);
+                let shown = |value| same(value) && pair.revision == number;
                 if !change.value.is_some_and(shown) {
-                    self.mismatch(Mismatch::Unborn { operation, pair: p, at });
+                    self.mismatch(Mismatch::Unborn { operation, pair: p, at: number });
                 } else if let Some(version) = timeline.at(pair.key, number).filter(|known| known.change == *change) {
                     self.counted(operation, p, pair.version, (timeline.index(version), version));
                 }
