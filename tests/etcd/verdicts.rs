@@ -147,24 +147,25 @@ fn told(time: i64, revision: i64, events: Value) -> Value {
     json!({"Events": events, "Revision": revision, "Time": time})
 }
 
-fn compact(revision: i64) -> Value {
-    json!({"Type": "compact", "Compact": {"Revision": revision}})
-}
-
-fn compacted() -> Value {
-    json!({"Compact": {}, "Revision": -1})
-}
-
-fn is_compacted() -> Value {
-    json!({"ClientError": "mvcc: required revision has been compacted", "Revision": 0})
-}
-
-/// Two unanswered puts that differ in their leases alone, seen at revisions 2 and 3, and what came then, from time 20 on.
-fn two_leases(first: i64, second: i64) -> Written {
+#[test]
+fn of_two_ends_of_a_lease_at_one_revision_the_first_answered_one_made_it() {
+    let removed = |watched: bool| {
+        let report = Written::default()
+            // Found nothing to remove: answered first in the files.
+            .then(0, 20, vec![(revoke(5), revoked(3))])
+            .then(1, 1, vec![(grant(5), granted(1)), (plain(put("a", "1", 5)), ok(2)), (revoke(5), revoked(3))])
+            .then(1, 9, vec![(grant(5), granted(3))]);
+        let events = json!([event("a", Some("1"), 2, true), event("a", None, 3, false)]);
+        if watched { report.watch(json!([told(8, 3, events)])) } else { report }
+    };
+    removed(true).is("holds");
+    removed(false).is("holds");
+    // The same without the second grant: nothing is there to revoke.
     Written::default()
-        .then(0, 1, vec![(grant(5), granted(1)), (grant(6), granted(1))])
-        .add(1, 5, plain(put("a", "1", first)), lost(), 6)
-        .add(2, 5, plain(put("a", "1", second)), lost(), 6)
+        .then(0, 20, vec![(revoke(5), revoked(3))])
+        .then(1, 1, vec![(grant(5), granted(1)), (plain(put("a", "1", 5)), ok(2)), (revoke(5), revoked(3))])
+        .watch(json!([told(8, 3, json!([event("a", Some("1"), 2, true), event("a", None, 3, false)]))]))
+        .is("violated");
 }
 
 #[test]
@@ -177,6 +178,38 @@ fn a_read_of_keys_in_a_transaction_shows_no_value_of_its_own_put() {
     Written::default().then(0, 1, vec![(asked(look("a")), answer("2"))]).is("violated");
     Written::default().then(0, 1, vec![(asked(look("a")), answer(""))]).is("violated");
     Written::default().then(0, 1, vec![(asked(keys), answer("1"))]).is("violated");
+}
+
+#[test]
+fn the_branch_that_was_taken_says_what_a_key_is_attached_to() {
+    let either = |put_on_failure: Value| {
+        txn(json!([{"Key": "a", "ExpectedRevision": 0}]), json!([put("a", "1", 5)]), json!([put_on_failure]))
+    };
+    let begun = || Written::default().then(0, 1, vec![(grant(5), granted(1)), (grant(6), granted(1))]);
+    let shown = |revision: i64| found(json!([pair("a", "1", 2, 1)]), 1, revision);
+    begun()
+        .then(0, 5, vec![(either(put("a", "2", 6)), ok(2)), (revoke(6), revoked(2)), (get("a"), shown(2))])
+        .is("holds");
+    begun()
+        .then(0, 5, vec![(either(put("a", "2", 6)), ok(2)), (revoke(5), revoked(2)), (get("a"), shown(2))])
+        .is("violated");
+    begun()
+        .then(
+            0,
+            5,
+            vec![(either(put("a", "2", 6)), ok(2)), (revoke(5), revoked(3)), (get("a"), found(json!([]), 0, 3))],
+        )
+        .is("holds");
+    // The other branch.
+    begun()
+        .then(0, 5, vec![(plain(put("a", "0", 0)), ok(2)), (either(put("a", "2", 6)), failed(json!([step(0)]), 3))])
+        .then(0, 9, vec![(revoke(5), revoked(3)), (revoke(6), revoked(4)), (get("a"), found(json!([]), 0, 4))])
+        .is("holds");
+    // Nobody was told which.
+    begun()
+        .then(1, 5, vec![(either(put("a", "2", 6)), lost())])
+        .then(0, 9, vec![(get("a"), shown(2)), (revoke(6), revoked(2)), (get("a"), shown(2))])
+        .is("holds");
 }
 
 #[test]
@@ -218,6 +251,18 @@ fn a_read_finds_no_more_than_it_asked_for() {
     in_txn(1, both()).is("violated");
 }
 
+fn compact(revision: i64) -> Value {
+    json!({"Type": "compact", "Compact": {"Revision": revision}})
+}
+
+fn compacted() -> Value {
+    json!({"Compact": {}, "Revision": -1})
+}
+
+fn is_compacted() -> Value {
+    json!({"ClientError": "mvcc: required revision has been compacted", "Revision": 0})
+}
+
 #[test]
 fn a_fresh_store_is_compacted_through_less_than_nothing() {
     let of = |all: Vec<(Value, Value)>| {
@@ -243,6 +288,92 @@ fn a_compaction_is_not_refused_as_done_before_anybody_asked_for_one() {
     of(vec![(compact(2), is_compacted()), (compact(1), is_compacted())]).is("violated");
 }
 
+/// Two unanswered puts that differ in their leases alone, seen at revisions 2 and 3, and what came then, from time 20 on.
+fn two_leases(first: i64, second: i64) -> Written {
+    Written::default()
+        .then(0, 1, vec![(grant(5), granted(1)), (grant(6), granted(1))])
+        .add(1, 5, plain(put("a", "1", first)), lost(), 6)
+        .add(2, 5, plain(put("a", "1", second)), lost(), 6)
+}
+
+#[test]
+fn requests_that_differ_in_their_leases_are_told_apart_by_what_ends() {
+    let seen = |more: Value| {
+        let mut events = vec![told(8, 2, json!([event("a", Some("1"), 2, true)]))];
+        events.extend(more.as_array().into_iter().flatten().cloned());
+        Value::Array(events)
+    };
+    let gone = json!([told(40, 3, json!([event("a", None, 3, false)]))]);
+    let absent = || found(json!([]), 0, 3);
+    let there = |revision: i64| found(json!([pair("a", "1", 2, 1)]), 1, revision);
+    for (with, without) in [(5, 6), (6, 5), (6, 0)] {
+        // The end of one lease removed it, whether it was asked for or not.
+        let removed = |all: Vec<(Value, Value)>| two_leases(with, without).then(0, 20, all).watch(seen(gone.clone()));
+        removed(vec![(revoke(with), revoked(3)), (get("a"), absent())]).is("holds");
+        removed(vec![(get("a"), there(2)), (revoke(with), lost()), (get("a"), absent())]).is("holds");
+        removed(vec![(get("a"), absent())]).is("holds");
+        // It stayed when that lease ended: then it was the other.
+        let stayed = |all: Vec<(Value, Value)>| two_leases(with, without).then(0, 20, all).watch(seen(json!([])));
+        stayed(vec![(revoke(with), revoked(2)), (get("a"), there(2))]).is("holds");
+    }
+    // Neither request fits both ends.
+    let never = |all: Vec<(Value, Value)>| {
+        let (word, shown) = two_leases(5, 6).then(0, 20, all).watch(seen(json!([]))).word();
+        assert_ne!(word, "holds", "{shown}");
+    };
+    never(vec![(revoke(5), revoked(2)), (revoke(6), revoked(2)), (get("a"), there(2))]);
+}
+
+#[test]
+fn a_lease_is_not_granted_while_a_key_is_attached_to_it() {
+    let begun = || Written::default().then(0, 1, vec![(grant(5), granted(1)), (plain(put("a", "1", 5)), ok(2))]);
+    let there = |revision: i64| found(json!([pair("a", "1", 2, 1)]), 1, revision);
+    begun().then(0, 9, vec![(grant(5), granted(2)), (get("a"), there(2))]).is("violated");
+    begun().then(0, 9, vec![(revoke(5), revoked(3)), (grant(5), granted(3))]).is("holds");
+    // Whoever put it was not answered.
+    let unanswered = || {
+        let begun = Written::default().then(0, 1, vec![(grant(5), granted(1))]);
+        begun.add(1, 5, plain(put("a", "1", 5)), lost(), 6)
+    };
+    let again = || vec![(get("a"), there(2)), (grant(5), granted(2))];
+    let (word, shown) = unanswered().then(0, 9, again()).word();
+    assert_ne!(word, "holds", "{shown}");
+    unanswered().add(2, 5, plain(put("a", "1", 0)), lost(), 6).then(0, 9, again()).is("holds");
+    // Without a key it may have ended unseen.
+    let detached = vec![(plain(put("a", "2", 0)), ok(3)), (grant(5), granted(3))];
+    let (word, shown) = begun().then(0, 9, detached).word();
+    assert_ne!(word, "violated", "{shown}");
+}
+
+#[test]
+fn a_put_behind_a_condition_needs_its_lease_too() {
+    let create = |lease: i64| {
+        txn(json!([{"Key": "a", "ExpectedRevision": 0}]), json!([put("a", "1", lease)]), json!([put("a", "2", 6)]))
+    };
+    let begun = |all: Vec<(Value, Value)>| {
+        Written::default()
+            .then(0, 1, vec![(grant(5), granted(1)), (grant(6), granted(1)), (revoke(6), revoked(1))])
+            .then(0, 9, all)
+    };
+    begun(vec![(create(5), ok(2))]).is("holds");
+    begun(vec![(revoke(5), revoked(1)), (create(5), ok(2))]).is("violated");
+    begun(vec![(create(5), ok(2)), (create(5), failed(json!([step(0)]), 3))]).is("violated");
+}
+
+#[test]
+fn a_delete_of_a_range_removed_as_many_keys_as_it_says() {
+    let steps = json!([put("a", "1", 0), put("b", "1", 0), put("c", "1", 0)]);
+    let range = json!({"Type": "delete-operation", "Delete": {"Key": "a", "End": "z"}});
+    let answered = |deleted: i64| {
+        let three = (txn(json!(null), steps.clone(), json!(null)), done(json!([step(0), step(0), step(0)]), 2));
+        let removed = (plain(range.clone()), done(json!([step(deleted)]), 3));
+        Written::default().then(0, 1, vec![three, removed, (list(json!({})), found(json!([]), 0, 3))])
+    };
+    answered(3).is("holds");
+    let (word, shown) = answered(2).word();
+    assert_ne!(word, "holds", "{shown}");
+}
+
 #[test]
 fn a_member_that_answers_for_itself_may_be_behind_and_never_ahead() {
     let serializable = |revision: i64| list(json!({"Serializable": true, "Revision": revision}));
@@ -253,6 +384,16 @@ fn a_member_that_answers_for_itself_may_be_behind_and_never_ahead() {
     let future = json!({"ClientError": "mvcc: required revision is a future revision", "Revision": 0});
     put().then(1, 20, vec![(serializable(3), future.clone())]).is("holds");
     put().then(1, 20, vec![(list(json!({"Revision": 3})), future)]).is("violated");
+}
+
+#[test]
+fn an_unanswered_transaction_may_delete_one_key_twice() {
+    let twice = txn(json!(null), json!([delete("a"), delete("a")]), json!(null));
+    let then = |revision: i64| {
+        let (first, after) = (Written::default().then(0, 1, vec![(plain(put("a", "1", 0)), ok(2))]), get("a"));
+        first.add(1, 5, twice.clone(), lost(), 6).then(0, 20, vec![(after, found(json!([]), 0, revision))])
+    };
+    then(3).is("holds");
 }
 
 #[test]
@@ -268,6 +409,19 @@ fn one_answer_that_shows_one_key_in_two_ways_contradicts_itself() {
 }
 
 #[test]
+fn a_key_that_is_found_behind_the_end_of_its_lease_was_kept() {
+    let begun = || {
+        Written::default().then(
+            0,
+            1,
+            vec![(grant(5), granted(1)), (plain(put("a", "1", 5)), ok(2)), (revoke(5), revoked(3))],
+        )
+    };
+    begun().then(0, 9, vec![(get("a"), found(json!([pair("a", "1", 2, 1)]), 1, 3))]).is("violated");
+    begun().then(0, 9, vec![(get("a"), found(json!([]), 0, 3))]).is("holds");
+}
+
+#[test]
 fn an_answer_has_a_result_for_each_step() {
     let two = |results: Value| {
         Written::default().then(
@@ -280,4 +434,25 @@ fn an_answer_has_a_result_for_each_step() {
     two(json!([step(0), read])).is("holds");
     two(json!([step(0)])).is("violated");
     two(json!([step(0), read, step(0)])).is("violated");
+}
+
+#[test]
+fn conditions_on_the_creation_of_a_key_and_on_ranges_are_decided() {
+    let of = |condition: Value, answer: Value| {
+        let puts =
+            vec![(plain(put("a", "1", 0)), ok(2)), (plain(put("a", "2", 0)), ok(3)), (plain(put("b", "1", 0)), ok(4))];
+        let asked = txn(json!([condition]), json!([put("c", "3", 0)]), json!(null));
+        Written::default().then(0, 1, puts).then(0, 9, vec![(asked, answer)])
+    };
+    let created = |number: i64| json!({"Key": "a", "Target": "create", "Relation": "=", "Number": number});
+    of(created(2), ok(5)).is("holds");
+    of(created(2), failed(json!([]), 4)).is("violated");
+    of(created(3), ok(5)).is("violated");
+    of(created(3), failed(json!([]), 4)).is("holds");
+    let changed =
+        |end: &str, number: i64| json!({"Key": "a", "End": end, "Target": "mod", "Relation": ">", "Number": number});
+    of(changed("z", 2), ok(5)).is("holds");
+    of(changed("z", 3), ok(5)).is("violated");
+    of(changed("z", 3), failed(json!([]), 4)).is("holds");
+    of(changed("a", 0), ok(5)).is("violated");
 }

@@ -134,8 +134,17 @@ fn leases(r: &Recorded<'_>, misuse: &Misuse, ruling: &mut Ruling<'_>, leave_open
     };
     let fact = |at: u32| r.answered(at, format!("{}; answered at revision {}", r.asked(at), r.operation(at).revision));
     let facts = vec![fact(bound), fact(used)];
-    let summary = format!("A request was answered as if a lease were alive that was not: {asked}.");
-    let reason = "A lease is alive from its grant to its end; what names another one is refused.";
+    let is_grant = matches!(r.operation(used).request, Request::LeaseGrant { .. });
+    let (summary, reason) = match is_grant {
+        true => (
+            format!("A lease was granted that was alive: {asked}."),
+            "A lease that is alive is not granted: had it ended before, the key that is attached to it would have gone.",
+        ),
+        false => (
+            format!("A request was answered as if a lease were alive that was not: {asked}."),
+            "A lease is alive from its grant to its end; what names another one is refused.",
+        ),
+    };
     let incarnation = r.client_of(used);
     let draft = r.draft(r.unless_incomplete(), incarnation, Symbol::NONE, asked, summary, facts, reason);
     r.forgotten(draft, used, ruling);

@@ -305,7 +305,10 @@ impl Comparison<'_> {
         let mut shown = None;
         for n in txn.conditions.start..txn.conditions.start + txn.conditions.len {
             let condition = &recording.requests.conditions[n as usize];
-            let (holds, version) = holds(recording, condition, census.state(condition.keys.key, before));
+            let (holds, version) = match condition.keys.end.is_some() {
+                true => (hold_all(recording, timeline, condition, before), None),
+                false => holds(recording, timeline, condition, census.state(condition.keys.key, before)),
+            };
             match holds {
                 Some(false) => {
                     decided = Some(false);
@@ -526,9 +529,31 @@ fn touches(recording: &Recording, step: &Step, wanted: Symbol) -> bool {
     }
 }
 
+/// Whether a condition holds of every key of an interval at a revision; `None`: not known. Where none is there, zeros are compared.
+///
+/// Source: etcd `server/etcdserver/txn/txn.go` (`applyCompare`).
+pub fn hold_all(recording: &Recording, timeline: &Timeline, condition: &Condition, at: i64) -> Option<bool> {
+    if !timeline.known_between(1, at) {
+        return None;
+    }
+    let one = |key: Symbol| Condition { keys: Interval { key, end: Symbol::NONE }, ..*condition };
+    let inside = timeline.keys().filter(|key| covers(recording, condition.keys, *key));
+    let there = inside.filter(|key| matches!(timeline.state(*key, at), State::There(_)));
+    let mut all = there.map(|key| holds(recording, timeline, &one(key), timeline.state(key, at)).0).peekable();
+    if all.peek().is_none() {
+        return holds(recording, timeline, &one(condition.keys.key), State::Absent(None)).0;
+    }
+    let all: Vec<Option<bool>> = all.collect();
+    match all.contains(&Some(false)) {
+        true => Some(false),
+        false => (!all.contains(&None)).then_some(true),
+    }
+}
+
 /// Whether a condition of a client's request holds of what its key is, where that is known, and which version shows it.
 pub fn holds<'t>(
     recording: &Recording,
+    timeline: &Timeline,
     condition: &Condition,
     state: State<'t>,
 ) -> (Option<bool>, Option<&'t Version>) {
@@ -563,6 +588,10 @@ pub fn holds<'t>(
         Target::Version => Some(version),
         // A key that is not there was not created, and a key in its first version was created with it.
         Target::CreateRevision if revision == 0 || version == 1 => Some(revision),
+        Target::CreateRevision => match state {
+            State::There(version) => timeline.created(condition.keys.key, version),
+            _ => None,
+        },
         _ => None,
     };
     let holds = found.and_then(|found| match condition.relation {

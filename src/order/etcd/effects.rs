@@ -132,6 +132,28 @@ impl Effects {
     }
 }
 
+/// What the answer to a transaction says of its way.
+#[derive(Clone, Copy)]
+pub(super) struct Told<'r> {
+    /// Whether its conditions were true.
+    pub success: bool,
+    results: &'r [StepResult],
+}
+
+impl<'r> Told<'r> {
+    /// Of an operation, where it was answered.
+    pub fn of(recording: &'r Recording, operation: u32) -> Option<Told<'r>> {
+        let operation = &recording.operations[operation as usize];
+        let results = operation.results.of(&recording.results);
+        (operation.outcome == Outcome::Answered).then_some(Told { success: !operation.failure, results })
+    }
+
+    /// How many keys a step removed.
+    pub fn removed(&self, step: usize) -> Option<i64> {
+        self.results.get(step).map(|result| result.deleted)
+    }
+}
+
 /// Whether a result can be that of a step.
 fn is_of(recording: &Recording, step: &Step, result: &StepResult) -> bool {
     match step {
