@@ -1,7 +1,7 @@
 //! ## What it proves
-//! A read or a watch was told that its revision is compacted, and no compaction that anybody asked for by then, nor one in the
-//! members' logs, reaches it; a read of the latest state was; or a read below an acknowledged compaction was answered, or a
-//! compaction through what had been compacted before it was sent was acknowledged.
+//! A read, a watch or a compaction was told that its revision is compacted, and no compaction that anybody else asked for by then,
+//! nor one in the members' logs, reaches it; a read of the latest state was; or a read below an acknowledged compaction was
+//! answered, or a compaction through what had been compacted before it was sent was acknowledged.
 //!
 //! ## Why it matters
 //! The first makes clients list again for nothing, and hides lost events behind an error that looks legal. The second reads what
@@ -21,7 +21,8 @@
 //! explain several answers, and no choice of them seems to, the rule is left open rather than broken.
 //!
 //! ## Traps
-//! The revision of a compaction itself stays readable. Negative revisions are answered as compacted on any store.
+//! The revision of a compaction itself stays readable. Negative revisions are answered as compacted on any store, and a
+//! fresh one can be compacted through 0 once.
 //!
 //! ## Sources
 //! etcd `server/storage/mvcc/kvstore_txn.go` (`ErrCompacted` below the compacted revision), `watchable_store.go`.

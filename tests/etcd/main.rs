@@ -16,6 +16,7 @@ mod injection;
 mod kubernetes;
 mod oracle;
 mod small;
+mod verdicts;
 
 use chance::Chance;
 use cluster::{Etcd, Recorded, Response, run, watch};
@@ -89,17 +90,7 @@ impl Report {
     fn judge_with(&self, more: &[(&str, &str)]) -> Judgement {
         let mut files = self.files();
         files.extend(more.iter().map(|(name, content)| (format!("report/{name}"), (*content).to_owned())));
-        let in_memory =
-            |(id, (name, text)): (u32, (String, String))| InputFile::in_memory(FileId(id), &name, text.into_bytes());
-        let files: Vec<InputFile> = (0..).zip(files).map(in_memory).collect();
-        let options = retrograde::ingest::ReadOptions { threads: 1, ..retrograde::read_options() };
-        let histories = load_each(files.clone(), &options, &Domains::default(), &());
-        assert_eq!(histories.len(), 1);
-        let mut judging = retrograde::Options::default();
-        judging.check.proofs = true;
-        let judgement = retrograde::judge(&histories[0], &judging);
-        certificate::verify(&histories[0], &judgement, &files, &options);
-        judgement
+        judge(files)
     }
 
     /// Events of the first watch: response and place in it.
@@ -107,6 +98,21 @@ impl Report {
         let responses = self.watches[0].2.iter().enumerate();
         responses.flat_map(|(at, response)| (0..response.events.len()).map(move |n| (at, n))).collect()
     }
+}
+
+/// Judges files, and verifies what was said of them.
+fn judge(files: Vec<(String, String)>) -> Judgement {
+    let in_memory =
+        |(id, (name, text)): (u32, (String, String))| InputFile::in_memory(FileId(id), &name, text.into_bytes());
+    let files: Vec<InputFile> = (0..).zip(files).map(in_memory).collect();
+    let options = retrograde::ingest::ReadOptions { threads: 1, ..retrograde::read_options() };
+    let histories = load_each(files.clone(), &options, &Domains::default(), &());
+    assert_eq!(histories.len(), 1);
+    let mut judging = retrograde::Options::default();
+    judging.check.proofs = true;
+    let judgement = retrograde::judge(&histories[0], &judging);
+    certificate::verify(&histories[0], &judgement, &files, &options);
+    judgement
 }
 
 fn shown(judgement: &Judgement) -> String {

@@ -83,7 +83,8 @@ impl Server {
                 done(self, vec![found(self.state(at), look)])
             }
             Ask::Txn { conditions, success, failure } => self.txn(conditions, success, failure, hidden),
-            // Whether a lease that lives may be granted again is not judged: numbers are the server's choice.
+            // A lease that lives is not granted; one without a key may have ended unseen before.
+            Ask::Grant(lease) if self.now().iter().flatten().any(|live| live.lease == *lease) => Answer::Refused,
             Ask::Grant(lease) => {
                 self.leases.insert(*lease);
                 done(self, Vec::new())

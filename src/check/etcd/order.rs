@@ -38,6 +38,7 @@ pub fn check(evidence: &Evidence<'_>, r: &Recorded<'_>, ruling: &mut Ruling<'_>)
             Mismatch::Miscounted { version, .. } if r.version_at(version).version == 0 => {
                 "A revision changes a key once at most, and there were not more revisions that may have changed this one."
             }
+            Mismatch::Misshapen { .. } => "A transaction answers each step of the way that it took with one result.",
             Mismatch::Torn { .. } => "The conditions of a transaction and its steps are of one state.",
             Mismatch::Founding { .. } => "The first write of a store makes revision 2.",
             _ => {
@@ -99,9 +100,6 @@ pub fn check(evidence: &Evidence<'_>, r: &Recorded<'_>, ruling: &mut Ruling<'_>)
     if let Some(at) = analysis.filling.undecided.first() {
         leave_open(format!("the answer to `{}` does not say what it changed", r.asked(*at)));
     }
-    if let Some(at) = analysis.effects.misshapen.first() {
-        leave_open(format!("the answer to `{}` has another shape than the request", r.asked(*at)));
-    }
     ruling.open = open;
     if evidence.options.proofs && ruling.open.is_none() && ruling.findings.is_empty() {
         ruling.proofs.extend(proof(r));
@@ -136,8 +134,17 @@ fn leases(r: &Recorded<'_>, misuse: &Misuse, ruling: &mut Ruling<'_>, leave_open
     };
     let fact = |at: u32| r.answered(at, format!("{}; answered at revision {}", r.asked(at), r.operation(at).revision));
     let facts = vec![fact(bound), fact(used)];
-    let summary = format!("A request was answered as if a lease were alive that was not: {asked}.");
-    let reason = "A lease is alive from its grant to its end; what names another one is refused.";
+    let is_grant = matches!(r.operation(used).request, Request::LeaseGrant { .. });
+    let (summary, reason) = match is_grant {
+        true => (
+            format!("A lease was granted that was alive: {asked}."),
+            "A lease that is alive is not granted: had it ended before, the key that is attached to it would have gone.",
+        ),
+        false => (
+            format!("A request was answered as if a lease were alive that was not: {asked}."),
+            "A lease is alive from its grant to its end; what names another one is refused.",
+        ),
+    };
     let incarnation = r.client_of(used);
     let draft = r.draft(r.unless_incomplete(), incarnation, Symbol::NONE, asked, summary, facts, reason);
     r.forgotten(draft, used, ruling);
@@ -242,10 +249,16 @@ fn told(r: &Recorded<'_>, mismatch: &Mismatch) -> (u32, Symbol, Vec<Cited>, Stri
             let failure = r.operation(operation).failure;
             let says = format!("the answer takes the way of {} conditions", if failure { "false" } else { "true" });
             let summary =
-                "A step was answered as only a step of another kind is: a put that found keys, or a read that \
-                           removed some."
+                "A step was answered as only another one is: a put that found keys, a read that removed some or found \
+                           more than it asked for, or a delete of one key that removed several."
                     .to_owned();
             (operation, Symbol::NONE, vec![answer(operation, says)], summary)
+        }
+        Mismatch::Misshapen { operation } => {
+            let summary =
+                "The answer to a transaction has more or fewer results than the way that it took has steps.".to_owned();
+            let results = r.operation(operation).results.len;
+            (operation, Symbol::NONE, vec![answer(operation, format!("answered with {results} results"))], summary)
         }
         Mismatch::Torn { operation, condition } => {
             let key = r.recording.requests.conditions[condition as usize].keys.key;

@@ -74,6 +74,9 @@ pub fn compactions(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     }
     let compactions = Compactions::of(r.recording);
     for (at, operation) in (0..).zip(&r.recording.operations) {
+        if let (Request::Compact { revision: through }, Outcome::Compacted) = (operation.request, operation.outcome) {
+            refused(r, &compactions, at, through, ruling);
+        }
         let Request::Range(range) = operation.request else { continue };
         if range.revision <= 0 {
             if operation.outcome == Outcome::Compacted {
@@ -137,4 +140,27 @@ pub fn compactions(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
             _ => {}
         }
     }
+}
+
+/// A compaction through what is said to be compacted already, and nobody else had asked for that.
+fn refused(r: &Recorded<'_>, compactions: &Compactions, at: u32, through: i64, ruling: &mut Ruling<'_>) {
+    ruling.checked(r.client_of(at));
+    let operation = r.operation(at);
+    let until = if operation.returned.is_known() { operation.returned } else { crate::ingest::Time(i64::MAX) };
+    let highest = compactions.possible_first(until).max(r.analysis.log.compaction);
+    if through < 0 || highest >= through {
+        return;
+    }
+    let facts = vec![
+        Fact { revision: revision(through), ..r.sent(at, r.asked(at)) },
+        r.answered(at, "was told that this revision is compacted"),
+    ];
+    let others = match highest {
+        ..0 => "nobody else had asked for a compaction".to_owned(),
+        highest => format!("the highest one that anybody else had asked for was through {highest}"),
+    };
+    let summary = format!("A compaction through {through} was refused as done already; {others}.");
+    let reason = "A revision is compacted only once a compaction names it or a later one.";
+    let (kind, client) = (r.unless_incomplete(), r.client_of(at));
+    ruling.found(r.draft(kind, client, Symbol::NONE, String::new(), summary, facts, reason));
 }

@@ -95,8 +95,13 @@ pub enum Mismatch {
         /// The operation.
         operation: u32,
     },
-    /// A step was answered as only a step of another kind is: a put that found keys, a read that removed some.
+    /// A step was answered as only another one is: a put that found keys, a read that removed some, or found more than it asked for.
     Mistaken {
+        /// The operation.
+        operation: u32,
+    },
+    /// It has more or fewer results than the request has steps.
+    Misshapen {
         /// The operation.
         operation: u32,
     },
@@ -219,13 +224,14 @@ impl Comparison<'_> {
     /// Everything: what takes no state to see, then requests by operation, then reads by state.
     fn answers(mut self) -> Answers {
         let mistaken = self.effects.mistaken.iter().map(|at| Mismatch::Mistaken { operation: *at });
+        let misshapen = self.effects.misshapen.iter().map(|at| Mismatch::Misshapen { operation: *at });
         let torn = self.effects.contradicted.iter();
         let torn = torn.map(|(operation, condition)| Mismatch::Torn { operation: *operation, condition: *condition });
         self.decided.sort_by_key(|(operation, _)| *operation);
         self.found.sort_by_key(|(at, operation, _)| (*at, *operation));
         let decided = self.decided.into_iter().map(|(_, mismatch)| mismatch);
         let found = self.found.into_iter().map(|(.., mismatch)| mismatch);
-        let mismatches = mistaken.chain(torn).chain(decided).chain(found).collect();
+        let mismatches = mistaken.chain(misshapen).chain(torn).chain(decided).chain(found).collect();
         Answers { mismatches, compared: self.compared, open: self.open }
     }
 
@@ -299,7 +305,10 @@ impl Comparison<'_> {
         let mut shown = None;
         for n in txn.conditions.start..txn.conditions.start + txn.conditions.len {
             let condition = &recording.requests.conditions[n as usize];
-            let (holds, version) = holds(recording, condition, census.state(condition.keys.key, before));
+            let (holds, version) = match condition.keys.end.is_some() {
+                true => (hold_all(recording, timeline, condition, before), None),
+                false => holds(recording, timeline, condition, census.state(condition.keys.key, before)),
+            };
             match holds {
                 Some(false) => {
                     decided = Some(false);
@@ -370,9 +379,10 @@ impl Comparison<'_> {
             last = last.max(Some(place));
             if let Some(change) = own.iter().find(|change| change.key == pair.key) {
                 let number = told.revision;
-                let shown = |value| recording.values.same(value, pair.value) != Some(false) && pair.revision == number;
+                let same = |value| range.keys_only || recording.values.same(value, pair.value) != Some(false);
+                let shown = |value| same(value) && pair.revision == number;
                 if !change.value.is_some_and(shown) {
-                    self.mismatch(Mismatch::Unborn { operation, pair: p, at });
+                    self.mismatch(Mismatch::Unborn { operation, pair: p, at: number });
                 } else if let Some(version) = timeline.at(pair.key, number).filter(|known| known.change == *change) {
                     self.counted(operation, p, pair.version, (timeline.index(version), version));
                 }
@@ -519,9 +529,31 @@ fn touches(recording: &Recording, step: &Step, wanted: Symbol) -> bool {
     }
 }
 
+/// Whether a condition holds of every key of an interval at a revision; `None`: not known. Where none is there, zeros are compared.
+///
+/// Source: etcd `server/etcdserver/txn/txn.go` (`applyCompare`).
+pub fn hold_all(recording: &Recording, timeline: &Timeline, condition: &Condition, at: i64) -> Option<bool> {
+    if !timeline.known_between(1, at) {
+        return None;
+    }
+    let one = |key: Symbol| Condition { keys: Interval { key, end: Symbol::NONE }, ..*condition };
+    let inside = timeline.keys().filter(|key| covers(recording, condition.keys, *key));
+    let there = inside.filter(|key| matches!(timeline.state(*key, at), State::There(_)));
+    let mut all = there.map(|key| holds(recording, timeline, &one(key), timeline.state(key, at)).0).peekable();
+    if all.peek().is_none() {
+        return holds(recording, timeline, &one(condition.keys.key), State::Absent(None)).0;
+    }
+    let all: Vec<Option<bool>> = all.collect();
+    match all.contains(&Some(false)) {
+        true => Some(false),
+        false => (!all.contains(&None)).then_some(true),
+    }
+}
+
 /// Whether a condition of a client's request holds of what its key is, where that is known, and which version shows it.
 pub fn holds<'t>(
     recording: &Recording,
+    timeline: &Timeline,
     condition: &Condition,
     state: State<'t>,
 ) -> (Option<bool>, Option<&'t Version>) {
@@ -556,6 +588,10 @@ pub fn holds<'t>(
         Target::Version => Some(version),
         // A key that is not there was not created, and a key in its first version was created with it.
         Target::CreateRevision if revision == 0 || version == 1 => Some(revision),
+        Target::CreateRevision => match state {
+            State::There(version) => timeline.created(condition.keys.key, version),
+            _ => None,
+        },
         _ => None,
     };
     let holds = found.and_then(|found| match condition.relation {

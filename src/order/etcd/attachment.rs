@@ -1,7 +1,7 @@
 //! What keys are attached to, as far as requests tell.
 
 use crate::history::Symbol;
-use crate::history::etcd::{Recording, Request, Step};
+use crate::history::etcd::{Recording, Span, Step, Txn};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What keys are attached to, as far as requests tell.
@@ -50,19 +50,26 @@ impl Attachments {
     }
 }
 
-/// What a request attaches a key to that it puts.
-pub(super) fn attached_by(recording: &Recording, request: Option<Request>, key: Symbol) -> Option<Attached> {
-    let Some(Request::Txn(txn)) = request else { return Some(Attached::Unknown) };
-    let steps = txn.success.of(&recording.requests.steps);
-    let plain = txn.conditions.len == 0 && txn.failure.len == 0 && steps.len() == 1;
-    let both = steps.iter().chain(txn.failure.of(&recording.requests.steps));
-    let mut lease = both.filter_map(|step| match step {
-        Step::Put { key: put, lease, .. } if *put == key => Some(*lease),
-        _ => None,
-    });
-    match lease.next_back() {
-        Some(0) if plain => None,
-        Some(0) | None => Some(Attached::Unknown),
-        Some(lease) => Some(Attached::To(lease)),
+/// What a transaction attaches a key to that it puts. `success`: whether its conditions were true, where that is known.
+pub(super) fn attached_by(recording: &Recording, txn: Txn, success: Option<bool>, key: Symbol) -> Option<Attached> {
+    let steps = |way: Span| way.of(&recording.requests.steps);
+    let plain = txn.conditions.len == 0 && txn.failure.len == 0 && txn.success.len == 1;
+    let last = |way: Span| {
+        steps(way).iter().rev().find_map(|step| match step {
+            // What the key was attached to before.
+            Step::Put { key: put, keeps_lease: true, .. } if *put == key => Some(Some(Attached::Unknown)),
+            Step::Put { key: put, lease: 0, .. } if *put == key => Some((!plain).then_some(Attached::Unknown)),
+            Step::Put { key: put, lease, .. } if *put == key => Some(Some(Attached::To(*lease))),
+            _ => None,
+        })
+    };
+    match success {
+        Some(true) => last(txn.success),
+        Some(false) => last(txn.failure),
+        None => match (last(txn.success), last(txn.failure)) {
+            (Some(one), Some(other)) if one != other => None,
+            (one, other) => one.or(other),
+        },
     }
+    .unwrap_or(Some(Attached::Unknown))
 }

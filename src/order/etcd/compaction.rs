@@ -7,6 +7,7 @@
 
 use super::effects::{Class, Effects};
 use super::filling::{Filler, Filling};
+use super::store::NOT_COMPACTED;
 use super::timeline::Timeline;
 use crate::history::etcd::{Outcome, Recording, Request};
 use crate::ingest::Time;
@@ -15,6 +16,8 @@ use crate::ingest::Time;
 pub struct Compactions {
     /// Sent, through, whether it was answered, and when.
     asked: Vec<(Time, i64)>,
+    /// Those that did not find it compacted already.
+    first: Vec<(Time, i64)>,
     /// Acknowledged: answered at, through, the operation.
     done: Vec<(Time, i64, u32)>,
 }
@@ -22,20 +25,25 @@ pub struct Compactions {
 impl Compactions {
     /// Of all clients.
     pub fn of(recording: &Recording) -> Compactions {
-        let mut compactions = Compactions { asked: Vec::new(), done: Vec::new() };
+        let mut compactions = Compactions { asked: Vec::new(), first: Vec::new(), done: Vec::new() };
         for (at, operation) in (0..).zip(&recording.operations) {
             let Request::Compact { revision } = operation.request else { continue };
             if !matches!(operation.outcome, Outcome::Refused | Outcome::Future) {
                 compactions.asked.push((operation.call, revision));
             }
+            if matches!(operation.outcome, Outcome::Answered | Outcome::Unknown) {
+                compactions.first.push((operation.call, revision));
+            }
             if operation.outcome == Outcome::Answered && operation.returned.is_known() {
                 compactions.done.push((operation.returned, revision, at));
             }
         }
-        compactions.asked.sort();
         compactions.done.sort();
-        for asked in 1..compactions.asked.len() {
-            compactions.asked[asked].1 = compactions.asked[asked].1.max(compactions.asked[asked - 1].1);
+        for asked in [&mut compactions.asked, &mut compactions.first] {
+            asked.sort();
+            for at in 1..asked.len() {
+                asked[at].1 = asked[at].1.max(asked[at - 1].1);
+            }
         }
         compactions
     }
@@ -44,6 +52,12 @@ impl Compactions {
     pub fn possible(&self, time: Time) -> i64 {
         let at = self.asked.partition_point(|(sent, _)| *sent <= time);
         self.asked[..at].last().map_or(0, |(_, through)| *through)
+    }
+
+    /// The same of compactions that were not told that it is compacted already.
+    pub fn possible_first(&self, time: Time) -> i64 {
+        let at = self.first.partition_point(|(sent, _)| *sent <= time);
+        self.first[..at].last().map_or(NOT_COMPACTED, |(_, through)| *through)
     }
 
     /// A compaction that was over before a time, above a revision.
@@ -124,8 +138,12 @@ impl Placing {
             let from = operation.call.max(exists).max(read);
             let until = if operation.returned.is_known() { operation.returned } else { Time(i64::MAX) };
             match operation.outcome {
+                // No store ever was before this.
+                Outcome::Answered if through <= NOT_COMPACTED => placing.stuck = true,
                 Outcome::Answered => known.push(Taken { operation: at, through, from, until }),
-                Outcome::Unknown => unknown.push(Taken { operation: at, through, from, until: Time(i64::MAX) }),
+                Outcome::Unknown if through > NOT_COMPACTED => {
+                    unknown.push(Taken { operation: at, through, from, until: Time(i64::MAX) })
+                }
                 _ => {}
             }
         }

@@ -2,7 +2,7 @@
 
 use super::agreement::contradicted;
 use crate::history::Symbol;
-use crate::history::etcd::{Operation, Outcome, Recording, Request, Span, Step, StepResult, Txn, ValueId};
+use crate::history::etcd::{Operation, Outcome, Range, Recording, Request, Span, Step, StepResult, Txn, ValueId};
 
 /// What an operation did, as far as its answer shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,8 @@ pub struct Effects {
     changes: Vec<Change>,
     /// Operations whose answers have more or fewer results than their requests have steps.
     pub misshapen: Vec<u32>,
-    /// Operations with an answer that no store gives to a request of theirs: a put that found keys, a read that removed some.
+    /// Operations with an answer that no store gives to a request of theirs: a put that found keys, a read that removed
+    /// some, or found more than it asked for.
     pub mistaken: Vec<u32>,
     /// Transactions with an answer that contradicts one of their conditions, by its place in the recording's table.
     pub contradicted: Vec<(u32, u32)>,
@@ -59,8 +60,12 @@ impl Effects {
     fn add(&mut self, recording: &Recording, at: u32, operation: &Operation) -> Class {
         let txn = match operation.request {
             // A member that answers for itself may be behind: such an answer has its content, and no place in the order of time.
-            Request::Range(range) if operation.outcome == Outcome::Answered && !range.serializable => {
-                return Class::Same;
+            Request::Range(range) if operation.outcome == Outcome::Answered => {
+                let results = operation.results.of(&recording.results);
+                if results.iter().any(|result| !finds(recording, range, result)) {
+                    self.mistaken.push(at);
+                }
+                return if range.serializable { Class::Silent } else { Class::Same };
             }
             Request::Range(_) | Request::Compact { .. } | Request::Defragment | Request::Other => return Class::Silent,
             Request::LeaseGrant { .. } if operation.outcome == Outcome::Answered => return Class::Same,
@@ -76,7 +81,7 @@ impl Effects {
         let (steps, results) = (taken.of(&recording.requests.steps), operation.results.of(&recording.results));
         if steps.len() != results.len() {
             self.misshapen.push(at);
-        } else if steps.iter().zip(results).any(|(step, result)| !is_of(step, result)) {
+        } else if steps.iter().zip(results).any(|(step, result)| !is_of(recording, step, result)) {
             self.mistaken.push(at);
         } else if let Some(condition) = contradicted(recording, operation, txn) {
             self.contradicted.push((at, condition));
@@ -127,14 +132,51 @@ impl Effects {
     }
 }
 
+/// What the answer to a transaction says of its way.
+#[derive(Clone, Copy)]
+pub(super) struct Told<'r> {
+    /// Whether its conditions were true.
+    pub success: bool,
+    results: &'r [StepResult],
+}
+
+impl<'r> Told<'r> {
+    /// Of an operation, where it was answered.
+    pub fn of(recording: &'r Recording, operation: u32) -> Option<Told<'r>> {
+        let operation = &recording.operations[operation as usize];
+        let results = operation.results.of(&recording.results);
+        (operation.outcome == Outcome::Answered).then_some(Told { success: !operation.failure, results })
+    }
+
+    /// How many keys a step removed.
+    pub fn removed(&self, step: usize) -> Option<i64> {
+        self.results.get(step).map(|result| result.deleted)
+    }
+}
+
 /// Whether a result can be that of a step.
-fn is_of(step: &Step, result: &StepResult) -> bool {
+fn is_of(recording: &Recording, step: &Step, result: &StepResult) -> bool {
     match step {
         Step::Put { .. } => result.deleted == 0 && result.pairs.len == 0 && result.count == 0,
-        Step::Range(_) => result.deleted == 0,
-        Step::Delete(_) => result.pairs.len == 0 && result.count == 0,
+        Step::Range(range) => result.deleted == 0 && finds(recording, *range, result),
+        Step::Delete(keys) => {
+            let most = if keys.end.is_some() { i64::MAX } else { 1 };
+            result.pairs.len == 0 && result.count == 0 && (0..=most).contains(&result.deleted)
+        }
         Step::Txn(_) | Step::Nothing => true,
     }
+}
+
+/// Whether a read can find so much, whatever is there: not more than its limit, only a count, only keys.
+fn finds(recording: &Recording, range: Range, result: &StepResult) -> bool {
+    let pairs = result.pairs.of(&recording.pairs);
+    let most = match usize::try_from(range.limit) {
+        _ if range.count_only => 0,
+        Ok(limit) if limit > 0 => limit,
+        _ => usize::MAX,
+    };
+    let empty = ValueId::default();
+    pairs.len() <= most && !(range.keys_only && pairs.iter().any(|pair| pair.value != empty))
 }
 
 /// What is known of an operation that was not answered as usual.

@@ -1,9 +1,9 @@
 //! Which request made each revision: the acknowledged one, or one of unknown outcome that had exactly this effect at exactly this
 //! place and was sent before anybody saw it. Contents are known here, so this is a matching (Kuhn 1955, augmenting paths).
 
-use super::answers::holds;
+use super::answers::{hold_all, holds};
 use super::attachment::{Attached, Attachments, attached_by};
-use super::effects::{Change, Class, Effects};
+use super::effects::{Change, Class, Effects, Told};
 use super::lease::{Lives, attached};
 use super::log::Logged;
 use super::matching::Matching;
@@ -13,7 +13,8 @@ use super::store::covers;
 use super::timeline::{Revision, State, Timeline};
 use super::unseen::Supposed;
 use crate::history::Symbol;
-use crate::history::etcd::{Recording, Request, Span, Step, Txn};
+use crate::history::etcd::{Operation, Outcome, Recording, Request, Span, Step, Txn};
+use crate::ingest::Time;
 use rustc_hash::FxHashMap;
 
 /// Who made a revision.
@@ -65,6 +66,8 @@ pub struct Filling {
     pub unfilled: Vec<Unfilled>,
     /// The first revision of which the content is not known.
     pub open: Option<i64>,
+    /// Revisions that requests can have made which attach keys to other leases, ascending.
+    pub doubted: Vec<i64>,
     /// Acknowledged ends of leases that left a key.
     pub unrevoked: Vec<(u32, Symbol)>,
     /// Answers of which it stays open whether they wrote.
@@ -84,6 +87,8 @@ struct Builder<'t> {
     gaps: Vec<(i64, Vec<u32>)>,
     /// The leases that may have ended; `None`: one of which nobody knows what was attached to it.
     expiries: Vec<Option<i64>>,
+    /// The last revision at which a version of a key was found.
+    shown: Option<FxHashMap<(Symbol, i64), i64>>,
     /// By kind of request: the revision that it was last held against, and whether it fits.
     judged: Vec<Option<(i64, Option<bool>)>>,
 }
@@ -120,6 +125,7 @@ impl Filling {
             filling: Filling::default(),
             gaps: Vec::new(),
             expiries: Vec::new(),
+            shown: None,
             judged: Vec::new(),
         };
         builder.walk();
@@ -166,10 +172,21 @@ impl Builder<'_> {
             return;
         };
         let Some(keys) = self.leases.keys.get(&lease) else { return };
-        // A key that nobody shows any more may be the one that was removed.
-        let stays = |key: &&Symbol| matches!(self.timeline.state(**key, operation.revision), State::There(_));
-        if let Some(key) = keys.iter().filter(stays).min() {
-            self.filling.unrevoked.push((at, *key));
+        let mut stay = Vec::new();
+        for key in keys {
+            let stays = match self.timeline.state(*key, operation.revision) {
+                State::There(_) => true,
+                // What nobody shows any more may be what was removed.
+                State::Open(Some(version)) => {
+                    let shown = self.shown.get_or_insert_with(|| shown(self.recording));
+                    shown.get(&(*key, version.revision)).is_some_and(|at| *at >= operation.revision)
+                }
+                _ => false,
+            };
+            stay.extend(stays.then_some(*key));
+        }
+        if let Some(key) = stay.into_iter().min() {
+            self.filling.unrevoked.push((at, key));
         } else if !keys.is_empty() {
             self.filling.undecided.push(at);
         }
@@ -186,21 +203,31 @@ impl Builder<'_> {
             let pin = pin.map(|at| self.supposed[at].maker);
             let may = |maker: Filler| pin.is_none_or(|pin| pin == maker);
             let made = |at: &u32| may(Filler::Operation(*at)) && self.fits(*at, number, &changes) == Some(true);
-            claimant = claimed.iter().copied().find(made);
+            // Of several that may have made it the first one answered did, where it was sent in time: the others found it made.
+            let seen = self.proofs.first(number).map(|(time, _)| time);
+            let order = |at: &u32| {
+                let operation = &self.recording.operations[*at as usize];
+                (seen.is_some_and(|seen| operation.call > seen), returned(operation), *at)
+            };
+            claimant = claimed.iter().copied().filter(made).min_by_key(order);
             if let Some(at) = claimant {
                 self.filling.fillers.push((number, Filler::Operation(at)));
                 maker = Some(at);
             } else {
                 let Candidates { mut sure, unsure, kinds } = self.candidates(number, &changes, unknown, may);
                 // Where they differ, nobody knows what the keys are attached to.
-                let attached = |at: u32, key| attached_by(self.recording, Some(self.request(at)), key);
+                let attached = |at: u32, key| self.attached_by(at, number, key);
                 let agree = |first: &u32| {
                     let same = |change: &Change| {
                         kinds.iter().all(|at| attached(*at, change.key) == attached(*first, change.key))
                     };
                     changes.iter().all(same)
                 };
-                maker = sure.first().copied().filter(|first| unsure.is_empty() && agree(first));
+                let agreed = sure.first().is_none_or(agree);
+                maker = sure.first().copied().filter(|_| unsure.is_empty() && agreed);
+                if !agreed {
+                    self.filling.doubted.push(number);
+                }
                 let expired = self.expired(number, &changes, pin);
                 if expired.is_some() || self.may_have_expired(number, &changes) {
                     // Behind all requests there are: one that no client sent.
@@ -211,12 +238,20 @@ impl Builder<'_> {
                 self.gaps.push((number, sure));
             }
         }
-        let request = maker.map(|at| self.recording.operations[at as usize].request);
         for change in &changes {
-            let attached = change.value.is_some().then(|| attached_by(self.recording, request, change.key)).flatten();
+            let attached = match change.value {
+                Some(_) => maker.map_or(Some(Attached::Unknown), |at| self.attached_by(at, number, change.key)),
+                None => None,
+            };
             self.leases.set(change.key, attached);
         }
         claimant
+    }
+
+    /// What a request attaches a key to that it put at a revision.
+    fn attached_by(&self, at: u32, revision: i64, key: Symbol) -> Option<Attached> {
+        let Request::Txn(txn) = self.request(at) else { return Some(Attached::Unknown) };
+        attached_by(self.recording, txn, branch(self.recording, self.timeline, at, revision), key)
     }
 
     /// The requests of unknown outcome that may have made a revision.
@@ -298,12 +333,14 @@ impl Builder<'_> {
                 (ends || self.filling.open.is_none()).then_some(ends)
             }
             Request::Txn(txn)
-                if attached(self.recording, txn).is_some_and(|lease| !self.lives.may_live(lease, revision)) =>
+                if branch(self.recording, self.timeline, at, revision).is_some_and(|success| {
+                    attached(self.recording, txn, success).any(|lease| !self.lives.may_live(lease, revision))
+                }) =>
             {
                 Some(false)
             }
             Request::Txn(txn) if !self.may_make(txn, changes) => Some(false),
-            Request::Txn(txn) => self.effect(txn, revision - 1).map(|mut effect| {
+            Request::Txn(txn) => self.effect(at, txn, revision - 1).map(|mut effect| {
                 let mut changes = changes.to_vec();
                 effect.sort_unstable();
                 changes.sort_unstable();
@@ -334,33 +371,46 @@ impl Builder<'_> {
         })
     }
 
-    /// What a transaction changes at a state; `None`: not known.
-    fn effect(&self, txn: Txn, at: i64) -> Option<Vec<Change>> {
-        let mut success = true;
-        for condition in txn.conditions.of(&self.recording.requests.conditions) {
-            success &= holds(self.recording, condition, self.timeline.state(condition.keys.key, at)).0?;
+    /// What a transaction changes at a state, nothing where it was told something else; `None`: not known.
+    fn effect(&self, operation: u32, txn: Txn, at: i64) -> Option<Vec<Change>> {
+        let success = decided(self.recording, self.timeline, txn, at)?;
+        let told = Told::of(self.recording, operation);
+        if told.is_some_and(|told| told.success != success) {
+            return Some(Vec::new());
         }
         let mut changes: Vec<Change> = Vec::new();
-        let mut set = |change: Change| match changes.iter_mut().find(|other| other.key == change.key) {
+        let set = |changes: &mut Vec<Change>, change: Change| match changes
+            .iter_mut()
+            .find(|other| other.key == change.key)
+        {
             Some(other) => *other = change,
             None => changes.push(change),
         };
         let taken = if success { txn.success } else { txn.failure };
-        for step in taken.of(&self.recording.requests.steps) {
+        for (n, step) in taken.of(&self.recording.requests.steps).iter().enumerate() {
             match step {
-                Step::Put { key, value, .. } => set(Change { key: *key, value: Some(*value) }),
-                Step::Delete(interval) if !interval.end.is_some() => match self.timeline.state(interval.key, at) {
-                    State::There(_) => set(Change { key: interval.key, value: None }),
-                    State::Absent(_) => {}
-                    State::Open(_) => return None,
-                },
+                Step::Put { key, value, .. } => set(&mut changes, Change { key: *key, value: Some(*value) }),
                 Step::Delete(interval) => {
-                    for key in self.timeline.keys().filter(|key| covers(self.recording, *interval, *key)) {
+                    let mut keys: Vec<Symbol> = match interval.end.is_some() {
+                        true => self.timeline.keys().filter(|key| covers(self.recording, *interval, *key)).collect(),
+                        false => vec![interval.key],
+                    };
+                    // What it deleted before is not there any more.
+                    keys.retain(|key| !changes.iter().any(|change| change.key == *key && change.value.is_none()));
+                    let mut removed = 0;
+                    for key in keys {
                         match self.timeline.state(key, at) {
-                            State::There(_) => set(Change { key, value: None }),
+                            State::There(_) => {
+                                set(&mut changes, Change { key, value: None });
+                                removed += 1;
+                            }
                             State::Absent(_) => {}
                             State::Open(_) => return None,
                         }
+                    }
+                    if told.and_then(|told| told.removed(n)).is_some_and(|told| told != removed) {
+                        // Behind a hole there may be keys that nobody knows.
+                        return self.timeline.known_between(1, at).then(Vec::new);
                     }
                 }
                 Step::Range(_) => {}
@@ -422,6 +472,52 @@ impl Builder<'_> {
             self.filling.unfilled.push(Unfilled { revision: number, candidates, more, refused, repeats, entry });
         }
     }
+}
+
+/// Whether the conditions of a transaction hold of the state at a revision; `None`: not known.
+fn decided(recording: &Recording, timeline: &Timeline, txn: Txn, at: i64) -> Option<bool> {
+    let mut success = true;
+    for condition in txn.conditions.of(&recording.requests.conditions) {
+        success &= match condition.keys.end.is_some() {
+            true => hold_all(recording, timeline, condition, at)?,
+            false => holds(recording, timeline, condition, timeline.state(condition.keys.key, at)).0?,
+        };
+    }
+    Some(success)
+}
+
+/// Whether the transaction that made a revision found its conditions true: its answer says so, or else the state before;
+/// `None`: not known.
+pub(super) fn branch(recording: &Recording, timeline: &Timeline, at: u32, revision: i64) -> Option<bool> {
+    let operation = &recording.operations[at as usize];
+    match (operation.outcome, operation.request) {
+        (Outcome::Answered, _) => Some(!operation.failure),
+        (_, Request::Txn(txn)) => decided(recording, timeline, txn, revision - 1),
+        _ => None,
+    }
+}
+
+/// By key and revision of its last change: the last revision at which somebody found it so.
+fn shown(recording: &Recording) -> FxHashMap<(Symbol, i64), i64> {
+    let mut shown: FxHashMap<(Symbol, i64), i64> = FxHashMap::default();
+    for operation in &recording.operations {
+        let of = match operation.request {
+            Request::Range(range) if range.revision > 0 => range.revision,
+            Request::Range(_) => operation.revision,
+            // Reads of a transaction that writes are of the state before it.
+            _ => operation.revision - 1,
+        };
+        let results = operation.results.of(&recording.results).iter();
+        for pair in results.flat_map(|result| result.pairs.of(&recording.pairs)) {
+            let last = shown.entry((pair.key, pair.revision)).or_insert(of);
+            *last = of.max(*last);
+        }
+    }
+    shown
+}
+
+fn returned(operation: &Operation) -> Time {
+    if operation.returned.is_known() { operation.returned } else { Time(i64::MAX) }
 }
 
 /// The keys, where all changes are removals.

@@ -4,11 +4,13 @@
 //!
 //! Source: etcd `server/lease/lessor.go` (`Grant`, `Revoke`, `Attach`: the lease has to exist).
 
-use super::attachment::{Attached, attached_by};
+use super::attachment::{Attached, Attachments, attached_by};
 use super::effects::{Class, Effects};
-use super::filling::{Filler, Filling};
+use super::filling::{Filler, Filling, branch};
 use super::proofs::Proofs;
-use super::timeline::Timeline;
+use super::store::taken;
+use super::timeline::{State, Timeline};
+use crate::history::Symbol;
 use crate::history::etcd::{Outcome, Recording, Request, Step, Txn};
 use crate::ingest::Time;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -43,10 +45,19 @@ impl Lives {
             let (lease, kind) = match operation.request {
                 Request::LeaseGrant { lease, .. } if lease != 0 => (lease, Kind::Grant),
                 Request::LeaseRevoke { lease } => (lease, Kind::End),
-                Request::Txn(txn) => match attached(recording, txn) {
-                    Some(lease) => (lease, Kind::Attach),
-                    None => continue,
-                },
+                Request::Txn(txn) if answered => {
+                    for lease in attached(recording, txn, !operation.failure) {
+                        let life = lives.rows.entry(lease).or_default();
+                        life.used = life.used.max(operation.revision);
+                    }
+                    continue;
+                }
+                Request::Txn(txn) => {
+                    for lease in [true, false].into_iter().flat_map(|way| attached(recording, txn, way)) {
+                        lives.rows.entry(lease).or_default();
+                    }
+                    continue;
+                }
                 _ => continue,
             };
             let life = lives.rows.entry(lease).or_default();
@@ -58,8 +69,7 @@ impl Lives {
                 }
                 Kind::Grant => {}
                 _ if !answered => {}
-                Kind::Attach => life.used = life.used.max(operation.revision),
-                Kind::End => {
+                _ => {
                     life.ended.push(operation.revision);
                     life.used = life.used.max(operation.revision);
                 }
@@ -192,15 +202,66 @@ pub fn survived(recording: &Recording, timeline: &Timeline, filling: &Filling) -
     }
     filling.fillers.iter().any(|(number, filler)| {
         let Filler::Operation(at) = filler else { return false };
-        let request = recording.operations[*at as usize].request;
+        let Request::Txn(txn) = recording.operations[*at as usize].request else { return false };
+        let success = branch(recording, timeline, *at, *number);
         let mut versions = timeline.revision(*number).into_iter().flat_map(|revision| timeline.versions_of(revision));
         versions.any(|version| {
             let key = version.change.key;
-            let Some(Attached::To(lease)) = attached_by(recording, Some(request), key) else { return false };
+            let Some(Attached::To(lease)) = attached_by(recording, txn, success, key) else { return false };
             let stays = |end: &i64| timeline.at(key, *end).is_some_and(|last| last.revision == *number);
             version.change.value.is_some() && ends.get(&lease).is_some_and(|ends| ends.iter().any(stays))
         })
     })
+}
+
+/// Whether what fills T fits every end of a lease: the keys that went with it are all that were attached to it.
+pub fn held(recording: &Recording, timeline: &Timeline, filling: &Filling) -> bool {
+    let made: FxHashMap<i64, Filler> = filling.fillers.iter().copied().collect();
+    let makers: FxHashSet<Filler> = made.values().copied().collect();
+    // Ends that were answered and changed nothing, by revision.
+    let mut idle: Vec<(i64, i64)> = Vec::new();
+    for (at, operation) in (0..).zip(&recording.operations) {
+        if let Request::LeaseRevoke { lease } = operation.request
+            && operation.outcome == Outcome::Answered
+            && !makers.contains(&Filler::Operation(at))
+        {
+            idle.push((operation.revision, lease));
+        }
+    }
+    idle.sort_unstable();
+    let mut idle = idle.into_iter().peekable();
+    let mut attachments = Attachments::default();
+    for revision in &timeline.revisions {
+        let versions = || timeline.versions_of(revision).iter();
+        let maker = revision.writer.map(Filler::Operation).or_else(|| made.get(&revision.number).copied());
+        let request = maker.map(|maker| match maker {
+            Filler::Expiry(lease) => Request::LeaseRevoke { lease },
+            Filler::Operation(at) => recording.operations[at as usize].request,
+        });
+        if let Some(Request::LeaseRevoke { lease }) = request {
+            let keys: Vec<Symbol> = versions().map(|version| version.change.key).collect();
+            if !attachments.ends(lease, &keys) {
+                return false;
+            }
+        }
+        for version in versions() {
+            let key = version.change.key;
+            let attached = match (version.change.value, request, maker) {
+                (None, ..) => None,
+                (_, Some(Request::Txn(txn)), Some(Filler::Operation(at))) => {
+                    attached_by(recording, txn, branch(recording, timeline, at, revision.number), key)
+                }
+                _ => Some(Attached::Unknown),
+            };
+            attachments.set(key, attached);
+        }
+        while let Some((_, lease)) = idle.next_if(|(at, _)| *at <= revision.number) {
+            if attachments.keys.get(&lease).is_some_and(|keys| !keys.is_empty()) {
+                return false;
+            }
+        }
+    }
+    idle.all(|(_, lease)| attachments.keys.get(&lease).is_none_or(|keys| keys.is_empty()))
 }
 
 /// A use of a lease, by its place in the order: a write at revision r is at 2r, what changed nothing at 2r + 1.
@@ -221,11 +282,17 @@ enum Kind {
 }
 
 /// Uses of leases outside of their lives.
-pub fn misuses(recording: &Recording, effects: &Effects, filling: &Filling, lives: &Lives) -> Vec<Misuse> {
-    let mut uses = uses(recording, effects, filling);
+pub fn misuses(
+    recording: &Recording,
+    effects: &Effects,
+    timeline: &Timeline,
+    filling: &Filling,
+    lives: &Lives,
+) -> Vec<Misuse> {
+    let mut uses = uses(recording, effects, timeline, filling);
     let call = |one: &Use| one.operation.map(|at| recording.operations[at as usize].call);
     uses.sort_unstable_by_key(|one| (one.lease, one.place, call(one), *one));
-    let mut found = Vec::new();
+    let mut found = regrants(recording, timeline, &uses);
     for uses in uses.chunk_by(|a, b| a.lease == b.lease) {
         if !lives.is_always_alive(uses[0].lease) {
             life(recording, uses, lives.asked(uses[0].lease), &mut found);
@@ -318,7 +385,45 @@ fn life(recording: &Recording, uses: &[Use], asked: &[(i64, Time)], found: &mut 
     }
 }
 
-fn uses(recording: &Recording, effects: &Effects, filling: &Filling) -> Vec<Use> {
+/// Grants of leases to which a key is attached that was there before and still is: no end came in between.
+fn regrants(recording: &Recording, timeline: &Timeline, uses: &[Use]) -> Vec<Misuse> {
+    let mut found = Vec::new();
+    for uses in uses.chunk_by(|a, b| a.lease == b.lease) {
+        let of_kind = |kind: Kind| uses.iter().filter(move |one| one.kind == kind);
+        let mut attaches = of_kind(Kind::Attach).peekable();
+        for grant in of_kind(Kind::Grant) {
+            // What was put before the grant before was held against that one.
+            let mut bound: Option<&Use> = None;
+            while let Some(put) = attaches.next_if(|put| put.place < grant.place) {
+                let better = bound.is_none_or(|bound| put.certain && !bound.certain);
+                if better && stays(recording, timeline, put, grant.place / 2) {
+                    bound = Some(put);
+                }
+            }
+            if let Some(put) = bound {
+                let certain = put.certain && grant.certain;
+                found.push(Misuse { bound: put.operation, used: grant.operation, certain });
+            }
+        }
+    }
+    found
+}
+
+/// Whether a key that was put with a lease is still as it was put at a revision.
+fn stays(recording: &Recording, timeline: &Timeline, put: &Use, at: i64) -> bool {
+    let (made, Some(operation)) = (put.place / 2, put.operation) else { return false };
+    let Request::Txn(txn) = recording.operations[operation as usize].request else { return false };
+    let Some(success) = branch(recording, timeline, operation, made) else { return false };
+    taken(txn, success).of(&recording.requests.steps).iter().any(|step| match *step {
+        Step::Put { key, lease, .. } if lease == put.lease => {
+            attached_by(recording, txn, Some(success), key) == Some(Attached::To(lease))
+                && matches!(timeline.state(key, at), State::There(version) if version.revision == made)
+        }
+        _ => false,
+    })
+}
+
+fn uses(recording: &Recording, effects: &Effects, timeline: &Timeline, filling: &Filling) -> Vec<Use> {
     let mut uses = Vec::new();
     let mut makers: FxHashMap<u32, i64> = FxHashMap::default();
     for (revision, filler) in &filling.fillers {
@@ -346,17 +451,21 @@ fn uses(recording: &Recording, effects: &Effects, filling: &Filling) -> Vec<Use>
         match operation.request {
             Request::LeaseGrant { lease, .. } if lease != 0 => add(lease, Kind::Grant),
             Request::LeaseRevoke { lease } => add(lease, Kind::End),
-            Request::Txn(txn) => attached(recording, txn).into_iter().for_each(|lease| add(lease, Kind::Attach)),
+            Request::Txn(txn) => {
+                let success = branch(recording, timeline, at, made.unwrap_or(operation.revision));
+                let leases = success.into_iter().flat_map(|success| attached(recording, txn, success));
+                leases.for_each(|lease| add(lease, Kind::Attach));
+            }
             _ => {}
         }
     }
     uses
 }
 
-/// The lease that a put of a single step names: those of transactions are not recorded.
-pub fn attached(recording: &Recording, txn: Txn) -> Option<i64> {
-    match txn.success.of(&recording.requests.steps) {
-        [Step::Put { lease, .. }] if txn.conditions.len == 0 && *lease != 0 => Some(*lease),
+/// The leases that have to be alive for the steps that a transaction took, as far as they are recorded.
+pub fn attached(recording: &Recording, txn: Txn, success: bool) -> impl Iterator<Item = i64> {
+    taken(txn, success).of(&recording.requests.steps).iter().filter_map(|step| match step {
+        Step::Put { lease, .. } if *lease != 0 => Some(*lease),
         _ => None,
-    }
+    })
 }

@@ -8,6 +8,7 @@ use super::Analysis;
 use super::compaction::Earliest;
 use super::effects::Class;
 use super::filling::Filler;
+use super::store::NOT_COMPACTED;
 use crate::history::Symbol;
 use crate::history::etcd::{Operation, Outcome, Recording, Request};
 use crate::ingest::Time;
@@ -220,7 +221,15 @@ impl Order<'_> {
             };
             let mut revision = known.before(operation.call);
             let mut time = operation.call;
-            if let Some(above) = above {
+            // A member that answers for itself may have been behind.
+            if let (Outcome::Future, Request::Range(range)) = (operation.outcome, operation.request)
+                && range.serializable
+            {
+                revision = revision.min(range.revision - 1);
+                time = Time(i64::MIN);
+            }
+            // What is below any store is compacted from the beginning.
+            if let Some(above) = above.filter(|above| *above >= NOT_COMPACTED) {
                 let first = compactions.partition_point(|one| one.through <= above);
                 if let Some(one) = compactions.get(first) {
                     revision = revision.max(one.revision);

@@ -1,7 +1,7 @@
 //! The write-ahead logs of a cluster as one: what was committed, and what it came to.
 
 use super::effects::Change;
-use super::store::Store;
+use super::store::{NOT_COMPACTED, Store};
 use crate::history::etcd::{LogEntry, Recording, Request, Span};
 use rustc_hash::FxHashSet;
 
@@ -49,7 +49,7 @@ pub struct Log {
     pub changes: Vec<Change>,
     /// Members that committed different entries; the first index of each pair of members.
     pub splits: Vec<Split>,
-    /// The highest revision that any entry compacts through; 0: none.
+    /// The highest revision that any entry compacts through; -1: none does.
     pub compaction: i64,
     /// Whether the entries hold everything that was committed, as far as the members that left a log knew.
     pub whole: bool,
@@ -58,7 +58,7 @@ pub struct Log {
 impl Log {
     /// Of a recording.
     pub fn of(recording: &Recording) -> Log {
-        let mut log = Log::default();
+        let mut log = Log { compaction: NOT_COMPACTED, ..Log::default() };
         log.merge(recording);
         log.replay(recording);
         log

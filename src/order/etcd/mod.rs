@@ -152,8 +152,9 @@ impl Held {
         let ambiguous = backward.is_empty() && recording.operations.iter().any(is_revoke);
         let settled = (!ambiguous || proofs::backward(recording, effects, proofs, made).is_empty())
             && !lease::outlived(recording, &timeline, &filling, lives)
-            && !lease::survived(recording, &timeline, &filling);
-        let misuses = lease::misuses(recording, effects, &filling, lives);
+            && !lease::survived(recording, &timeline, &filling)
+            && (filling.doubted.is_empty() || lease::held(recording, &timeline, &filling));
+        let misuses = lease::misuses(recording, effects, &timeline, &filling, lives);
         Held { timeline, backward, answers, filling, streams, placing, misuses, settled }
     }
 

@@ -263,6 +263,10 @@ fn places(effects: &Effects, at: u32, operation: &Operation) -> Option<(Option<i
     }
     match (operation.outcome, operation.request) {
         (Outcome::Answered, Request::Compact { revision }) => Some((Some(behind_write(revision)), None)),
+        // A member that answers for itself may be behind, yet shows what exists.
+        (Outcome::Answered, Request::Range(range)) if range.serializable && operation.revision > 0 => {
+            Some((Some(behind_write(operation.revision)), None))
+        }
         // It was answered before the write of that revision.
         (Outcome::Future, Request::Range(range)) if !range.serializable => {
             Some((None, Some(i128::from(range.revision) * 4 - 1)))

@@ -9,12 +9,17 @@ use crate::history::etcd::{Condition, Interval, Recording, Relation, Request, Sp
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
 
+/// Through which revision a store is compacted that is not.
+///
+/// Source: etcd `server/storage/mvcc/kvstore.go` (`compactMainRev`).
+pub(super) const NOT_COMPACTED: i64 = -1;
+
 /// A store at one revision.
 #[derive(Clone, Debug)]
 pub struct Store {
     /// Its revision: 1 while it is empty.
     pub revision: i64,
-    /// Through which revision it is compacted; 0: not.
+    /// Through which revision it is compacted; -1: not, and then 0 can be.
     pub compacted: i64,
     keys: FxHashMap<Symbol, Live>,
     leases: FxHashMap<i64, FxHashSet<Symbol>>,
@@ -22,7 +27,7 @@ pub struct Store {
 
 impl Default for Store {
     fn default() -> Self {
-        Store { revision: 1, compacted: 0, keys: FxHashMap::default(), leases: FxHashMap::default() }
+        Store { revision: 1, compacted: NOT_COMPACTED, keys: FxHashMap::default(), leases: FxHashMap::default() }
     }
 }
 

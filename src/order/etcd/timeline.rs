@@ -412,6 +412,20 @@ impl Timeline {
         }
     }
 
+    /// The revision at which the life of a key began that is there, where nothing is unknown since.
+    pub fn created(&self, key: Symbol, version: &Version) -> Option<i64> {
+        if version.version == 1 {
+            return Some(version.revision);
+        }
+        let versions = self.versions_of_key(key);
+        let through = versions.partition_point(|at| self.versions[*at as usize].revision <= version.revision);
+        let of_life = versions[..through].iter().rev().map(|at| &self.versions[*at as usize]);
+        let first = of_life.take_while(|version| version.change.value.is_some()).last()?;
+        // Before it there was nothing, or its end.
+        let sure = first.version == 1 || self.known_between(1, first.revision);
+        (sure && self.known_between(first.revision, version.revision)).then_some(first.revision)
+    }
+
     /// Whether what was answered at a revision until a time may be of a course that the store left: its acknowledged writes
     /// are not in T.
     pub fn may_be_lost(&self, revision: i64, until: Time) -> bool {

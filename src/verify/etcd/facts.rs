@@ -242,26 +242,46 @@ impl<'r> Records<'r> {
 
     /// What a record shows a key to have become at a revision, where it does.
     fn content(&self, record: &Record<'r>, key: Symbol, revision: i64) -> Option<Option<ValueId>> {
+        self.contents(record, key, revision).first().copied()
+    }
+
+    /// The values that an answer shows of a key at a revision.
+    fn found(&self, operation: &'r Operation, key: Symbol, revision: i64) -> impl Iterator<Item = ValueId> {
+        let steps = match operation.request {
+            Request::Txn(txn) => {
+                if operation.failure { txn.failure } else { txn.success }.of(&self.recording.requests.steps)
+            }
+            _ => &[],
+        };
+        let keys_only = move |at: usize| match (operation.request, steps.get(at)) {
+            (Request::Range(range), _) => range.keys_only,
+            (_, Some(Step::Range(range))) => range.keys_only,
+            _ => false,
+        };
+        let results = operation.results.of(&self.recording.results).iter().enumerate();
+        let shown = results.filter(move |(at, _)| !keys_only(*at)).map(|(_, result)| result);
+        let pairs = shown.flat_map(|result| result.pairs.of(&self.recording.pairs));
+        pairs.filter(move |pair| (pair.key, pair.revision) == (key, revision)).map(|pair| pair.value)
+    }
+
+    /// All that a record shows a key to have become at a revision: one answer may show it twice.
+    fn contents(&self, record: &Record<'r>, key: Symbol, revision: i64) -> Vec<Option<ValueId>> {
         match record {
             Record::Operation(operation) => {
                 let written = self.written(operation).filter(|_| operation.revision == revision).unwrap_or_default();
                 let own = written.into_iter().rfind(|(of, _)| *of == key).map(|(_, value)| value);
-                let results = operation.results.of(&self.recording.results).iter();
-                let mut pairs = results.flat_map(|result| result.pairs.of(&self.recording.pairs));
-                let found = pairs.find(|pair| (pair.key, pair.revision) == (key, revision));
-                let keys_only = matches!(operation.request, Request::Range(range) if range.keys_only);
-                own.or(found.filter(|_| !keys_only).map(|pair| Some(pair.value)))
+                own.into_iter().chain(self.found(operation, key, revision).map(Some)).collect()
             }
             Record::Event(.., e) => {
                 let event = self.event(*e);
                 let shown = (event.key, event.revision) == (key, revision);
-                shown.then_some((!event.delete).then_some(event.value))
+                shown.then_some((!event.delete).then_some(event.value)).into_iter().collect()
             }
             Record::Stored(row) => {
                 let shown = (row.key, row.main) == (key, revision);
-                shown.then_some((!row.tombstone).then_some(row.value))
+                shown.then_some((!row.tombstone).then_some(row.value)).into_iter().collect()
             }
-            _ => None,
+            _ => Vec::new(),
         }
     }
 
@@ -272,6 +292,8 @@ impl<'r> Records<'r> {
             Record::Operation(operation) if operation.returned.is_known() => {
                 let place = match operation.request {
                     Request::Compact { revision } => revision.checked_mul(4)?.checked_add(1)?,
+                    // A member that answers for itself shows what exists.
+                    Request::Range(range) if range.serializable => operation.revision.checked_mul(4)?.checked_add(1)?,
                     _ => self.place(operation)?,
                 };
                 (operation.outcome == Outcome::Answered).then_some((place, operation.returned))
@@ -319,14 +341,15 @@ impl<'r> Records<'r> {
         match (rule, &records[..]) {
             ("revision-reuse", [Record::Operation(a), Record::Operation(b)]) => {
                 let of_a = self.written(a).filter(|written| !written.is_empty())?;
-                match self.written(b).filter(|written| !written.is_empty()) {
-                    Some(_) => Some(a.position != b.position && a.revision == b.revision),
-                    // What was found at this revision is of another key.
-                    None => {
-                        let key = facts[1].key?;
-                        self.content(&records[1], key, a.revision)?;
-                        Some(of_a.iter().all(|(other, _)| *other != key))
-                    }
+                let writes = self.written(b).is_some_and(|written| !written.is_empty());
+                if writes && a.revision == b.revision {
+                    return Some(a.position != b.position);
+                }
+                // What was found at this revision is of another key.
+                let shown = facts[1].key.filter(|key| self.content(&records[1], *key, a.revision).is_some());
+                match shown {
+                    Some(key) => Some(of_a.iter().all(|(other, _)| *other != key)),
+                    None => writes.then_some(false),
                 }
             }
             ("revision-reuse", [Record::Operation(a), Record::Event(.., e)]) => {
@@ -340,9 +363,15 @@ impl<'r> Records<'r> {
             }
             ("split-timeline", [a, b]) => {
                 let (key, revision) = (facts[1].key?, facts[0].revision);
-                match (self.content(a, key, revision)?, self.content(b, key, revision)?) {
-                    (Some(a), Some(b)) => self.recording.values.same(a, b).map(|same| !same),
+                let differ = |(a, b): (&Option<ValueId>, &Option<ValueId>)| match (a, b) {
+                    (Some(a), Some(b)) => self.recording.values.same(*a, *b).map(|same| !same),
                     (a, b) => Some(a != b),
+                };
+                let (a, b) = (self.contents(a, key, revision), self.contents(b, key, revision));
+                let all: Vec<Option<bool>> = a.iter().flat_map(|a| b.iter().map(move |b| (a, b))).map(differ).collect();
+                match all.contains(&Some(true)) {
+                    true => Some(true),
+                    false => (!all.is_empty() && !all.contains(&None)).then_some(false),
                 }
             }
             ("linearizability", [version, Record::Operation(read)]) => {

@@ -296,6 +296,7 @@ impl<'r> Replay<'r> {
         let wrong = |why: String| EtcdFlaw::Answer { operation: at, place, why };
         let store = &mut self.course.store;
         if operation.outcome != Outcome::Answered {
+            let compacts = matches!(operation.request, Request::Compact { .. });
             let (asked, missing) = match operation.request {
                 Request::Range(range) => (range.revision, range.revision < store.compacted),
                 Request::Compact { revision } => (revision, revision <= store.compacted),
@@ -305,7 +306,8 @@ impl<'r> Replay<'r> {
             let logged = matches!(operation.request, Request::Range(_) if asked < logged(recording))
                 || matches!(operation.request, Request::Compact { .. } if asked <= logged(recording));
             return match operation.outcome {
-                Outcome::Compacted if asked > 0 && (missing || logged) => Ok(()),
+                // The latest state, which negative revisions of reads mean too, is never compacted.
+                Outcome::Compacted if (asked > 0 || compacts) && (missing || logged) => Ok(()),
                 Outcome::Future if asked > store.revision => Ok(()),
                 _ => Err(wrong(format!("the store is at {}, compacted through {}", store.revision, store.compacted))),
             };
@@ -321,10 +323,7 @@ impl<'r> Replay<'r> {
                 let told = Told { failure: operation.failure, results };
                 store.txn(txn, Some(told)).map_err(wrong)?
             }
-            Request::LeaseGrant { lease, .. } => {
-                store.grant(lease);
-                Applied::Done
-            }
+            Request::LeaseGrant { lease, .. } => store.grant(lease),
             Request::LeaseRevoke { lease } => self.end(lease, operation.revision > self.course.store.revision)?,
             Request::Compact { revision } => self.compact(revision),
             Request::Defragment | Request::Other => Applied::Done,
@@ -366,14 +365,14 @@ impl<'r> Replay<'r> {
     }
 }
 
-/// The highest revision that an entry of a member's log compacts through.
+/// The highest revision that an entry of a member's log compacts through; -1: none does.
 pub(super) fn logged(recording: &Recording) -> i64 {
     let entries = recording.members.iter().filter_map(|member| member.log.as_ref()).flat_map(|log| &log.entries);
     let through = entries.filter_map(|entry| match entry.request {
         Request::Compact { revision } => Some(revision),
         _ => None,
     });
-    through.max().unwrap_or(0)
+    through.max().unwrap_or(-1)
 }
 
 /// What members stored is what happened.

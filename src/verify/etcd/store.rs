@@ -42,6 +42,7 @@ pub(super) struct Changed<'r> {
 pub(super) struct Store<'r> {
     recording: &'r Recording,
     pub revision: i64,
+    /// Through which revision; -1: not, since 0 can be asked for.
     pub compacted: i64,
     live: BTreeMap<&'r str, Live>,
     /// All changes, by revision.
@@ -85,7 +86,7 @@ impl<'r> Store<'r> {
         Store {
             recording,
             revision: 1,
-            compacted: 0,
+            compacted: -1,
             live: BTreeMap::new(),
             changes: Vec::new(),
             past: BTreeMap::new(),
@@ -111,8 +112,13 @@ impl<'r> Store<'r> {
         }
     }
 
-    pub fn grant(&mut self, lease: i64) {
+    /// Grants a lease. It may have ended on its own before, without a trace where no key was attached to it.
+    pub fn grant(&mut self, lease: i64) -> Applied {
+        if self.attached.get(&lease).is_some_and(|keys| !keys.is_empty()) {
+            return Applied::Refused("this lease is alive: a key is attached to it");
+        }
         self.leases.entry(lease).or_insert(self.step);
+        Applied::Done
     }
 
     /// Ends a lease. `others`: keys of which no lease was recorded that go with it too.
@@ -346,7 +352,11 @@ impl<'r> Store<'r> {
             self.recording.texts.get(pair.key) == key
                 && pair.revision == live.changed
                 && (pair.version == 0 || pair.version == live.version)
-                && (range.keys_only || self.recording.values.same(pair.value, live.value) != Some(false))
+                && match range.keys_only {
+                    // The first value is the empty one.
+                    true => pair.value == ValueId::default(),
+                    false => self.recording.values.same(pair.value, live.value) != Some(false),
+                }
         };
         if pairs.iter().zip(&found).all(|(pair, (key, live))| shown(pair, key, live)) {
             return Ok(());

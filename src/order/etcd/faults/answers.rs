@@ -269,6 +269,7 @@ impl About {
             Mismatch::Baseless { operation }
             | Mismatch::Unreached { operation }
             | Mismatch::Mistaken { operation }
+            | Mismatch::Misshapen { operation }
             | Mismatch::Torn { operation, .. }
             | Mismatch::Founding { operation } => About { operation, key: None, revision: None },
         }

@@ -1,7 +1,7 @@
 //! Who can have made a revision, from a state.
 
 use super::super::attachment::{Attached, attached_by};
-use super::super::effects::Class;
+use super::super::effects::Told;
 use super::super::lease::attached;
 use super::super::store::{covers, taken};
 use super::Filler;
@@ -52,7 +52,7 @@ impl Candidates {
             let operation = &course.known.recording.operations[at as usize];
             match operation.request {
                 Request::Txn(txn) => {
-                    let told = (course.known.effects.class(at) == Class::Either).then_some(!operation.failure);
+                    let told = Told::of(course.known.recording, at);
                     match effect(course, txn, told, state, gap.number) {
                         Ok(changes) => candidates.add(course, gap, Filler::Operation(at), changes),
                         Err(NotTold) => candidates.complete = false,
@@ -129,39 +129,48 @@ impl Candidates {
 /// A request does what no report tells.
 struct NotTold;
 
-/// What a transaction changes. `told`: whether its conditions held, where its answer says so.
+/// What a transaction changes, nothing where it was told something else.
 fn effect(
     course: &Course<'_>,
     txn: Txn,
-    told: Option<bool>,
+    told: Option<Told<'_>>,
     state: &State,
     number: i64,
 ) -> Result<Vec<Changed>, NotTold> {
     let known = course.known;
     let recording = known.recording;
-    if attached(recording, txn).is_some_and(|lease| !known.lives.may_live(lease, number)) {
+    let success = holds(known, &course.keys, state, txn.conditions);
+    let success = success.or(told.map(|told| told.success)).ok_or(NotTold)?;
+    if told.is_some_and(|told| told.success != success) {
         return Ok(Vec::new());
     }
-    let success = holds(known, &course.keys, state, txn.conditions).or(told).ok_or(NotTold)?;
-    if told.is_some_and(|told| told != success) {
+    if attached(recording, txn, success).any(|lease| !known.lives.may_live(lease, number)) {
         return Ok(Vec::new());
     }
     let mut changes: Vec<Changed> = Vec::new();
-    for step in taken(txn, success).of(&recording.requests.steps) {
+    for (n, step) in taken(txn, success).of(&recording.requests.steps).iter().enumerate() {
         match *step {
             Step::Put { keeps_value: true, .. } | Step::Put { keeps_lease: true, .. } => return Err(NotTold),
             Step::Put { key: name, value, .. } => {
                 let key = course.keys.find(name).ok_or(NotTold)?;
                 changes.retain(|(other, ..)| *other != key);
-                changes.push((key, Some(value), attached_by(recording, Some(Request::Txn(txn)), name)));
+                changes.push((key, Some(value), attached_by(recording, txn, Some(success), name)));
             }
             Step::Delete(interval) => {
-                // What a transaction puts it does not delete: etcd refuses that.
-                if changes.iter().any(|(key, ..)| covers(recording, interval, course.keys.names[*key as usize])) {
+                // What a transaction puts it does not delete: etcd refuses that. What it deleted is not there any more.
+                let covered = |key: u32| covers(recording, interval, course.keys.names[key as usize]);
+                if changes.iter().any(|(key, value, _)| value.is_some() && covered(*key)) {
                     return Err(NotTold);
                 }
                 let there = course.keys.inside(recording, interval).filter(|key| state[*key as usize].is_some());
-                changes.extend(there.map(|key| (key, None, None)));
+                let there: Vec<u32> = there.filter(|key| !changes.iter().any(|(other, ..)| other == key)).collect();
+                // Keys of which nobody asks are not looked at here.
+                let all = !interval.end.is_some() || course.keys.all;
+                let removed = told.filter(|_| all).and_then(|told| told.removed(n));
+                if removed.is_some_and(|removed| removed != there.len() as i64) {
+                    return Ok(Vec::new());
+                }
+                changes.extend(there.into_iter().map(|key| (key, None, None)));
             }
             Step::Range(_) => {}
             Step::Txn(_) | Step::Nothing => return Err(NotTold),

@@ -3,6 +3,7 @@
 
 use super::super::attachment::{Attached, attached_by};
 use super::super::effects::{Change, Class};
+use super::super::filling::branch;
 use super::super::store::{Live, compare, covers};
 use super::super::streams::watched;
 use super::super::timeline::Revision;
@@ -193,17 +194,22 @@ fn gaps(known: Known<'_>) -> Option<Vec<(i64, bool)>> {
         return None;
     }
     let few = missing as usize + timeline.revisions.iter().filter(open).count() <= FEW;
+    // Where it matters to which lease keys are attached, ends of leases are looked for too.
+    let in_doubt = !known.filling.doubted.is_empty();
+    let removes =
+        |revision: &Revision| timeline.versions_of(revision).iter().all(|version| version.change.value.is_none());
     let mut gaps = Vec::new();
     let mut expected = 2;
     for revision in &timeline.revisions {
         gaps.extend((expected..revision.number).map(|number| (number, false)));
-        if revision.writer.is_none() && (few || !revision.complete) {
+        let doubted = known.filling.doubted.binary_search(&revision.number).is_ok() || (in_doubt && removes(revision));
+        if revision.writer.is_none() && (few || !revision.complete || doubted) {
             gaps.push((revision.number, revision.complete));
         }
         expected = revision.number + 1;
     }
     gaps.extend((expected..=last).map(|number| (number, false)));
-    Some(gaps)
+    Some(gaps).filter(|gaps| gaps.len() <= REVISIONS)
 }
 
 fn keys(known: Known<'_>, gaps: &[(i64, bool)], requests: &[u32], leases: bool) -> Option<Keys> {
@@ -433,11 +439,21 @@ fn marks(known: Known<'_>, keys: &Keys, gaps: &[Gap], claims: Vec<(i64, Claim)>)
     let mut marks: Vec<(i64, Mark)> = (0..).zip(gaps).map(|(at, gap)| (gap.number, Mark::Gap(at))).collect();
     let searched = |number: i64| gaps.binary_search_by_key(&number, |gap| gap.number).is_ok();
     for revision in timeline.revisions.iter().filter(|revision| !searched(revision.number)) {
-        let request = revision.writer.map(|at| recording.operations[at as usize].request);
+        let made = known.filling.fillers.binary_search_by_key(&revision.number, |(number, _)| *number);
+        let maker = made.ok().map(|at| known.filling.fillers[at].1).or(revision.writer.map(Filler::Operation));
+        let writer = match maker {
+            Some(Filler::Operation(at)) => Some(at),
+            _ => None,
+        };
         for version in timeline.versions_of(revision) {
             let Change { key: name, value } = version.change;
             let Some(key) = keys.find(name) else { continue };
-            let attached = value.is_some().then(|| attached_by(recording, request, name)).flatten();
+            let attached = value.and(match writer.map(|at| (at, recording.operations[at as usize].request)) {
+                Some((at, Request::Txn(txn))) => {
+                    attached_by(recording, txn, branch(recording, timeline, at, revision.number), name)
+                }
+                _ => Some(Attached::Unknown),
+            });
             marks.push((revision.number, Mark::Change { key, value, attached }));
         }
     }
