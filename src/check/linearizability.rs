@@ -210,11 +210,10 @@ impl<S: Spec> Operations<S> {
         Ok(Operations { spec: Rc::new(log.spec), history, calls: of, numbers: None })
     }
 
-    /// The same in the order of the lines, whatever their times say.
-    fn by_lines(&self, calls: &Calls) -> Option<Self> {
+    /// The same with other moments.
+    fn at(&self, calls: &Calls, place: impl Fn(&Moment) -> i64) -> Option<Self> {
         let given = self.calls.iter().zip(self.history.calls()).map(|(&at, call)| {
             let recorded = calls.calls.get(at as usize);
-            let place = |moment: &Moment| moment.position.offset as i64;
             let outcome = match &call.outcome {
                 Outcome::Completed { answer, .. } => {
                     Outcome::Completed { returned: place(&recorded.ret), answer: answer.clone() }
@@ -265,8 +264,8 @@ impl<S: Spec> Operations<S> {
         for (&at, call) in self.calls.iter().zip(self.history.calls()) {
             let events = objects.entry(calls.calls.get(at as usize).key).or_default();
             match &call.outcome {
-                Outcome::Failed => continue,
-                Outcome::Unknown => {}
+                // A value that somebody failed to set is none of the beginning's either.
+                Outcome::Failed | Outcome::Unknown => {}
                 Outcome::Completed { returned, .. } => events.push((*returned, true, call)),
             }
             events.push((call.invoke, false, call));
@@ -341,17 +340,23 @@ impl Decision<'_, '_> {
         if calls.falls_back == 0 || all.keeps_programs(calls, &order) {
             return Some(order);
         }
-        match all.by_lines(calls).map(|lines| lines.decide(&self.ruling.limits)) {
-            Some(Decided::Holds(order)) => Some(order),
-            _ => {
-                self.ruling.open = Some(
-                    "times fall back inside of a process: by them it did two things at once, and in the order of the lines no order \
-                     of the calls was found that explains the answers"
-                        .to_owned(),
-                );
-                None
-            }
+        // What the lines say, or the times, is more than what both say.
+        let limits = self.ruling.limits;
+        let explained = |place: &dyn Fn(&Moment) -> i64| match all.at(calls, place)?.decide(&limits) {
+            Decided::Holds(order) => Some(order).filter(|order| all.keeps_programs(calls, order)),
+            _ => None,
+        };
+        let timed = || calls.calls.iter().all(|call| call.invoke.time.is_known());
+        let order = explained(&|moment| moment.position.offset as i64);
+        let order = order.or_else(|| timed().then(|| explained(&|moment| moment.time.0)).flatten());
+        if order.is_none() {
+            self.ruling.open = Some(
+                "times fall back inside of a process: where lines and times disagree it did two things at once, and neither the order \
+                 of the lines nor that of the times explains the answers"
+                    .to_owned(),
+            );
         }
+        order
     }
 
     /// Why a violation may be none although the log is whole, as sentences.

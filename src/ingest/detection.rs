@@ -88,6 +88,9 @@ pub(super) fn detect(sample: &[u8], whole: bool, forced: Option<Format>) -> Dete
         }
         _ => {}
     }
+    if first.starts_with(b"[") && forced.is_none() && call::detect(sample) == Some(Format::Operations) {
+        return Detected::Evidence(Format::Operations, Framing::Elements { json: true });
+    }
     // An indented first value decides for documents, which may be compact as well.
     let indented = *first == b"{";
     let versioned = memmem::find(sample, b"\"resourceVersion\"").is_some();
@@ -182,6 +185,10 @@ fn reason(first: &[u8], text: &[&[u8]]) -> &'static str {
     if text.iter().any(|line| line.contains(&0)) {
         return "binary data";
     }
+    let has = |names: [&str; 2]| names.iter().all(|name| memmem::find(first, name.as_bytes()).is_some());
+    if has([":type", ":value"]) || has(["\"type\"", "\"value\""]) {
+        return "operations without a process or a function";
+    }
     if first.starts_with(b"{") {
         let outline = text.iter().map(|line| Outline::of(line)).find(|outline| outline.end.is_some());
         return match outline.map(|outline| outline.evidence()) {
@@ -240,6 +247,23 @@ mod tests {
     }
 
     #[test]
+    fn operations_are_recognised_behind_a_nemesis_and_in_an_array_of_lines() {
+        let nemesis = "{:process :nemesis, :type :info, :f :start, :value nil}\n".repeat(100);
+        let edn = Detected::Evidence(Format::Edn, Framing::Elements { json: false });
+        assert_eq!(look(&nemesis), edn);
+        let long = format!("{{:process :nemesis, :type :info, :f :start, :value \"{}", "x".repeat(SAMPLE));
+        assert_eq!(detect(&long.as_bytes()[..SAMPLE], false, None), edn);
+        let line = r#"{"process":0,"type":"invoke","op":"read"}"#;
+        for text in [format!("[\n{line},\n{line}\n]\n"), format!("[{line},\n{line}]"), format!("[{line}]")] {
+            let array = Detected::Evidence(Format::Operations, Framing::Elements { json: true });
+            assert_eq!(look(&text), array, "{text}");
+        }
+        assert_eq!(look(line), Detected::Evidence(Format::Operations, Framing::Lines));
+        let events = format!("[{EVENT},\n{EVENT}\n]\n");
+        assert!(!matches!(look(&events), Detected::Evidence(Format::Operations, _)));
+    }
+
+    #[test]
     fn what_is_no_evidence_says_why() {
         for (sample, reason) in [
             ("", "empty"),
@@ -250,6 +274,8 @@ mod tests {
             ("digraph { a -> b }\n", "text of an unknown kind"),
             ("{\"time\":1,\"msg\":\"x\"}\n", "JSON of an unknown kind"),
             ("[1,\n2]\n", "a JSON array"),
+            ("{:type :invoke :value [[:append 1 2]]}\n", "operations without a process or a function"),
+            ("{\"type\":\"ok\",\"process\":0,\"value\":[]}\n", "operations without a process or a function"),
             (r#"{"apiVersion":"audit.k8s.io/v1","kind":"Policy","rules":[]}"#, "an audit policy"),
             (r#"{"apiVersion":"v1","kind":"Pod","metadata":{}}"#, "Kubernetes objects without resource versions"),
             ("PK\u{3}\u{4}\0\0x\0", "binary data"),

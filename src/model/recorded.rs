@@ -295,11 +295,11 @@ pub fn keyed<S: Recorded>(log: Log<'_>) -> TypedLog<Keyed<S, ValueId>> {
     TypedLog { spec: Keyed::new(object), operations, mismatches, beginnings: of_key::<S> }
 }
 
+/// An operation of a model on one of many objects.
+type OnKey<S> = On<ValueId, <S as Spec>::Operation>;
+
 /// The beginnings of the object that the first of these events is of.
-fn of_key<S: Recorded>(
-    events: &[Event<'_, On<ValueId, S::Operation>, S::Answer>],
-    all: bool,
-) -> Vec<(On<ValueId, S::Operation>, S::Answer)> {
+fn of_key<S: Recorded>(events: &[Event<'_, OnKey<S>, S::Answer>], all: bool) -> Vec<(OnKey<S>, S::Answer)> {
     let Some(Event::Asked(On { key, .. }) | Event::Answered(On { key, .. }, _)) = events.first() else {
         return Vec::new();
     };

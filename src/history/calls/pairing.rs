@@ -232,9 +232,18 @@ impl Pairing {
         const REPEATED: [&str; 7] = ["write", "cas", "put", "append", "enqueue", "add", "remove"];
         let values = &self.calls.values;
         let nothing = |id: ValueId| !id.is_some() || values.is_nil(id);
+        let says_no_more = |id: ValueId| matches!(values.get(id), Value::Bool(_) | Value::Nil);
+        // The answer of one of many objects stands behind its key.
+        let key = |id| tuples::tuple(values, id).map(|(key, value, _)| (key, value));
+        if let (Some((of, _)), Some((key, answer))) = (key(asked.argument), key(value))
+            && of == key
+            && says_no_more(answer)
+        {
+            return;
+        }
         if nothing(value)
             || nothing(asked.argument)
-            || matches!(values.get(value), Value::Bool(_))
+            || says_no_more(value)
             || !REPEATED.contains(&names.get(asked.function))
         {
             return;

@@ -334,6 +334,8 @@ fn a_return_of_another_value_than_was_written_is_a_problem() {
     }
     // What is read, and what says no more than that something was done, is an answer.
     for (asked, answered) in [
+        ("cas [7,[1,2]]", "cas [7,false]"),
+        ("write [7,1]", "write [7,nil]"),
         ("write 1", "write nil"),
         ("write 1", "write true"),
         ("cas [1,2]", "cas false"),

@@ -47,7 +47,7 @@ pub(super) fn separate(calls: &mut CallRows, values: &mut Values) {
 }
 
 /// Key, value, and whether a tag says that it is a tuple.
-fn tuple(values: &Values, id: ValueId) -> Option<(ValueId, ValueId, bool)> {
+pub(super) fn tuple(values: &Values, id: ValueId) -> Option<(ValueId, ValueId, bool)> {
     if !id.is_some() {
         return None;
     }

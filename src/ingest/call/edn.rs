@@ -14,7 +14,7 @@ const EXPECTED: &str = "an operation with :process, :type and :f";
 pub(super) fn line(text: &str) -> Result<Option<Line<'_>>, Fault> {
     let mut reader = Reader::new(text, Dialect::Edn);
     // In front of the map may stand a tag (`#jepsen.history.Op`), metadata, a namespace for its keys (`#:jepsen`), discards.
-    let mut begun = false;
+    let (mut begun, mut tagged) = (false, false);
     loop {
         match reader.next()? {
             Next::End if begun => return Err(cut_off(text)),
@@ -30,7 +30,11 @@ pub(super) fn line(text: &str) -> Result<Option<Line<'_>>, Fault> {
             reader.skip();
             reader.value(&mut Vec::new())?;
         } else if rest.starts_with('#') && !rest.starts_with("#{") && !rest.starts_with("#\"") {
-            begun = true;
+            // Of two tags the first is what is left of a record that was cut off; a namespace may stand behind one.
+            if tagged && !rest.starts_with("#:") {
+                return Err(cut_off(text));
+            }
+            (begun, tagged) = (true, true);
             reader.skip();
             if reader.token().is_empty() {
                 return Err(fault(EXPECTED, text));
@@ -178,6 +182,7 @@ mod tests {
             "#jepsen.history.Op{:index 9, :time 17, :type :ok, :process 3, :f :read, :value [1 nil]}",
             "#knossos.op.Op {:process 3 :type :ok :f :read :value (1 nil) :time 17N :error [:x {:y \"}\"}]}",
             "^{:line 1} {:jepsen/process 3 #_4 :jepsen/type :ok :f #_:write :read :value [1 nil] :time 17}",
+            "#jepsen.history.Op #:jepsen{:process 3 :type :ok :f :read :value [1 nil] :time 17}",
             "#:jepsen{:process 3 :type \"ok\" :f read :value [1 nil] :time 17 :extra #{1 2}} ; end",
         ] {
             assert_eq!(event(text), plain, "{text}");
@@ -215,6 +220,7 @@ mod tests {
             ("#jepsen.histor", "cut off: #jepsen.histor"),
             ("#jepsen.history.Op ", "cut off"),
             ("#:jepsen ; {", "cut off"),
+            ("#jepsen.histor\n#jepsen.history.Op{:process 1, :type :ok, :f :read}", "cut off: #jepsen.histor"),
             ("^{:line 1}", "cut off"),
             ("#_{:process 1} #jepsen.history.Op #_{}", "cut off"),
             ("{:process 1, :type}", "a key without value"),

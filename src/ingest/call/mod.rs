@@ -117,9 +117,13 @@ pub(super) fn detect(sample: &[u8]) -> Option<Format> {
         elements.scan(sample, &mut spans);
         let shown = |span: &super::framing::Span| {
             let text = std::str::from_utf8(&sample[span.start..span.end]).ok()?;
-            line(format, text).ok().flatten().filter(|line| *line != Line::Other)
+            // In EDN the nemesis has the fields of an operation; in JSON any object may be a note.
+            line(format, text).ok().flatten().filter(|line| !json || *line != Line::Other)
         };
-        if spans.iter().take(64).any(|span| shown(span).is_some()) {
+        // The first operation may be longer than the sample.
+        let begun =
+            || [":process", ":type", ":f"].iter().all(|name| memchr::memmem::find(sample, name.as_bytes()).is_some());
+        if spans.iter().take(64).any(|span| shown(span).is_some()) || !json && spans.is_empty() && begun() {
             return Some(format);
         }
     }

@@ -211,6 +211,11 @@ impl<'a> Reader<'a> {
             }
             b'0'..=b'9' => self.number().map(Some),
             b'+' | b'-' if self.bytes.get(self.at + 1).is_some_and(u8::is_ascii_digit) => self.number().map(Some),
+            // A quoted symbol is that symbol.
+            b'\'' if self.bytes.get(self.at + 1).is_some_and(|byte| byte.is_ascii_alphabetic()) => {
+                self.at += 1;
+                Ok(Some(Node::Symbol(self.token())))
+            }
             b'\'' | b'`' | b'~' | b'@' => Err(self.unexpected(byte)),
             _ => Ok(Some(match self.token() {
                 "nil" | "null" => Node::Nil,
@@ -240,6 +245,14 @@ impl<'a> Reader<'a> {
             Some(b'#') => {
                 self.at += 1;
                 Ok(Some(Node::Number(Cow::Borrowed(self.token()))))
+            }
+            // `#'name`: what Clojure prints for a variable.
+            Some(b'\'') => {
+                self.at += 1;
+                match self.token() {
+                    "" => Err(self.unexpected(b'\'')),
+                    name => Ok(Some(Node::Symbol(name))),
+                }
             }
             Some(&byte) if !is_delimiter(byte) => {
                 let tag = self.token();
@@ -283,7 +296,14 @@ impl<'a> Reader<'a> {
 
     fn number(&mut self) -> Result<Node<'a>, Fault> {
         let token = self.token();
-        canonical(token).ok_or_else(|| Fault::new("a number", token))
+        let number = match self.dialect {
+            Dialect::Edn => canonical(token).or_else(|| hexadecimal(token)),
+            Dialect::Json => canonical(token).map(|number| match number {
+                Node::Number(number) => whole(token).unwrap_or(Node::Number(number)),
+                number => number,
+            }),
+        };
+        number.ok_or_else(|| Fault::new("a number", token))
     }
 
     fn string(&mut self) -> Result<Cow<'a, str>, Fault> {
@@ -422,9 +442,47 @@ fn canonical(token: &str) -> Option<Node<'_>> {
     Some(Node::Number(match decimal {
         // Decimals of another scale are other numbers to Clojure's `=`.
         Some(_) => Cow::Borrowed(token),
-        None if token.starts_with('-') => Cow::Owned(format!("{:?}", -number)),
+        // There is one zero.
+        None if token.starts_with('-') && number != 0.0 => Cow::Owned(format!("{:?}", -number)),
         None => Cow::Owned(format!("{number:?}")),
     }))
+}
+
+/// `0x7f`, as Clojure prints the identity of an object.
+fn hexadecimal(token: &str) -> Option<Node<'_>> {
+    let digits = token.strip_prefix("0x").or_else(|| token.strip_prefix("0X"))?;
+    match i64::from_str_radix(digits, 16) {
+        Ok(number) => Some(Node::Int(number)),
+        Err(_) if digits.is_empty() => None,
+        Err(_) => digits.bytes().all(|b| b.is_ascii_hexdigit()).then_some(Node::Number(Cow::Borrowed(token))),
+    }
+}
+
+/// A number of JSON that has no fraction, in the way of writing whole numbers: JSON has one sort of number, and `1`, `1.0` and
+/// `1e0` are one. `None`: it has a fraction, or more digits than anybody means.
+fn whole(token: &str) -> Option<Node<'static>> {
+    const MOST_DIGITS: i64 = 400;
+    let (mantissa, exponent) = token.split_once(['e', 'E']).unwrap_or((token, "0"));
+    let (sign, mantissa) = mantissa.strip_prefix('-').map_or(("", mantissa), |mantissa| ("-", mantissa));
+    let (integer, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let fraction = fraction.trim_end_matches('0');
+    let exponent: i64 = exponent.parse().ok()?;
+    let digits = format!("{integer}{fraction}");
+    let digits = digits.trim_start_matches('0');
+    if digits.is_empty() {
+        return Some(Node::Int(0));
+    }
+    let zeros = exponent.checked_sub(fraction.len() as i64).filter(|zeros| *zeros <= MOST_DIGITS)?;
+    let digits = match usize::try_from(zeros) {
+        Ok(zeros) => format!("{digits}{}", "0".repeat(zeros)),
+        Err(_) => {
+            let cut = digits.len().checked_sub(usize::try_from(-zeros).ok()?)?;
+            let (kept, zeros) = digits.split_at(cut);
+            zeros.bytes().all(|b| b == b'0').then(|| kept.to_owned())?
+        }
+    };
+    let text = format!("{sign}{digits}");
+    Some(text.parse().map_or_else(|_| Node::Number(Cow::Owned(text)), Node::Int))
 }
 
 #[cfg(test)]
@@ -456,6 +514,12 @@ mod tests {
             ("+18446744073709551616", number("18446744073709551616")),
             ("1.50", number("1.5")),
             ("-2e3", number("-2000.0")),
+            ("-0.0", number("0.0")),
+            ("0.0", number("0.0")),
+            ("0x7b1e4a2c", Node::Int(0x7b1e_4a2c)),
+            ("0xffffffffffffffffff", number("0xffffffffffffffffff")),
+            ("#'foo/bar", Node::Symbol("foo/bar")),
+            ("'a", Node::Symbol("a")),
             ("3.14M", number("3.14M")),
             ("22/7", number("22/7")),
             ("##Inf", number("Inf")),
@@ -522,7 +586,11 @@ mod tests {
             (r"\newlin", "a character"),
             (r#""\q""#, "an escape of a string"),
             (r#""\u12""#, "hexadecimal"),
-            ("'a", "found '"),
+            ("'(a)", "found '"),
+            ("'", "found '"),
+            ("#'", "found '"),
+            ("0x", "a number"),
+            ("0xg", "a number"),
             (":", "a keyword"),
             ("#", "a tag"),
         ] {
@@ -539,6 +607,42 @@ mod tests {
             assert!(parse(&open.repeat(depth)).is_err(), "{open}");
         }
         assert!(fails(&"[".repeat(MOST_NODES + 2)).contains("at most"));
+    }
+
+    #[test]
+    fn numbers_of_json_are_equal_however_they_are_written() {
+        let read = |text: &'static str| {
+            let (mut reader, mut nodes) = (Reader::new(text, Dialect::Json), Vec::new());
+            assert!(reader.value(&mut nodes).and_then(|()| reader.end()).is_ok(), "{text}");
+            nodes.remove(0)
+        };
+        for (text, node) in [
+            ("1.0", Node::Int(1)),
+            ("10e-1", Node::Int(1)),
+            ("1.50e1", Node::Int(15)),
+            ("-0.0", Node::Int(0)),
+            ("0e400", Node::Int(0)),
+            ("-2E+3", Node::Int(-2000)),
+            ("9223372036854775807.0", Node::Int(i64::MAX)),
+            ("1e20", Node::Number("100000000000000000000".into())),
+            ("100000000000000000000", Node::Number("100000000000000000000".into())),
+            ("1e23", Node::Number("100000000000000000000000".into())),
+            ("100000000000000000000000", Node::Number("100000000000000000000000".into())),
+            ("1.5", Node::Number("1.5".into())),
+            ("15e-1", Node::Number("1.5".into())),
+            ("1e-3", Node::Number("0.001".into())),
+        ] {
+            assert_eq!(read(text), node, "{text}");
+        }
+        assert!(
+            matches!(read("1e999999"), Node::Number(_)) && matches!(read("1e99999999999999999999"), Node::Number(_))
+        );
+    }
+
+    #[test]
+    fn objects_that_clojure_prints_are_values() {
+        let object = "#object[java.net.SocketTimeoutException 0x7b1e4a2c \"Read timed out\"]";
+        assert_eq!(nodes(object).len(), 5);
     }
 
     #[test]
