@@ -105,11 +105,11 @@ impl Lives {
     }
 
     /// Whether what was put at a revision may still be attached to a lease just before another one: no end of it was answered in
-    /// between.
+    /// between, nor another grant, which takes an end.
     pub fn may_keep(&self, lease: i64, put: i64, before: i64) -> bool {
         self.rows.get(&lease).is_none_or(|life| {
-            let at = life.ended.partition_point(|ended| *ended < put);
-            life.ended.get(at).is_none_or(|ended| *ended >= before)
+            let none = |all: &[i64]| all.get(all.partition_point(|at| *at < put)).is_none_or(|at| *at >= before);
+            none(&life.ended) && none(&life.granted)
         })
     }
 

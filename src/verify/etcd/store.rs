@@ -117,7 +117,7 @@ impl<'r> Store<'r> {
         if self.attached.get(&lease).is_some_and(|keys| !keys.is_empty()) {
             return Applied::Refused("this lease is alive: a key is attached to it");
         }
-        self.leases.entry(lease).or_insert(self.step);
+        self.leases.insert(lease, self.step);
         Applied::Done
     }
 
