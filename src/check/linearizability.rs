@@ -29,7 +29,7 @@
 use super::etcd::{self, Recorded as Cluster};
 use super::ruling::Limits;
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Proof, Rule, Ruling};
-use crate::history::calls::{Call as Recorded, Calls, Moment};
+use crate::history::calls::{Call as Recorded, Calls, Moment, Value};
 use crate::history::{ClockId, History, IncarnationId, KeyId, ValueId};
 use crate::ingest::call::Ending;
 use crate::ingest::problem::{KEPT_PROBLEMS_PER_FILE, Problem};
@@ -390,12 +390,19 @@ impl Decision<'_, '_> {
             !matches!(search::check(&*behind.spec, &behind.history, &budget), Verdict::Violated(_))
         };
         let events = part.events(&self.history.calls);
-        // Where no object of the log shows a value that nobody can have set, all are taken to have begun empty.
-        let begun = |events: &Events<'_, S>| !beginnings(events, false).is_empty();
+        // Where no object of the log shows a value that nobody can have set, all are taken to have begun empty; and only where it is a
+        // value that things begin with: a read of any other is what a checker is asked to find.
+        let values = &self.history.calls.values;
+        let is_natural = |value: ValueId| match values.get(value) {
+            Value::Int(number) => *number == 0,
+            Value::Bool(told) => !told,
+            _ => false,
+        };
+        let begun = |events: &Events<'_, S>| !beginnings(events, false, &is_natural).is_empty();
         if !*self.begun.get_or_insert_with(|| all.events(&self.history.calls).iter().any(begun)) {
             return None;
         }
-        events.iter().flat_map(|events| beginnings(events, true)).find(explains)?;
+        events.iter().flat_map(|events| beginnings(events, true, &is_natural)).find(explains)?;
         Some(
             "The log shows values that none of its calls had set before, and every answer of this object is explained where it had \
              one at its beginning. "

@@ -322,6 +322,8 @@ fn what_another_beginning_explains_is_a_suspect() {
         (read("0") + &call(2, "cas", "[0 1]", "[0 1]"), "unknown"),
         (call(2, "cas", "[0 1]", "[0 1]") + &read("1"), "unknown"),
         (read("0") + &write("1"), "unknown"),
+        // Nothing begins with 7 by itself.
+        (read("7") + &write("1"), "violated"),
         // Whatever it began with, it was overwritten, or had no value, or another.
         (write("1") + &read("0"), "violated"),
         (read("0") + &read("nil") + &write("1"), "violated"),

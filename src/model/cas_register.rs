@@ -145,6 +145,7 @@ impl Recorded for CasRegister<ValueId> {
     fn beginnings(
         events: &[Event<'_, Self::Operation, Self::Answer>],
         all: bool,
+        is_natural: &dyn Fn(ValueId) -> bool,
     ) -> Vec<(Self::Operation, Self::Answer)> {
         let set = |operation: &Self::Operation| match operation {
             Operation::Write(value) | Operation::Cas(_, value) => Some(*value),
@@ -155,7 +156,10 @@ impl Recorded for CasRegister<ValueId> {
             (Operation::Cas(from, _), Answer::Swapped(true)) => *from,
             _ => None,
         };
-        seen(events, all, set, shown).into_iter().map(|value| (Operation::Write(value), Answer::Done)).collect()
+        seen(events, all, is_natural, set, shown)
+            .into_iter()
+            .map(|value| (Operation::Write(value), Answer::Done))
+            .collect()
     }
 }
 

@@ -160,6 +160,7 @@ impl Recorded for MultiRegister<ValueId, ValueId> {
     fn beginnings(
         events: &[Event<'_, Self::Operation, Self::Answer>],
         all: bool,
+        is_natural: &dyn Fn(ValueId) -> bool,
     ) -> Vec<(Self::Operation, Self::Answer)> {
         let (mut first, mut shown) = (Vec::new(), FxHashSet::default());
         let mut may_be: FxHashSet<(ValueId, ValueId)> = FxHashSet::default();
@@ -179,6 +180,7 @@ impl Recorded for MultiRegister<ValueId, ValueId> {
                     });
                     for (key, value) in reads.zip(answer.iter()) {
                         if let Some(value) = *value
+                            && is_natural(value)
                             && (all || !may_be.contains(&(key, value)))
                             && shown.insert(key)
                         {

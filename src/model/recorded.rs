@@ -23,10 +23,11 @@ pub trait Recorded: Spec {
     fn meaning(&self, call: &Recording<'_>) -> Result<Meaning<Self::Operation, Self::Answer>, Mismatch>;
 
     /// Values that an object may have had at its beginning, as its calls show it, each as the call that would have set it: those
-    /// that were seen before any call could have set them, or all that were seen.
+    /// that were seen before any call could have set them, or all that were seen; of values only that an object naturally begins with.
     fn beginnings(
         _events: &[Event<'_, Self::Operation, Self::Answer>],
         _all: bool,
+        _is_natural: &dyn Fn(ValueId) -> bool,
     ) -> Vec<(Self::Operation, Self::Answer)> {
         Vec::new()
     }
@@ -42,7 +43,7 @@ pub enum Event<'c, O, A> {
 }
 
 /// [`Recorded::beginnings`].
-pub type Beginnings<O, A> = fn(&[Event<'_, O, A>], bool) -> Vec<(O, A)>;
+pub type Beginnings<O, A> = fn(&[Event<'_, O, A>], bool, &dyn Fn(ValueId) -> bool) -> Vec<(O, A)>;
 
 /// Beginnings that are told apart: more are not looked at.
 const BEGINNINGS: usize = 16;
@@ -51,6 +52,7 @@ const BEGINNINGS: usize = 16;
 pub(super) fn seen<O, A>(
     events: &[Event<'_, O, A>],
     all: bool,
+    is_natural: &dyn Fn(ValueId) -> bool,
     set: impl Fn(&O) -> Option<ValueId>,
     shown: impl Fn(&O, &A) -> Option<ValueId>,
 ) -> Vec<ValueId> {
@@ -59,7 +61,8 @@ pub(super) fn seen<O, A>(
         match event {
             Event::Asked(operation) => may_be.extend(set(operation).filter(|_| !all)),
             Event::Answered(operation, answer) => {
-                let value = shown(operation, answer).filter(|value| !may_be.contains(value) && !seen.contains(value));
+                let value = shown(operation, answer)
+                    .filter(|value| is_natural(*value) && !may_be.contains(value) && !seen.contains(value));
                 seen.extend(value.filter(|_| seen.len() < BEGINNINGS));
             }
         }
@@ -299,7 +302,11 @@ pub fn keyed<S: Recorded>(log: Log<'_>) -> TypedLog<Keyed<S, ValueId>> {
 type OnKey<S> = On<ValueId, <S as Spec>::Operation>;
 
 /// The beginnings of the object that the first of these events is of.
-fn of_key<S: Recorded>(events: &[Event<'_, OnKey<S>, S::Answer>], all: bool) -> Vec<(OnKey<S>, S::Answer)> {
+fn of_key<S: Recorded>(
+    events: &[Event<'_, OnKey<S>, S::Answer>],
+    all: bool,
+    is_natural: &dyn Fn(ValueId) -> bool,
+) -> Vec<(OnKey<S>, S::Answer)> {
     let Some(Event::Asked(On { key, .. }) | Event::Answered(On { key, .. }, _)) = events.first() else {
         return Vec::new();
     };
@@ -308,7 +315,7 @@ fn of_key<S: Recorded>(events: &[Event<'_, OnKey<S>, S::Answer>], all: bool) -> 
         Event::Answered(On { operation, .. }, answer) => Event::Answered(operation, answer),
     };
     let inner: Vec<_> = events.iter().map(inner).collect();
-    let beginnings = S::beginnings(&inner, all).into_iter();
+    let beginnings = S::beginnings(&inner, all, is_natural).into_iter();
     beginnings.map(|(operation, answer)| (On { key: *key, operation }, answer)).collect()
 }
 

@@ -108,6 +108,7 @@ impl Recorded for Register<ValueId> {
     fn beginnings(
         events: &[Event<'_, Self::Operation, Self::Answer>],
         all: bool,
+        is_natural: &dyn Fn(ValueId) -> bool,
     ) -> Vec<(Self::Operation, Self::Answer)> {
         let set = |operation: &Self::Operation| match operation {
             Operation::Write(value) => Some(*value),
@@ -117,7 +118,10 @@ impl Recorded for Register<ValueId> {
             Answer::Value(value) => *value,
             Answer::Done => None,
         };
-        seen(events, all, set, shown).into_iter().map(|value| (Operation::Write(value), Answer::Done)).collect()
+        seen(events, all, is_natural, set, shown)
+            .into_iter()
+            .map(|value| (Operation::Write(value), Answer::Done))
+            .collect()
     }
 }
 
