@@ -30,7 +30,7 @@ use super::course::Course;
 use super::lag::Lag;
 use super::snapshot::{Absence, Examiner, Shown, Snapshot};
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
-use crate::history::{DeliveryKind, KeyId, Marks, Revision};
+use crate::history::{Delivery, DeliveryKind, KeyId, Marks, Revision};
 use crate::model::{Promise, promise};
 use rustc_hash::FxHashMap;
 
@@ -53,7 +53,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             missing_marker(evidence, ruling, &course);
             continue;
         };
-        let revision = evidence.history.deliveries[marker].revision;
+        let Delivery { revision, position: end, .. } = evidence.history.deliveries[marker];
         if !revision.is_some() {
             continue;
         }
@@ -61,7 +61,8 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         too_old(evidence, ruling, &course, marker, revision);
         let examiner = examiner.get_or_insert_with(|| Examiner::new(evidence));
         for flaw in examiner.flaws(&snapshot(evidence, &course, revision)) {
-            found(evidence, ruling, &course, flaw.key, flaw.says, flaw.facts, flaw.reason);
+            let draft = draft(evidence, &course, flaw.key, flaw.says, flaw.facts, flaw.reason);
+            ruling.found(evidence.unless_lost_before(draft, Some(end)));
         }
     }
     for _ in 0..examiner.map_or(0, |examiner| examiner.cut) {
@@ -174,7 +175,7 @@ fn missing_marker(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, course: &Cou
     if kind == Kind::Suspect {
         draft.reason += " Not proved: releases before 1.30 may deliver changes before that bookmark.";
     }
-    ruling.found(draft);
+    ruling.found(evidence.unless_lost(draft));
 }
 
 fn found(
@@ -293,5 +294,19 @@ mod tests {
         let w = s.watch(LIST);
         s.event(w, "ADDED", ("a", "u1", 30)).error(w, 504);
         assert!(s.keeps(&RULE));
+    }
+
+    #[test]
+    fn a_line_that_could_not_be_used_may_have_been_what_is_missing() {
+        for (damaged, found) in [(false, Kind::Violation), (true, Kind::Suspect)] {
+            let mut s = Specimen::new();
+            s.update("a", "u", 31, 45);
+            let w = s.watch("&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true");
+            if damaged {
+                s.event(w, "ADDED", ("a", "u", 45)).cut();
+            }
+            s.bookmark(w, 45, true);
+            assert_eq!(s.kinds(&RULE), [found]);
+        }
     }
 }

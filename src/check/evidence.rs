@@ -1,9 +1,11 @@
 //! What rules look at, and how they cite it.
 
-use super::{Fact, Options};
+use super::{Draft, Fact, Kind, Options};
 use crate::history::{DeliveryKind, History, IncarnationId, KeyId, Operation, OperationId, Revision, Symbol, Verb};
+use crate::ingest::{FileId, Position};
 use crate::order::graph::{HappensBefore, Reason, Record};
 use crate::order::{Order, Showing, Version};
+use rustc_hash::FxHashMap;
 
 /// How many steps the search for a cycle in a small graph takes.
 const STEPS: u64 = 10_000;
@@ -195,6 +197,40 @@ impl<'h> Evidence<'h> {
             && operation.verb != Verb::Other
             && operation.is_answered()
             && !operation.marks.has(Marks::DRY_RUN)
+    }
+
+    /// A finding that rests on what the records of a process do not say: a suspect where a line between those that it cites could not be
+    /// used, since that line may have said it.
+    pub fn unless_lost(&self, draft: Draft) -> Draft {
+        self.unless_lost_before(draft, None)
+    }
+
+    /// The same, where what is missed may stand as late as in front of a record that the finding does not cite.
+    pub fn unless_lost_before(&self, mut draft: Draft, end: Option<Position>) -> Draft {
+        if draft.kind != Kind::Violation || self.history.problems.is_empty() {
+            return draft;
+        }
+        let mut cited: FxHashMap<FileId, (u32, u32)> = FxHashMap::default();
+        let own = draft.facts.iter().filter(|fact| fact.incarnation == draft.incarnation);
+        for Position { file, line, .. } in own.map(|fact| fact.position).chain(end) {
+            let lines = cited.entry(file).or_insert((line, line));
+            *lines = (lines.0.min(line), lines.1.max(line));
+        }
+        let lost = |(file, (first, last)): (&FileId, &(u32, u32))| {
+            let kept = || self.history.problems.iter().filter(|problem| problem.file == Some(*file));
+            let summary = self.history.files.get(file.0 as usize)?;
+            if summary.problems > kept().count() as u64 {
+                return Some(format!("{} lines of {} could not be used", summary.problems, summary.path));
+            }
+            let between = kept().find(|problem| (*first..=*last).contains(&problem.line) || problem.line == 0)?;
+            Some(format!("line {} of {} could not be used", between.line, summary.path))
+        };
+        // The first by name, so that the report is the same each time.
+        if let Some(lost) = cited.iter().filter_map(lost).min() {
+            draft.kind = Kind::Suspect;
+            draft.reason = format!("{} Not proved: {lost}, and what is missed may have stood there.", draft.reason);
+        }
+        draft
     }
 
     /// What faults of one server with one resource have in common, for folding.

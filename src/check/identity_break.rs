@@ -175,4 +175,18 @@ mod tests {
     fn a_uid_that_only_a_request_claims_is_no_object_s() {
         assert_eq!(kinds(&RULE, "a@A GET x => x:u2@20\nb@A PUT status x:u1@20 => x:u2@21\n"), []);
     }
+
+    #[test]
+    fn a_line_that_could_not_be_used_may_have_been_the_end_of_a_life() {
+        for (damaged, found) in [(false, 1), (true, 0)] {
+            let mut s = super::super::specimen::Specimen::new();
+            let w = s.watch("&resourceVersion=20");
+            s.event(w, "ADDED", ("a", "u1", 23));
+            if damaged {
+                s.event(w, "DELETED", ("a", "u1", 24)).cut();
+            }
+            s.event(w, "MODIFIED", ("a", "u2", 26));
+            assert_eq!(s.kinds(&RULE), vec![Kind::Violation; found]);
+        }
+    }
 }

@@ -126,7 +126,7 @@ fn skipped(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, chain: &Chain, step
         }
         _ => (Kind::Hazard, "no change in between is known to be in the scope: nothing was missed this time"),
     };
-    ruling.found(Draft {
+    ruling.found(evidence.unless_lost(Draft {
         kind,
         broken_by: BrokenBy::Client,
         incarnation: chain.incarnation,
@@ -139,7 +139,7 @@ fn skipped(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, chain: &Chain, step
         reason: reason.to_owned(),
         refuted_by: "a list of this process between the error and the watch".to_owned(),
         consequence: "deleted objects stay in the client's view and created ones are missing until they change again".to_owned(),
-    });
+    }));
 }
 
 #[cfg(test)]
@@ -173,5 +173,21 @@ mod tests {
     fn a_list_of_another_scope_may_be_the_state_that_it_goes_on_from() {
         let text = "c@A WATCH in prod from 38 +prod/a:u1@40 !410 eof\nc@A LIST => 60 {}\nc@A WATCH in prod from 60\n";
         assert_eq!(kinds(&RULE, text), []);
+    }
+
+    #[test]
+    fn a_line_that_could_not_be_used_may_have_been_the_list() {
+        for (damaged, found) in [(false, Kind::Violation), (true, Kind::Suspect)] {
+            let mut s = super::super::specimen::Specimen::new();
+            let w = s.watch("&resourceVersion=38");
+            s.event(w, "ADDED", ("a", "u1", 40)).error(w, 410);
+            s.line(format!(r#"{{"kind":"end","id":{w},"at":1700000000005000000,"reason":"eof"}}"#));
+            if damaged {
+                s.line(r#"{"kind":"request","id":9,"method":"GET"}"#.to_owned());
+                s.cut();
+            }
+            s.update("b", "u2", 39, 44).watch("&resourceVersion=60");
+            assert_eq!(s.kinds(&RULE), [found]);
+        }
     }
 }

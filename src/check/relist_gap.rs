@@ -94,7 +94,7 @@ fn skipped(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, chain: &Chain, step
         }
         _ => (Kind::Hazard, "no change in between is known outside the page: nothing was missed this time"),
     };
-    ruling.found(Draft {
+    ruling.found(evidence.unless_lost(Draft {
         kind,
         broken_by: BrokenBy::Client,
         incarnation: chain.incarnation,
@@ -107,7 +107,7 @@ fn skipped(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, chain: &Chain, step
         reason: reason.to_owned(),
         refuted_by: "the other pages of the list, read by this process".to_owned(),
         consequence: "what happened to the objects on the pages that were not read stays unknown to the client".to_owned(),
-    });
+    }));
 }
 
 #[cfg(test)]

@@ -94,23 +94,25 @@ fn resumed(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, chain: &Chain, step
         }
         Stretch::Quiet => (Kind::Hazard, "no change of the scope is known in between, so nothing had to come again"),
     };
-    ruling.found(Draft {
-        kind,
-        broken_by: BrokenBy::Client,
-        incarnation: chain.incarnation,
-        key: facts.get(2).map_or_else(Default::default, |f| f.key),
-        cause: scope.clone(),
-        summary: format!(
-            "{client} resumed its watch on {scope} from revision {start} after it had seen revision {frontier}"
-        ),
-        facts,
-        reason: reason.to_owned(),
-        refuted_by: "a list of this process, or another of its watches on this scope, that explains the start"
-            .to_owned(),
-        consequence:
-            "events of the past are delivered once more: deleted objects come back, and controllers act on them"
+    ruling.found(
+        evidence.unless_lost(Draft {
+            kind,
+            broken_by: BrokenBy::Client,
+            incarnation: chain.incarnation,
+            key: facts.get(2).map_or_else(Default::default, |f| f.key),
+            cause: scope.clone(),
+            summary: format!(
+                "{client} resumed its watch on {scope} from revision {start} after it had seen revision {frontier}"
+            ),
+            facts,
+            reason: reason.to_owned(),
+            refuted_by: "a list of this process, or another of its watches on this scope, that explains the start"
                 .to_owned(),
-    });
+            consequence:
+                "events of the past are delivered once more: deleted objects come back, and controllers act on them"
+                    .to_owned(),
+        }),
+    );
 }
 
 #[cfg(test)]

@@ -86,7 +86,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                     "no change in between is known to be in the scope: nothing had to come again this time",
                 ),
             };
-            ruling.found(Draft {
+            ruling.found(evidence.unless_lost(Draft {
                 kind,
                 broken_by: BrokenBy::Client,
                 incarnation: chain.incarnation,
@@ -100,7 +100,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 refuted_by: "another list or watch of this process that explains the start".to_owned(),
                 consequence: "objects that were gone before the list come back, and old items lead to 410 at each start"
                     .to_owned(),
-            });
+            }));
         }
     }
 }

@@ -15,12 +15,14 @@ pub struct Specimen {
     files: Vec<(String, String)>,
     at: u64,
     id: u64,
+    cut: usize,
 }
 
 impl Specimen {
     /// With a first client "reader" on server "a" and one clock.
     pub fn new() -> Specimen {
-        let mut specimen = Specimen { lines: Vec::new(), files: Vec::new(), at: 1_700_000_000_000_000_000, id: 0 };
+        let mut specimen =
+            Specimen { lines: Vec::new(), files: Vec::new(), at: 1_700_000_000_000_000_000, id: 0, cut: 0 };
         specimen.client("reader", "a", "wall");
         specimen
     }
@@ -171,6 +173,14 @@ impl Specimen {
         self
     }
 
+    /// The last line is damaged.
+    pub fn cut(&mut self) -> &mut Specimen {
+        let line = self.lines.last_mut().expect("a line");
+        line.truncate(line.len() / 2);
+        self.cut += 1;
+        self
+    }
+
     /// The history.
     pub fn history(&self) -> History {
         let mut inputs = vec![InputFile::in_memory(FileId(0), "specimen.jsonl", self.lines.join("\n").into_bytes())];
@@ -178,7 +188,7 @@ impl Specimen {
             inputs.push(InputFile::in_memory(FileId(index as u32 + 1), name, text.clone().into_bytes()));
         }
         let history = load(inputs, &reading(), &Domains::default(), &());
-        assert!(history.problems.is_empty(), "{:?}", history.problems);
+        assert_eq!(history.problems.len(), self.cut, "{:?}", history.problems);
         history
     }
 

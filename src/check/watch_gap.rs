@@ -242,7 +242,7 @@ impl<'c, 'h> Account<'c, 'h> {
             Change::Deleted => "deletion",
             _ => "change",
         };
-        let mut draft = Draft {
+        let draft = Draft {
             kind: Kind::Violation,
             broken_by: BrokenBy::Server,
             incarnation: o.incarnation,
@@ -266,13 +266,7 @@ impl<'c, 'h> Account<'c, 'h> {
                 "the client keeps the object as it was before, until it changes again or the client lists anew"
                     .to_owned(),
         };
-        let file = evidence.history.files.get(o.position.file.0 as usize);
-        if let Some(file) = file.filter(|f| f.problems > 0) {
-            draft.kind = Kind::Suspect;
-            draft.reason =
-                format!("{} Not proved: {} lines of {} could not be used.", draft.reason, file.problems, file.path);
-        }
-        ruling.found(course.settle(draft));
+        ruling.found(evidence.unless_lost(course.settle(draft)));
     }
 }
 

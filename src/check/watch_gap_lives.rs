@@ -81,5 +81,5 @@ fn deletion(
         refuted_by: "a fuller record of the stream that holds the DELETED event".to_owned(),
         consequence: "a client that acts on the end of objects (finalizers, addresses, volumes) never hears of this one's".to_owned(),
     };
-    ruling.found(course.settle(draft));
+    ruling.found(evidence.unless_lost(course.settle(draft)));
 }

@@ -185,3 +185,21 @@ fn an_error_between_two_lives_says_that_something_was_lost() {
     s.event(w, "ADDED", ("a", "u1", 30)).error(w, 410).event(w, "ADDED", ("a", "u2", 35));
     assert!(s.kinds(&RULE).is_empty());
 }
+
+#[test]
+fn a_line_that_could_not_be_used_may_have_been_the_event() {
+    let stream = |damaged: bool| {
+        let mut s = Specimen::new();
+        let w = s.watch("&resourceVersion=20");
+        s.event(w, "ADDED", ("a", "u1", 30));
+        if damaged {
+            s.event(w, "DELETED", ("a", "u1", 33)).cut();
+        }
+        s.event(w, "ADDED", ("a", "u2", 35));
+        // Behind what the stream went past, nothing is missed.
+        s.event(w, "ADDED", ("b", "u3", 36)).cut();
+        s.kinds(&RULE)
+    };
+    assert_eq!(stream(true), [Kind::Suspect]);
+    assert_eq!(stream(false), [Kind::Violation]);
+}

@@ -116,7 +116,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 refuted_by: "a record of the stream that holds an event of this object between the two".to_owned(),
                 consequence: "a client that keeps a set of objects by event types keeps a wrong one".to_owned(),
             };
-            ruling.found(course.settle(draft));
+            ruling.found(evidence.unless_lost(course.settle(draft)));
         }
     }
 }
@@ -263,5 +263,13 @@ view   |-WATCH from 20 ~a:u1@23 ..
         let w = s.watch("&resourceVersion=20");
         s.event(w, "ADDED", ("a", "u1", 23)).event(w, "DELETED", ("a", "u1", 23)).event(w, "ADDED", ("a", "u2", 29));
         assert!(s.kinds(&RULE).is_empty());
+    }
+
+    #[test]
+    fn a_line_that_could_not_be_used_may_have_told_that_it_left() {
+        let mut s = Specimen::new();
+        let w = s.watch("&resourceVersion=20&labelSelector=a%3Db");
+        s.event(w, "ADDED", ("a", "u", 23)).event(w, "DELETED", ("a", "u", 24)).cut().event(w, "ADDED", ("a", "u", 25));
+        assert_eq!(s.kinds(&RULE), [Kind::Suspect]);
     }
 }

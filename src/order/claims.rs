@@ -5,7 +5,7 @@ use super::flags::Flags;
 use super::timeline::*;
 use super::versions::{Origin, Table, Until};
 use crate::history::{
-    Asked, AttributesId, DeliveryKind, History, KeyId, Marks, Operation, OperationId, Revision, StreamId, Verb,
+    Asked, AttributesId, DeliveryKind, History, KeyId, Marks, Operation, OperationId, Revision, Stream, StreamId, Verb,
 };
 use rustc_hash::FxHashSet;
 
@@ -407,28 +407,32 @@ impl Timeline {
         }
         for stream in &history.streams {
             let operation = history.operation(stream.operation);
-            if may_select(history, &operation) {
-                continue;
-            }
-            let Some(after) = stream_base(history, stream.id) else { continue };
-            let deliveries = stream.deliveries();
-            let through = deliveries
-                .filter(|d| !self.misdated.contains(&(*d as u32)))
-                .map(|d| history.deliveries[d].revision)
-                .max()
-                .unwrap_or(Revision::NONE);
-            if through > after {
-                let position = operation.position;
-                self.spans.push(Span {
-                    after,
-                    through,
-                    scope: operation.scope,
-                    provenance: Provenance::Event,
-                    position,
-                });
+            if let Some((after, through)) = self.delivered(history, stream, &operation) {
+                let (scope, position) = (operation.scope, operation.position);
+                self.spans.push(Span { after, through, scope, provenance: Provenance::Event, position });
             }
         }
         self.spans.sort_by_key(|s| (s.scope, s.after, s.through));
+    }
+
+    /// (after, through] of which a stream delivers every change, as far as its client recorded it without loss.
+    fn delivered(&self, history: &History, stream: &Stream, watch: &Operation) -> Option<(Revision, Revision)> {
+        let lossy = history.files.get(watch.position.file.0 as usize).is_some_and(|file| file.problems > 0);
+        if lossy || may_select(history, watch) {
+            return None;
+        }
+        let after = stream_base(history, stream.id)?;
+        let mut through = Revision::NONE;
+        for index in stream.deliveries() {
+            let d = &history.deliveries[index];
+            match d.kind {
+                DeliveryKind::Unidentified => return None,
+                DeliveryKind::Error => break,
+                _ if self.is_misdated(index) => {}
+                _ => through = through.max(d.revision),
+            }
+        }
+        (through > after).then_some((after, through))
     }
 
     /// Bounds removals of unknown revision by time: above everything that was complete when the request began, below every
@@ -490,7 +494,7 @@ pub fn stream_base(history: &History, stream: StreamId) -> Option<Revision> {
 }
 
 /// Whether a stream may have had a selector: nobody recorded the request of a saved one.
-pub(super) fn may_select(history: &History, watch: &Operation) -> bool {
+fn may_select(history: &History, watch: &Operation) -> bool {
     watch.asked == Asked::Unrecorded || !watch.scope.is_some() || history.is_selective(watch.scope)
 }
 

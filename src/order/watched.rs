@@ -1,8 +1,7 @@
 //! Stretches of T of which watches delivered everything: what they did not mention did not happen, or the watch is wrong.
 
-use super::claims::{may_select, stream_base};
-use super::timeline::{Timeline, Version};
-use crate::history::{DeliveryKind, History, KeyId, OperationId, ResourceId, Revision, Stream, Symbol};
+use super::timeline::{Provenance, Span, Timeline, Version};
+use crate::history::{History, KeyId, OperationId, ResourceId, Revision, Stream, Symbol};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// (after, through]: every change is delivered.
@@ -20,11 +19,10 @@ pub(super) struct Watched {
 impl Watched {
     pub(super) fn of(history: &History, timeline: &Timeline) -> Watched {
         let mut watched = Watched::default();
-        for stream in &history.streams {
-            let Some(stretch) = stretch(history, timeline, stream) else { continue };
-            let scope = history.scopes[history.operation(stream.operation).scope.index()];
+        for span in timeline.spans().iter().filter(|span| is_wide(history, span)) {
+            let scope = history.scopes[span.scope.index()];
             let namespace = if history.name(scope.namespace).is_empty() { Symbol::NONE } else { scope.namespace };
-            watched.of.entry((scope.resource, namespace)).or_default().push(stretch);
+            watched.of.entry((scope.resource, namespace)).or_default().push((span.after, span.through));
         }
         for stretches in watched.of.values_mut() {
             stretches.sort_unstable();
@@ -64,36 +62,21 @@ impl Watched {
 
     /// A watch that went past a revision of a key.
     pub(super) fn by(history: &History, timeline: &Timeline, key: KeyId, revision: Revision) -> Option<OperationId> {
-        let past = |stream: &&Stream| {
-            history.covers_key(history.operation(stream.operation).scope, key)
-                && stretch(history, timeline, stream)
-                    .is_some_and(|(after, through)| after < revision && revision <= through)
+        let past = |span: &&Span| {
+            is_wide(history, span)
+                && history.covers_key(span.scope, key)
+                && span.after < revision
+                && revision <= span.through
         };
-        history.streams.iter().find(past).map(|stream| stream.operation)
+        let span = timeline.spans().iter().find(past)?;
+        let of = |stream: &&Stream| history.operation(stream.operation).position == span.position;
+        history.streams.iter().find(of).map(|stream| stream.operation)
     }
 }
 
-/// What a stream delivers everything of: all that is in its scope, as far as its client recorded it without loss.
-fn stretch(history: &History, timeline: &Timeline, stream: &Stream) -> Option<Stretch> {
-    let watch = history.operation(stream.operation);
-    if !watch.scope.is_some() || may_select(history, &watch) {
-        return None;
-    }
-    let named = !history.name(history.scopes[watch.scope.index()].name).is_empty();
-    let lossy = history.files.get(watch.position.file.0 as usize).is_some_and(|file| file.problems > 0);
-    if named || lossy {
-        return None;
-    }
-    let after = stream_base(history, stream.id)?;
-    let mut through = Revision::NONE;
-    for index in stream.deliveries() {
-        let d = &history.deliveries[index];
-        match d.kind {
-            DeliveryKind::Unidentified => return None,
-            DeliveryKind::Error => break,
-            _ if timeline.is_misdated(index) => {}
-            _ => through = through.max(d.revision),
-        }
-    }
-    (through > after).then_some((after, through))
+/// Whether a stretch is of a watch of more than one name.
+fn is_wide(history: &History, span: &Span) -> bool {
+    span.provenance == Provenance::Event
+        && span.scope.is_some()
+        && history.name(history.scopes[span.scope.index()].name).is_empty()
 }
