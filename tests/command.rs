@@ -119,7 +119,7 @@ fn an_interrupt_while_reading_ends_with_no_report() {
     // The handler is there once the program waits for more input; until then the signal ends the process by itself.
     let id = child.id().to_string();
     let mut status = None;
-    for _ in 0..100 {
+    for _ in 0..1_000 {
         std::thread::sleep(std::time::Duration::from_millis(50));
         Command::new("kill").args(["-INT", &id]).status().unwrap();
         status = child.try_wait().unwrap();

@@ -20,11 +20,14 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tampering::Report;
 
-/// How long clients ask between two faults.
-const STRETCH: Duration = Duration::from_millis(1_500);
+/// Calls that are answered between two faults, and events that are delivered.
+const STRETCH: usize = 300;
+
+/// How long a stretch may take on a machine that does much else. The clients live longer (`LIFE`).
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The clients: killed when this goes.
 struct Traffic {
@@ -107,6 +110,45 @@ fn wait_for(etcd: &Etcd) {
     }
 }
 
+/// How far a recording is.
+#[derive(Debug, Default)]
+struct Progress {
+    answered: usize,
+    open: usize,
+    delivered: usize,
+}
+
+impl Progress {
+    fn of(folder: &Folder) -> Progress {
+        let history = replay(&folder.0).unwrap_or_default();
+        let Some(cluster) = history.cluster else { return Progress::default() };
+        let calls = &cluster.recording.operations;
+        let open = calls.iter().filter(|call| call.begun).count();
+        Progress { answered: calls.len() - open, open, delivered: cluster.recording.events.len() }
+    }
+}
+
+/// Waits until a recording has come so far, however long the machine takes for it.
+fn wait_until(folder: &Folder, far_enough: impl Fn(&Progress) -> bool) {
+    let begin = Instant::now();
+    loop {
+        let progress = Progress::of(folder);
+        if far_enough(&progress) {
+            return;
+        }
+        assert!(begin.elapsed() < PATIENCE, "{progress:?} after {PATIENCE:?}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Waits for the stretch of a number, then for calls that are never answered.
+fn wait_for_open_calls(folder: &Folder, etcd: &Etcd, stretch: usize) {
+    let far = stretch * STRETCH;
+    wait_until(folder, |now| now.answered > far && now.delivered > far);
+    etcd.freeze();
+    wait_until(folder, |now| now.open > 0);
+}
+
 /// Findings that say that something is or may be wrong.
 fn convicted(history: &History) -> Vec<String> {
     let judgement = retrograde::judge(history, &retrograde::Options::default());
@@ -121,24 +163,22 @@ fn clients_of_a_real_etcd_that_is_killed_twice_saw_one_history_and_each_tampered
     let folder = Folder::new("whole");
     wait_for(&etcd);
     let traffic = Traffic::start(program, &folder.0, &etcd);
-    for _ in 0..2 {
-        std::thread::sleep(STRETCH);
+    for stretch in 1..3 {
+        wait_for_open_calls(&folder, &etcd, stretch);
         etcd.kill();
-        std::thread::sleep(STRETCH / 10);
+        std::thread::sleep(Duration::from_millis(150));
         etcd.restart();
         wait_for(&etcd);
     }
-    std::thread::sleep(STRETCH);
+    wait_until(&folder, |now| now.answered > 3 * STRETCH && now.delivered > 3 * STRETCH);
     traffic.finish();
     etcd.kill();
 
     let history = replay(&folder.0).expect("a recording");
     let recording = &history.cluster.as_deref().expect("a report").recording;
-    let (asked, delivered) = (recording.operations.len(), recording.events.len());
-    assert!(asked > 500 && delivered > 500, "{asked} calls and {delivered} events: the test lost its point");
     assert!(recording.clients.len() > 8 && recording.problems.is_empty(), "{:?}", recording.problems);
     let open = recording.operations.iter().filter(|o| !o.returned.is_known()).count();
-    assert!(open > 0, "no call was open when etcd was killed: the test lost its point");
+    assert!(open > 0, "the calls that were open when etcd was killed have outcomes");
     assert_consistent!(history);
 
     let report = Report::read(&folder.0);
@@ -165,12 +205,12 @@ fn a_recording_of_clients_that_were_killed_is_read_as_far_as_it_goes() {
     let folder = Folder::new("killed");
     wait_for(&etcd);
     let traffic = Traffic::start(program, &folder.0, &etcd);
-    std::thread::sleep(STRETCH);
+    wait_for_open_calls(&folder, &etcd, 1);
     drop(traffic);
     let history = replay(&folder.0).expect("a recording");
     let recording = &history.cluster.as_deref().expect("a report").recording;
     assert!(recording.problems.is_empty(), "{:?}", recording.problems);
-    assert!(recording.operations.len() > 50 && recording.operations.iter().any(|o| o.begun));
+    assert!(recording.operations.len() > STRETCH && recording.operations.iter().any(|o| o.begun));
     // What came after the last thing that anybody was told is nobody's: the verdict may be open, but never wrong.
     assert_eq!(convicted(&history), Vec::<String>::new());
 }

@@ -74,6 +74,13 @@ impl Etcd {
         }
     }
 
+    /// It takes what is asked and answers nothing more, until it is killed.
+    #[allow(dead_code, reason = "not every test does")]
+    pub fn freeze(&self) {
+        let Some(running) = &self.running else { return };
+        assert!(Command::new("kill").args(["-STOP", &running.etcd]).status().is_ok_and(|status| status.success()));
+    }
+
     /// Stops it in order.
     #[allow(dead_code, reason = "not every test does")]
     pub fn stop(&mut self) {
