@@ -32,7 +32,7 @@
 //! ## Sources
 //! apiserver `pkg/storage/etcd3/store.go` (GuaranteedUpdate, conditionalDelete), `pkg/registry/rest/update.go` (Preconditions).
 
-use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling, commit};
+use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling, commit, lag};
 use crate::history::{Marks, Operation, OperationId, Revision, Subresource, Verb};
 use crate::order::{Relation, Version};
 
@@ -106,12 +106,7 @@ fn passed(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: 
     let Some((version, relation)) = proved.or(weaker) else { return };
     let history = evidence.history;
     let (base, key) = (o.asked_revision, history.key_name(o.key));
-    let mut draft = Draft {
-        kind: Kind::Violation,
-        broken_by: BrokenBy::Server,
-        incarnation: o.incarnation,
-        key: o.key,
-        cause: history.resource_name(history.resource_of(o.key)),
+    let draft = Draft {
         summary: format!(
             "{} of {key} was accepted on the condition of version {base}, although the object was at {} before it was sent",
             o.verb.name(),
@@ -126,16 +121,13 @@ fn passed(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: 
             .into(),
         refuted_by: "evidence that the later version belongs to another timeline, or to another object".into(),
         consequence: "what was written in between was overwritten although the writer asked for protection".into(),
+        ..bare(evidence, o)
     };
-    if let Relation::BeforeUnless(offset) = relation {
-        draft.kind = Kind::Suspect;
-        let milliseconds = *offset as f64 / 1e6;
-        draft.reason = format!(
-            "{} Not proved: the two times are of two clocks, and if these differ by {milliseconds:.3} ms or more the write was sent first.",
-            draft.reason
-        );
-    }
-    ruling.found(draft);
+    let offset = match relation {
+        Relation::BeforeUnless(offset) => Some(*offset),
+        _ => None,
+    };
+    ruling.found(lag::unless_clocks_differ(draft, offset, "the write was sent first"));
 }
 
 /// Whether the request requires a uid in a way that servers enforce.
@@ -162,11 +154,6 @@ fn state(
     let base = o.asked_revision;
     let key = history.key_name(o.key);
     ruling.found(Draft {
-        kind: Kind::Violation,
-        broken_by: BrokenBy::Server,
-        incarnation: o.incarnation,
-        key: o.key,
-        cause: history.resource_name(history.resource_of(o.key)),
         summary: format!(
             "{} of {key} committed at revision {revision} on the condition of version {base}, although the object was at {met} by then",
             o.verb.name()
@@ -179,6 +166,7 @@ fn state(
         reason: "a write with a resourceVersion commits only if the object is still at that version".into(),
         refuted_by: "evidence that the version in between belongs to another timeline, or to another object".into(),
         consequence: "the change in between was overwritten although the writer asked for protection".into(),
+        ..bare(evidence, &o)
     });
 }
 
@@ -191,11 +179,6 @@ fn uid(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId) {
         evidence.request(id, o.asked_revision, format!("the request required {key} to have the uid {wanted}"));
     let answer = evidence.operation(id, o.answered, format!("the answer showed that it took effect on uid {met}"));
     ruling.found(Draft {
-        kind: Kind::Violation,
-        broken_by: BrokenBy::Server,
-        incarnation: o.incarnation,
-        key: o.key,
-        cause: history.resource_name(history.resource_of(o.key)),
         summary: format!(
             "{} of {key} required uid {wanted} and took effect on uid {met}: the precondition was not enforced",
             o.verb.name()
@@ -204,7 +187,25 @@ fn uid(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId) {
         reason: "a write with a uid precondition commits only on the object with that uid".into(),
         refuted_by: "evidence that the answer belongs to another request".into(),
         consequence: "an object was changed or deleted that the writer did not mean".into(),
+        ..bare(evidence, &o)
     });
+}
+
+/// A violation about the object of a write; the words are left to say.
+fn bare(evidence: &Evidence<'_>, o: &Operation) -> Draft {
+    let history = evidence.history;
+    Draft {
+        kind: Kind::Violation,
+        broken_by: BrokenBy::Server,
+        incarnation: o.incarnation,
+        key: o.key,
+        cause: history.resource_name(history.resource_of(o.key)),
+        summary: String::new(),
+        facts: Vec::new(),
+        reason: String::new(),
+        refuted_by: String::new(),
+        consequence: String::new(),
+    }
 }
 
 #[cfg(test)]

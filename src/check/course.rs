@@ -1,6 +1,6 @@
 //! A watch stream as rules look at it: where its initial part ends, and what it delivered after.
 
-use super::{Draft, Evidence, Kind};
+use super::{BrokenBy, Draft, Evidence, Kind};
 use crate::history::{Asked, Delivery, DeliveryKind, KeyId, Marks, Operation, OperationId, Revision, Stream};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -105,6 +105,22 @@ impl<'h> Course<'h> {
             draft.reason = format!("{} Not proved: {doubt}.", draft.reason);
         }
         draft
+    }
+
+    /// A violation by the server of this stream, about a key; the words are left to say.
+    pub fn draft(&self, key: KeyId) -> Draft {
+        Draft {
+            kind: Kind::Violation,
+            broken_by: BrokenBy::Server,
+            incarnation: self.operation.incarnation,
+            key,
+            cause: self.cause(),
+            summary: String::new(),
+            facts: Vec::new(),
+            reason: String::new(),
+            refuted_by: String::new(),
+            consequence: String::new(),
+        }
     }
 
     /// What findings of one cause have in common: server and resource.

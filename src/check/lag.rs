@@ -67,17 +67,22 @@ impl Lag {
     }
 
     /// A finding that rests on this: a suspect where clocks could explain it away.
-    pub fn settle(&self, mut draft: Draft) -> Draft {
-        if let Some(offset) = self.offset {
-            draft.kind = Kind::Suspect;
-            let milliseconds = offset as f64 / 1e6;
-            draft.reason = format!(
-                "{} Not proved: the two times are of two clocks, and if these differ by {milliseconds:.3} ms or more the write was not complete before.",
-                draft.reason
-            );
-        }
-        draft
+    pub fn settle(&self, draft: Draft) -> Draft {
+        unless_clocks_differ(draft, self.offset, "the write was not complete before")
     }
+}
+
+/// A finding that rests on two times: a suspect where clocks that differ by an offset explain it away, in that something else is true.
+pub fn unless_clocks_differ(mut draft: Draft, offset: Option<i64>, otherwise: &str) -> Draft {
+    if let Some(offset) = offset {
+        draft.kind = Kind::Suspect;
+        let milliseconds = offset as f64 / 1e6;
+        draft.reason = format!(
+            "{} Not proved: the two times are of two clocks, and if these differ by {milliseconds:.3} ms or more {otherwise}.",
+            draft.reason
+        );
+    }
+    draft
 }
 
 /// The highest revision that may have been complete before a moment, by proof or by bare times.

@@ -22,7 +22,7 @@
 //! etcd's watch guarantee "unique" (`api_guarantees.md`); etcd#17247; etcd `tests/robustness/validate/watch.go`.
 use super::course::Course;
 use super::etcd::{self, Recorded};
-use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
+use super::{BrokenBy, Draft, Evidence, Group, Rule, Ruling};
 use crate::history::Revision;
 
 /// The rule.
@@ -60,11 +60,6 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             let Some(&earlier) = first.get(&(d.key, d.revision)).filter(|&&e| e < index) else { continue };
             let (event, before) = (evidence.delivery_words(index), evidence.delivery_words(earlier));
             let draft = Draft {
-                kind: Kind::Violation,
-                broken_by: BrokenBy::Server,
-                incarnation: course.operation.incarnation,
-                key: d.key,
-                cause: course.cause(),
                 summary: format!(
                     "{} received the change of {} at revision {} twice on one stream",
                     evidence.observer_words(&course.operation),
@@ -78,6 +73,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 reason: "A watch delivers each change once: one revision of one key is one change.".to_owned(),
                 refuted_by: "a record that shows two streams here".to_owned(),
                 consequence: "a client that counts events, or reacts to each, acts twice on one change".to_owned(),
+                ..course.draft(d.key)
             };
             ruling.found(course.settle(draft));
         }

@@ -41,7 +41,7 @@ mod lives;
 use super::changes::Changes;
 use super::course::Course;
 use super::etcd::{self, Recorded};
-use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
+use super::{BrokenBy, Draft, Evidence, Group, Rule, Ruling};
 use crate::history::{Asked, DeliveryKind, KeyId, Revision};
 use crate::order::{Change, Version, stream_base};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -243,11 +243,6 @@ impl<'c, 'h> Account<'c, 'h> {
             _ => "change",
         };
         let draft = Draft {
-            kind: Kind::Violation,
-            broken_by: BrokenBy::Server,
-            incarnation: o.incarnation,
-            key: version.key,
-            cause: course.cause(),
             summary: format!(
                 "{} never sent {} the {words} of {name} at revision {}: the stream ({}) went past it to {reached}",
                 evidence.server_words(&o),
@@ -265,6 +260,7 @@ impl<'c, 'h> Account<'c, 'h> {
             consequence:
                 "the client keeps the object as it was before, until it changes again or the client lists anew"
                     .to_owned(),
+            ..course.draft(version.key)
         };
         ruling.found(evidence.unless_lost(course.settle(draft)));
     }

@@ -1,7 +1,7 @@
 //! Deletions that a stream passed over: it shows a later object of a name that it had shown another object of.
 
 use crate::check::course::Course;
-use crate::check::{BrokenBy, Draft, Evidence, Kind, Ruling};
+use crate::check::{Draft, Evidence, Ruling};
 use crate::history::{DeliveryKind, KeyId, Revision, Symbol};
 use crate::order::{Change, Version};
 use rustc_hash::FxHashMap;
@@ -56,11 +56,6 @@ fn deletion(
     }
     let name = history.key_name(d.key);
     let draft = Draft {
-        kind: Kind::Violation,
-        broken_by: BrokenBy::Server,
-        incarnation: course.operation.incarnation,
-        key: d.key,
-        cause: course.cause(),
         summary: format!(
             "{} never sent {} the deletion of {name} with uid {}: the stream ({}) went on with another object of that name",
             evidence.server_words(&course.operation),
@@ -80,6 +75,7 @@ fn deletion(
             .to_owned(),
         refuted_by: "a fuller record of the stream that holds the DELETED event".to_owned(),
         consequence: "a client that acts on the end of objects (finalizers, addresses, volumes) never hears of this one's".to_owned(),
+        ..course.draft(d.key)
     };
     ruling.found(evidence.unless_lost(course.settle(draft)));
 }

@@ -23,7 +23,7 @@
 //! API concepts, "Semantics for watch" (Start at Exact); kubernetes#24004; etcd#20221; etcd `tests/robustness/validate/watch.go`.
 use super::course::Course;
 use super::etcd::{self, Recorded};
-use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
+use super::{BrokenBy, Draft, Evidence, Group, Rule, Ruling};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -50,11 +50,6 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             }
             let event = evidence.delivery_words(index);
             let draft = Draft {
-                kind: Kind::Violation,
-                broken_by: BrokenBy::Server,
-                incarnation: course.operation.incarnation,
-                key: d.key,
-                cause: course.cause(),
                 summary: format!(
                     "{} asked {} for the changes after revision {start} and received {event}",
                     evidence.observer_words(&course.operation),
@@ -70,6 +65,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 ),
                 refuted_by: "a record of the request that shows another resourceVersion".to_owned(),
                 consequence: "a client that applies the event goes back to a state that was replaced".to_owned(),
+                ..course.draft(d.key)
             };
             ruling.found(course.settle(draft));
         }

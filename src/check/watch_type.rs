@@ -24,7 +24,7 @@
 //! API concepts, "Efficient detection of changes"; apiserver `pkg/storage/cacher/cache_watcher.go`, `convertToWatchEvent`.
 use super::course::Course;
 use super::etcd::{self, Recorded};
-use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling, commit};
+use super::{BrokenBy, Draft, Evidence, Fact, Group, Rule, Ruling, commit};
 use crate::history::{DeliveryKind, KeyId, Marks, Revision, Symbol};
 use crate::order::{Change, Provenance};
 use rustc_hash::FxHashMap;
@@ -99,11 +99,6 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             };
             let (event, earlier) = (evidence.delivery_words(index), evidence.delivery_words(before.at));
             let draft = Draft {
-                kind: Kind::Violation,
-                broken_by: BrokenBy::Server,
-                incarnation: course.operation.incarnation,
-                key: d.key,
-                cause: course.cause(),
                 summary: format!(
                     "{} received {event} after {earlier} on one stream",
                     evidence.observer_words(&course.operation)
@@ -115,6 +110,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 reason: format!("{reason} Either the type is wrong or an event between the two was lost."),
                 refuted_by: "a record of the stream that holds an event of this object between the two".to_owned(),
                 consequence: "a client that keeps a set of objects by event types keeps a wrong one".to_owned(),
+                ..course.draft(d.key)
             };
             ruling.found(evidence.unless_lost(course.settle(draft)));
         }
@@ -172,17 +168,13 @@ fn contradicted(
     let d = &evidence.history.deliveries[index];
     let event = evidence.delivery_words(index);
     let draft = Draft {
-        kind: Kind::Violation,
-        broken_by: BrokenBy::Server,
-        incarnation: course.operation.incarnation,
-        key: d.key,
-        cause: course.cause(),
         summary: format!("{} received {event}, which was {was}", evidence.observer_words(&course.operation)),
         facts: vec![shown, evidence.delivery(index, course.watch, format!("received {event}"))],
         reason: "Without selectors an event's type follows the object's life: creations are ADDED and updates MODIFIED, so this type is wrong."
             .to_owned(),
         refuted_by: "evidence that the write at that revision was of the other kind".to_owned(),
         consequence: "a client that keeps a set of objects by event types keeps a wrong one".to_owned(),
+        ..course.draft(d.key)
     };
     ruling.found(course.settle(draft));
 }
