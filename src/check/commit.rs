@@ -27,13 +27,43 @@ pub fn proven(evidence: &Evidence<'_>, o: &Operation) -> Option<Revision> {
 pub fn attributed(evidence: &Evidence<'_>, id: OperationId) -> Option<Revision> {
     let history = evidence.history;
     let o = history.operation(id);
-    let wrote =
-        evidence.order.timeline.writer(o.key, o.answered).filter(|_| o.answered.is_some()).is_some_and(|writer| {
-            // The server's record of the same request may stand for it.
-            let w = history.operation(writer);
-            writer == id || (w.audit_id == o.audit_id && w.audit_id != AuditId::None && w.verb == o.verb)
-        });
+    let writer = evidence.order.timeline.writer(o.key, o.answered).filter(|_| o.answered.is_some());
+    let wrote = writer.is_some_and(|writer| is_of_one_request(evidence, writer, id));
     proven(evidence, &o).or(wrote.then_some(o.answered))
+}
+
+/// Whether a write was answered with success and is not known to have changed nothing: servers that find nothing to change commit nothing
+/// and answer with the version that is there (apiserver `pkg/storage/etcd3/store.go`, GuaranteedUpdate).
+pub fn took_effect(evidence: &Evidence<'_>, id: OperationId, o: &Operation) -> bool {
+    evidence.committed(o) && !changed_nothing(evidence, id, o)
+}
+
+/// Whether the answer shows the version that the write was based on, or one that was there before: another request wrote it, or somebody
+/// was shown it before this one was sent.
+fn changed_nothing(evidence: &Evidence<'_>, id: OperationId, o: &Operation) -> bool {
+    let (history, order) = (evidence.history, evidence.order);
+    let shows = matches!(o.verb, Verb::Update | Verb::Patch)
+        && o.key.is_some()
+        && o.answered.is_some()
+        && o.subresource.answers_parent()
+        && !o.marks.has(Marks::LIST_ANSWER)
+        && !o.marks.has(Marks::REMOVES);
+    if !shows || order.timeline.wrote_its_answer(id) || proven(evidence, o).is_some() {
+        return false;
+    }
+    let Some(version) = order.timeline.version_at(o.key, o.answered) else { return o.answered == o.asked_revision };
+    if version.writer.is_some() {
+        return !is_of_one_request(evidence, version.writer, id);
+    }
+    let shown = version.origin();
+    o.answered == o.asked_revision
+        || (shown.operation(history) != id && order.clocks.before(shown.moment(history), (o.invoke, o.clock)))
+}
+
+/// Whether two records are of one request: the server's may stand for the client's.
+fn is_of_one_request(evidence: &Evidence<'_>, a: OperationId, b: OperationId) -> bool {
+    let (one, other) = (evidence.history.operation(a), evidence.history.operation(b));
+    a == b || (one.audit_id == other.audit_id && one.audit_id != AuditId::None && one.verb == other.verb)
 }
 
 /// A write of a process with a memory that certainly made a version.

@@ -67,11 +67,15 @@ struct Origins {
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let (history, order) = (evidence.history, evidence.order);
-    let requests: Vec<OperationId> = evidence
-        .of_verbs(&[Verb::Get, Verb::List, Verb::Watch])
-        .filter(|(id, o)| is_unexplained(evidence, *id, o))
-        .map(|(id, _)| id)
-        .collect();
+    let mut requests: Vec<OperationId> = Vec::new();
+    for (id, o) in evidence.of_verbs(&[Verb::Get, Verb::List, Verb::Watch]) {
+        if is_unexplained(evidence, id, &o) {
+            requests.push(id);
+        }
+    }
+    if requests.is_empty() {
+        return;
+    }
     let mut origins = Origins { sessions: vec![false; order.sessions.sessions.len()], ..Origins::default() };
     for &id in &requests {
         let o = history.operation(id);

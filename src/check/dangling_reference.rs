@@ -25,7 +25,7 @@
 
 use super::mentions::{Directory, Mention, is_collector};
 use super::place::{end, had_ended, when};
-use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling, commit};
 use crate::history::{ClientId, IncarnationId, KeyId, Marks, Operation, OperationId, PartId, ResourceId, Symbol, Verb};
 use crate::model::declaration::Reference;
 use crate::order::{Change, Decisions, Lifetime, Source, Version};
@@ -177,7 +177,7 @@ impl<'h> Dangling<'_, 'h> {
         let decisions = Decisions::collect(history);
         let mut writes: FxHashMap<(IncarnationId, Symbol), Vec<OperationId>> = FxHashMap::default();
         let decided = history.operations.decided().filter(|(_, o)| !o.marks.has(Marks::SHADOW));
-        for (id, o) in decided.filter(|(_, o)| evidence.committed(o)) {
+        for (id, o) in decided.filter(|(id, o)| commit::took_effect(evidence, *id, o)) {
             writes.entry((o.incarnation, o.decision)).or_default().push(id);
         }
         for (id, o) in evidence.of_verbs(&[Verb::Get]) {

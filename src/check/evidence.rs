@@ -142,8 +142,7 @@ impl<'h> Evidence<'h> {
     /// Operations that count as something a process did or saw: answered, not a shadow of a client's own record, not a dry run
     /// of a write.
     pub fn operations(&self) -> impl Iterator<Item = (OperationId, Operation)> + use<'h> {
-        use crate::history::Marks;
-        self.history.operations.by_id().filter(|(_, o)| !o.marks.has(Marks::SHADOW))
+        self.history.operations.but_shadows()
     }
 
     /// Those of [`Evidence::operations`] that have one of some verbs.

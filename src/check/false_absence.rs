@@ -27,7 +27,7 @@
 
 use super::basis::{Basis, ENDLESS, Used};
 use super::presumed::{self, Against, Presumed, Stay};
-use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling, commit};
 use crate::history::{OperationId, Revision};
 use crate::order::{Life, Reading, Version};
 
@@ -75,7 +75,7 @@ fn declared(evidence: &Evidence<'_>, basis: &Basis<'_>, ruling: &mut Ruling<'_>)
     let history = evidence.history;
     for (write, decided) in basis.decided() {
         let o = history.operation(write);
-        if !evidence.committed(&o) {
+        if !commit::took_effect(evidence, write, &o) {
             continue;
         }
         let Some(decided) = decided else {
@@ -224,6 +224,16 @@ mod tests {
 
     /// Another client creates a, which c's decision takes to be absent.
     const BEFORE: &str = "default widgets\no@A CREATE a => a:u1@20\no@A CREATE b => b:u2@21\n";
+
+    #[test]
+    fn a_write_that_changed_nothing_and_a_conflict_that_told_better_are_no_harm() {
+        let read = format!("{BEFORE}c@A READ a => absent for d\n");
+        for nothing in ["PUT b:u2@21 for d => b:u2@21", "PATCH b for d => b:u2@21"] {
+            assert_eq!(kinds(&RULE, &format!("{read}c@A {nothing}\no@A PUT a:u1@20 => a:u1@40\n")), [], "{nothing}");
+        }
+        let told = format!("{read}c@A CREATE a for d => !409\nc@A PATCH b test(@21) for d => b:u2@30\n");
+        assert_eq!(kinds(&RULE, &format!("{told}o@A PUT a:u1@20 => a:u1@40\n")), []);
+    }
 
     #[test]
     fn absent_for_the_decision_and_there_in_t() {

@@ -31,7 +31,7 @@
 use super::basis::Basis;
 use super::memory::{Known, Memories};
 use super::parts::{self, Piece, Pieces};
-use super::{BrokenBy, Evidence, Group, Kind, Rule, Ruling};
+use super::{BrokenBy, Evidence, Group, Kind, Rule, Ruling, commit};
 use crate::history::{IncarnationId, KeyId, Operation, OperationId, ResourceId, Revision, Verb};
 use crate::order::{Ground, Pass, Premise, Reading, Version, remembers};
 use rustc_hash::FxHashSet;
@@ -112,7 +112,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let mut undeclared = Vec::new();
     for (id, o) in &writes {
         let declared = search.basis.decisions.of(*id).is_some();
-        if !declared && evidence.committed(o) && remembers(history, o.incarnation) {
+        if !declared && commit::took_effect(evidence, *id, o) && remembers(history, o.incarnation) {
             undeclared.extend(search.taken(*id, o));
         }
     }
@@ -252,7 +252,7 @@ impl<'d> Search<'_, '_, 'd> {
             let mut committed = false;
             for (nth, &write) in pass.writes.iter().enumerate() {
                 let o = history.operation(write);
-                if !evidence.committed(&o) {
+                if !commit::took_effect(evidence, write, &o) {
                     continue;
                 }
                 committed = true;

@@ -28,7 +28,7 @@
 //! Sources: kubernetes#59848; Azure/azure-container-networking#4210; whereabouts#176; kubernetes#86320 (kubelets send the uid).
 
 use super::memory::{Glimpse, Known, Memories};
-use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling, derivation};
+use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling, commit, derivation};
 use crate::history::{Marks, Operation, OperationId, Outcome, Subresource, Symbol, Verb};
 use crate::order::{Version, remembers};
 use rustc_hash::FxHashSet;
@@ -65,6 +65,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             && o.status != 201
             && o.answer_uid.is_some()
             && remembers(history, o.incarnation)
+            && commit::took_effect(evidence, id, &o)
         {
             unnamed.push(id);
         }
@@ -306,6 +307,13 @@ mod tests {
     fn a_request_that_names_one_life_must_not_change_another() {
         assert_eq!(kinds(&RULE, "c@A PATCH status w:u1 => w:u2@45\n"), [Kind::Violation]);
         assert!(holds(&RULE, "c@A PATCH status w:u2 => w:u2@45\n"));
+    }
+
+    #[test]
+    fn a_patch_that_changed_nothing_did_not_land() {
+        let text = format!("c@A GET w => w:u1@26\n{REPLACED}");
+        assert_eq!(kinds(&RULE, &format!("{text}c@A PATCH w => w:u2@45\n")), [Kind::Violation]);
+        assert_eq!(kinds(&RULE, &format!("{text}c@A PATCH w => w:u2@33\n")), []);
     }
 
     #[test]

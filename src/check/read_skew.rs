@@ -23,7 +23,7 @@
 //! Sources: whereabouts#207; Adya, Weak Consistency (1999), G-single; kubernetes API concepts (no snapshot across resources).
 
 use super::basis::{Basis, ENDLESS, Used};
-use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
+use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling, commit};
 use crate::history::{ClockId, OperationId, Revision};
 use crate::ingest::Time;
 use rustc_hash::FxHashMap;
@@ -57,7 +57,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         ruling.checked(o.incarnation);
         let pass = std::ptr::from_ref(decided.pass);
         let Some((a, b)) = skew(evidence, &basis, &used) else { continue };
-        let kind = if evidence.committed(&o) { Kind::Violation } else { Kind::Hazard };
+        let kind = if commit::took_effect(evidence, write, &o) { Kind::Violation } else { Kind::Hazard };
         // One finding a pass is enough: its later writes rest on the same reads.
         if kind == Kind::Violation && harmful.replace(pass) == Some(pass) {
             continue;

@@ -16,7 +16,8 @@
 //! **Evidence**: the request lines of two watches of one process, with the end of the first; the audit log at level Metadata is
 //! enough where the starts fall (28, 27), a capture of the stream where only the events lie above the next start.
 //!
-//! **Not judged**: a start that a list explains; a second consumer of the same scope (its watch begins while the other one is
+//! **Not judged**: a start that a list explains; a start where the stream before stood, although the process listed in between
+//! (a live list beside the reflector, unless an error had made the reflector list); a second consumer of the same scope (its watch begins while the other one is
 //! open, and later starts may be its own); watches of command-line tools, where each is a process; an item's version right
 //! after a list (`resume-from-item`). Several informers of one process with other selectors are other chains. DELETED events
 //! that carry an old version raise no frontier (`delete-version`): a client that ignores them is right.
@@ -117,6 +118,7 @@ fn resumed(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, chain: &Chain, step
 
 #[cfg(test)]
 mod tests {
+    use super::super::monotonic_reads::RULE as MONOTONIC;
     use super::super::trial::{holds, kinds};
     use super::{Kind, RULE};
 
@@ -160,6 +162,21 @@ mod tests {
     fn a_list_or_another_process_explains_a_lower_start() {
         assert_eq!(kinds(&RULE, "c@A WATCH from 40 ^50 eof\nc@B LIST rv=0 => 37 {}\nc@B WATCH from 37\n"), []);
         assert_eq!(kinds(&RULE, "c/1@A WATCH from 40 ^50 eof\nc/2@A WATCH from 20\n"), []);
+    }
+
+    #[test]
+    fn a_list_beside_a_reflector_moves_nobody_else() {
+        let before = "c@A LIST rv=0 => 10 {a:u1@9}\nc@A WATCH from 10 ~a:u1@14 eof\no@A CREATE b => b:u2@15\n";
+        let list = "c@A LIST => 16 {a:u1@14 b:u2@15}\n";
+        // The reflector goes on where its stream stood, now and later on.
+        let on = format!("{before}{list}c@A WATCH from 14 +b:u2@15 eof\nc@A WATCH from 15\n");
+        assert_eq!(kinds(&RULE, &on), []);
+        assert!(holds(&MONOTONIC, &on));
+        let back = format!("{before}{list}c@A WATCH from 12 ~a:u1@14\n");
+        assert_eq!(kinds(&RULE, &back), [Kind::Violation]);
+        // A reflector that was told that its place is gone lists anew, and goes on from there.
+        let gone = on.replace("~a:u1@14 eof", "~a:u1@14 !410 eof");
+        assert_eq!(kinds(&RULE, &gone), [Kind::Violation, Kind::Hazard]);
     }
 
     #[test]

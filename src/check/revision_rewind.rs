@@ -59,8 +59,8 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     }
     let removals = commit::removals(evidence);
     for (id, o) in evidence.operations() {
-        let removed = removals.get(&id).map(|v| v.revision);
-        let Some(revision) = commit::proven(evidence, &o).or(removed) else { continue };
+        let removed = || removals.get(&id).map(|v| v.revision);
+        let Some(revision) = commit::proven(evidence, &o).or_else(removed) else { continue };
         if !o.invoke.is_known() {
             continue;
         }

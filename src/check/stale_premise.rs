@@ -26,7 +26,7 @@
 
 use super::basis::{Basis, Decided, ENDLESS, Used};
 use super::presumed::{self, Against};
-use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling, commit};
 use crate::history::OperationId;
 use crate::order::Version;
 
@@ -75,14 +75,14 @@ fn declared(evidence: &Evidence<'_>, basis: &Basis<'_>, ruling: &mut Ruling<'_>)
     let history = evidence.history;
     for (write, decided) in basis.decided() {
         let o = history.operation(write);
-        if !evidence.committed(&o) {
+        if !commit::took_effect(evidence, write, &o) {
             continue;
         }
         let Some(decided) = decided else {
             ruling.undecided(ENDLESS);
             continue;
         };
-        let born = basis.birth_of_deleted(write).filter(|_| unread(evidence, &decided));
+        let born = basis.birth_of_deleted(write).filter(|born| is_unknown(evidence, &decided, born));
         let mut outdated: Vec<(&Used, Version)> = Vec::new();
         for used in decided.used.iter().filter(|used| used.premise.key != o.key) {
             ruling.checked(o.incarnation);
@@ -101,10 +101,14 @@ fn declared(evidence: &Evidence<'_>, basis: &Basis<'_>, ruling: &mut Ruling<'_>)
     }
 }
 
-/// Whether the decision had not read the object that it deletes, or had read another life of it.
-fn unread(evidence: &Evidence<'_>, decided: &Decided<'_>) -> bool {
-    let o = evidence.history.operation(decided.write);
-    decided.pass.last_of(evidence.history, decided.nth, o.key).is_none()
+/// Whether nothing shows that the process knew the object that its decision deletes: the decision had not read it, and the process had
+/// not made it.
+fn is_unknown(evidence: &Evidence<'_>, decided: &Decided<'_>, born: &Version) -> bool {
+    let (history, sessions) = (evidence.history, &evidence.order.sessions);
+    let o = history.operation(decided.write);
+    let made = born.writer.is_some()
+        && sessions.index_of(history.operations.incarnation(born.writer.index())) == sessions.index_of(o.incarnation);
+    !made && decided.pass.last_of(history, decided.nth, o.key).is_none()
 }
 
 /// A premise that was over, and what shows it.
@@ -168,6 +172,12 @@ mod tests {
 
     const DELETED: &str = "default widgets\no@A CREATE a => a:u1@10\nc@A READ a => :u1@10 for d\no@A PUT a:u1@10 => a:u1@20\n\
                            o@A CREATE b => b:u2@25\nc@A DELETE b for d => ok:u2\n";
+
+    #[test]
+    fn what_the_process_made_itself_it_knew() {
+        let made = DELETED.replace("o@A CREATE b => b:u2@25", "c@A CREATE b for d => b:u2@25");
+        assert!(!kinds(&RULE, &made).contains(&Kind::Violation));
+    }
 
     #[test]
     fn what_was_deleted_is_newer_than_the_premise() {

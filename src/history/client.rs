@@ -83,9 +83,34 @@ pub fn program(agent: &str) -> &str {
     agent.split(['/', ' ']).next().unwrap_or("")
 }
 
-/// Whether every invocation of the program is a process of its own.
+/// Programs that people and scripts invoke, each time as a process of its own.
+const COMMAND_LINE: [&str; 19] = [
+    "ansible",
+    "argocd",
+    "cmctl",
+    "curl",
+    "etcdctl",
+    "flux",
+    "hashicorp",
+    "helm",
+    "istioctl",
+    "k9s",
+    "kubectl",
+    "kustomize",
+    "oc",
+    "openapi-generator",
+    "pulumi",
+    "retrograde",
+    "terraform",
+    "velero",
+    "wget",
+];
+
+/// Whether every invocation of the program is a process of its own: by its name, its plugins' (`kubectl-...`) and its Windows build's.
 pub fn is_command_line(program: &str) -> bool {
-    matches!(program, "kubectl" | "oc" | "helm" | "curl" | "k9s" | "kustomize" | "etcdctl" | "retrograde")
+    let name = program.to_ascii_lowercase();
+    let name = name.strip_suffix(".exe").unwrap_or(&name);
+    name.starts_with("kubectl-") || COMMAND_LINE.contains(&name)
 }
 
 /// The place of a pod that survives its restart: its name without what a controller drew at random.
@@ -114,6 +139,18 @@ pub fn label_stem(label: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tools_are_known_however_they_write_themselves() {
+        for agent in
+            ["kubectl/v1.34 (linux/amd64)", "kubectl.exe/v1.34", "Helm/3.14.0", "kubectl-argo-rollouts/v1", "Wget/1.21"]
+        {
+            assert!(is_command_line(program(agent)), "{agent}");
+        }
+        for agent in ["kubelet/v1.34", "kube-controller-manager/v1.34", "kubectlish/v1", "velero-server/v1", ""] {
+            assert!(!is_command_line(program(agent)), "{agent}");
+        }
+    }
 
     #[test]
     fn places_survive_a_restart_and_never_join_replicas() {

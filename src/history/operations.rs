@@ -187,6 +187,11 @@ impl Operations {
         (0..self.len()).map(|index| (OperationId(index as u32), self.get(index)))
     }
 
+    /// Those that are no shadow of a client's own record, in order of their numbers.
+    pub fn but_shadows(&self) -> impl Iterator<Item = (OperationId, Operation)> + use<'_> {
+        Sorted { operations: self, at: 0, wanted: (1 << SHADOW) - 1 }
+    }
+
     /// Those of some verbs that are no shadow of a client's own record, in order of their numbers.
     pub fn of_verbs(&self, verbs: &[Verb]) -> impl Iterator<Item = (OperationId, Operation)> + use<'_> {
         Sorted { operations: self, at: 0, wanted: sorts(verbs) }
@@ -259,6 +264,12 @@ impl Operations {
     #[inline]
     pub fn key(&self, index: usize) -> KeyId {
         self.rows[index].key
+    }
+
+    /// What one is about: of how many objects, and which.
+    #[inline]
+    pub fn scope(&self, index: usize) -> ScopeId {
+        self.rows[index].scope
     }
 
     /// What one asked to do.

@@ -4,11 +4,13 @@
 //! process may watch one resource, so a watch that nothing explains is a new consumer, not a reflector gone backwards.
 
 use super::clock::Clocks;
+use super::flags::Flags;
 use super::head::{Heads, Showing};
 use super::timeline::Timeline;
 use crate::history::{
-    Asked, DeliveryKind, History, IncarnationId, Marks, Operation, OperationId, Revision, ScopeId, Verb,
+    Asked, ClockId, DeliveryKind, History, IncarnationId, Marks, Operation, OperationId, Revision, ScopeId, Verb,
 };
+use crate::ingest::Time;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Why a watch starts where it starts.
@@ -66,7 +68,7 @@ struct State {
     list_beside_stream: bool,
     crowded: bool,
     /// Where the chain stood when the list came.
-    before_list: Option<Revision>,
+    before_list: Option<(Revision, Showing)>,
     frontier: Option<(Revision, Showing)>,
     error: u16,
 }
@@ -91,7 +93,7 @@ impl Chains {
                 by_chain.entry((o.incarnation, o.scope)).or_default().push(id);
             }
         }
-        let known = Known { history, timeline, clocks, heads };
+        let known = Known { history, timeline, clocks, heads, reached: &reached(history, heads) };
         let mut chains = Chains::default();
         let mut keys: Vec<_> = by_chain.keys().copied().collect();
         keys.sort_unstable();
@@ -132,7 +134,7 @@ impl Chains {
             state.list_revision = o.answered.known();
             state.watch_since_list = false;
             state.list_beside_stream = beside;
-            state.before_list = state.frontier.map(|(revision, _)| revision);
+            state.before_list = state.frontier;
             if let Some(revision) = o.answered.known() {
                 advance(state, revision, Showing::Answer(id));
             }
@@ -143,13 +145,23 @@ impl Chains {
         }
         step.start = self.explain(known, state, id);
         self.starts.insert(id, step.start);
+        // A stream that ended without an error is gone on with, not listed anew: then the list in between is another consumer's.
+        if matches!(step.start, Start::Continues(_))
+            && state.list.is_some()
+            && !state.watch_since_list
+            && state.error == 0
+        {
+            state.crowded |= state.before_list.is_some_and(|(stood, _)| o.asked_revision >= stood);
+            state.frontier = state.before_list;
+            (step.crowded, step.frontier) = (state.crowded, state.frontier);
+        }
         if step.crowded {
             self.crowded.insert(id);
         }
         if step.start == Start::NewConsumer {
             return Some(step);
         }
-        let start = (o.asked == Asked::From && known.was_reached(&o)).then_some(o.asked_revision);
+        let start = (o.asked == Asked::From && known.was_reached(id, &o)).then_some(o.asked_revision);
         if matches!(step.start, Start::Fresh) && start.is_none() {
             // It brings its own state; where the chain stood no longer matters to it.
             state.frontier = None;
@@ -192,11 +204,11 @@ impl Chains {
             let pairs = matches!(listed.asked, Asked::Any | Asked::Unset) && !listed.marks.has(Marks::MORE_PAGES);
             let one_place = listed.server == o.server || !listed.server.is_some();
             let pairs = pairs && !state.watch_since_list && !state.list_beside_stream && !state.crowded;
-            if before && state.list_revision.is_none() && pairs && one_place && known.may_pair(&listed, &o) {
+            if before && state.list_revision.is_none() && pairs && one_place && known.may_pair(&listed, id, &o) {
                 return Start::Pair(list);
             }
             // The version of an item, and not where the stream before the list had come to: the wrong number from that list.
-            let resumes = state.before_list.is_some_and(|stood| o.asked_revision >= stood);
+            let resumes = state.before_list.is_some_and(|(stood, _)| o.asked_revision >= stood);
             if before && !state.watch_since_list && !resumes && self.is_item(history, list, o.asked_revision) {
                 return Start::Item(list);
             }
@@ -245,12 +257,26 @@ struct Known<'c> {
     timeline: &'c Timeline,
     clocks: &'c Clocks,
     heads: &'c Heads,
+    reached: &'c Flags,
+}
+
+/// Watches that certainly start from what may have been there, where one walk through all of them tells.
+fn reached(history: &History, heads: &Heads) -> Flags {
+    let steady = heads.are_steady();
+    let mut reached = Flags::none(if steady { history.operations.len() } else { 0 });
+    let mut walk = heads.walk(history);
+    for (id, o) in history.operations.all_of_verbs(&[Verb::Watch]).filter(|(_, o)| steady && o.asked == Asked::From) {
+        if history.scopes.get(o.scope.index()).is_some_and(|scope| walk.has_reached(scope.resource, &o)) {
+            reached.set(id);
+        }
+    }
+    reached
 }
 
 impl Known<'_> {
     /// Whether a watch may start from what a list showed: not where the number is none yet, or that of a write which the process
     /// itself sent after the list.
-    fn may_pair(&self, list: &Operation, watch: &Operation) -> bool {
+    fn may_pair(&self, list: &Operation, id: OperationId, watch: &Operation) -> bool {
         let Some(scope) = self.history.scopes.get(watch.scope.index()) else { return false };
         let below = Revision::new(watch.asked_revision.value().saturating_sub(1));
         let mut written = self.timeline.of_resource(scope.resource, below, watch.asked_revision);
@@ -259,27 +285,27 @@ impl Known<'_> {
             write.incarnation == watch.incarnation
                 && !self.clocks.before((write.ret, write.clock), (list.invoke, list.clock))
         };
-        self.was_reached(watch) && !written.any(|version| version.writer.is_some() && is_own(version.writer))
+        self.was_reached(id, watch) && !written.any(|version| version.writer.is_some() && is_own(version.writer))
     }
 
     /// See [`Heads::may_have_reached`].
-    fn was_reached(&self, watch: &Operation) -> bool {
-        self.heads.may_have_reached(self.history, self.clocks, watch)
+    fn was_reached(&self, id: OperationId, watch: &Operation) -> bool {
+        self.reached.has(id) || self.heads.may_have_reached(self.history, self.clocks, watch)
     }
 }
 
-/// The watches of a chain that may still be open.
+/// When the watches of a chain ended that may still be open.
 #[derive(Default)]
-struct Open(Vec<OperationId>);
+struct Open(Vec<(Time, ClockId)>);
 
 impl Open {
     /// Whether some stream is not known to have ended when an operation begins; a watch is open from then on.
     fn begin(&mut self, history: &History, clocks: &Clocks, id: OperationId) -> bool {
-        self.0.retain(|&watch| !ended(history, clocks, watch, id));
-        let beside = !self.0.is_empty();
         let o = history.operation(id);
+        self.0.retain(|&end| !clocks.before(end, (o.invoke, o.clock)));
+        let beside = !self.0.is_empty();
         if o.verb == Verb::Watch && (o.is_answered() || o.marks.has(Marks::OPEN)) && self.0.len() < CONSUMERS {
-            self.0.push(id);
+            self.0.push((o.ret, o.clock));
         }
         beside
     }

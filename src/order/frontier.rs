@@ -6,13 +6,12 @@
 use super::claims::removes;
 use super::flags::Flags;
 use super::head::{Showing, Walk};
-use super::sight::{ByKey, Facts, Keyed, Line, Moments, Reading, Records, Sight, Sights};
+use super::sight::{ByKey, Facts, Keyed, Line, Moments, Placed, Reading, Records, Sight, Sights};
 use super::{Chains, Order, Start, Version};
 use crate::history::{
     Asked, ClockId, DeliveryKind, History, IncarnationId, KeyId, Marks, Operation, OperationId, ResourceId, Revision,
     ScopeId, Symbol, ToldBy, Verb,
 };
-use crate::ingest::Time;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -104,18 +103,18 @@ impl Kept {
 }
 
 /// Of facts in order of clock, then time, those that raised the maximum of their scope and clock.
-fn by_scope(reading: Reading<'_>, facts: &[(ClockId, Time, u32)]) -> FxHashMap<ScopeId, Moments> {
-    let mut raised: FxHashMap<ScopeId, (Vec<u32>, ClockId, Revision)> = FxHashMap::default();
-    for &(clock, _, fact) in facts {
-        let (revision, operation) = (reading.revision(fact), reading.operation(fact));
-        let scope = reading.history.operation(operation).scope;
-        let best = raised.entry(scope).or_insert((Vec::new(), clock, Revision::NONE));
-        if best.0.is_empty() || best.1 != clock || revision > best.2 {
-            best.0.push(fact);
-            (best.1, best.2) = (clock, revision);
+fn by_scope(reading: Reading<'_>, facts: &[Placed]) -> FxHashMap<ScopeId, Moments> {
+    let mut raised: FxHashMap<ScopeId, (Vec<Placed>, ClockId, Revision)> = FxHashMap::default();
+    for placed in facts {
+        let scope = reading.history.operations.scope(reading.operation(placed.fact).index());
+        let best = raised.entry(scope).or_insert((Vec::new(), placed.clock, Revision::NONE));
+        let revision = placed.revision(reading);
+        if best.0.is_empty() || best.1 != placed.clock || revision > best.2 {
+            best.0.push(*placed);
+            (best.1, best.2) = (placed.clock, revision);
         }
     }
-    raised.into_iter().map(|(scope, (facts, ..))| (scope, Moments::new(reading, facts))).collect()
+    raised.into_iter().map(|(scope, (facts, ..))| (scope, Moments::of(facts.into_iter()))).collect()
 }
 
 /// The frontiers of every session.
@@ -308,10 +307,8 @@ impl Collection<'_> {
 
     /// Whether the revision that a request names may have been there: see [`super::Heads::may_have_reached`].
     fn may_have_reached(&mut self, o: &Operation, resource: ResourceId) -> bool {
-        let walk = self.walk.as_mut().filter(|_| o.clock.is_some() && o.invoke.is_known());
-        let above =
-            walk.is_some_and(|walk| walk.from(resource, o.invoke).is_none_or(|lowest| lowest > o.asked_revision));
-        above || self.order.heads.may_have_reached(self.history, &self.order.clocks, o)
+        self.walk.as_mut().is_some_and(|walk| walk.has_reached(resource, o))
+            || self.order.heads.may_have_reached(self.history, &self.order.clocks, o)
     }
 
     fn operation(&mut self, id: OperationId, o: &Operation) {

@@ -4,7 +4,7 @@
 //! all answers of one clock is that clock's view of the head.
 
 use super::clock::{Clocks, RELATED};
-use super::sight::{Facts, Moments, Reading, Records, Sight, Sights};
+use super::sight::{Facts, Moments, Placed, Reading, Records, Sight, Sights};
 use super::timeline::Timeline;
 use crate::history::{
     ClockId, DeliveryKind, History, Marks, Operation, OperationId, ResourceId, Revision, Verb, sort_by_word,
@@ -59,7 +59,9 @@ impl Counter {
                 counter.shown[group].push(counter.facts.answer(id));
             }
             let writes = o.verb.is_write() && o.invoke.is_known() && o.clock.is_some() && o.key.is_some();
-            if writes && o.answered.is_some() && timeline.wrote_its_answer(id) {
+            // A patch that changed nothing is answered with what somebody else wrote, so only a base or a creation proves anything.
+            let proven = o.status == 201 || (o.asked_revision.is_some() && o.answered > o.asked_revision);
+            if writes && proven && o.answered.is_some() && timeline.wrote_its_answer(id) {
                 counter.sent[group].push(counter.facts.answer(id));
             }
         }
@@ -154,12 +156,32 @@ struct Future {
 const STRIDE: usize = if cfg!(test) { 2 } else { 16 };
 
 impl Future {
+    fn of(writes: &[&Placed]) -> Future {
+        Future {
+            facts: writes.iter().map(|placed| placed.fact).collect(),
+            times: writes.iter().step_by(STRIDE).map(|placed| placed.time).collect(),
+        }
+    }
+
     /// How many writes from the first on were sent at times for which something is true: it is true up to some time.
     fn count(&self, sent: impl Fn(u32) -> Time, is_true: impl Fn(Time) -> bool) -> usize {
         let end = (self.times.partition_point(|time| is_true(*time)) * STRIDE).min(self.facts.len());
         let from = end.saturating_sub(1) / STRIDE * STRIDE;
         from + self.facts[from..end].partition_point(|fact| is_true(sent(*fact)))
     }
+}
+
+/// Whether nothing was shown at or above the revision of a write before that was sent: of writes in order, each with a lower revision
+/// than all later ones, so that one walk meets every pair that counts.
+fn never_fell(reading: Reading<'_>, shown: &[Placed], writes: &[&Placed]) -> bool {
+    let mut shown = shown.iter().peekable();
+    let mut head = Revision::NONE;
+    writes.iter().all(|write| {
+        while let Some(higher) = shown.next_if(|shown| shown.time < write.time) {
+            head = head.max(higher.revision(reading));
+        }
+        head < write.revision(reading)
+    })
 }
 
 /// The writes of each counter while time goes on.
@@ -177,6 +199,14 @@ struct Coming<'l> {
 }
 
 impl Walk<'_> {
+    /// Whether the revision that a request of a resource names lies below all that was sent later, as far as is known: see
+    /// [`Heads::may_have_reached`].
+    pub(super) fn has_reached(&mut self, resource: ResourceId, request: &Operation) -> bool {
+        request.clock.is_some()
+            && request.invoke.is_known()
+            && self.from(resource, request.invoke).is_none_or(|lowest| lowest > request.asked_revision)
+    }
+
     /// The lowest revision of a write that was sent at a time or after it. Times do not go back from one question to the next.
     pub(super) fn from(&mut self, resource: ResourceId, time: Time) -> Option<Revision> {
         let line = &mut self.lines[self.heads.group_of[resource.index()] as usize];
@@ -216,56 +246,33 @@ impl Heads {
     pub fn build(history: &History, counter: &Counter) -> Heads {
         let facts = counter.facts.clone();
         let reading = Reading { history, facts: &facts };
-        let raised = |shown: &Vec<u32>| Sights::raised(reading, &reading.in_order(shown.iter().copied()));
-        let raised = counter.shown.iter().map(raised).collect();
+        let mut raised = Vec::with_capacity(counter.groups());
         let mut future: FxHashMap<(u32, ClockId), Future> = FxHashMap::default();
-        for (group, sent_of) in counter.sent.iter().enumerate() {
-            let mut order = sent_of.clone();
-            sort_by_word(&mut order, |fact| sent(reading, fact).2, |fact| sent(reading, fact));
-            let mut lowest: FxHashMap<ClockId, Revision> = FxHashMap::default();
-            for fact in order.into_iter().rev() {
-                let (revision, clock, ..) = sent(reading, fact);
-                let lowest = lowest.entry(clock).or_insert(revision);
-                let line = future.entry((group as u32, clock)).or_default();
-                if line.facts.is_empty() || revision < *lowest {
-                    *lowest = revision;
-                    line.facts.push(fact);
+        let mut steady = history.clocks.len() == 1;
+        for (group, (shown, sent)) in (0..).zip(counter.shown.iter().zip(&counter.sent)) {
+            let shown = reading.in_order(shown.iter().copied());
+            raised.push(Sights::raised(reading, &shown));
+            let sent = reading.in_order_of_sending(sent.iter().copied());
+            for of_clock in sent.chunk_by(|a, b| a.clock == b.clock) {
+                let mut lowest: Vec<&Placed> = Vec::new();
+                for placed in of_clock.iter().rev() {
+                    if lowest.last().is_none_or(|lowest| placed.revision(reading) < lowest.revision(reading)) {
+                        lowest.push(placed);
+                    }
                 }
+                lowest.reverse();
+                steady = steady && never_fell(reading, &shown, &lowest);
+                future.insert((group, of_clock[0].clock), Future::of(&lowest));
             }
         }
-        for line in future.values_mut() {
-            line.facts.reverse();
-            line.facts.shrink_to_fit();
-            line.times = line.facts.iter().step_by(STRIDE).map(|fact| sent(reading, *fact).2).collect();
-        }
         let group_of = counter.group_of.clone();
-        let mut heads = Heads { clocks: history.clocks.len(), group_of, facts, raised, future, steady: false };
-        heads.steady = heads.never_fell(history);
-        heads
+        Heads { clocks: history.clocks.len(), group_of, facts, raised, future, steady }
     }
 
     /// Whether all times are of one clock, and nothing was shown at or above the revision of a write that was sent afterwards: what is
     /// usual, and then most questions about what came before what need no search.
     pub(super) fn are_steady(&self) -> bool {
         self.steady
-    }
-
-    fn never_fell(&self, history: &History) -> bool {
-        let reading = self.reading(history);
-        // Each later write of these lines has the higher revision, and so has each later head: one walk meets every pair that counts.
-        let group_is_steady = |(group, raised): (usize, &Moments)| {
-            let Some(future) = self.future.get(&(group as u32, ClockId(0))) else { return true };
-            let mut shown = raised.each(reading).peekable();
-            let mut head = Revision::NONE;
-            future.facts.iter().all(|&fact| {
-                let (revision, _, time, _) = sent(reading, fact);
-                while let Some((_, higher)) = shown.next_if(|(at, _)| *at < time) {
-                    head = higher;
-                }
-                head < revision
-            })
-        };
-        history.clocks.len() == 1 && self.raised.iter().enumerate().all(group_is_steady)
     }
 
     /// Goes through the writes of the one clock while requests come in order of time.
@@ -348,7 +355,7 @@ impl Heads {
         let first_after = |of: ClockId| {
             let line = self.future.get(&(group, of))?;
             let reading = self.reading(history);
-            let after = line.count(|fact| sent(reading, fact).2, |sent| !clocks.before((time, clock), (sent, of)));
+            let after = line.count(|fact| reading.sent(fact), |sent| !clocks.before((time, clock), (sent, of)));
             let (revision, _, _, id) = sent(reading, *line.facts.get(after)?);
             Some((revision, id))
         };

@@ -153,11 +153,20 @@ impl Pass {
         }
         let mut last: FxHashMap<KeyId, (usize, Premise)> = FxHashMap::default();
         let mut own: FxHashMap<KeyId, Time> = FxHashMap::default();
-        // Without brackets nothing before the last committed write counts anyway.
-        for id in self.writes[..nth].iter().filter(|_| self.closed) {
+        let sent = self.writes.get(nth).map_or(Time::UNKNOWN, |write| history.operations.invoke(write.index()));
+        for id in &self.writes[..nth] {
             let written = history.operation(*id);
-            if written.outcome() != Outcome::Rejected {
-                own.insert(written.key, written.invoke);
+            match written.outcome() {
+                // "Already exists" tells more than the read before it, which saw none.
+                Outcome::Rejected if written.verb == Verb::Create && written.status == 409 && written.ret <= sent => {
+                    own.insert(written.key, written.ret);
+                }
+                Outcome::Rejected => {}
+                // Without brackets nothing before the last committed write counts anyway.
+                _ if self.closed => {
+                    own.insert(written.key, written.invoke);
+                }
+                _ => {}
             }
         }
         for (at, step) in steps.iter().enumerate() {

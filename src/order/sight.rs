@@ -189,15 +189,51 @@ impl Reading<'_> {
         sort_by_word(facts, |fact| u64::try_from(self.revision(fact).value()).unwrap_or(u64::MAX), rest);
     }
 
-    /// Puts facts in order of clock, then time. Their times stand beside them meanwhile.
-    pub(super) fn in_order(&self, facts: impl Iterator<Item = u32>) -> Vec<(ClockId, Time, u32)> {
-        let mut order: Vec<(ClockId, Time, u32)> =
-            facts.map(|fact| (self.clock(fact), self.time(fact), fact)).collect();
+    /// Facts in order of clock, then time.
+    pub(super) fn in_order(&self, facts: impl Iterator<Item = u32>) -> Vec<Placed> {
+        self.placed(facts, |fact| self.time(fact))
+    }
+
+    /// The answers of writes, in order of clock, then of when the writes were sent.
+    pub(super) fn in_order_of_sending(&self, facts: impl Iterator<Item = u32>) -> Vec<Placed> {
+        self.placed(facts, |fact| self.sent(fact))
+    }
+
+    fn placed(&self, facts: impl Iterator<Item = u32>, time: impl Fn(u32) -> Time) -> Vec<Placed> {
+        let place = |fact| {
+            let word = u64::try_from(self.revision(fact).value()).unwrap_or(Placed::WIDE);
+            Placed { clock: self.clock(fact), time: time(fact), word, fact }
+        };
+        let mut order: Vec<Placed> = facts.map(place).collect();
         sort_nearly_sorted(&mut order, |a, b| {
-            let rest = |fact| (self.revision(fact), self.facts.showing(self.history, fact));
-            (a.0, a.1).cmp(&(b.0, b.1)).then_with(|| rest(a.2).cmp(&rest(b.2)))
+            let rest = |placed: &Placed| (placed.revision(*self), self.facts.showing(self.history, placed.fact));
+            (a.clock, a.time).cmp(&(b.clock, b.time)).then_with(|| rest(a).cmp(&rest(b)))
         });
         order
+    }
+
+    /// When the write of an answer was sent.
+    pub(super) fn sent(&self, number: u32) -> Time {
+        self.history.operations.invoke(self.operation(number).index())
+    }
+}
+
+/// A fact while many are put in order, with what is asked of it then: where facts stand they are far from each other, so each is
+/// looked at once.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Placed {
+    pub(super) clock: ClockId,
+    pub(super) time: Time,
+    word: u64,
+    pub(super) fact: u32,
+}
+
+impl Placed {
+    /// Stands for a revision that does not fit.
+    const WIDE: u64 = u64::MAX;
+
+    pub(super) fn revision(&self, reading: Reading<'_>) -> Revision {
+        if self.word == Placed::WIDE { reading.revision(self.fact) } else { Revision::from(self.word) }
     }
 }
 
@@ -235,10 +271,26 @@ impl Moments {
     /// Among so few times halving is as good as anything.
     const FEW: usize = 32;
 
-    pub(super) fn new(reading: Reading<'_>, mut facts: Vec<u32>) -> Moments {
-        facts.shrink_to_fit();
-        let times = facts.iter().step_by(Moments::STRIDE).map(|&fact| reading.time(fact)).collect();
-        Moments { facts, times, near: AtomicUsize::new(0) }
+    /// Of facts in order.
+    pub(super) fn of(facts: impl Iterator<Item = Placed>) -> Moments {
+        let mut moments = Moments::default();
+        for placed in facts {
+            moments.push(&placed);
+        }
+        moments.fit();
+        moments
+    }
+
+    fn push(&mut self, placed: &Placed) {
+        if self.facts.len().is_multiple_of(Moments::STRIDE) {
+            self.times.push(placed.time);
+        }
+        self.facts.push(placed.fact);
+    }
+
+    fn fit(&mut self) {
+        self.facts.shrink_to_fit();
+        self.times.shrink_to_fit();
     }
 
     /// Where the facts of a range, whose times ascend, are no longer before a time.
@@ -280,11 +332,6 @@ impl Moments {
             self.near.store(found, Access::Relaxed);
         }
         found
-    }
-
-    /// Time and revision of each fact, in order.
-    pub(super) fn each(&self, reading: Reading<'_>) -> impl Iterator<Item = (Time, Revision)> {
-        self.facts.iter().map(move |&fact| (reading.time(fact), reading.revision(fact)))
     }
 
     pub(super) fn records<'l>(&'l self, reading: Reading<'l>) -> Records<'l> {
@@ -397,25 +444,26 @@ pub(super) struct Sights {
 
 impl Sights {
     /// Of facts in order, those that raised the maximum of their clock.
-    pub(super) fn raised(reading: Reading<'_>, facts: &[(ClockId, Time, u32)]) -> Moments {
+    pub(super) fn raised(reading: Reading<'_>, facts: &[Placed]) -> Moments {
         Sights::new(reading, facts).raised
     }
 
     /// Of facts in order.
-    pub(super) fn new(reading: Reading<'_>, facts: &[(ClockId, Time, u32)]) -> Sights {
-        let (mut raised, mut rest) = (Vec::new(), Vec::new());
+    pub(super) fn new(reading: Reading<'_>, facts: &[Placed]) -> Sights {
+        let mut sights = Sights::default();
         let mut best: Option<(ClockId, Revision)> = None;
-        for &(clock, _, fact) in facts {
-            let revision = reading.revision(fact);
-            if best.is_none_or(|best| best.0 != clock || revision > best.1) {
-                best = Some((clock, revision));
-                raised.push(fact);
+        for placed in facts {
+            let revision = placed.revision(reading);
+            if best.is_none_or(|best| best.0 != placed.clock || revision > best.1) {
+                best = Some((placed.clock, revision));
+                sights.raised.push(placed);
             } else {
-                rest.push(fact);
+                sights.rest.push(placed.fact);
             }
         }
-        rest.shrink_to_fit();
-        Sights { raised: Moments::new(reading, raised), rest }
+        sights.raised.fit();
+        sights.rest.shrink_to_fit();
+        sights
     }
 
     pub(super) fn line<'l>(&'l self, reading: Reading<'l>) -> Line<'l> {
@@ -504,28 +552,26 @@ pub(super) struct ByKey {
 
 impl ByKey {
     /// Of facts in order of clock, then time.
-    pub(super) fn new(reading: Reading<'_>, facts: &[(ClockId, Time, u32)]) -> ByKey {
-        let mut order: Vec<(KeyId, u32)> = facts
-            .iter()
-            .enumerate()
-            .map(|(at, fact)| (reading.facts.key(reading.history, fact.2), at as u32))
-            .collect();
+    pub(super) fn new(reading: Reading<'_>, facts: &[Placed]) -> ByKey {
+        let key = |placed: &Placed| reading.facts.key(reading.history, placed.fact);
+        let mut order: Vec<(KeyId, u32)> = (0..).zip(facts).map(|(at, placed)| (key(placed), at)).collect();
         order.sort_unstable();
-        let (mut starts, mut raised) = (Vec::new(), Vec::new());
+        let mut by_key = ByKey::default();
         let mut best: Option<(KeyId, ClockId, Revision)> = None;
         for (key, at) in order {
-            let (clock, _, fact) = facts[at as usize];
-            let revision = reading.revision(fact);
+            let placed = &facts[at as usize];
+            let revision = placed.revision(reading);
             if best.is_none_or(|best| best.0 != key) {
-                starts.push((key, raised.len() as u32));
+                by_key.starts.push((key, by_key.raised.facts.len() as u32));
             }
-            if best.is_none_or(|best| (best.0, best.1) != (key, clock) || revision > best.2) {
-                best = Some((key, clock, revision));
-                raised.push(fact);
+            if best.is_none_or(|best| (best.0, best.1) != (key, placed.clock) || revision > best.2) {
+                best = Some((key, placed.clock, revision));
+                by_key.raised.push(placed);
             }
         }
-        starts.shrink_to_fit();
-        ByKey { starts, raised: Moments::new(reading, raised) }
+        by_key.starts.shrink_to_fit();
+        by_key.raised.fit();
+        by_key
     }
 
     pub(super) fn keyed<'l>(&'l self, reading: Reading<'l>) -> Keyed<'l> {
@@ -588,7 +634,7 @@ mod tests {
         let mut facts = Facts::default();
         let numbers: Vec<u32> = (0..500).map(|n| facts.other(Sight { time: Time(n / 3 * 2), ..some(1)[0] })).collect();
         let reading = Reading { history: &history, facts: &facts };
-        let moments = Moments::new(reading, numbers);
+        let moments = Moments::of(reading.in_order(numbers.into_iter()).into_iter());
         for range in [0..500, 0..499, 3..400, 101..499, 200..203, 7..7] {
             // Forward, back, and in leaps.
             for n in (0..340).chain((0..340).rev()).chain((0..700).map(|n| n * 97 % 340)) {
