@@ -20,6 +20,7 @@ mod ledger;
 pub mod object;
 mod outline;
 mod parser;
+mod plain;
 pub mod position;
 pub mod problem;
 mod reduction;

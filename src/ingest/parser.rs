@@ -7,7 +7,6 @@ pub(super) use etcd::parse_whole;
 use super::block::{Block, Layout};
 use super::block_reader::too_long;
 use super::detection::trimmed_end;
-use super::etcd::written::Asked;
 use super::format::Format;
 use super::outline::{Evidence, Outline};
 use super::problem::{Fault, KEPT_PROBLEMS_PER_FILE, excerpt, size};
@@ -39,8 +38,7 @@ impl Tally {
 
 /// Parses a block into a batch.
 pub(super) fn parse<B: Batch>(block: &Block, max_line_bytes: usize, batch: &mut B) -> Tally {
-    let (nuls, tally) = (block.nuls, Tally::default());
-    let mut parser = Parser { format: block.format, max_line_bytes, batch, nuls, tally, asked: Asked::default() };
+    let mut parser = Parser { format: block.format, max_line_bytes, batch, nuls: block.nuls, tally: Tally::default() };
     if let Some(fault) = &block.fault {
         parser.tally.lines += 1;
         parser.tally.problem(0, || fault.clone());
@@ -115,15 +113,13 @@ impl From<Fault> for Outcome {
     }
 }
 
-struct Parser<'a, 'b, B> {
+struct Parser<'a, B> {
     format: Format,
     max_line_bytes: usize,
     batch: &'a mut B,
     /// NUL bytes in front of the first value.
     nuls: u64,
     tally: Tally,
-    /// What clients of etcd asked in this block.
-    asked: Asked<'b>,
 }
 
 /// A list of audit events whose items are parsed one by one, so that one odd item does not cost the others.
@@ -133,9 +129,9 @@ struct AuditList<'a> {
     items: Option<Vec<&'a serde_json::value::RawValue>>,
 }
 
-impl<'b, B: Batch> Parser<'_, 'b, B> {
+impl<B: Batch> Parser<'_, B> {
     /// One line or document.
-    fn value(&mut self, line: u32, offset: u64, bytes: &'b [u8]) {
+    fn value(&mut self, line: u32, offset: u64, bytes: &[u8]) {
         let start = bytes.iter().take_while(|b| matches!(**b, 0 | b' ' | b'\t' | b'\r')).count();
         let (before, mut inner) = bytes.split_at(start);
         let mut offset = offset + start as u64;
@@ -194,7 +190,7 @@ impl<'b, B: Batch> Parser<'_, 'b, B> {
         self.settle(line, Fault::new(expected, format!("{} of NUL", size(nuls))).into());
     }
 
-    fn text(&self, bytes: &'b [u8]) -> Result<&'b str, Fault> {
+    fn text<'b>(&self, bytes: &'b [u8]) -> Result<&'b str, Fault> {
         if bytes.len() > self.max_line_bytes {
             return Err(too_long(bytes.len() as u64, bytes, self.max_line_bytes));
         }

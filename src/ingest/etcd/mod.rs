@@ -14,7 +14,6 @@ pub mod request;
 pub mod traffic;
 pub mod wal;
 pub mod watch;
-pub(super) mod written;
 
 pub use protobuf::WireError;
 pub(crate) use protobuf::{Field, Fields};

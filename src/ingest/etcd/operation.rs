@@ -5,6 +5,7 @@
 //!
 //! Source: etcd `tests/robustness/model/{types,history}.go`, porcupine `model.go`.
 
+use super::super::plain::Plain;
 use super::super::text::Text;
 use memchr::memmem;
 use serde::Deserialize;
@@ -29,24 +30,37 @@ pub struct Operation<'a> {
     pub begun: bool,
 }
 
+type Read<'a> = (Box<Operation<'a>>, Option<usize>);
+
 /// Reads the operation that begins at the first byte, and says where the next one begins if something follows.
 ///
 /// `Metadata`, a copy of `Output` that newer versions write at the end, is half of a file. Where the text is indented, so that
 /// its end is seen without reading it, it is not read.
-pub(super) fn read(text: &str) -> Result<(Box<Operation<'_>>, Option<usize>), serde_json::Error> {
+pub(in super::super) fn read(text: &str) -> Result<Read<'_>, serde_json::Error> {
+    plainly(text).map_or_else(|| thoroughly(text), Ok)
+}
+
+/// As [`thoroughly`], of a text that is nothing but one operation as programs write it.
+fn plainly(text: &str) -> Option<Read<'_>> {
+    let mut found = Fields::default();
+    let mut plain = Plain::new(text);
+    let result = plain.deserialize_map(Reader { found: &mut found, text });
+    (found.stopped || result.is_ok() && plain.is_at_end()).then(|| (found.operation(), None))
+}
+
+fn thoroughly(text: &str) -> Result<Read<'_>, serde_json::Error> {
     let mut found = Fields::default();
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let result = deserializer.deserialize_map(Reader { found: &mut found, text });
     if found.stopped {
-        return Ok((found.operation, None));
+        return Ok((found.operation(), None));
     }
     result?;
-    found.operation.begun = found.met & (1 << OUTPUT) == 0;
-    Ok((found.operation, deserializer.end().err().map(|error| super::byte(text, &error))))
+    Ok((found.operation(), deserializer.end().err().map(|error| super::byte(text, &error))))
 }
 
 /// Whether an indented object ends with the text: from a place inside it, the first line that is a closing bracket is the last.
-pub(super) fn ends_with_its_object(text: &str, inside: &str) -> bool {
+fn ends_with_its_object(text: &str, inside: &str) -> bool {
     let rest = inside.as_ptr().addr().checked_sub(text.as_ptr().addr()).and_then(|at| text.as_bytes().get(at..));
     let end = rest.and_then(|rest| Some((rest.len(), memmem::find(rest, b"\n}")?)));
     text.starts_with("{\n") && end.is_some_and(|(length, at)| at + 2 == length)
@@ -60,6 +74,13 @@ struct Fields<'a> {
     met: u8,
     /// Whether reading stopped in front of a copy.
     stopped: bool,
+}
+
+impl<'a> Fields<'a> {
+    fn operation(mut self) -> Box<Operation<'a>> {
+        self.operation.begun = self.met & (1 << OUTPUT) == 0;
+        self.operation
+    }
 }
 
 struct Reader<'f, 'a> {
@@ -354,4 +375,53 @@ pub struct Pair<'a> {
     /// Number of changes in this life; 0: not recorded.
     #[serde(rename = "Version")]
     pub version: i64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What both ways of reading come to must not differ, for any text; whether it is read the short way.
+    fn agree(text: &str) -> bool {
+        let told = |read: Read<'_>| format!("{read:?}");
+        let Some(read) = plainly(text) else { return false };
+        assert_eq!(Some(told(read)), thoroughly(text).ok().map(told), "{text}");
+        true
+    }
+
+    const LISTED: &str = r#"{"ClientId":8,"Input":{"Type":"range","Range":{"Start":"a","End":"b","Limit":0,"KeysOnly":false,"Revision":0}},"Call":5,"Output":{"Range":{"KVs":[{"Key":"a","Value":{"Value":"1"},"ModRevision":2,"Version":1}],"Count":1},"Revision":2,"Error":""},"Return":17}"#;
+    const PUT: &str = r#"{"ClientId":0,"Input":{"Type":"txn","Txn":{"Conditions":null,"OperationsOnSuccess":[{"Type":"put-operation","Put":{"Key":"a","Value":{"Value":"x"},"LeaseID":0}}],"OperationsOnFailure":null}},"Call":-5,"Output":{"Txn":{"Failure":false,"Results":[{"KVs":null,"Count":0,"Deleted":0}]},"Revision":3},"Return":17}"#;
+
+    fn indented(text: &str) -> String {
+        serde_json::to_string_pretty(&serde_json::from_str::<serde_json::Value>(text).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn both_ways_of_reading_agree_whatever_is_changed() {
+        let metadata = LISTED.replace(r#","Return":17}"#, r#","Return":17,"Metadata":{"Call":[1]}}"#);
+        for text in [LISTED, PUT, &metadata, &indented(LISTED), &indented(PUT), &indented(&metadata)] {
+            assert!(agree(text), "{text}");
+            for at in 0..text.len() {
+                let (before, after) = (&text[..at], &text[at + 1..]);
+                agree(before);
+                agree(&format!("{before}{after}"));
+                for other in
+                    ["{", "}", "\"", ",", ":", "0", "-", "1e", " ", "\u{85}", "null", "\n", "\\", "\"Call\":1,"]
+                {
+                    agree(&format!("{before}{other}{after}"));
+                    agree(&format!("{before}{other}{}", &text[at..]));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_copy_is_not_read_where_its_end_is_seen() {
+        let text =
+            LISTED.replace("{\"ClientId\"", "{\n  \"ClientId\"").replace("17}", "17,\n  \"Metadata\": {no JSON}\n}");
+        assert!(agree(&text), "{text}");
+        assert!(read(&text.replace("{\n ", "{ ")).is_err());
+        assert!(!agree(&format!("{PUT}{LISTED}")));
+        assert_eq!(read(&format!("{PUT} {LISTED}")).unwrap().1, Some(PUT.len() + 1));
+    }
 }

@@ -1,15 +1,15 @@
 //! Values of etcd's robustness reports.
 
 use super::super::etcd::traffic::Traffic;
-use super::super::etcd::{backend, wal, watch};
+use super::super::etcd::{backend, operation, wal, watch};
 use super::super::problem::Fault;
 use super::super::{Batch, Format, Record, Refused, stream};
 use super::{Outcome, Parser, Tally, count_line_ends};
 use crate::ingest::block::Whole;
 
-impl<'b, B: Batch> Parser<'_, 'b, B> {
+impl<B: Batch> Parser<'_, B> {
     /// Objects of a report. Files that were put together by hand may hold several where one is expected.
-    pub(super) fn report(&mut self, mut line: u32, mut offset: u64, mut text: &'b str) {
+    pub(super) fn report(&mut self, mut line: u32, mut offset: u64, mut text: &str) {
         loop {
             let (outcome, next) = match self.format {
                 Format::EtcdOperations => self.operation(line, offset, text),
@@ -24,8 +24,8 @@ impl<'b, B: Batch> Parser<'_, 'b, B> {
     }
 
     /// One operation, and where the next one begins.
-    fn operation(&mut self, line: u32, offset: u64, text: &'b str) -> (Outcome, Option<usize>) {
-        match self.asked.read(text) {
+    fn operation(&mut self, line: u32, offset: u64, text: &str) -> (Outcome, Option<usize>) {
+        match operation::read(text) {
             Ok((operation, _)) if operation.request.kind.is_empty() => (self.other_kind(text), None),
             Ok((operation, next)) => (self.batch.record(line, offset, Record::EtcdOperation(operation)).into(), next),
             Err(error) => (self.no_json(text, &error), None),
