@@ -78,7 +78,7 @@ fn load_others(
                 logs.push_back(Log::new(file, &inputs[file.0 as usize]));
             }
             if let Some(log) = logs.back_mut() {
-                log.pairing.merge(&mut log.names, first_line, &batch);
+                log.pairing.merge(&mut log.names, first_line, *batch);
             }
         }
     });
