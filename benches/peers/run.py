@@ -40,6 +40,9 @@ def whole(binary, model, log, limit):
 
 
 def times(peer, ours, peer_verdict):
+    # What ended at the memory limit says no time.
+    if peer == 0:
+        return ""
     more = ">" if peer_verdict in ("time", "memory") else ""
     ratio = peer / ours
     return f"{more}{ratio:,.0f}" if ratio >= 100 else f"{more}{ratio:.1f}"
@@ -68,7 +71,8 @@ def main():
             if {ours[0], theirs[0]} == {"holds", "violated"}:
                 wrong.append(name)
             check, total = (times(theirs[at], ours[at], theirs[0]) for at in (1, 2))
-            ratios.append((theirs[1] / ours[1], theirs[2] / ours[2], name))
+            if theirs[1] > 0:
+                ratios.append((theirs[1] / ours[1], theirs[2] / ours[2], name))
             print(
                 f"| {name} {peer} | {verdict} | {ours[1]:.4f} | {theirs[1]:.4f} | {check} | {ours[2]:.4f} | {theirs[2]:.4f} | {total} "
                 f"| {ours[3]:.0f} | {theirs[3]:.0f} | {process} |",

@@ -78,7 +78,7 @@ fn load_others(
                 logs.push_back(Log::new(file, &inputs[file.0 as usize]));
             }
             if let Some(log) = logs.back_mut() {
-                log.pairing.merge(&mut log.names, first_line, &batch);
+                log.pairing.merge(&mut log.names, first_line, *batch);
             }
         }
     });
@@ -137,12 +137,13 @@ fn once(histories: &mut Vec<History>) {
     };
     let mut at = 0;
     while at < histories.len() {
-        let same = (0..histories.len()).find(|&other| match format(&histories[other]) {
+        let is_log = format(&histories[at]) == Some(Format::JepsenLog);
+        let same = (0..histories.len()).filter(|_| is_log).find(|&other| match format(&histories[other]) {
             Some(Format::Edn) => true,
             Some(Format::JepsenLog) => other < at,
             _ => false,
         } && calls::same_run(&histories[at], &histories[other]));
-        let (Some(Format::JepsenLog), Some(same)) = (format(&histories[at]), same) else {
+        let Some(same) = same else {
             at += 1;
             continue;
         };

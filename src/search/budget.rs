@@ -1,7 +1,7 @@
 //! When to stop.
 
 use super::verdict::{Budget, Limit};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// A budget that is being spent by one of those that work on a history.
@@ -11,6 +11,8 @@ pub(super) struct Watch<'b> {
     budget: Budget<'b>,
     /// Bytes that are held for all of the history.
     held: usize,
+    /// Nanoseconds that it will take to let go of what searches hold: a caller has its answer only then.
+    release: Option<&'b AtomicU64>,
     /// Those whose result counts before this one's: among parts, and in two races, one within the other.
     rivals: [Option<Rival<'b>>; 3],
 }
@@ -27,7 +29,20 @@ pub(super) const NOBODY: usize = usize::MAX;
 
 impl<'b> Watch<'b> {
     pub(super) fn begin(budget: &Budget<'b>) -> Self {
-        Watch { begun: Instant::now(), budget: *budget, held: 0, rivals: [None; 3] }
+        Watch { begun: Instant::now(), budget: *budget, held: 0, release: None, rivals: [None; 3] }
+    }
+
+    /// The same, with a count of what it will take to let go of what is held.
+    pub(super) fn releasing<'c>(self, release: &'c AtomicU64) -> Watch<'c>
+    where
+        'b: 'c,
+    {
+        Watch { release: Some(release), ..self }
+    }
+
+    /// Nanoseconds that it will take to let go of what searches hold; `None`: nobody waits for it.
+    pub(super) fn release(&self) -> Option<&'b AtomicU64> {
+        self.release.filter(|_| self.budget.time.is_some())
     }
 
     /// The same, to end also as soon as one of a lower rank has won.
@@ -52,7 +67,9 @@ impl<'b> Watch<'b> {
         if self.budget.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
             return Some(Limit::Cancelled);
         }
-        self.budget.time.is_some_and(|time| self.begun.elapsed() >= time).then_some(Limit::Time)
+        let release = || self.release.map_or(0, |release| release.load(Ordering::Relaxed));
+        let is_over = |time| self.begun.elapsed() + Duration::from_nanos(release()) >= time;
+        self.budget.time.is_some_and(is_over).then_some(Limit::Time)
     }
 
     pub(super) fn spent(&self) -> Duration {

@@ -4,7 +4,6 @@ use super::budget::Watch;
 use super::core;
 use super::depth::Depth;
 use super::history::{History, Outcome};
-use super::mask::Mask;
 use super::partition::{self, Part};
 use super::ranks::MOST_CALLS;
 use super::register::{self, Deed, Forms};
@@ -16,6 +15,7 @@ use super::verdict::{Budget, Core, Limit, Linearization, Undecided, Verdict};
 use super::weave::weave;
 use crate::model::Spec;
 use rustc_hash::FxHashMap;
+use std::sync::atomic::AtomicU64;
 
 /// Decides whether some order of the calls, in which each happens between its invocation and its return, explains every answer.
 ///
@@ -35,7 +35,8 @@ pub fn check_with<S: Spec>(
     budget: &Budget<'_>,
     switches: &Switches,
 ) -> Verdict {
-    let watch = Watch::begin(budget);
+    let release = AtomicU64::new(0);
+    let watch = Watch::begin(budget).releasing(&release);
     if history.calls().len() > MOST_CALLS.min(watch.memory() / LEAST) {
         let calls = (0..).take(history.calls().len()).collect();
         return Verdict::Unknown(Undecided { limit: Limit::Memory, spent: watch.spent(), calls });
@@ -116,31 +117,16 @@ impl<'t, S: Spec> Trial<'t, S> {
             }
         }
         let goal = goal.unwrap_or(part.events.len());
-        let (transitions, class) = Transitions::of(self.spec, self.history, part);
+        let (transitions, class) = Transitions::of(self.spec, self.history, part, self.watch.release());
         let slots = Slots::new(part, &class);
-        match slots.count {
-            0..=64 => self.depth::<[u64; 1]>(part, slots, transitions, class, goal),
-            65..=256 => self.depth::<[u64; 4]>(part, slots, transitions, class, goal),
-            _ => self.depth::<Box<[u64]>>(part, slots, transitions, class, goal),
-        }
-    }
-
-    fn depth<'p, M: Mask + 'p>(
-        &self,
-        part: &'p Part,
-        slots: Slots,
-        transitions: Transitions<'p, S>,
-        class: Vec<u32>,
-        goal: usize,
-    ) -> Search<'p>
-    where
-        't: 'p,
-    {
-        Box::new(Depth::<S, M>::new(part, slots, transitions, class, goal))
+        Box::new(Depth::new(part, slots, transitions, class, goal))
     }
 
     /// Adds to an order of a part what can happen anywhere, was asked of the same register, and was invoked before the last of it.
     fn add_free(&self, part: &Part, parts: &[Part], forms: &Forms<'_>, order: &mut Vec<u32>) {
+        if parts.len() == 1 {
+            return;
+        }
         let invoked: FxHashMap<u32, u32> = part.calls.iter().copied().zip(part.invoked.iter().copied()).collect();
         let mut point = 0;
         // The point of a call is the latest invocation up to it, as where orders of parts are woven.

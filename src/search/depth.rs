@@ -1,33 +1,21 @@
 //! Depth first: Wing and Gong's search with the memo of Lowe (*Testing for linearizability*, 2017).
 
 use super::budget::Watch;
-use super::mask::Mask;
 use super::partition::Part;
 use super::race::Runner;
-use super::room::{self, OVERHEAD};
+use super::room;
+use super::rows::Rows;
 use super::schedule::{Dead, Found};
 use super::slots::Slots;
 use super::transitions::Transitions;
 use super::verdict::Limit;
 use crate::model::Spec;
-use hashbrown::HashSet;
-use rustc_hash::FxBuildHasher;
 
-/// What tells two situations at the same return apart.
-#[derive(Clone, PartialEq, Eq, Hash)]
-struct Configuration<M> {
-    /// The event that comes next: a return of an operation that is not done.
+/// A choice that was made, and what it takes to undo it.
+struct Frame {
+    /// The event that came next before it, and the state.
     at: u32,
     state: u32,
-    /// Operations in slots that are done.
-    done: M,
-    /// How often each class of unknown outcome was used.
-    used: Box<[u32]>,
-}
-
-/// A choice that was made.
-struct Frame<M> {
-    before: Configuration<M>,
     /// Where its alternatives begin.
     choices: usize,
     /// The operation that was chosen.
@@ -38,26 +26,34 @@ struct Frame<M> {
 ///
 /// Only states at which some operation must come next because it returns are remembered. An operation is chosen among those that
 /// were invoked before that return; those done are known by slots, of which there are as many as operations were open at a time.
-pub(super) struct Depth<'p, S: Spec, M> {
+pub(super) struct Depth<'p, S: Spec> {
     part: &'p Part,
     slots: Slots,
     transitions: Transitions<'p, S>,
     class: Vec<u32>,
     goal: usize,
-    now: Configuration<M>,
+    /// The event that comes next: a return of an operation that is not done.
+    at: u32,
+    /// What tells two situations at the same return apart: the return and the state, then which operations in slots are done,
+    /// and how often each kind of unknown outcome was used.
+    now: Box<[u64]>,
+    state: u32,
     /// Open operations that have slots.
     open: Vec<u32>,
-    /// Operations of unknown outcome invoked so far, by class that has them.
+    /// Operations of unknown outcome invoked so far, by kind.
     supply: Vec<Vec<u32>>,
-    frames: Vec<Frame<M>>,
+    frames: Vec<Frame>,
     choices: Vec<u32>,
-    visited: HashSet<Configuration<M>, FxBuildHasher>,
+    visited: Rows,
     memory: usize,
     furthest: usize,
     work: u64,
 }
 
-impl<'p, S: Spec, M: Mask> Depth<'p, S, M> {
+/// Where the words of what is done begin.
+const DONE: usize = 1;
+
+impl<'p, S: Spec> Depth<'p, S> {
     pub(super) fn new(
         part: &'p Part,
         slots: Slots,
@@ -65,20 +61,18 @@ impl<'p, S: Spec, M: Mask> Depth<'p, S, M> {
         class: Vec<u32>,
         goal: usize,
     ) -> Self {
+        let width = DONE + slots.words;
         let mut depth = Depth {
             part,
             goal,
-            now: Configuration {
-                at: 0,
-                state: Transitions::<S>::INITIAL,
-                done: M::none(slots.count),
-                used: vec![0; slots.kinds.len()].into_boxed_slice(),
-            },
+            at: 0,
+            now: vec![0; width].into_boxed_slice(),
+            state: Transitions::<S>::INITIAL,
             open: Vec::new(),
             supply: vec![Vec::new(); slots.kinds.len()],
             frames: Vec::new(),
             choices: Vec::new(),
-            visited: HashSet::default(),
+            visited: Rows::new(width),
             memory: usize::MAX,
             furthest: 0,
             work: 0,
@@ -92,34 +86,48 @@ impl<'p, S: Spec, M: Mask> Depth<'p, S, M> {
 
     /// Whether the configuration is new.
     fn remember(&mut self) -> Result<bool, Limit> {
-        let heap = self.now.done.heap_bytes() + self.now.used.len() * 4 + OVERHEAD;
-        let chosen = room::bytes(&self.frames) + self.frames.len() * heap + room::bytes(&self.choices);
-        let others = self.transitions.bytes() + chosen;
-        if others > self.memory {
+        self.now[0] = u64::from(self.at) << 32 | u64::from(self.state);
+        let hash = Rows::hash(&self.now);
+        if self.visited.has(hash, &self.now) {
+            return Ok(false);
+        }
+        let others = self.transitions.bytes() + room::bytes(&self.frames) + room::bytes(&self.choices);
+        let needed = |visited: &Rows| (visited.bytes() + visited.growth(hash)).saturating_add(others);
+        if !self.visited.is_empty() && (needed(&self.visited) > self.memory || self.visited.is_full()) {
+            // What was refuted is forgotten, and may have to be refuted again.
+            self.visited = Rows::new(self.now.len());
+        }
+        if needed(&self.visited) > self.memory {
             return Err(Limit::Memory);
         }
-        if self.visited.len() == self.visited.capacity() {
-            // A table grows to twice its size beside the old one.
-            let slots = self.visited.capacity() * 8 / 7;
-            let grown = 3 * slots.max(4) * (size_of::<Configuration<M>>() + 1) + self.visited.len() * heap;
-            if grown.saturating_add(others) > self.memory {
-                // What was refuted is forgotten, and may have to be refuted again.
-                self.visited.clear();
-            }
-        }
-        Ok(self.visited.insert(self.now.clone()))
+        self.visited.insert(hash, &self.now);
+        Ok(true)
+    }
+
+    /// Whether an operation in a slot is done.
+    fn is_done(&self, slot: u32) -> bool {
+        self.now[DONE + slot as usize / 64] >> (slot % 64) & 1 == 1
+    }
+
+    /// Makes an operation in a slot be done, or not any more.
+    fn toggle(&mut self, slot: u32) {
+        self.now[DONE + slot as usize / 64] ^= 1 << (slot % 64);
     }
 
     /// Puts what could come next on the pile; the best last.
     fn offer(&mut self) {
         for kind in (0..self.supply.len()).rev() {
-            if let Some(&operation) = self.supply[kind].get(self.now.used[kind] as usize) {
+            let used = self.slots.kinds[kind].get(&self.now[DONE..]);
+            if let Some(&operation) = self.supply[kind].get(used as usize) {
                 self.choices.push(operation);
             }
         }
         let first = self.choices.len();
-        let done = &self.now.done;
-        self.choices.extend(self.open.iter().copied().filter(|&o| !done.has(self.slots.of[o as usize])));
+        for &operation in &self.open {
+            if !self.is_done(self.slots.of[operation as usize]) {
+                self.choices.push(operation);
+            }
+        }
         self.choices[first..].sort_unstable_by_key(|&o| std::cmp::Reverse(self.slots.returns[o as usize]));
     }
 
@@ -127,14 +135,15 @@ impl<'p, S: Spec, M: Mask> Depth<'p, S, M> {
     fn take(&mut self, first: usize, watch: &Watch<'_>) -> Result<bool, Limit> {
         while self.choices.len() > first {
             let Some(operation) = self.choices.pop() else { break };
-            let Some(state) = self.transitions.step(self.now.state, self.class[operation as usize], watch)? else {
+            let Some(state) = self.transitions.step(self.state, self.class[operation as usize], watch)? else {
                 continue;
             };
-            room::push(&mut self.frames, Frame { before: self.now.clone(), choices: first, chosen: operation });
-            self.now.state = state;
+            let frame = Frame { at: self.at, state: self.state, choices: first, chosen: operation };
+            room::push(&mut self.frames, frame);
+            self.state = state;
             match self.slots.kind(operation) {
-                Some(kind) => self.now.used[kind] += 1,
-                None => self.now.done.add(self.slots.of[operation as usize]),
+                Some(kind) => self.slots.kinds[kind].increase(&mut self.now[DONE..]),
+                None => self.toggle(self.slots.of[operation as usize]),
             }
             self.advance();
             return Ok(true);
@@ -145,8 +154,12 @@ impl<'p, S: Spec, M: Mask> Depth<'p, S, M> {
     /// Goes back to the last choice that has an alternative, and takes that.
     fn back(&mut self, watch: &Watch<'_>) -> Result<bool, Limit> {
         while let Some(frame) = self.frames.pop() {
-            self.rewind(frame.before.at as usize);
-            self.now = frame.before;
+            self.rewind(frame.at);
+            self.state = frame.state;
+            match self.slots.kind(frame.chosen) {
+                Some(kind) => self.slots.kinds[kind].decrease(&mut self.now[DONE..]),
+                None => self.toggle(self.slots.of[frame.chosen as usize]),
+            }
             if self.take(frame.choices, watch)? {
                 return Ok(true);
             }
@@ -156,47 +169,51 @@ impl<'p, S: Spec, M: Mask> Depth<'p, S, M> {
 
     /// Goes on to the next return of an operation that is not done, or to the goal.
     fn advance(&mut self) {
-        while (self.now.at as usize) < self.goal {
-            let event = self.part.events[self.now.at as usize];
+        while (self.at as usize) < self.goal {
+            let event = self.part.events[self.at as usize];
             let operation = event.of();
             match (self.slots.kind(operation), event.is_return()) {
                 (Some(kind), _) => self.supply[kind].push(operation),
                 (None, false) => self.open.push(operation),
                 (None, true) => {
                     let slot = self.slots.of[operation as usize];
-                    if !self.now.done.has(slot) {
+                    if !self.is_done(slot) {
                         return;
                     }
-                    self.now.done.remove(slot);
+                    self.toggle(slot);
                     self.open.retain(|&o| o != operation);
                 }
             }
-            self.now.at += 1;
+            self.at += 1;
         }
     }
 
     /// Makes the events from `to` on not have happened.
-    fn rewind(&mut self, to: usize) {
-        for event in self.part.events[to..self.now.at as usize].iter().rev() {
+    fn rewind(&mut self, to: u32) {
+        for event in self.part.events[to as usize..self.at as usize].iter().rev() {
             let operation = event.of();
             match (self.slots.kind(operation), event.is_return()) {
                 (Some(kind), _) => {
                     self.supply[kind].pop();
                 }
                 (None, false) => self.open.retain(|&o| o != operation),
-                (None, true) => self.open.push(operation),
+                (None, true) => {
+                    self.open.push(operation);
+                    self.toggle(self.slots.of[operation as usize]);
+                }
             }
         }
+        self.at = to;
     }
 }
 
-impl<S: Spec, M: Mask> Runner for Depth<'_, S, M> {
+impl<S: Spec> Runner for Depth<'_, S> {
     type Found = Found;
 
     fn run(&mut self, until: u64, memory: usize, watch: &Watch<'_>) -> Result<Option<Found>, Limit> {
         self.memory = memory;
         while self.work < until {
-            if self.now.at as usize == self.goal {
+            if self.at as usize == self.goal {
                 return Ok(Some(Found::Order(self.frames.iter().map(|frame| frame.chosen).collect())));
             }
             self.work += 1;
@@ -205,7 +222,7 @@ impl<S: Spec, M: Mask> Runner for Depth<'_, S, M> {
             {
                 return Err(limit);
             }
-            self.furthest = self.furthest.max(self.now.at as usize);
+            self.furthest = self.furthest.max(self.at as usize);
             let first = self.choices.len();
             if self.remember()? {
                 self.offer();

@@ -15,7 +15,7 @@ pub(super) struct Part {
     pub(super) calls: Vec<u32>,
     /// The events, first to last.
     pub(super) events: Vec<Event>,
-    /// By operation: the place of its invocation among the events of all parts.
+    /// By operation: the place of its invocation among the events of all parts. Empty where there is one part.
     pub(super) invoked: Vec<u32>,
 }
 
@@ -103,10 +103,11 @@ fn split(calls: usize, events: &[Event], mut part_of: impl FnMut(u32) -> Option<
         *place = (part, size.0);
         *size = (size.0 + 1, size.1 + 1);
     }
+    let several = sizes.len() > 1;
     let room = |&(calls, events): &(u32, u32)| Part {
         calls: Vec::with_capacity(calls as usize),
         events: Vec::with_capacity(events as usize),
-        invoked: Vec::with_capacity(calls as usize),
+        invoked: Vec::with_capacity(if several { calls as usize } else { 0 }),
     };
     let mut parts: Vec<Part> = sizes.iter().map(room).collect();
     for (rank, event) in (0..).zip(events) {
@@ -117,7 +118,9 @@ fn split(calls: usize, events: &[Event], mut part_of: impl FnMut(u32) -> Option<
         } else {
             part.calls.push(event.of());
             part.events.push(Event::invoke(operation));
-            part.invoked.push(rank);
+            if several {
+                part.invoked.push(rank);
+            }
         }
     }
     parts

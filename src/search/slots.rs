@@ -1,4 +1,4 @@
-//! Open operations get small numbers, so that a set of them is a few words however long the history.
+//! Open operations get small numbers, so that what is done of them is a few words however long the history.
 
 use super::partition::Part;
 use rustc_hash::FxHashMap;
@@ -9,14 +9,51 @@ pub(super) const NEVER: u32 = u32::MAX;
 /// Where the operations of a part are kept while they are open.
 #[derive(Debug)]
 pub(super) struct Slots {
-    /// How many are needed.
-    pub(super) count: usize,
     /// The slot of an operation that returns; of another, which of `kinds` it is.
     pub(super) of: Vec<u32>,
     /// The event at which an operation returns, or [`NEVER`].
     pub(super) returns: Vec<u32>,
-    /// The classes that operations without return have.
-    pub(super) kinds: Vec<u32>,
+    /// Where it is counted how many of each kind are done; a kind is the operations without return of a class.
+    pub(super) kinds: Vec<Field>,
+    /// Words that a bit for each slot and the counts of all kinds take.
+    pub(super) words: usize,
+}
+
+/// A number among the bits of a few words.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Field {
+    word: usize,
+    shift: u32,
+    bits: u32,
+}
+
+impl Field {
+    /// The first field from bit `from` on that can hold numbers up to `most`.
+    fn new(from: usize, most: u32) -> Self {
+        let bits = u32::BITS - most.leading_zeros();
+        let over = from % 64 + bits as usize > 64;
+        let at = if over { from.next_multiple_of(64) } else { from };
+        Field { word: at / 64, shift: (at % 64) as u32, bits }
+    }
+
+    /// The bit after it.
+    const fn end(self) -> usize {
+        self.word * 64 + self.shift as usize + self.bits as usize
+    }
+
+    pub(super) fn get(self, words: &[u64]) -> u32 {
+        (words[self.word] >> self.shift & ((1 << self.bits) - 1)) as u32
+    }
+
+    /// One more.
+    pub(super) fn increase(self, words: &mut [u64]) {
+        words[self.word] += 1 << self.shift;
+    }
+
+    /// One less.
+    pub(super) fn decrease(self, words: &mut [u64]) {
+        words[self.word] -= 1 << self.shift;
+    }
 }
 
 impl Slots {
@@ -30,7 +67,7 @@ impl Slots {
         }
         let mut of = vec![0; part.calls.len()];
         let (mut count, mut free) = (0, Vec::new());
-        let mut kinds = Vec::new();
+        let mut kinds: Vec<u32> = Vec::new();
         let mut kind_of: FxHashMap<u32, u32> = FxHashMap::default();
         for event in &part.events {
             let operation = event.of() as usize;
@@ -38,22 +75,60 @@ impl Slots {
                 free.push(of[operation]);
                 continue;
             } else if returns[operation] == NEVER {
-                *kind_of.entry(class[operation]).or_insert_with(|| {
-                    kinds.push(class[operation]);
+                let kind = *kind_of.entry(class[operation]).or_insert_with(|| {
+                    kinds.push(0);
                     kinds.len() as u32 - 1
-                })
+                });
+                kinds[kind as usize] += 1;
+                kind
             } else {
                 free.pop().unwrap_or_else(|| {
                     count += 1;
-                    count - 1
+                    count as u32 - 1
                 })
             };
         }
-        Slots { count: count as usize, of, returns, kinds }
+        let mut end = count;
+        let field = |most| {
+            let field = Field::new(end, most);
+            end = field.end();
+            field
+        };
+        let kinds = kinds.into_iter().map(field).collect();
+        Slots { of, returns, kinds, words: end.div_ceil(64) }
     }
 
     /// Which of the kinds of unknown outcome an operation is.
     pub(super) fn kind(&self, operation: u32) -> Option<usize> {
         (self.returns[operation as usize] == NEVER).then_some(self.of[operation as usize] as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_count_beside_one_another() {
+        let mut random = 1u64;
+        let mut fields: Vec<Field> = Vec::new();
+        for most in [1, 1, 3, 4, 1 << 20, u32::MAX, 7, u32::MAX, 1, 2] {
+            fields.push(Field::new(fields.last().map_or(61, |field| field.end()), most));
+        }
+        let mut words = vec![0; fields[9].end().div_ceil(64)];
+        let mut counts = [0; 10];
+        for _ in 0..10_000 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let (at, more) = ((random >> 60) as usize % 10, random >> 59 & 1 == 1);
+            if more && counts[at] < (1 << fields[at].bits.min(20)) - 1 {
+                fields[at].increase(&mut words);
+                counts[at] += 1;
+            } else if !more && counts[at] > 0 {
+                fields[at].decrease(&mut words);
+                counts[at] -= 1;
+            }
+            assert!(fields.iter().zip(counts).all(|(field, count)| field.get(&words) == count));
+        }
+        assert_eq!(words[0] & ((1 << 61) - 1), 0);
     }
 }

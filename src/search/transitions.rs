@@ -3,11 +3,13 @@
 use super::budget::Watch;
 use super::history::{History, Outcome};
 use super::partition::Part;
+use super::release::Release;
+use super::shards::{Shards, spread};
 use super::verdict::Limit;
 use crate::model::Spec;
-use hashbrown::HashTable;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::hash::BuildHasher;
+use std::sync::atomic::AtomicU64;
 
 /// Operations with equal answers are of one class.
 type Class<'h, S> = (&'h <S as Spec>::Operation, Option<&'h <S as Spec>::Answer>);
@@ -20,17 +22,37 @@ pub(super) struct Transitions<'h, S: Spec> {
     spec: &'h S,
     classes: Vec<Class<'h, S>>,
     states: Vec<S::State>,
-    by_content: HashTable<u32>,
-    memo: FxHashMap<(u32, u32), u32>,
+    /// Half of the hash of a state, and its number.
+    by_content: Shards<(u32, u32)>,
+    memo: Shards<Step>,
     held: usize,
+    release: Release<'h, S::State>,
+}
+
+/// The state after an operation of a class in a state, or [`NONE`].
+struct Step {
+    state: u32,
+    class: u32,
+    next: u32,
+}
+
+impl Step {
+    fn hash(state: u32, class: u32) -> u64 {
+        FxBuildHasher.hash_one((state, class))
+    }
 }
 
 impl<'h, S: Spec> Transitions<'h, S> {
     /// The number of the initial state.
     pub(super) const INITIAL: u32 = 0;
 
-    /// For the operations of a part; with the class of each.
-    pub(super) fn of(spec: &'h S, history: &'h History<S::Operation, S::Answer>, part: &Part) -> (Self, Vec<u32>) {
+    /// For the operations of a part; with the class of each. `release`: nanoseconds that it will take to let go of all states.
+    pub(super) fn of(
+        spec: &'h S,
+        history: &'h History<S::Operation, S::Answer>,
+        part: &Part,
+        release: Option<&'h AtomicU64>,
+    ) -> (Self, Vec<u32>) {
         let mut classes: Vec<Class<'h, S>> = Vec::new();
         let mut index: FxHashMap<Class<'h, S>, u32> = FxHashMap::default();
         let class_of = part
@@ -52,9 +74,10 @@ impl<'h, S: Spec> Transitions<'h, S> {
             spec,
             classes,
             states: Vec::new(),
-            by_content: HashTable::new(),
-            memo: FxHashMap::default(),
+            by_content: Shards::new(),
+            memo: Shards::new(),
             held: 0,
+            release: Release::new(release),
         };
         transitions.intern(spec.initial());
         (transitions, class_of)
@@ -65,39 +88,44 @@ impl<'h, S: Spec> Transitions<'h, S> {
     /// # Errors
     /// At a deadline: a step of the specification may take long, so the clock is looked at before each.
     pub(super) fn step(&mut self, state: u32, class: u32, watch: &Watch<'_>) -> Result<Option<u32>, Limit> {
-        if let Some(&next) = self.memo.get(&(state, class)) {
-            return Ok((next != NONE).then_some(next));
+        let hash = Step::hash(state, class);
+        if let Some(known) = self.memo.find(hash, |step| step.state == state && step.class == class) {
+            return Ok((known.next != NONE).then_some(known.next));
         }
         if let Some(limit) = watch.reached() {
             return Err(limit);
         }
         let (operation, answer) = self.classes[class as usize];
+        let states = self.states.len();
         let next = self.spec.step(&self.states[state as usize], operation, answer).map(|next| self.intern(next));
-        self.memo.insert((state, class), next.unwrap_or(NONE));
+        let count = self.states.len();
+        if count > states && self.release.samples(count) && watch.reached().is_none() {
+            // A clone would perhaps share what it holds with the state.
+            let twin = self.spec.step(&self.states[state as usize], operation, answer);
+            self.release.sample(twin, count);
+        }
+        let step = Step { state, class, next: next.unwrap_or(NONE) };
+        self.memo.insert(hash, step, |step| Step::hash(step.state, step.class));
         Ok(next)
     }
 
     /// Bytes held.
     pub(super) fn bytes(&self) -> usize {
-        self.held + self.memo.capacity() * size_of::<(u32, u32, u32)>() + self.by_content.capacity() * size_of::<u32>()
+        self.held + self.memo.bytes() + self.by_content.bytes()
     }
 
     fn intern(&mut self, state: S::State) -> u32 {
         let (spec, states) = (self.spec, &self.states);
-        let hash = |state: &S::State| match spec.fingerprint(state) {
+        let hash = match spec.fingerprint(&state) {
             Some(print) => FxBuildHasher.hash_one(print),
-            None => FxBuildHasher.hash_one(state),
-        };
-        let found =
-            self.by_content.entry(hash(&state), |&at| states[at as usize] == state, |&at| hash(&states[at as usize]));
-        let fresh = match found {
-            hashbrown::hash_table::Entry::Occupied(known) => return *known.get(),
-            hashbrown::hash_table::Entry::Vacant(vacant) => {
-                let fresh = states.len() as u32;
-                vacant.insert(fresh);
-                fresh
-            }
-        };
+            None => FxBuildHasher.hash_one(&state),
+        } as u32;
+        let is_it = |&(other, at): &(u32, u32)| other == hash && states[at as usize] == state;
+        if let Some(&(_, known)) = self.by_content.find(spread(hash), is_it) {
+            return known;
+        }
+        let fresh = states.len() as u32;
+        self.by_content.insert(spread(hash), (hash, fresh), |&(hash, _)| spread(hash));
         self.held += size_of::<S::State>() + spec.heap_bytes(&state);
         self.states.push(state);
         fresh

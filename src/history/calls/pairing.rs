@@ -111,17 +111,25 @@ impl Pairing {
     }
 
     /// Takes in one block, whose first line has this number.
-    pub fn merge(&mut self, names: &mut Interner, first_line: u32, batch: &Batch) {
-        let moved = self.calls.values.absorb(&batch.values);
-        let value = |id: ValueId| if id.is_some() { moved[id.index()] } else { ValueId::NONE };
+    pub fn merge(&mut self, names: &mut Interner, first_line: u32, mut batch: Batch) {
+        // Most logs are one block: its values are those of the log.
+        let first = self.calls.values.is_empty() && self.calls.values.texts.is_empty();
+        let moved = match first {
+            true => Vec::new(),
+            false => self.calls.values.absorb(&batch.values),
+        };
+        if first {
+            std::mem::swap(&mut self.calls.values, &mut batch.values);
+        }
+        let value = |id: ValueId| if first || !id.is_some() { id } else { moved[id.index()] };
         self.calls.model = self.calls.model.take().or_else(|| batch.model.clone());
         self.clock = self.clock.take().or_else(|| batch.clock.clone());
         self.calls.others += batch.others;
         // A log has few names and many events.
         let mut known: FxHashMap<Symbol, Symbol> = FxHashMap::default();
         for row in &batch.rows {
-            let mut name =
-                |symbol| *known.entry(symbol).or_insert_with(|| names.intern(batch.values.texts.get(symbol)));
+            let texts = if first { &self.calls.values.texts } else { &batch.values.texts };
+            let mut name = |symbol| *known.entry(symbol).or_insert_with(|| names.intern(texts.get(symbol)));
             let (process, function) = (name(row.process), name(row.function));
             let position = Position { file: self.file, line: first_line + row.line, offset: row.offset };
             let row = Row { key: value(row.key), value: value(row.value), result: value(row.result), ..*row };

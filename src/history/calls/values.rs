@@ -142,31 +142,38 @@ impl Values {
 
     /// The id of a value that was read.
     pub fn take(&mut self, datum: &Datum<'_>) -> ValueId {
+        let Some((whole, parts)) = datum.0.split_last() else { return ValueId::NONE };
         let mut open: Vec<ValueId> = Vec::new();
-        for node in &datum.0 {
-            let parts = |open: &mut Vec<ValueId>, count: u32| -> Box<[ValueId]> {
-                open.split_off(open.len().saturating_sub(count as usize)).into()
-            };
-            let value = match node {
-                Node::Nil => Value::Nil,
-                Node::Bool(truth) => Value::Bool(*truth),
-                Node::Int(number) => Value::Int(*number),
-                Node::Number(number) => Value::Number(self.texts.intern(number)),
-                Node::Text(text) => Value::Text(self.texts.intern(text)),
-                Node::Char(c) => Value::Char(*c),
-                Node::Keyword(name) => Value::Keyword(self.texts.intern(name)),
-                Node::Symbol(name) => Value::Word(self.texts.intern(name)),
-                Node::Sequence(count) => Value::Sequence(parts(&mut open, *count)),
-                Node::Set(count) => set(parts(&mut open, *count)),
-                Node::Map(count) => map(&parts(&mut open, count * 2)),
-                Node::Tagged(tag) => match open.pop() {
-                    Some(inner) => Value::Tagged(self.texts.intern(tag), inner),
-                    None => Value::Nil,
-                },
-            };
+        for node in parts {
+            let value = self.value(node, &mut open);
             open.push(self.intern(value));
         }
-        open.pop().unwrap_or(ValueId::NONE)
+        let value = self.value(whole, &mut open);
+        self.intern(value)
+    }
+
+    /// The value of a node, given those that stand before it.
+    fn value(&mut self, node: &Node<'_>, open: &mut Vec<ValueId>) -> Value {
+        let parts = |open: &mut Vec<ValueId>, count: u32| -> Box<[ValueId]> {
+            open.split_off(open.len().saturating_sub(count as usize)).into()
+        };
+        match node {
+            Node::Nil => Value::Nil,
+            Node::Bool(truth) => Value::Bool(*truth),
+            Node::Int(number) => Value::Int(*number),
+            Node::Number(number) => Value::Number(self.texts.intern(number)),
+            Node::Text(text) => Value::Text(self.texts.intern(text)),
+            Node::Char(c) => Value::Char(*c),
+            Node::Keyword(name) => Value::Keyword(self.texts.intern(name)),
+            Node::Symbol(name) => Value::Word(self.texts.intern(name)),
+            Node::Sequence(count) => Value::Sequence(parts(open, *count)),
+            Node::Set(count) => set(parts(open, *count)),
+            Node::Map(count) => map(&parts(open, count * 2)),
+            Node::Tagged(tag) => match open.pop() {
+                Some(inner) => Value::Tagged(self.texts.intern(tag), inner),
+                None => Value::Nil,
+            },
+        }
     }
 
     /// Takes the values of another log in; the ids that they get here, by their ids there.

@@ -50,7 +50,7 @@ pub(super) fn line(text: &str) -> Result<Option<Line<'_>>, Fault> {
     let mut nodes = Vec::with_capacity(8);
     loop {
         match reader.next()? {
-            Next::Form if reader.rest().starts_with("#_") => reader.discarded()?,
+            Next::Form if reader.discards() => reader.discarded()?,
             Next::Form => fields.take(&mut reader, &mut nodes, text)?,
             Next::Close(b'}') => break,
             Next::Close(other) => return Err(Fault::new("}", char::from(other).to_string())),
@@ -80,13 +80,13 @@ impl<'a> Fields<'a> {
         reader.value(nodes)?;
         // `:jepsen/type` and `:type` mean the same.
         let name = match nodes[start..] {
-            [Node::Keyword(name)] => name.rsplit('/').next().unwrap_or(name),
+            [Node::Keyword(name)] => name.bytes().rposition(|byte| byte == b'/').map_or(name, |at| &name[at + 1..]),
             _ => "",
         };
         nodes.truncate(start);
         loop {
             match reader.next()? {
-                Next::Form if reader.rest().starts_with("#_") => reader.discarded()?,
+                Next::Form if reader.discards() => reader.discarded()?,
                 Next::Form => break,
                 Next::Close(_) => return Err(Fault::new("a value for each key", "a key without value")),
                 Next::End => return Err(cut_off(text)),

@@ -1,5 +1,6 @@
 //! Tells apart the operations of a log that is one long vector, list or array, or one value after the other.
 
+use super::reader::is_delimiter;
 use crate::ingest::framing::Span;
 
 /// Finds the ends of the elements; goes on where it stopped when more bytes arrive.
@@ -82,6 +83,10 @@ impl Elements {
                         continue;
                     }
                 }
+                State::Form if self.depth > 0 && is_plain(byte) => {
+                    self.pass(bytes);
+                    continue;
+                }
                 State::Form => self.form(byte, found),
                 State::Hash => self.hash(byte, found),
                 State::Tag if is_delimiter(byte) => {
@@ -94,8 +99,7 @@ impl Elements {
                     continue;
                 }
                 State::Atom | State::Tag => {
-                    let end = bytes[self.at..].iter().position(|byte| is_delimiter(*byte));
-                    self.at = end.map_or(bytes.len(), |n| self.at + n);
+                    self.at = end_of_word(bytes, self.at);
                     continue;
                 }
                 State::Character => self.state = State::Atom,
@@ -189,6 +193,19 @@ impl Elements {
         false
     }
 
+    /// Goes past words and what is between them on a line: within brackets they end nothing.
+    fn pass(&mut self, bytes: &[u8]) {
+        while let Some(&byte) = bytes.get(self.at).filter(|byte| is_plain(**byte)) {
+            self.at += 1;
+            if !is_delimiter(byte) {
+                self.at = end_of_word(bytes, self.at);
+                if self.at == bytes.len() {
+                    self.state = State::Atom;
+                }
+            }
+        }
+    }
+
     fn form(&mut self, byte: u8, found: &mut Vec<Span>) {
         match byte {
             b' ' | b'\t' | b'\r' | b'\n' | b',' | 0x0b | 0x0c => {}
@@ -249,11 +266,14 @@ impl Elements {
     }
 }
 
-fn is_delimiter(byte: u8) -> bool {
-    matches!(
-        byte,
-        b' ' | b',' | b'\n' | b'\r' | b'\t' | 0x0b | 0x0c | b';' | b'"' | b'(' | b')' | b'[' | b']' | b'{' | b'}'
-    )
+/// Where the word ends that goes on here.
+fn end_of_word(bytes: &[u8], at: usize) -> usize {
+    bytes[at..].iter().position(|byte| is_delimiter(*byte)).map_or(bytes.len(), |n| at + n)
+}
+
+/// Whether a byte begins a word, or stands between words, and not more.
+fn is_plain(byte: u8) -> bool {
+    !is_delimiter(byte) && !matches!(byte, b'#' | b'\\' | b'^') || matches!(byte, b' ' | b',' | b'\t')
 }
 
 #[cfg(test)]

@@ -114,7 +114,6 @@ pub(super) fn detect(sample: &[u8]) -> Option<Format> {
     for &(format, json) in formats {
         let mut elements = elements::Elements::new(json);
         let mut spans = Vec::new();
-        elements.scan(sample, &mut spans);
         let shown = |span: &super::framing::Span| {
             let text = std::str::from_utf8(&sample[span.start..span.end]).ok()?;
             // In EDN the nemesis has the fields of an operation; in JSON any object may be a note.
@@ -123,7 +122,17 @@ pub(super) fn detect(sample: &[u8]) -> Option<Format> {
         // The first operation may be longer than the sample.
         let begun =
             || [":process", ":type", ":f"].iter().all(|name| memchr::memmem::find(sample, name.as_bytes()).is_some());
-        if spans.iter().take(64).any(|span| shown(span).is_some()) || !json && spans.is_empty() && begun() {
+        // Most files show what they are in their first line.
+        let (mut end, mut seen) = (0, 0);
+        while seen < 64 && end < sample.len() {
+            end = (end.max(256) * 2).min(sample.len());
+            elements.scan(&sample[..end], &mut spans);
+            if spans[seen..].iter().take(64 - seen).any(|span| shown(span).is_some()) {
+                return Some(format);
+            }
+            seen = spans.len();
+        }
+        if !json && spans.is_empty() && begun() {
             return Some(format);
         }
     }

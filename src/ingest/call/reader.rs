@@ -143,10 +143,15 @@ impl<'a> Reader<'a> {
         loop {
             match self.next()? {
                 Next::End => return Ok(()),
-                Next::Form if self.rest().starts_with("#_") => self.discarded()?,
+                Next::Form if self.discards() => self.discarded()?,
                 _ => return Err(Fault::new("one value", format!("more behind it: {}", self.here()))),
             }
         }
+    }
+
+    /// Whether the next form is not meant.
+    pub fn discards(&self) -> bool {
+        matches!(self.bytes.get(self.at..), Some([b'#', b'_', ..]))
     }
 
     /// Passes over a form that is not meant.
@@ -403,7 +408,7 @@ const DELIMITERS: [bool; 256] = {
     delimiters
 };
 
-fn is_delimiter(byte: u8) -> bool {
+pub(super) fn is_delimiter(byte: u8) -> bool {
     DELIMITERS[byte as usize]
 }
 

@@ -34,9 +34,16 @@ pub(in crate::search) struct Forms<'h> {
 impl<'h> Forms<'h> {
     /// `None` where an operation has no form.
     pub(in crate::search) fn of<S: Spec>(spec: &'h S, history: &'h History<S::Operation, S::Answer>) -> Option<Self> {
+        let mut appends = false;
+        let forms = Self::read(spec, history, &mut appends);
+        if appends { Self::read(spec, history, &mut appends) } else { forms }
+    }
+
+    /// Keeps the values where something is appended; `None` also where that comes as a surprise.
+    fn read<S: Spec>(spec: &'h S, history: &'h History<S::Operation, S::Answer>, appends: &mut bool) -> Option<Self> {
         let calls = history.calls();
-        let mut values = Numbers::expecting(calls.len());
-        let mut registers = Numbers::expecting(0);
+        let mut values = Numbers::expecting(calls.len(), *appends);
+        let mut registers = Numbers::expecting(0, true);
         let mut forms = Forms {
             register: Vec::new(),
             deed: Vec::with_capacity(calls.len()),
@@ -44,7 +51,6 @@ impl<'h> Forms<'h> {
             count: 0,
             values: Vec::new(),
         };
-        let mut appends = false;
         for call in calls {
             let answer = match &call.outcome {
                 Outcome::Completed { answer, .. } => Some(answer),
@@ -67,18 +73,17 @@ impl<'h> Forms<'h> {
                     None => Deed::Nothing,
                 },
                 Action::Cas { from, to } => Deed::Cas(values.of(from), values.of(to)),
-                Action::Append(value) => {
-                    appends = true;
-                    Deed::Append(values.of(value))
+                Action::Append(value) if *appends => Deed::Append(values.of(value)),
+                Action::Append(_) => {
+                    *appends = true;
+                    return None;
                 }
             };
             forms.push(registers.of(form.register), deed, calls.len());
         }
-        forms.content = registers.names.iter().map(|&register| values.of(spec.content(register))).collect();
-        forms.count = values.names.len();
-        if appends {
-            forms.values = values.names;
-        }
+        forms.content = registers.names.iter().flatten().map(|&register| values.of(spec.content(register))).collect();
+        forms.count = values.count as usize;
+        forms.values = values.names.unwrap_or_default();
         Some(forms)
     }
 }
@@ -116,7 +121,11 @@ struct Numbers<'h> {
     small: Vec<u32>,
     /// Numbers below this are small.
     below: i64,
-    names: Vec<Value<'h>>,
+    count: u32,
+    /// How many are expected, where these are few.
+    expected: usize,
+    /// The values, where they are kept.
+    names: Option<Vec<Value<'h>>>,
 }
 
 /// Numbers below this are small in any history, and in a long one those that are not above the number of its calls so many times.
@@ -127,10 +136,21 @@ const TIMES: usize = 4;
 const EXPECTED: usize = 64;
 
 impl<'h> Numbers<'h> {
-    /// With room for the values of so many calls, where these are few.
-    fn expecting(calls: usize) -> Self {
+    /// For the values of so many calls.
+    fn expecting(calls: usize, keeps: bool) -> Self {
         let below = i64::try_from(calls.saturating_mul(TIMES)).map_or(i64::MAX, |below| below.max(SMALL));
-        Numbers { below, names: Vec::with_capacity(calls.min(EXPECTED)), ..Numbers::default() }
+        let expected = calls.min(EXPECTED);
+        let names = keeps.then(|| Vec::with_capacity(expected));
+        Numbers { below, expected, names, ..Numbers::default() }
+    }
+
+    /// The number of one that was not seen before.
+    fn fresh(count: &mut u32, names: &mut Option<Vec<Value<'h>>>, value: Value<'h>) -> u32 {
+        if let Some(names) = names {
+            names.push(value);
+        }
+        *count += 1;
+        *count - 1
     }
 
     fn of(&mut self, value: Value<'h>) -> u32 {
@@ -142,21 +162,16 @@ impl<'h> Numbers<'h> {
         if self.small.len() <= at {
             self.small.resize((at + 1).max(64), u32::MAX);
         }
-        let known = &mut self.small[at];
-        if *known == u32::MAX {
-            *known = self.names.len() as u32;
-            self.names.push(value);
+        if self.small[at] == u32::MAX {
+            self.small[at] = Self::fresh(&mut self.count, &mut self.names, value);
         }
-        *known
+        self.small[at]
     }
 
     fn by_hash(&mut self, value: Value<'h>) -> u32 {
         if self.index.is_empty() {
-            self.index.reserve(self.names.capacity());
+            self.index.reserve(self.expected);
         }
-        *self.index.entry(value).or_insert_with(|| {
-            self.names.push(value);
-            self.names.len() as u32 - 1
-        })
+        *self.index.entry(value).or_insert_with(|| Self::fresh(&mut self.count, &mut self.names, value))
     }
 }

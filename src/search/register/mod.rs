@@ -32,6 +32,7 @@ use course::Course;
 use ladder::{Ladder, Reached};
 use path::{MOST_OPERATIONS, Step};
 use replay::Replay;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// A register, and the operations of a part as operations on it.
@@ -49,7 +50,12 @@ impl<'p> Problem<'p> {
             all if all == goal => part.calls.len(),
             _ => part.events[..goal].iter().filter(|event| !event.is_return()).count(),
         };
-        let deeds: Vec<Deed> = part.calls[..invoked].iter().map(|&call| forms.deed[call as usize]).collect();
+        let calls = &part.calls[..invoked];
+        let deeds: Cow<'_, [Deed]> = match (0..).zip(calls).all(|(at, &call)| at == call) {
+            // Nearly the whole history is of this register.
+            true => Cow::Borrowed(&forms.deed[..invoked]),
+            false => calls.iter().map(|&call| forms.deed[call as usize]).collect(),
+        };
         if deeds.len() > MOST_OPERATIONS {
             return None;
         }
@@ -110,7 +116,7 @@ fn within<'p, M: Mask + 'p>(problem: Arc<Problem<'p>>, switches: Switches, whole
     let begin = |width: Width| Ladder::<M>::new(problem.clone(), switches.reductions, width);
     match switches.width {
         Some(width) => {
-            Box::new(Ordered { way: begin(width), problem, reductions: whole.then_some(switches.reductions) })
+            Box::new(Ordered { way: Some(begin(width)), problem, reductions: whole.then_some(switches.reductions) })
         }
         None => {
             let way = |width: Width| {
@@ -120,7 +126,7 @@ fn within<'p, M: Mask + 'p>(problem: Arc<Problem<'p>>, switches: Switches, whole
             let (wide, everything) = (way(Width::Beam(WIDE)), way(Width::Everything));
             let work = first_work(problem.course.events.len());
             let way = Race::new(work, begin(Width::Beam(1)), move || Race::new(work, wide(), everything));
-            Box::new(Ordered { way, problem, reductions: whole.then_some(switches.reductions) })
+            Box::new(Ordered { way: Some(way), problem, reductions: whole.then_some(switches.reductions) })
         }
     }
 }
@@ -128,7 +134,8 @@ fn within<'p, M: Mask + 'p>(problem: Arc<Problem<'p>>, switches: Switches, whole
 /// A search that says its steps as an order.
 struct Ordered<'p, W> {
     problem: Arc<Problem<'p>>,
-    way: W,
+    /// `None`: it has come to an end.
+    way: Option<W>,
     /// Those of a search that says how far an order gets.
     reductions: Option<Reductions>,
 }
@@ -152,26 +159,31 @@ impl<'p, M: Mask, W: Runner<Found = Reached<M>>> Runner for Ordered<'p, W> {
     fn run(&mut self, until: u64, memory: usize, watch: &Watch<'_>) -> Result<Option<Found>, Limit> {
         let own = self.problem.automaton.bytes() + self.problem.course.bytes();
         let memory = memory.checked_sub(own).ok_or(Limit::Memory)?;
-        Ok(match self.way.run(until, memory, watch)? {
-            None => None,
-            Some(Reached::Nothing(dead, steps)) => {
+        let Some(way) = &mut self.way else { return Err(Limit::Cancelled) };
+        let Some(found) = way.run(until, memory, watch)? else {
+            return Ok(None);
+        };
+        // An order takes as much room as the search for it.
+        self.way = None;
+        Ok(Some(match found {
+            Reached::Nothing(dead, steps) => {
                 let certain = match steps {
                     Some(steps) => self.reductions.map(|_| (dead.clone(), steps)),
                     None => self.longest::<M>(memory, watch),
                 };
-                Some(Found::Impossible(match certain {
+                Found::Impossible(match certain {
                     Some((dead, steps)) => {
                         let longest = Replay::<M>::new(self.problem.clone()).order(&steps, dead.reached);
                         Dead { longest, ..dead }
                     }
                     None => dead,
-                }))
+                })
             }
-            Some(Reached::Goal(steps, _)) => {
+            Reached::Goal(steps, _) => {
                 let order = Replay::<M>::new(self.problem.clone()).order(&steps, self.problem.course.events.len());
                 // An order that is none is not believed: see `audit`.
-                Some(Found::Order(order.unwrap_or_default()))
+                Found::Order(order.unwrap_or_default())
             }
-        })
+        }))
     }
 }

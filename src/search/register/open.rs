@@ -71,6 +71,11 @@ impl<'p, M: Mask> Open<'p, M> {
         }
     }
 
+    /// What is left when nothing of it is needed any more.
+    pub(super) fn close(self) -> Arc<Problem<'p>> {
+        self.problem
+    }
+
     pub(super) fn automaton(&self) -> &Automaton {
         &self.problem.automaton
     }

@@ -29,9 +29,12 @@ pub(super) struct Replay<'p, M> {
 /// An operation in its place.
 struct Item {
     operation: u32,
-    /// The item that it stands right before, behind others that do; `NONE`: behind all items so far.
+    /// The item that it stands right before, behind others that do; [`LAST`]: behind all items so far.
     before: u32,
 }
+
+/// From here on it is no item, and how many stand before it: those that stand before others have none before them.
+const LAST: u32 = 1 << 31;
 
 impl<'p, M: Mask> Replay<'p, M> {
     pub(super) fn new(problem: Arc<Problem<'p>>) -> Self {
@@ -149,27 +152,40 @@ impl<'p, M: Mask> Replay<'p, M> {
     /// Puts an operation last before another one, or last of all.
     fn put(&mut self, operation: u32, place: u32) -> u32 {
         let item = self.items.len() as u32;
-        self.items.push(Item { operation, before: place });
+        self.items.push(Item { operation, before: place.min(LAST) });
         item
     }
 
     /// One order. Of equal optional operations, those invoked first are used first.
-    fn flat(&self) -> Vec<u32> {
-        // By item: how many stand before it, then where the next of them goes. Those stand before no others.
-        let mut next = vec![0; self.items.len()];
-        self.items.iter().filter(|item| item.before != NONE).for_each(|item| next[item.before as usize] += 1);
-        let mut order = vec![NONE; self.items.len()];
+    fn flat(mut self) -> Vec<u32> {
+        // Room for the order, which is as long as the history.
+        let problem = self.open.close();
+        let items = &mut self.items;
+        for at in 0..items.len() {
+            let before = items[at].before;
+            if before < LAST {
+                items[before as usize].before += 1;
+            }
+        }
+        let mut order = vec![NONE; items.len()];
         let mut end = 0;
-        for (item, next) in self.items.iter().zip(&mut next).filter(|(item, _)| item.before == NONE) {
-            end += std::mem::replace(next, end) + 1;
+        // Then where the next of those goes that stand before it.
+        for item in items.iter_mut().filter(|item| item.before >= LAST) {
+            let count = item.before - LAST;
+            item.before = LAST + end;
+            end += count + 1;
             order[end as usize - 1] = item.operation;
         }
-        for item in self.items.iter().filter(|item| item.before != NONE) {
-            let next = &mut next[item.before as usize];
-            order[*next as usize] = item.operation;
-            *next += 1;
+        for at in 0..items.len() {
+            let Item { operation, before } = items[at];
+            if before < LAST {
+                let next = &mut items[before as usize].before;
+                order[(*next - LAST) as usize] = operation;
+                *next += 1;
+            }
         }
-        let course = self.open.course();
+        drop(self.items);
+        let course = &problem.course;
         let mut used = vec![0; course.optionals.len()];
         for operation in order.iter_mut().filter(|operation| course.is_option(**operation)) {
             let class = course.operation(*operation).slot as usize;

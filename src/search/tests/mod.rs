@@ -15,7 +15,9 @@ use random::{
     text_history,
 };
 use rayon::prelude::*;
-use std::time::Duration;
+use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 /// All ways to a verdict.
 fn ways() -> Vec<Switches> {
@@ -247,6 +249,72 @@ fn a_deadline_ends_a_search_of_slow_steps_and_names_the_calls() {
         Verdict::Violated(_) => {}
         Verdict::Linearizable(_) => panic!("only the first operation can be answered by its own number"),
     }
+}
+
+/// Keeps what was appended, in its order. To let go of a state takes much longer than to make one.
+struct Clinging {
+    deadline: Instant,
+    /// How many states were let go of, and how many of them after the deadline.
+    dropped: AtomicU32,
+    late: AtomicU32,
+}
+
+#[derive(Clone)]
+struct Held<'c>(Vec<u32>, &'c Clinging);
+
+impl PartialEq for Held<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl Eq for Held<'_> {}
+
+impl Hash for Held<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        std::thread::sleep(Duration::from_micros(50));
+        self.1.dropped.fetch_add(1, Ordering::Relaxed);
+        self.1.late.fetch_add(u32::from(Instant::now() > self.1.deadline), Ordering::Relaxed);
+    }
+}
+
+impl<'c> Spec for &'c Clinging {
+    type State = Held<'c>;
+    type Operation = u32;
+    type Answer = ();
+
+    fn initial(&self) -> Held<'c> {
+        Held(Vec::new(), self)
+    }
+
+    /// 0 finds a list that nobody can have made.
+    fn step(&self, state: &Held<'c>, append: &u32, _answer: Option<&()>) -> Option<Held<'c>> {
+        (*append > 0).then(|| Held(state.0.iter().copied().chain([*append]).collect(), self))
+    }
+}
+
+#[test]
+fn states_that_take_long_to_let_go_of_are_let_go_of_by_the_deadline() {
+    let time = Duration::from_millis(500);
+    let calls = (0..18).map(|at| Call {
+        process: at,
+        operation: at,
+        invoke: 0,
+        outcome: if at == 0 { Outcome::Completed { returned: 10, answer: () } } else { Outcome::Unknown },
+    });
+    let history = History::new(calls.collect()).unwrap_or_else(|e| panic!("{e}"));
+    let clinging = Clinging { deadline: Instant::now() + time, dropped: AtomicU32::new(0), late: AtomicU32::new(0) };
+    let verdict = check(&&clinging, &history, &Budget { time: Some(time), ..Budget::default() });
+    assert!(matches!(verdict, Verdict::Unknown(undecided) if undecided.limit == Limit::Time));
+    let [dropped, late] = [&clinging.dropped, &clinging.late].map(|count| count.load(Ordering::Relaxed));
+    // On a busy machine it may take longer than it did.
+    assert!(dropped > 500 && late < dropped / 2, "{late} of {dropped} states are let go of after the deadline");
 }
 
 #[test]
