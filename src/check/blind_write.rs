@@ -18,7 +18,8 @@
 //!
 //! **Not judged**: command-line tools; writes after a read that the evidence does not show (a watch recorded without events); a
 //! version of which nobody knows who made it; requests that name a uid or a version; writes that hit another object than the
-//! one read (`name-reuse`).
+//! one read (`name-reuse`). A field that the process had set itself by a patch, or that its JSON patch tests first, is none that it
+//! put back unaware.
 //!
 //! Sources: API concepts, "updates to existing resources"; kubernetes-semantics, P-BLIND-WRITE.
 
@@ -114,6 +115,16 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, blind: &Outdated<'_>,
 mod tests {
     use super::super::trial::{holds, judged, kinds, read, trial};
     use super::{Kind, RULE};
+
+    #[test]
+    fn what_a_process_had_set_itself_it_may_want_back() {
+        let text = "o@A CREATE x[a=1] => x:u1@10[a=1]\nc@A PATCH x[a=3] => x:u1@12[a=3]\no@A PUT x:u1@12[a=5] => x:u1@20[a=5]\n\
+                    c@A PATCH x[a=3] => x:u1@30[a=3]\n";
+        assert_eq!(kinds(&RULE, text), [Kind::Hazard]);
+        // What it had only read is not its own.
+        let read = text.replace("c@A PATCH x[a=3] => x:u1@12[a=3]\n", "c@A GET x => x:u1@10[a=1]\n");
+        assert_eq!(kinds(&RULE, &read.replace("[a=3]", "[a=1]").replace("@12", "@10")), [Kind::Violation]);
+    }
 
     #[test]
     fn an_unconditioned_write_on_an_outdated_read_is_a_hazard() {

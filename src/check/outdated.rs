@@ -1,7 +1,7 @@
 //! Writes on top of a read that was no longer current, and which of them put back what others had changed.
 
-use super::memory::{Glimpse, Known, Memories};
-use super::reversion::Course;
+use super::memory::{Glimpse, Known, Memories, Shown};
+use super::reversion::{Course, written};
 use super::{Evidence, commit, derivation};
 use crate::history::{Document, IncarnationId, KeyId, Marks, OperationId, Revision, Subresource, Verb};
 use crate::order::{Version, Versions, remembers};
@@ -109,7 +109,18 @@ pub fn reverted<'e>(evidence: &Evidence<'e>, writes: &[Outdated<'e>]) -> FxHashM
         .iter()
         .map(|write| Compared { id: write.id, read: write.read.document(key(write)), since: write.since })
         .collect();
-    undone(evidence, &compared, |course| course.reverted())
+    let mut found = undone(evidence, &compared, |course| course.reverted());
+    let history = evidence.history;
+    let own_patch = |at: usize| match writes[at].read.shown {
+        Shown::Answer(id) if history.operation(id).verb == Verb::Patch => Some(Document::Request(id)),
+        _ => None,
+    };
+    let patches = history.documents(&found.keys().filter_map(|at| own_patch(*at)).collect::<Vec<_>>());
+    // What the process had set itself, and not only read, it may want back.
+    found.retain(|at, (field, _)| {
+        own_patch(*at).and_then(|patch| patches.get(&patch)).is_none_or(|patch| !written(patch).contains_key(field))
+    });
+    found
 }
 
 /// A write to be compared with what its process had read and with what came in between.

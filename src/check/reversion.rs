@@ -37,7 +37,8 @@ fn is_bookkeeping(path: &str, name: &str) -> bool {
         || name.ends_with("Timestamp")
 }
 
-/// What a request writes: a whole object, a merge patch, or the values that a JSON patch adds and replaces.
+/// What a request writes: a whole object, a merge patch, or the values that a JSON patch adds and replaces. Not what a JSON patch tests
+/// first: where the test passes, its author knew what was there.
 pub fn written(request: &Value) -> Fields<'_> {
     let Some(steps) = request.as_array() else {
         let mut all = fields(request);
@@ -46,9 +47,16 @@ pub fn written(request: &Value) -> Fields<'_> {
         return all;
     };
     let mut found = Fields::new();
+    let mut tested: Vec<&str> = Vec::new();
     for step in steps {
         let text = |name: &str| step.get(name).and_then(Value::as_str).unwrap_or("");
-        let sets = matches!(text("op"), "add" | "replace");
+        if text("op") == "test" {
+            tested.push(text("path"));
+        }
+        let is_tested = tested.iter().any(|path| {
+            text("path").strip_prefix(path).is_some_and(|below| below.is_empty() || below.starts_with('/'))
+        });
+        let sets = matches!(text("op"), "add" | "replace") && !is_tested;
         let parts: Vec<String> =
             text("path").split('/').skip(1).map(|part| part.replace("~1", "/").replace("~0", "~")).collect();
         // An index of an array names no field.
@@ -161,6 +169,8 @@ mod tests {
         let since = vec![(&since, true)];
         let course = Course { read: &read, since, request: &patch, answer: &read, whole: false };
         assert_eq!(course.reverted().unwrap().0, "spec.a");
+        let tested = json!([{"op": "test", "path": "/spec", "value": {"a": 2}}, patch[0]]);
+        assert_eq!(Course { request: &tested, ..course }.reverted(), None);
     }
 
     #[test]
