@@ -16,7 +16,7 @@ pub fn proven(evidence: &Evidence<'_>, o: &Operation) -> Option<Revision> {
         && !o.marks.has(Marks::REMOVES);
     let commits = match o.verb {
         Verb::Create => o.status == 201 && o.subresource == Subresource::None,
-        Verb::Update | Verb::Patch => o.status == 201 || (o.asked_revision.is_some() && o.answered > o.asked_revision),
+        Verb::Update | Verb::Patch => o.shows_its_commit(),
         _ => false,
     };
     (shows && commits).then_some(o.answered)

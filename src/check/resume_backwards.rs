@@ -17,10 +17,11 @@
 //! enough where the starts fall (28, 27), a capture of the stream where only the events lie above the next start.
 //!
 //! **Not judged**: a start that a list explains; a start where the stream before stood, although the process listed in between
-//! (a live list beside the reflector, unless an error had made the reflector list); a second consumer of the same scope (its watch begins while the other one is
-//! open, and later starts may be its own); watches of command-line tools, where each is a process; an item's version right
-//! after a list (`resume-from-item`). Several informers of one process with other selectors are other chains. DELETED events
-//! that carry an old version raise no frontier (`delete-version`): a client that ignores them is right.
+//! (a live list beside the reflector, unless an error had made the reflector list); a second consumer of the same scope (its
+//! watch begins while the other one is open, and later starts may be its own); watches of command-line tools, where each is a
+//! process; an item's version right after a list (`resume-from-item`). Several informers of one process with other selectors
+//! are other chains. DELETED events that carry an old version raise no frontier (`delete-version`): a client that ignores them
+//! is right.
 //!
 //! Sources: kubernetes#58545 and #63356 (a DELETED event with an old version drags the reflector back); client-go
 //! `tools/cache/reflector.go`, handleAnyWatch.
@@ -177,6 +178,15 @@ mod tests {
         // A reflector that was told that its place is gone lists anew, and goes on from there.
         let gone = on.replace("~a:u1@14 eof", "~a:u1@14 !410 eof");
         assert_eq!(kinds(&RULE, &gone), [Kind::Violation, Kind::Hazard]);
+    }
+
+    #[test]
+    fn a_number_that_only_a_later_patch_made_was_seen_by_nobody() {
+        let text = "o@A CREATE x => x:u1@20\nc@A PUT x:u1@30 => !409\nc@A GET x => x:u1@20\no@A PATCH x => x:u1@30\n";
+        assert!(holds(&MONOTONIC, text));
+        let watched = "o@A CREATE x => x:u1@20\nc@A LIST => 20 {x:u1@20}\nc@A WATCH from 30 eof\no@A PATCH x => x:u1@30\n\
+                       o@A CREATE y => y:u2@31\nc@A WATCH from 20 ~x:u1@30 +y:u2@31 eof\n";
+        assert_eq!(kinds(&RULE, watched), []);
     }
 
     #[test]

@@ -185,6 +185,12 @@ impl Subresource {
 }
 
 impl Operation {
+    /// Whether the answer of an accepted write proves that it made the version shown: it created the object, or is above its base. A
+    /// server that finds nothing to change answers with what is there (apiserver `pkg/storage/etcd3/store.go`, GuaranteedUpdate).
+    pub fn shows_its_commit(&self) -> bool {
+        self.status == 201 || (self.asked_revision.is_some() && self.answered > self.asked_revision)
+    }
+
     /// What became of it.
     ///
     /// A 5xx answer to a write leaves it open (apiserver answers 504 or 500 when its call to etcd ran out of time, while

@@ -101,7 +101,7 @@ impl Timeline {
                         (true, _) => Change::Updated,
                         _ => Change::Put,
                     };
-                    let writes = proven || o.status == 201;
+                    let writes = o.shows_its_commit();
                     let provenance =
                         if writes || !o.asked_revision.is_some() { Provenance::Write } else { Provenance::Read };
                     claims.push(claim(o.key, o.answer_uid, o.answered, change, o.attributes, provenance, writes));

@@ -326,8 +326,9 @@ impl Collection<'_> {
                 };
                 if revision != o.answered || o.marks.has(Marks::DRY_RUN) || !o.clock.is_some() {
                     // The heads do not know it.
-                    let after = order.heads.after(history, &order.clocks, resource, o.clock, o.ret);
-                    self.steady_if(o.clock.is_some() && after.is_none_or(|(after, _)| after > revision));
+                    let moment = (o.ret, o.clock);
+                    let below = order.heads.may_be_below(history, &order.clocks, resource, moment, revision);
+                    self.steady_if(o.clock.is_some() && below);
                 }
                 self.add(number, Kind::Progress, fact);
             }

@@ -59,9 +59,7 @@ impl Counter {
                 counter.shown[group].push(counter.facts.answer(id));
             }
             let writes = o.verb.is_write() && o.invoke.is_known() && o.clock.is_some() && o.key.is_some();
-            // A patch that changed nothing is answered with what somebody else wrote, so only a base or a creation proves anything.
-            let proven = o.status == 201 || (o.asked_revision.is_some() && o.answered > o.asked_revision);
-            if writes && proven && o.answered.is_some() && timeline.wrote_its_answer(id) {
+            if writes && o.answered.is_some() && timeline.wrote_its_answer(id) {
                 counter.sent[group].push(counter.facts.answer(id));
             }
         }
@@ -121,7 +119,9 @@ impl Counter {
         let revision = |fact| u64::try_from(reading.revision(fact).value()).unwrap_or(u64::MAX);
         sort_by_word(&mut self.sent[group], revision, |fact| sent(reading, fact));
         reading.sort_by_revision(&mut self.shown[group]);
-        let sent = self.sent[group].iter().map(move |&fact| sent(reading, fact));
+        // A guess bounds no clock.
+        let proven = self.sent[group].iter().filter(move |&&fact| reading.is_proven(fact));
+        let sent = proven.map(move |&fact| sent(reading, fact));
         (sent, self.shown[group].iter().map(move |&fact| reading.sight(fact)))
     }
 }
@@ -140,8 +140,11 @@ pub struct Heads {
     facts: Facts,
     /// Per group: what raised the head of its clock.
     raised: Vec<Moments>,
-    /// Per group and clock: writes in order of being sent, each with a lower revision than all that were sent after it.
+    /// Per group and clock: writes in order of being sent, each with a lower revision than all that were sent after it. Patches without
+    /// a base too, which are taken for the writers of what they were answered with: enough to leave something unsaid.
     future: FxHashMap<(u32, ClockId), Future>,
+    /// The same of those that prove their revision, where these are not all.
+    proven: FxHashMap<(u32, ClockId), Future>,
     /// See [`Heads::are_steady`].
     steady: bool,
 }
@@ -169,6 +172,18 @@ impl Future {
         let from = end.saturating_sub(1) / STRIDE * STRIDE;
         from + self.facts[from..end].partition_point(|fact| is_true(sent(*fact)))
     }
+}
+
+/// Of writes in order of being sent, those with a lower revision than all later ones.
+fn lowest<'p>(reading: Reading<'_>, writes: impl DoubleEndedIterator<Item = &'p Placed>) -> Vec<&'p Placed> {
+    let mut lowest: Vec<&Placed> = Vec::new();
+    for placed in writes.rev() {
+        if lowest.last().is_none_or(|lowest| placed.revision(reading) < lowest.revision(reading)) {
+            lowest.push(placed);
+        }
+    }
+    lowest.reverse();
+    lowest
 }
 
 /// Whether nothing was shown at or above the revision of a write before that was sent: of writes in order, each with a lower revision
@@ -247,26 +262,25 @@ impl Heads {
         let facts = counter.facts.clone();
         let reading = Reading { history, facts: &facts };
         let mut raised = Vec::with_capacity(counter.groups());
-        let mut future: FxHashMap<(u32, ClockId), Future> = FxHashMap::default();
+        let (mut future, mut proven) = (FxHashMap::default(), FxHashMap::default());
         let mut steady = history.clocks.len() == 1;
         for (group, (shown, sent)) in (0..).zip(counter.shown.iter().zip(&counter.sent)) {
             let shown = reading.in_order(shown.iter().copied());
             raised.push(Sights::raised(reading, &shown));
             let sent = reading.in_order_of_sending(sent.iter().copied());
             for of_clock in sent.chunk_by(|a, b| a.clock == b.clock) {
-                let mut lowest: Vec<&Placed> = Vec::new();
-                for placed in of_clock.iter().rev() {
-                    if lowest.last().is_none_or(|lowest| placed.revision(reading) < lowest.revision(reading)) {
-                        lowest.push(placed);
-                    }
+                let of = (group, of_clock[0].clock);
+                let all = lowest(reading, of_clock.iter());
+                steady = steady && never_fell(reading, &shown, &all);
+                future.insert(of, Future::of(&all));
+                if !of_clock.iter().all(|placed| reading.is_proven(placed.fact)) {
+                    let certain = of_clock.iter().filter(|placed| reading.is_proven(placed.fact));
+                    proven.insert(of, Future::of(&lowest(reading, certain)));
                 }
-                lowest.reverse();
-                steady = steady && never_fell(reading, &shown, &lowest);
-                future.insert((group, of_clock[0].clock), Future::of(&lowest));
             }
         }
         let group_of = counter.group_of.clone();
-        Heads { clocks: history.clocks.len(), group_of, facts, raised, future, steady }
+        Heads { clocks: history.clocks.len(), group_of, facts, raised, future, proven, steady }
     }
 
     /// Whether all times are of one clock, and nothing was shown at or above the revision of a write that was sent afterwards: what is
@@ -335,11 +349,25 @@ impl Heads {
     /// a lower one. A number that was not there nobody had shown to the client.
     pub fn may_have_reached(&self, history: &History, clocks: &Clocks, request: &Operation) -> bool {
         let Some(scope) = history.scopes.get(request.scope.index()) else { return true };
-        let later = self.after(history, clocks, scope.resource, request.clock, request.invoke);
-        later.is_none_or(|(lowest, _)| lowest > request.asked_revision)
+        let moment = (request.invoke, request.clock);
+        self.may_be_below(history, clocks, scope.resource, moment, request.asked_revision)
     }
 
-    /// The lowest revision of a write that was certainly sent after a moment: whatever was complete by then lies below it.
+    /// Whether no write that was certainly sent after a moment is known to have got a revision, or a lower one.
+    pub(super) fn may_be_below(
+        &self,
+        history: &History,
+        clocks: &Clocks,
+        resource: ResourceId,
+        moment: (Time, ClockId),
+        revision: Revision,
+    ) -> bool {
+        let later = self.sent_after(history, clocks, resource, moment, |of| self.future.get(&of));
+        later.is_none_or(|(lowest, _)| lowest > revision)
+    }
+
+    /// The lowest revision of a write that was certainly sent after a moment, and certainly got that revision: whatever was complete
+    /// by then lies below it.
     pub fn after(
         &self,
         history: &History,
@@ -348,12 +376,24 @@ impl Heads {
         clock: ClockId,
         time: Time,
     ) -> Option<(Revision, OperationId)> {
+        let proven = |of| self.proven.get(&of).or_else(|| self.future.get(&of));
+        self.sent_after(history, clocks, resource, (time, clock), proven)
+    }
+
+    fn sent_after<'l>(
+        &'l self,
+        history: &History,
+        clocks: &Clocks,
+        resource: ResourceId,
+        (time, clock): (Time, ClockId),
+        line: impl Fn((u32, ClockId)) -> Option<&'l Future>,
+    ) -> Option<(Revision, OperationId)> {
         if !clock.is_some() || !time.is_known() {
             return None;
         }
         let group = self.group_of[resource.index()];
         let first_after = |of: ClockId| {
-            let line = self.future.get(&(group, of))?;
+            let line = line((group, of))?;
             let reading = self.reading(history);
             let after = line.count(|fact| reading.sent(fact), |sent| !clocks.before((time, clock), (sent, of)));
             let (revision, _, _, id) = sent(reading, *line.facts.get(after)?);

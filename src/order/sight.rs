@@ -212,6 +212,15 @@ impl Reading<'_> {
         order
     }
 
+    /// Whether a fact about a write proves the revision at which it committed: its own answer may show what somebody else wrote.
+    pub(super) fn is_proven(&self, number: u32) -> bool {
+        match self.facts.fact(number) {
+            Fact::Answer(id) => self.history.operation(id).shows_its_commit(),
+            Fact::Other(_) => true,
+            Fact::Asked(_) | Fact::Delivery(_) => false,
+        }
+    }
+
     /// When the write of an answer was sent.
     pub(super) fn sent(&self, number: u32) -> Time {
         self.history.operations.invoke(self.operation(number).index())
