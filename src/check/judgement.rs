@@ -395,18 +395,19 @@ fn unchecked_evidence(history: &History, order: &Order) -> Vec<String> {
     let silent = reads.filter(|(_, o)| o.is_answered() && !o.marks.has(Marks::ANSWER_BODY));
     let count = silent.count();
     if count > 0 {
-        reasons.push(format!("{count} reads were recorded without their answer (audit level below RequestResponse)"));
+        let reads = if count == 1 { "1 read was".to_owned() } else { format!("{count} reads were") };
+        reasons.push(format!("{reads} recorded without the answer (audit level below RequestResponse)"));
     }
     let watches = history.operations.of_verbs(&[Verb::Watch]).filter(|(id, _)| history.stream_of(*id).is_none());
     let count = watches.count();
     if count > 0 {
-        reasons.push(format!(
-            "{count} watches were recorded without their events (audit logs never hold them; record a capture)"
-        ));
+        let watches = if count == 1 { "1 watch was".to_owned() } else { format!("{count} watches were") };
+        reasons.push(format!("{watches} recorded without events (audit logs never hold them; record a capture)"));
     }
     let cut = history.operations.of_marks(Marks::TRUNCATED).count();
     if cut > 0 {
-        reasons.push(format!("{cut} audit events lost their bodies to truncation"));
+        let events = if cut == 1 { "1 audit event" } else { &format!("{cut} audit events") };
+        reasons.push(format!("{events} lost bodies to truncation"));
     }
     if let Some(count) = order.clocks.unrelated() {
         reasons.push(format!(
@@ -414,8 +415,9 @@ fn unchecked_evidence(history: &History, order: &Order) -> Vec<String> {
         ));
     }
     for step in order.clocks.steps() {
+        let place = step.at.map_or(String::new(), |at| format!(" ({}:{})", history.file_name(at.file), at.line));
         reasons.push(format!(
-            "clock {} stepped or drifted by at least {} ms: its times prove no order",
+            "clock {} stepped or drifted by at least {} ms{place}: its times prove no order",
             history.clock_name(step.clock),
             step.by as f64 / 1e6
         ));

@@ -78,7 +78,7 @@ pub fn unless_clocks_differ(mut draft: Draft, offset: Option<i64>, otherwise: &s
         draft.kind = Kind::Suspect;
         let milliseconds = offset as f64 / 1e6;
         draft.reason = format!(
-            "{} Not proved: the two times are of two clocks, and if these differ by {milliseconds:.3} ms or more {otherwise}.",
+            "{} Not proved: the two times are of two clocks (or of one that stepped), and if these differ by {milliseconds:.3} ms or more {otherwise}.",
             draft.reason
         );
     }

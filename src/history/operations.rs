@@ -216,6 +216,15 @@ impl Operations {
         found.into_iter().map(|index| (OperationId(index), self.get(index as usize)))
     }
 
+    /// Those of which the answer has an earlier time than the request, in order of their numbers.
+    pub fn answered_before_sent(&self) -> impl Iterator<Item = Operation> + use<'_> {
+        // No row says so little as that: such are kept whole.
+        let is_odd = |o: &Operation| o.invoke.is_known() && o.ret.is_known() && o.ret < o.invoke && o.clock.is_some();
+        let mut found: Vec<u32> = self.whole.iter().filter(|(_, o)| is_odd(o)).map(|(id, _)| *id).collect();
+        found.sort_unstable();
+        found.into_iter().map(|index| self.get(index as usize))
+    }
+
     /// When one was sent.
     #[inline]
     pub fn invoke(&self, index: usize) -> Time {

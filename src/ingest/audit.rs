@@ -177,4 +177,18 @@ impl Event<'_> {
         }
         Ok(())
     }
+
+    /// What is odd about its times, once they were read: expected and found. The rest of it counts all the same.
+    pub fn odd_times(&self) -> Option<(&'static str, String)> {
+        let missing = |text: &str| text.is_empty();
+        if missing(&self.request_received) || missing(&self.stage_timestamp) {
+            let absent = if missing(&self.request_received) { "requestReceivedTimestamp" } else { "stageTimestamp" };
+            return Some(("requestReceivedTimestamp and stageTimestamp", format!("an event without {absent}")));
+        }
+        let falls = self.reached < self.received;
+        falls.then(|| {
+            let found = format!("{} after {}", &*self.stage_timestamp, &*self.request_received);
+            ("a stageTimestamp not before its requestReceivedTimestamp", found)
+        })
+    }
 }

@@ -252,6 +252,9 @@ impl<B: Batch> Parser<'_, B> {
         if let Err(text) = event.read_times() {
             return no_time(text);
         }
+        if let Some((expected, found)) = event.odd_times() {
+            self.tally.problem(line, || Fault::new(expected, found));
+        }
         self.batch.record(line, offset, Record::Audit(event)).into()
     }
 

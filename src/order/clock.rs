@@ -5,10 +5,14 @@
 //! difference constraints, closed by Floyd and Warshall. Offsets are taken as constant; where the constraints contradict each
 //! other, a clock stepped, and nothing is proved by its times any more.
 
-use super::head::{Counter, Heads, Showing};
+mod step;
+
+pub use step::ClockStep;
+
+use super::head::{Counter, Heads};
 use super::sight::Sight;
 use crate::history::{AuditId, ClockId, History, Marks, OperationId, Verb};
-use crate::ingest::{FileId, Position, Time};
+use crate::ingest::Time;
 use rustc_hash::FxHashMap;
 
 /// No bound.
@@ -34,18 +38,6 @@ pub struct Clocks {
     stepped: Vec<Option<ClockStep>>,
 }
 
-/// Evidence that a clock stepped, or that two clocks drift: an answer before the request that it shows, on a clock whose times
-/// fall back somewhere in a file.
-#[derive(Clone, Copy, Debug)]
-pub struct ClockStep {
-    /// The clock.
-    pub clock: ClockId,
-    /// By at least this many nanoseconds.
-    pub by: i64,
-    /// The write.
-    pub write: OperationId,
-}
-
 /// How two moments relate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
@@ -65,7 +57,8 @@ impl Clocks {
         let count = history.clocks.len();
         let declared = skew.unwrap_or(OPEN);
         let cells = if count <= RELATED { count * count } else { 0 };
-        let mut clocks = Clocks { count, declared, bound: vec![OPEN; cells], stepped: vec![None; count] };
+        let stepped = step::own(history);
+        let mut clocks = Clocks { count, declared, bound: vec![OPEN; cells], stepped };
         if cells == 0 {
             return clocks;
         }
@@ -100,7 +93,7 @@ impl Clocks {
         if self.count == 1 && heads.are_steady() {
             return;
         }
-        let falls = falls(history);
+        let falls = step::falls(history);
         if self.count == 1 && falls[0] == 0 {
             return;
         }
@@ -127,9 +120,10 @@ impl Clocks {
                     } else if slack < 0
                         && -slack <= falls[of]
                         && self.stepped[of].is_none_or(|s| s.by < -slack)
-                        && !recorded_before(history, showing, id)
+                        && !step::recorded_before(history, showing, id)
                     {
-                        self.stepped[of] = Some(ClockStep { clock, by: -slack, write: id });
+                        self.stepped[of] =
+                            Some(ClockStep { clock, by: -slack, at: Some(step::place(history, showing)) });
                     }
                 }
             }
@@ -177,7 +171,7 @@ impl Clocks {
             let own = self.bound[a * n + a];
             if own < 0 && self.stepped[a].is_none() {
                 let clock = ClockId(a as u32);
-                self.stepped[a] = Some(ClockStep { clock, by: -own, write: OperationId::NONE });
+                self.stepped[a] = Some(ClockStep { clock, by: -own, at: None });
             }
         }
     }
@@ -246,55 +240,6 @@ impl Clocks {
     pub fn before(&self, a: (Time, ClockId), b: (Time, ClockId)) -> bool {
         self.relation(a, b) == Relation::Before
     }
-}
-
-/// Whether the record of an answer stands before that of a write in one file. Records are written as requests complete, whatever
-/// the clock says: an answer that shows a revision, stands first *and* has the earlier time is evidence of a store that went
-/// back, not of a clock that did.
-fn recorded_before(history: &History, showing: Showing, write: OperationId) -> bool {
-    let shown = match showing {
-        Showing::Answer(id) => history.operations.position(id.index()),
-        Showing::Delivery(index, _) => history.deliveries[index as usize].position,
-    };
-    let written = history.operations.position(write.index());
-    shown.file == written.file && (shown.line, shown.offset) < (written.line, written.offset)
-}
-
-/// How far the times of each clock fall back at most from one line of a file to a later one.
-fn falls(history: &History) -> Vec<i64> {
-    let operations = &history.operations;
-    let requests = operations.len() as u32;
-    let line = |row: u32| -> (Position, Time, ClockId) {
-        match row.checked_sub(requests) {
-            Some(delivery) => {
-                let d = &history.deliveries[delivery as usize];
-                (d.position, d.at, operations.clock(history.watch_of(delivery as usize).index()))
-            }
-            None => {
-                let index = row as usize;
-                let (ret, is_watch) = (operations.ret(index), operations.verb(index) == Verb::Watch);
-                let time = if ret.is_known() && !is_watch { ret } else { operations.invoke(index) };
-                (operations.position(index), time, operations.clock(index))
-            }
-        }
-    };
-    let rows = 0..requests + history.deliveries.len() as u32;
-    let mut rows: Vec<(FileId, u32, u32)> = rows
-        .filter_map(|row| {
-            let (position, time, clock) = line(row);
-            (time.is_known() && clock.is_some()).then_some((position.file, position.line, row))
-        })
-        .collect();
-    rows.sort_unstable_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)).then_with(|| line(a.2).cmp(&line(b.2))));
-    let mut falls = vec![0; history.clocks.len()];
-    let mut last: FxHashMap<(FileId, ClockId), Time> = FxHashMap::default();
-    for (file, _, row) in rows {
-        let (_, time, clock) = line(row);
-        let latest = last.entry((file, clock)).or_insert(time);
-        falls[clock.index()] = latest.0.saturating_sub(time.0).max(falls[clock.index()]);
-        *latest = time.max(*latest);
-    }
-    falls
 }
 
 #[cfg(test)]

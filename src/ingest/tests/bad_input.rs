@@ -115,10 +115,22 @@ fn a_line_of_another_kind_is_one_problem_and_the_rest_is_read() {
 }
 
 #[test]
-fn a_missing_time_is_no_problem_and_an_unreadable_one_is() {
-    let without = r#"{"auditID":"a","stage":"Panic"}"#.to_owned() + "\n";
-    assert_eq!(read_one(&without).0, ["audit a"]);
-    let (records, line, problem) = one_problem(without + &event("b").replace("2026", "year"));
+fn times_that_are_missing_unreadable_or_in_the_wrong_order_are_problems() {
+    let both = "requestReceivedTimestamp and stageTimestamp";
+    for (line, expected) in [
+        ("{\"auditID\":\"a\",\"stage\":\"Panic\"}\n".to_owned(), format!("{both} / an event without requestReceivedTimestamp")),
+        (event("a").replace(",\"stageTimestamp\":\"2026-11-20T20:26:58.666053Z\"", ""), format!("{both} / an event without stageTimestamp")),
+        (
+            event("a").replace("stageTimestamp\":\"2026-11-20T20:26:58", "stageTimestamp\":\"2026-11-20T20:26:57"),
+            "a stageTimestamp not before its requestReceivedTimestamp / 2026-11-20T20:26:57.666053Z after 2026-11-20T20:26:58.666053Z"
+                .to_owned(),
+        ),
+    ] {
+        // What else it says counts.
+        let (records, number, problem) = one_problem(event("b") + &line);
+        assert_eq!((records, number, problem), (vec!["audit b".to_owned(), "audit a".to_owned()], 2, expected));
+    }
+    let (records, line, problem) = one_problem(event("a") + &event("b").replace("2026", "year"));
     assert_eq!((records.len(), line), (1, 2));
     assert_eq!(problem, "a time (RFC 3339) / year-11-20T20:26:58.666053Z");
     let capture = r#"{"kind":"request","id":1,"at":"noon"}"#;

@@ -155,7 +155,7 @@ fn the_envelope_survives_bodies_that_do_not_fit() {
 #[test]
 fn one_odd_item_of_a_batch_does_not_cost_the_others() {
     let odd = r#"{"auditID":"b","stage":"Panic","verb":7}"#;
-    let fine = r#"{"auditID":"a","stage":"Panic"}"#;
+    let fine = event("a");
     let text = format!(r#"{{"kind":"EventList","apiVersion":"audit.k8s.io/v1","items":[{fine},{odd},{fine}]}}"#);
     let (records, summary, problems) = read_one(text);
     assert_eq!((records.len(), summary.lines, summary.problems, problems.len()), (2, 3, 1, 1));

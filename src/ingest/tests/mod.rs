@@ -100,7 +100,7 @@ fn read_input(file: &InputFile) -> (Vec<String>, FileSummary, Vec<(u32, String)>
 /// An audit event on a line of its own.
 fn event(id: &str) -> String {
     format!(
-        r#"{{"kind":"Event","apiVersion":"audit.k8s.io/v1","auditID":"{id}","stage":"ResponseComplete","requestReceivedTimestamp":"2026-11-20T20:26:58.666053Z"}}"#
+        r#"{{"kind":"Event","apiVersion":"audit.k8s.io/v1","auditID":"{id}","stage":"ResponseComplete","requestReceivedTimestamp":"2026-11-20T20:26:58.666053Z","stageTimestamp":"2026-11-20T20:26:58.666053Z"}}"#
     ) + "\n"
 }
 

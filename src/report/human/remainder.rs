@@ -9,6 +9,9 @@ use std::io;
 /// Problems that are shown word for word.
 const PROBLEMS: usize = 5;
 
+/// So few ignored files are named.
+const FEW: usize = 3;
+
 /// Rules without evidence that are named. Of a cluster of etcd there are forty, all about other things.
 const NAMED: usize = 8;
 
@@ -119,8 +122,8 @@ pub(super) fn inputs(page: &mut Page<'_>, part: &Part<'_>) -> io::Result<()> {
     if ignored.is_empty() {
         return Ok(());
     }
-    if page.look().verbose {
-        page.title(&format!("Ignored: {}", count(ignored.len() as u64, "file")))?;
+    if page.look().verbose || ignored.len() <= FEW {
+        page.title(&format!("Ignored: {} without evidence", count(ignored.len() as u64, "file")))?;
         for file in ignored {
             let reason = file.ignored.as_deref().unwrap_or("no format of evidence");
             page.labelled(2, 2, (Tone::Faint, "-"), &format!("{}: {reason}", file.path))?;

@@ -1,0 +1,120 @@
+//! Clocks that were set back, or drift: their times prove no order.
+
+use super::super::head::Showing;
+use crate::history::{ClockId, History, IncarnationId, Marks, OperationId, Verb};
+use crate::ingest::{FileId, Position, Time};
+use rustc_hash::FxHashMap;
+
+/// Recorders append what is complete: lines so much out of order are threads that waited for each other, and more is a clock that was set
+/// back (ntpd sets a clock only where it is wrong by more than 128 ms, `tinker step`).
+const APPENDED: i64 = 100_000_000;
+
+/// Evidence that a clock stepped, or that two clocks drift: an answer before its own request, times that fall where a recorder only
+/// appends, or an answer before the request that it shows, on a clock whose times fall back somewhere in a file.
+#[derive(Clone, Copy, Debug)]
+pub struct ClockStep {
+    /// The clock.
+    pub clock: ClockId,
+    /// By at least this many nanoseconds.
+    pub by: i64,
+    /// The line that shows it: the answer or the event. `None`: it takes the offsets of several clocks.
+    pub at: Option<Position>,
+}
+
+/// Where an answer or an event stands.
+pub(super) fn place(history: &History, showing: Showing) -> Position {
+    match showing {
+        Showing::Answer(id) => history.operations.position(id.index()),
+        Showing::Delivery(index, _) => history.deliveries[index as usize].position,
+    }
+}
+
+/// What each clock shows by itself: an answer with an earlier time than its request, or lines that a recorder appended and whose times
+/// fall. Audit logs come in any order (batches, rotated files, exports), so that of their lines says nothing.
+pub(super) fn own(history: &History) -> Vec<Option<ClockStep>> {
+    let mut stepped: Vec<Option<ClockStep>> = vec![None; history.clocks.len()];
+    let mut fell = |clock: ClockId, by: i64, at: Position| {
+        let known = &mut stepped[clock.index()];
+        if known.is_none_or(|known| known.by < by) {
+            *known = Some(ClockStep { clock, by, at: Some(at) });
+        }
+    };
+    for o in history.operations.answered_before_sent() {
+        fell(o.clock, o.invoke.0.saturating_sub(o.ret.0), o.position);
+    }
+    let mut latest: FxHashMap<(FileId, IncarnationId), Time> = FxHashMap::default();
+    for (at, time, clock, incarnation) in appended(history) {
+        let latest = latest.entry((at.file, incarnation)).or_insert(time);
+        let by = latest.0.saturating_sub(time.0);
+        if by > APPENDED {
+            fell(clock, by, at);
+        }
+        *latest = time.max(*latest);
+    }
+    stepped
+}
+
+/// What recorders appended when it was complete, answers and events, in order of the lines of each file.
+fn appended(history: &History) -> Vec<(Position, Time, ClockId, IncarnationId)> {
+    let mut lines = Vec::new();
+    for (_, o) in history.operations.of_marks(Marks::CLIENT_SIDE) {
+        if o.verb != Verb::Watch {
+            lines.push((o.position, o.ret, o.clock, o.incarnation));
+        }
+    }
+    for stream in &history.streams {
+        let watch = history.operation(stream.operation);
+        let events = history.deliveries_of(stream).iter();
+        lines.extend(events.map(|delivery| (delivery.position, delivery.at, watch.clock, watch.incarnation)));
+    }
+    lines.retain(|(_, time, clock, _)| time.is_known() && clock.is_some());
+    // Mostly runs in order already.
+    lines.sort_by_key(|(at, ..)| (at.file, at.line));
+    lines
+}
+
+/// Whether the record of an answer stands before that of a write in one file. Records are written as requests complete, whatever
+/// the clock says: an answer that shows a revision, stands first *and* has the earlier time is evidence of a store that went
+/// back, not of a clock that did.
+pub(super) fn recorded_before(history: &History, showing: Showing, write: OperationId) -> bool {
+    let shown = place(history, showing);
+    let written = history.operations.position(write.index());
+    shown.file == written.file && (shown.line, shown.offset) < (written.line, written.offset)
+}
+
+/// How far the times of each clock fall back at most from one line of a file to a later one.
+pub(super) fn falls(history: &History) -> Vec<i64> {
+    let operations = &history.operations;
+    let requests = operations.len() as u32;
+    let line = |row: u32| -> (Position, Time, ClockId) {
+        match row.checked_sub(requests) {
+            Some(delivery) => {
+                let d = &history.deliveries[delivery as usize];
+                (d.position, d.at, operations.clock(history.watch_of(delivery as usize).index()))
+            }
+            None => {
+                let index = row as usize;
+                let (ret, is_watch) = (operations.ret(index), operations.verb(index) == Verb::Watch);
+                let time = if ret.is_known() && !is_watch { ret } else { operations.invoke(index) };
+                (operations.position(index), time, operations.clock(index))
+            }
+        }
+    };
+    let rows = 0..requests + history.deliveries.len() as u32;
+    let mut rows: Vec<(FileId, u32, u32)> = rows
+        .filter_map(|row| {
+            let (position, time, clock) = line(row);
+            (time.is_known() && clock.is_some()).then_some((position.file, position.line, row))
+        })
+        .collect();
+    rows.sort_unstable_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)).then_with(|| line(a.2).cmp(&line(b.2))));
+    let mut falls = vec![0; history.clocks.len()];
+    let mut last: FxHashMap<(FileId, ClockId), Time> = FxHashMap::default();
+    for (file, _, row) in rows {
+        let (_, time, clock) = line(row);
+        let latest = last.entry((file, clock)).or_insert(time);
+        falls[clock.index()] = latest.0.saturating_sub(time.0).max(falls[clock.index()]);
+        *latest = time.max(*latest);
+    }
+    falls
+}
