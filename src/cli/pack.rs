@@ -5,6 +5,7 @@ use super::exit::Exit;
 use super::plan::Input;
 use super::run;
 use crate::explain::visible::visible;
+use crate::explain::words::count;
 use crate::history::History;
 use crate::history::snapshot::{self, Packing};
 use crate::ingest::{Identity, InputFile};
@@ -43,9 +44,12 @@ pub fn pack(typed: Pack, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let files = sum(&|history| history.files.iter().filter(|file| file.format.is_some()).count() as u64);
     writeln!(
         out,
-        "packed {files} files, {read} bytes of evidence, into {length} bytes: {}{}",
+        "packed {}, {} of evidence, into {}: {}{}",
+        count(files, "file"),
+        count(read, "byte"),
+        count(length, "byte"),
         typed.output.display(),
-        if problems > 0 { format!("; {problems} problems are packed with them") } else { String::new() }
+        if problems > 0 { format!("; with {}", count(problems, "problem")) } else { String::new() }
     )?;
     Ok(Exit::Holds)
 }

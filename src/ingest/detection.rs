@@ -105,6 +105,10 @@ pub(super) fn detect(sample: &[u8], whole: bool, forced: Option<Format>) -> Dete
             Detected::Evidence(format, framing)
         }
         None if forced.is_some() => Detected::Evidence(forced.unwrap_or(Format::Audit), Framing::Lines),
+        #[cfg(feature = "container")]
+        None if sample.starts_with(&crate::container::MAGIC) => {
+            Detected::Ignored("a history container, not in a file of its own")
+        }
         None => match call::detect(sample) {
             Some(Format::JepsenLog) => Detected::Evidence(Format::JepsenLog, Framing::Lines),
             Some(format) => Detected::Evidence(format, Framing::Elements { json: format == Format::Operations }),
@@ -283,6 +287,13 @@ mod tests {
         ] {
             assert_eq!(look(sample), Detected::Ignored(reason), "{sample:?}");
         }
+    }
+
+    #[cfg(feature = "container")]
+    #[test]
+    fn a_container_from_a_pipe_is_told() {
+        let found = detect(&crate::container::MAGIC, false, None);
+        assert_eq!(found, Detected::Ignored("a history container, not in a file of its own"));
     }
 
     #[test]
