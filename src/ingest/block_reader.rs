@@ -289,6 +289,8 @@ impl<'a> OpenFile<'a> {
             let mut fault = fault_of(&error);
             if let Some(compression) = self.stream.compression {
                 fault.expected = format!("a whole {compression} stream");
+            }
+            if self.stream.compression.is_some() || error.kind() == io::ErrorKind::UnexpectedEof {
                 let bytes = size(self.offset + self.filled as u64);
                 fault.found = super::problem::shortened(&format!("{} after {bytes}", fault.found));
             }

@@ -41,11 +41,17 @@ impl Read for Stream<'_> {
 struct Counted<'a, R> {
     inner: R,
     progress: &'a dyn Progress,
+    /// How much a file still had when it was opened. One that shrinks meanwhile loses lines, and perhaps no half one shows it.
+    left: u64,
 }
 
 impl<R: Read> Read for Counted<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.inner.read(buffer)?;
+        if n == 0 && self.left > 0 && !buffer.is_empty() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.left = self.left.saturating_sub(n as u64);
         self.progress.bytes(n as u64);
         Ok(n)
     }
@@ -146,10 +152,10 @@ pub fn is_container(input: &InputFile) -> bool {
 
 fn open_file<'a>(input: &'a InputFile, progress: &'a dyn Progress) -> Result<Stream<'a>, Fault> {
     if let Some(bytes) = &input.bytes {
-        return decompressed(Counted { inner: &bytes[..], progress }, Some(bytes.len() as u64));
+        return decompressed(Counted { inner: &bytes[..], progress, left: 0 }, Some(bytes.len() as u64));
     }
     if input.path.as_os_str() == "-" {
-        return decompressed(Counted { inner: io::stdin(), progress }, None);
+        return decompressed(Counted { inner: io::stdin(), progress, left: 0 }, None);
     }
     let file = File::open(&input.path).map_err(|error| unreadable(&error))?;
     let data = file.metadata().map_err(|error| unreadable(&error))?;
@@ -161,7 +167,7 @@ fn open_file<'a>(input: &'a InputFile, progress: &'a dyn Progress) -> Result<Str
         return Err(Fault::new("a file that can be read", "a device"));
     }
     let length = kind.is_file().then_some(data.len());
-    decompressed(Counted { inner: file, progress }, length)
+    decompressed(Counted { inner: file, progress, left: length.unwrap_or(0) }, length)
 }
 
 #[cfg(unix)]
@@ -213,4 +219,25 @@ fn gunzip<'a>(_: impl Read + Send + 'a) -> Result<Stream<'a>, Fault> {
 #[cfg(not(feature = "compress"))]
 fn unzstd<'a>(_: impl Read + Send + 'a) -> Result<Stream<'a>, Fault> {
     Err(Fault::new("evidence without compression (this build has no feature `compress`)", "zstd"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_shrinks_while_it_is_read_is_cut_off() {
+        let path = std::env::temp_dir().join(format!("retrograde-shrinks-{}", std::process::id()));
+        std::fs::write(&path, "12345\n".repeat(1000)).unwrap();
+        let input = InputFile { path: path.clone(), ..InputFile::default() };
+        let mut whole = Vec::new();
+        open(&input, &()).unwrap().read_to_end(&mut whole).unwrap();
+        let mut stream = open(&input, &()).unwrap();
+        std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(600).unwrap();
+        let mut rest = vec![0; 10_000];
+        let (read, result) = fill(&mut stream, &mut rest);
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!((whole.len(), read), (6000, 600));
+        assert_eq!(result.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    }
 }
