@@ -24,6 +24,9 @@ pub struct Details<'a> {
     /// The uid of a deleted object (answer to a DELETE).
     #[serde(borrow)]
     pub uid: Text<'a>,
+    /// The object that it is about.
+    #[serde(borrow)]
+    pub name: Text<'a>,
 }
 
 /// `preconditions` of `DeleteOptions`.
@@ -72,8 +75,8 @@ pub struct Body<'a> {
     #[serde(borrow)]
     pub reason: Text<'a>,
     /// Details of a `Status`.
-    #[serde(borrow, deserialize_with = "default_or_null")]
-    pub details: Details<'a>,
+    #[serde(borrow)]
+    pub details: Option<Details<'a>>,
     /// Preconditions of `DeleteOptions`.
     #[serde(borrow, deserialize_with = "default_or_null")]
     pub preconditions: Preconditions<'a>,
