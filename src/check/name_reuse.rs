@@ -93,8 +93,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             let before = last(&other);
             let wrote = |g: &Glimpse| g.is_own_write(evidence) && !other(g);
             let own = memories
-                .of(o.incarnation, o.key)
-                .iter()
+                .at_most(o.incarnation, o.key)
                 .any(|g| wrote(g) && evidence.order.clocks.before(g.moment, moment));
             open.extend(before.filter(|_| !own).map(|seen| Doubt { id, seen, overtaken: true }));
         } else if memories.may_know_more(evidence, o.incarnation, o.key, seen.moment, moment) {
