@@ -41,6 +41,18 @@ pub struct Preconditions<'a> {
     pub resource_version: Text<'a>,
 }
 
+/// `deleteOptions` of an `Eviction`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct DeleteOptions<'a> {
+    /// What must be true of the object.
+    #[serde(borrow, deserialize_with = "default_or_null")]
+    pub preconditions: Preconditions<'a>,
+    /// See [`Body::dry_run`].
+    #[serde(rename = "dryRun", deserialize_with = "list_or_null")]
+    pub dry_run: Vec<IgnoredAny>,
+}
+
 /// Any body: an object, a list, a `Table`, a `Status`, `DeleteOptions`, or a watch event's object.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, remote = "Self")]
@@ -80,6 +92,9 @@ pub struct Body<'a> {
     /// Preconditions of `DeleteOptions`.
     #[serde(borrow, deserialize_with = "default_or_null")]
     pub preconditions: Preconditions<'a>,
+    /// `deleteOptions` of an `Eviction`.
+    #[serde(borrow, rename = "deleteOptions")]
+    pub delete_options: Option<DeleteOptions<'a>>,
     /// `dryRun` of an options body: any element means that nothing is committed.
     #[serde(rename = "dryRun", deserialize_with = "list_or_null")]
     pub dry_run: Vec<IgnoredAny>,
@@ -104,6 +119,7 @@ read_through_the_sieve!(Body at Object knows [
     "reason",
     "details",
     "preconditions",
+    "deleteOptions",
     "dryRun",
     "recordedFields"
 ] sieved ["metadata", "spec", "status"]);

@@ -147,6 +147,15 @@ impl Batch {
                 }
             }
             AnyBody::Object(body) => {
+                if let Some(options) =
+                    body.delete_options.as_ref().filter(|_| operation.subresource == Subresource::Effect)
+                {
+                    operation.request_uid = self.tables.uid(&options.preconditions.uid);
+                    operation.asked_revision = self.version(&options.preconditions.resource_version);
+                    if !options.dry_run.is_empty() {
+                        operation.marks.set(Marks::DRY_RUN);
+                    }
+                }
                 if !body.metadata.uid.is_empty() {
                     operation.request_uid = self.tables.uid(&body.metadata.uid);
                     operation.marks.set(Marks::NAMES_UID);
@@ -209,6 +218,9 @@ pub fn put_answer<T>(
         marks.clear(Marks::REMOVES);
     }
     operation.marks.set(marks);
+    if operation.status == 404 && answer.of_path && operation.key.is_some() {
+        operation.marks.set(Marks::NO_RESOURCE);
+    }
     if !succeeded {
         return;
     }
@@ -217,9 +229,6 @@ pub fn put_answer<T>(
     if marks.has(Marks::LIST_ANSWER) {
         operation.answered = answer.revision;
         return;
-    }
-    if operation.status == 404 && answer.of_path && operation.key.is_some() {
-        operation.marks.set(Marks::NO_RESOURCE);
     }
     // A binding's or eviction's answer, a token, a log: none of them shows the parent's version.
     if !operation.subresource.answers_parent() {
