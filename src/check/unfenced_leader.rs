@@ -14,10 +14,10 @@
 //! and nothing came between that renewal and B's taking (B's write names the renewal as its base, or the lock was watched without a
 //! gap). A binding or an eviction, whose answer shows no version, counts as a write between its request and its answer.
 //!
-//! **A suspect** is such a write where A had not written these objects before (they may not be the leader's business), where A's user
-//! holds several locks (agents that hold one for each service lead nothing but that service), where a restart of A in between would not
-//! show, where A may have renewed unseen, where A's term had not run out yet (then B took the lock too early, or the clocks differ), or
-//! where nothing shows that B is not A.
+//! **A suspect** is such a write where A had not written these objects before, or a replica that did not lead wrote such ones too (they
+//! may not be the leader's business), where A's user holds several locks (agents that hold one for each service lead nothing but
+//! that service), where a restart of A in between would not show, where A may have renewed unseen, where A's term had not run out yet
+//! (then B took the lock too early, or the clocks differ), or where nothing shows that B is not A.
 //!
 //! **Evidence**: the lock's versions with holder and duration and who wrote them (write answers with bodies); the writes of A.
 //!
@@ -144,11 +144,15 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         crowds: crowds(evidence, &held),
     };
     let basis = &judge.basis;
+    let followers = Followers::collect(evidence, &held, &losses);
+    let mut shared: FxHashSet<(ClientId, &str, ResourceId)> = FxHashSet::default();
+    let mut cases: Vec<(OperationId, &Loss, bool)> = Vec::new();
     let mut business: FxHashMap<(IncarnationId, ResourceId), Business> = FxHashMap::default();
     for (id, o) in evidence.operations() {
         let former = losses.get(&o.incarnation);
         let of = kin.get(&o.incarnation);
-        if former.is_none() && of.is_none() || !commits(evidence, basis, id, &o) {
+        let peer = followers.are_peers(o.incarnation);
+        if former.is_none() && of.is_none() && !peer || !commits(evidence, basis, id, &o) {
             continue;
         }
         let resource = history.resource_of(o.key);
@@ -163,6 +167,10 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             };
             let before = !basis.before_commit(&first, id);
             business.entry((*process, resource)).or_default().before |= before;
+        }
+        if peer && of.is_none() && followers.followed(evidence, basis, id, o.incarnation) {
+            let life = &history.incarnations[o.incarnation.index()];
+            shared.insert((life.client, &life.program, resource));
         }
         let Some(losses) = former else { continue };
         ruling.checked(o.incarnation);
@@ -181,7 +189,60 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         }
         let led = known.led;
         if !leads_elsewhere(evidence, &terms, &locks_of[&o.incarnation], loss, id, basis) {
-            judge.found(ruling, id, loss, led);
+            cases.push((id, loss, led));
+        }
+    }
+    for (id, loss, led) in cases {
+        let o = history.operation(id);
+        let life = &history.incarnations[o.incarnation.index()];
+        let shared = shared.contains(&(life.client, &*life.program, history.resource_of(o.key)));
+        judge.found(ruling, id, loss, led && !shared);
+    }
+}
+
+/// The replicas of former leaders, and when they followed others.
+struct Followers {
+    /// By process life: whether it has user and program of a former leader.
+    peers: Vec<bool>,
+    /// The version with which each process first took a lock.
+    first: FxHashMap<IncarnationId, Version>,
+    /// Whether every holder of a lock is known.
+    known: bool,
+}
+
+impl Followers {
+    fn collect(
+        evidence: &Evidence<'_>,
+        held: &[(&Vec<Term>, KeyId)],
+        losses: &FxHashMap<IncarnationId, Vec<Loss>>,
+    ) -> Followers {
+        let lives = &evidence.history.incarnations;
+        let of = |life: &IncarnationId| (lives[life.index()].client, &*lives[life.index()].program);
+        let former: FxHashSet<(ClientId, &str)> = losses.keys().map(of).collect();
+        let peers = (0..lives.len() as u32).map(|life| former.contains(&of(&IncarnationId(life)))).collect();
+        let mut first: FxHashMap<IncarnationId, Version> = FxHashMap::default();
+        let mut known = true;
+        for term in held.iter().flat_map(|(terms, _)| terms.iter()).filter(|term| !term.holder.is_empty()) {
+            known &= term.process.is_some();
+            if let Some(process) = term.process {
+                let taken = first.entry(process).or_insert(term.first);
+                if term.first.revision < taken.revision {
+                    *taken = term.first;
+                }
+            }
+        }
+        Followers { peers, first, known }
+    }
+
+    fn are_peers(&self, process: IncarnationId) -> bool {
+        self.peers.get(process.index()).is_some_and(|peer| *peer)
+    }
+
+    /// Whether a process certainly was no leader when it wrote something.
+    fn followed(&self, evidence: &Evidence<'_>, basis: &Basis<'_>, write: OperationId, process: IncarnationId) -> bool {
+        match self.first.get(&process) {
+            Some(first) => is_before(evidence, basis, write, first),
+            None => self.known,
         }
     }
 }
@@ -366,9 +427,9 @@ impl Judge<'_, '_> {
             || expiry(self.evidence, &loss.term).is_some_and(|end| order.clocks.before(end, (o.invoke, o.clock)));
         let another = loss.successor.process.is_none_or(|taker| order.sessions.are_two(history, taker, o.incarnation));
         match () {
-            () if !led => {
-                Some("it had not written such objects while it led, so they may not be the leader's business")
-            }
+            () if !led => Some(
+                "it had not written such objects while it led, or others did that did not lead, so they may not be the leader's business",
+            ),
             () if self.crowds.contains(&(life.client, life.program.clone())) => Some(
                 "processes of this user hold several such locks, so losing one may say nothing about what else a process does",
             ),
@@ -494,6 +555,20 @@ mod tests {
         };
         assert_eq!(kinds(&RULE, &agents("agent")), [Kind::Suspect]);
         assert_eq!(kinds(&RULE, &agents("other")), [Kind::Violation]);
+    }
+
+    #[test]
+    fn what_replicas_write_that_do_not_lead_is_not_the_leader_s_business() {
+        let agents = |also: &str| {
+            let clients = ["a", "b", "c"].map(|name| format!("client {name} user=agent agent=agent/1\n")).concat();
+            format!("{clients}{}", STORY.replace("a@A CREATE node-1", &format!("{also}a@A CREATE node-1")))
+        };
+        assert_eq!(kinds(&RULE, &agents("c@A CREATE node-9 => node-9:n9@11\n")), [Kind::Suspect]);
+        assert_eq!(kinds(&RULE, &agents("b@A CREATE node-9 => node-9:n9@11\n")), [Kind::Suspect]);
+        assert_eq!(kinds(&RULE, &agents("c@A CREATE pods/p => pods/p:p1@11\n")), [Kind::Violation]);
+        // What the new leader writes is its business.
+        let after = agents("") + "b@A CREATE node-3 => node-3:n3@46\n";
+        assert_eq!(kinds(&RULE, &after), [Kind::Violation]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Sessions: which process lives are one identity at one place, so that what one saw binds the next.
 
 use super::clock::Clocks;
-use crate::history::{History, Incarnation, IncarnationId, Served, ToldBy};
+use crate::history::{History, Incarnation, IncarnationId, ToldBy};
 use rustc_hash::FxHashMap;
 
 /// Process lives of one user, place and program that follow each other without overlap.
@@ -17,8 +17,8 @@ pub struct Sessions {
     /// In order of their first life.
     pub sessions: Vec<Session>,
     of_life: Vec<u32>,
-    /// The lives of each client.
-    of_client: Vec<Vec<IncarnationId>>,
+    /// The lives of each client: those that pods tell apart, and the others.
+    of_client: Vec<[Vec<IncarnationId>; 2]>,
 }
 
 impl Sessions {
@@ -63,10 +63,10 @@ impl Sessions {
                 of_life[life.index()] = index as u32;
             }
         }
-        let mut of_client = vec![Vec::new(); history.clients.len()];
+        let mut of_client = vec![[Vec::new(), Vec::new()]; history.clients.len()];
         for (index, life) in history.incarnations.iter().enumerate() {
             if let Some(lives) = of_client.get_mut(life.client.index()) {
-                lives.push(IncarnationId(index as u32));
+                lives[usize::from(life.told_by != ToldBy::PodUid)].push(IncarnationId(index as u32));
             }
         }
         Sessions { sessions, of_life, of_client }
@@ -96,21 +96,26 @@ impl Sessions {
         }
         match (is_recorded(x), is_recorded(y)) {
             (true, true) => true,
-            (false, false) => x.client != y.client || are_apart(&served(x), &served(y)),
+            (false, false) => x.client != y.client || are_apart(told(x), told(y)),
             _ if x.client != y.client => ![a, b].into_iter().any(|life| history.client_name(life).is_empty()),
             (recorded, _) => {
-                let (of_client, of_server) = if recorded { (x, served(y)) } else { (y, served(x)) };
-                !of_client.served.is_empty() && of_client.served.iter().all(|shown| are_apart(shown, &of_server))
+                let (of_client, of_server) = if recorded { (x, told(y)) } else { (y, told(x)) };
+                let mut served =
+                    of_client.served.iter().map(|s| (s.told_by, &*s.label, s.place.as_deref(), &*s.program));
+                !of_client.served.is_empty() && served.all(|shown| are_apart(shown, of_server))
             }
         }
     }
 
     /// The lives outside its session that may be of the same process as one, though nothing shows it.
     pub fn kin<'s>(&'s self, history: &'s History, life: IncarnationId) -> impl Iterator<Item = IncarnationId> + 's {
-        let client = history.incarnations.get(life.index()).map(|life| life.client.index());
-        let of_client = client.and_then(|client| self.of_client.get(client)).map_or(&[][..], |lives| lives);
+        let known = history.incarnations.get(life.index());
+        let of_client = known.and_then(|life| self.of_client.get(life.client.index()));
+        // Two pods are never one process.
+        let first = usize::from(known.is_some_and(|life| life.told_by == ToldBy::PodUid));
+        let of_client = of_client.map_or(&[][..], |lives| &lives[first..]).iter().flatten();
         let stranger = move |other: &IncarnationId| self.index_of(*other) != self.index_of(life);
-        of_client.iter().copied().filter(stranger).filter(move |other| !self.are_two(history, life, *other))
+        of_client.copied().filter(stranger).filter(move |other| !self.are_two(history, life, *other))
     }
 }
 
@@ -119,18 +124,19 @@ fn is_recorded(life: &Incarnation) -> bool {
     matches!(life.told_by, ToldBy::CaptureLabel | ToldBy::File)
 }
 
-/// How servers tell a life that one recorded.
-fn served(life: &Incarnation) -> Served {
-    let Incarnation { told_by, label, place, program, .. } = life.clone();
-    Served { told_by, label, place, program }
+/// How servers tell a life from others.
+type Told<'l> = (ToldBy, &'l str, Option<&'l str>, &'l str);
+
+fn told(life: &Incarnation) -> Told<'_> {
+    (life.told_by, &life.label, life.place.as_deref(), &life.program)
 }
 
 /// Whether what servers recorded of two lives of one user shows two processes.
-fn are_apart(x: &Served, y: &Served) -> bool {
-    match (x.told_by, y.told_by) {
-        (ToldBy::PodUid, ToldBy::PodUid) => (&x.label, &x.program) != (&y.label, &y.program),
-        (ToldBy::PodUid, _) | (_, ToldBy::PodUid) => false,
-        _ => x.place != y.place,
+fn are_apart(x: Told<'_>, y: Told<'_>) -> bool {
+    match (x, y) {
+        ((ToldBy::PodUid, a, _, at_a), (ToldBy::PodUid, b, _, at_b)) => (a, at_a) != (b, at_b),
+        ((ToldBy::PodUid, ..), _) | (_, (ToldBy::PodUid, ..)) => false,
+        ((_, _, a, _), (_, _, b, _)) => a != b,
     }
 }
 
