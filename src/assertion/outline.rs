@@ -112,6 +112,7 @@ fn history<S: Spec>(calls: &SpecHistory<S>, lives: &Lives, name: &dyn Fn(u32) ->
             program: String::new(),
             span: (Time::UNKNOWN, Time::UNKNOWN),
             clock: ClockId(0),
+            served: Vec::new(),
         });
     }
     for (number, call) in (0..).zip(calls.calls()) {

@@ -25,8 +25,7 @@ pub fn values(evidence: &Evidence<'_>, memories: &Memories, doubts: &[Doubt]) ->
         let read = doubt.seen.document(o.key);
         let present = versions(evidence, doubt.id, o.answer_uid).unwrap_or_default();
         let own: Vec<Document> = memories
-            .of(o.incarnation, o.key)
-            .iter()
+            .at_most(o.incarnation, o.key)
             .filter(|g| g.is_own_write(evidence))
             .filter_map(|g| if let Shown::Answer(id) = g.shown { Some(Document::Request(id)) } else { None })
             .filter(|d| *d != Document::Request(doubt.id))

@@ -133,8 +133,7 @@ pub fn before(evidence: &Evidence<'_>, observation: Observation, wanted: fn(Link
             let effect = order.timeline.version_at(sight.key, sight.revision);
             let Some(effect) = effect.filter(|v| v.writer.is_some() && v.key != observation.key) else { continue };
             let writer = history.operation(effect.writer);
-            let stranger =
-                order.sessions.index_of(writer.incarnation) != order.sessions.index_of(observation.incarnation);
+            let stranger = order.sessions.are_two(history, writer.incarnation, observation.incarnation);
             if !stranger || !remembers(history, writer.incarnation) {
                 continue;
             }

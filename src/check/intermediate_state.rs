@@ -16,7 +16,7 @@
 //! - and in that decision it committed a write that took the earlier part away, or that landed on an object made by the later one.
 //!
 //! **A suspect** is the same with reads that no decision declares: the last ones of the process before the write, where the evidence
-//! has everything that it read of these objects. **A hazard** is a declared decision that saw a group half done and wrote nothing, or
+//! has everything that it read of these objects; or where the later part may be the process's own. **A hazard** is a declared decision that saw a group half done and wrote nothing, or
 //! was refused.
 //!
 //! **Evidence**: declarations of groups, bodies with the declared fields, what the process read.
@@ -28,6 +28,7 @@
 //! Sources: whereabouts#162; kubernetes#37488 (the repair loop that freed addresses of Services not yet stored); Adya (1999),
 //! G-single; Kingsbury and Alvaro, Elle (VLDB 2020).
 
+use super::author::{Author, author};
 use super::basis::Basis;
 use super::memory::{Known, Memories};
 use super::parts::{self, Piece, Pieces};
@@ -263,7 +264,8 @@ impl<'d> Search<'_, '_, 'd> {
                 let half = half.or_else(|| self.landed(write, &o, &mut view));
                 if let Some(half) = half {
                     // Whoever completed it is not known to be another process.
-                    let kind = if half.completed.writer.is_some() { Kind::Violation } else { Kind::Suspect };
+                    let another = author(evidence, &half.completed, o.incarnation) == Author::Another;
+                    let kind = if another { Kind::Violation } else { Kind::Suspect };
                     self.state(ruling, write, kind, &half);
                 }
             }
@@ -527,12 +529,7 @@ impl<'d> Search<'_, '_, 'd> {
 
     /// Whether a process made a version itself.
     fn is_own(&self, version: &Version, process: IncarnationId) -> bool {
-        if !version.writer.is_some() {
-            return false;
-        }
-        let sessions = &self.evidence.order.sessions;
-        let writer = self.evidence.history.operation(version.writer).incarnation;
-        writer == process || sessions.index_of(writer) == sessions.index_of(process)
+        author(self.evidence, version, process) == Author::Itself
     }
 }
 

@@ -15,7 +15,9 @@
 //! **hazard**, where it had set the older value itself and may want it back, or may not have looked (kubernetes#82149).
 //!
 //! **Not judged**: patches (they carry what their sender wants, not what it read); writes of which some change of others
-//! survived, since they were decided on the new version; conflicts about another life of the name (`name-reuse`); writes that name no version (`blind-write`).
+//! survived, since they were decided on the new version; changes of the same user that may be its own (one side's recording of a
+//! process and the other's are not taken for two); conflicts about another life of the name (`name-reuse`); writes that name no
+//! version (`blind-write`).
 //!
 //! **Evidence**: both requests with their bodies, and the bodies of the versions in between (audit level RequestResponse, or
 //! captures).
@@ -23,6 +25,7 @@
 //! Sources: API concepts, "resource versions"; client-go `util/retry` (the function that is tried again has to read the object
 //! anew); kubernetes#82149; kubernetes-semantics, P-RV-LAUNDER.
 
+use super::author::{Author, author};
 use super::memory::{Glimpse, Memories};
 use super::outdated::{is_others, present_before};
 use super::reversion::{Fields, fields, last_change};
@@ -72,17 +75,6 @@ pub struct Laundered {
     pub change: Version,
     /// Who had set the value that came back.
     pub author: Author,
-}
-
-/// Who had set a value, the clearest case first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Author {
-    /// Another process.
-    Another,
-    /// Nobody knows.
-    Unknown,
-    /// The process itself.
-    Itself,
 }
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
@@ -227,24 +219,21 @@ fn undone(
     }
     // Of several fields the one that proves most.
     let authored =
-        undone.into_iter().map(|(path, change)| (author(evidence, retry, path, &old, &earlier), path, change));
+        undone.into_iter().map(|(path, change)| (setter(evidence, retry, path, &old, &earlier), path, change));
     let (author, path, change) = authored.min_by_key(|(author, path, _)| (*author, *path))?;
     Some(Laundered { refused: retry.refused, write: retry.write, field: path.clone(), change, author })
 }
 
 /// Who had set the value that a field had in the base.
-fn author(evidence: &Evidence<'_>, retry: &Retry<'_>, path: &str, old: &Fields<'_>, earlier: &[Fields<'_>]) -> Author {
+fn setter(evidence: &Evidence<'_>, retry: &Retry<'_>, path: &str, old: &Fields<'_>, earlier: &[Fields<'_>]) -> Author {
     let versions = evidence.order.timeline.versions(retry.base.key);
     let at = versions.through(retry.base.revision).saturating_sub(1);
     let same = earlier.iter().take_while(|fields| fields.get(path) == old.get(path)).count();
     let Some(set) = versions.get(at - same) else { return Author::Unknown };
     // A creation, or a version before it that had another value.
     let is_known = set.change == Change::Created || same < earlier.len();
-    match set.writer.is_some() && is_known {
-        true if is_others(evidence, &set, retry.write) => Author::Another,
-        true => Author::Itself,
-        false => Author::Unknown,
-    }
+    let by = || author(evidence, &set, evidence.history.operation(retry.write).incarnation);
+    if is_known { by() } else { Author::Unknown }
 }
 
 fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, laundered: &Laundered, read: Option<Glimpse>) {
@@ -303,8 +292,8 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, laundered: &Laundered
 
 #[cfg(test)]
 mod tests {
-    use super::super::trial::{holds, kinds};
-    use super::{Kind, RULE};
+    use super::super::trial::{holds, judged, kinds, unlinked};
+    use super::{Kind, Marks, RULE, Verb};
 
     /// `a` is the other one's field, `b` the retrying client's.
     fn history(sent: &str, answered: &str) -> String {
@@ -361,5 +350,36 @@ mod tests {
                     o@A CREATE x[a=2] => x:u2@14[a=2]\nc@A PUT x:u1@10[a=1] => !409 live=:u2\nc@A GET x => x:u2@14\n\
                     c@A PUT x:u2@14[a=1] => x:u2@16[a=1]\n";
         assert_eq!(kinds(&RULE, text), []);
+    }
+
+    /// One client twice: as it recorded itself, and as a server did.
+    const ITS_OWN: &str = "client c user=u recorded=capture\nclient s user=u recorded=audit\n\
+        o@A CREATE x[a=1 b=1] => x:u1@10[a=1 b=1]\nc@A GET x => x:u1@10\ns@A PUT x:u1@10[a=2 b=1] => x:u1@12[a=2 b=1]\n\
+        c@A PUT x:u1@10[a=1 b=5] => !409\nc@A GET x => x:u1@12\nc@A PUT x:u1@12[a=1 b=5] => x:u1@15[a=1 b=5]\n";
+
+    #[test]
+    fn what_only_a_server_recorded_of_the_same_user_may_be_its_own() {
+        assert_eq!(kinds(&RULE, ITS_OWN), []);
+        assert_eq!(kinds(&RULE, &ITS_OWN.replace("client s user=u", "client s user=v")), [Kind::Violation]);
+        // Requests that both recorded show at which address it is.
+        let elsewhere = "client c user=u recorded=both\nclient s user=u recorded=audit address=10.9.9.9\n";
+        let replica = format!("{elsewhere}{}", ITS_OWN.split_once("o@A").map_or("", |(_, rest)| rest));
+        assert_eq!(kinds(&RULE, &replica.replacen(" CREATE", "o@A CREATE", 1)), [Kind::Violation]);
+    }
+
+    #[test]
+    fn both_records_of_a_write_are_one_without_an_audit_id() {
+        let both = |other: &str| {
+            let text = format!("client c user=u recorded=both\n{other}recorded both\n");
+            unlinked(&format!("{text}{}", history("a=1 b=5", "a=1 b=5")))
+        };
+        assert_eq!(judged(&RULE, &both("")).kinds(), [Kind::Violation]);
+        // A replica at another address.
+        assert_eq!(judged(&RULE, &both("client o user=u recorded=audit\n")).kinds(), [Kind::Violation]);
+        let own = history("a=1 b=5", "a=1 b=5").replace("o@A PUT", "c@A PUT");
+        let own = unlinked(&format!("client c user=u recorded=both\nrecorded both\n{own}"));
+        assert_eq!(judged(&RULE, &own).kinds(), []);
+        let puts = own.operations.of_verbs(&[Verb::Update]).filter(|(_, o)| o.is_answered());
+        assert_eq!(puts.map(|(_, o)| o.marks.has(Marks::BOTH_SIDES)).collect::<Vec<_>>(), [true, true]);
     }
 }

@@ -25,8 +25,9 @@
 //! Sources: Berenson et al., A Critique of ANSI SQL Isolation Levels (SIGMOD 1995), P4; API concepts, "updates to existing
 //! resources"; kubernetes-semantics, X-LOST.
 
+use super::author::Author;
 use super::basis::{Basis, ENDLESS};
-use super::laundered_conflict::{Author, laundered};
+use super::laundered_conflict::laundered;
 use super::memory::Memories;
 use super::outdated::{AT_ONCE, Compared, is_others, present_before, reverted, unconditioned, undone};
 use super::reversion::Course;
@@ -158,7 +159,7 @@ fn declared(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) -> Vec<Lost> {
     for declared in &mut writes {
         let o = history.operation(declared.write);
         let may_precede = |moment| evidence.order.clocks.relation(moment, (o.invoke, o.clock)) != Relation::NotBefore;
-        let glimpses = memories.of(o.incarnation, o.key).iter();
+        let glimpses = memories.at_most(o.incarnation, o.key);
         declared.knew |= glimpses.filter(|g| g.revision > declared.revision).any(|g| may_precede(g.moment))
             || memories.may_know_more(evidence, o.incarnation, o.key, declared.premise.moment, (o.invoke, o.clock));
     }

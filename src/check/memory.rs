@@ -95,6 +95,8 @@ pub struct Memories {
     of: FxHashMap<(IncarnationId, KeyId), Vec<Glimpse>>,
     /// Reads of which the evidence does not show what they showed, by the resource and the name that was asked for, if one was.
     silent: FxHashMap<(IncarnationId, ResourceId, Symbol), Vec<OperationId>>,
+    /// Lives that may be of the same process as one that was asked for.
+    kin: FxHashMap<IncarnationId, Vec<IncarnationId>>,
 }
 
 impl Memories {
@@ -105,9 +107,15 @@ impl Memories {
             return memories;
         }
         let mut names: FxHashMap<IncarnationId, Vec<KeyId>> = FxHashMap::default();
+        let sessions = &evidence.order.sessions;
         for &(incarnation, key) in wanted {
-            names.entry(incarnation).or_default().push(key);
-            memories.of.insert((incarnation, key), Vec::new());
+            let kin = memories.kin.entry(incarnation);
+            let kin = kin.or_insert_with(|| sessions.kin(evidence.history, incarnation).collect());
+            for &life in [incarnation].iter().chain(&*kin) {
+                if memories.of.insert((life, key), Vec::new()).is_none() {
+                    names.entry(life).or_default().push(key);
+                }
+            }
         }
         for (id, o) in evidence.operations() {
             let Some(keys) = names.get(&o.incarnation) else { continue };
@@ -188,8 +196,14 @@ impl Memories {
         self.of.get(&(incarnation, key)).map_or(&[], |glimpses| glimpses)
     }
 
+    /// Everything that a process may have learnt of a name, in no order: what other lives did that may be of it, too.
+    pub fn at_most(&self, incarnation: IncarnationId, key: KeyId) -> impl Iterator<Item = &Glimpse> {
+        let kin = self.kin.get(&incarnation).into_iter().flatten();
+        [incarnation].into_iter().chain(kin.copied()).flat_map(move |life| self.of(life, key))
+    }
+
     /// The last thing that a process had certainly learnt of a name before a moment. `None` too where something else that it
-    /// learnt may have come later.
+    /// learnt may have come later, or something newer that another life learnt which may be of the same process.
     pub fn last(
         &self,
         evidence: &Evidence<'_>,
@@ -208,7 +222,13 @@ impl Memories {
                 && clocks.relation(g.moment, moment) != Relation::NotBefore
                 && !clocks.before(g.moment, last.moment)
         });
-        (!overtaken).then_some(last)
+        let news = |g: &Glimpse| g.known != last.known || g.revision > last.revision;
+        let kin = self.kin.get(&incarnation).into_iter().flatten();
+        let known_to_kin = kin
+            .flat_map(|life| self.of(*life, key))
+            .filter(|g| counts(g) && news(g))
+            .any(|g| clocks.relation(g.moment, moment) != Relation::NotBefore && !clocks.before(g.moment, last.moment));
+        (!overtaken && !known_to_kin).then_some(last)
     }
 
     /// Whether a read that the evidence does not show may have told the process more of a name between two moments.

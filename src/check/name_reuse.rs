@@ -15,7 +15,12 @@
 //!
 //! Where the evidence does not show everything that the process saw in between (the audit log holds no watch events), the
 //! second kind needs more: the write sends a value that uid 1 had and no known version of uid 2, and that the process had not
-//! put there itself. The same evidence against a process that had seen uid 2 as well is a **suspect**.
+//! put there itself. The same evidence against a process that had seen uid 2 as well is a **suspect**, and so is all of this where
+//! the process had asked for the end of uid 1 itself, without having seen it (its deletion has no answer, or only began), or where
+//! whoever made uid 2 may be the same process.
+//!
+//! Bindings and evictions are writes to their pod. Their answers do not show it: that another one bore the name by then must be
+//! known from what was complete before they were sent.
 //!
 //! **A hazard** is the same pattern refused by the server (409, 412 or 422): no effect.
 //!
@@ -27,11 +32,12 @@
 //!
 //! Sources: kubernetes#59848; Azure/azure-container-networking#4210; whereabouts#176; kubernetes#86320 (kubelets send the uid).
 
+use super::author::{Author, author};
 use super::memory::{Glimpse, Known, Memories};
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling, commit, derivation};
-use crate::history::{Marks, Operation, OperationId, Outcome, Subresource, Symbol, Verb};
-use crate::order::{Version, remembers};
-use rustc_hash::FxHashSet;
+use crate::history::{IncarnationId, KeyId, Marks, Operation, OperationId, Outcome, Subresource, Symbol, Verb};
+use crate::order::{Relation, Version, remembers, removes};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// How many writes are looked into at a time, which bounds the bodies in memory.
 const AT_ONCE: usize = 500;
@@ -51,20 +57,30 @@ pub const RULE: Rule = Rule {
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let history = evidence.history;
     let mut unnamed: Vec<OperationId> = Vec::new();
-    for (id, o) in evidence.of_verbs(&[Verb::Update, Verb::Patch, Verb::Delete]) {
+    let mut ends: FxHashMap<KeyId, Vec<OperationId>> = FxHashMap::default();
+    for (id, o) in evidence.of_verbs(&[Verb::Create, Verb::Update, Verb::Patch, Verb::Delete, Verb::DeleteCollection]) {
+        let effect = o.subresource == Subresource::Effect;
+        if may_end(&o) {
+            ends.entry(o.key).or_default().push(id);
+        }
         if !o.key.is_some()
             || o.marks.has(Marks::DRY_RUN)
-            || matches!(o.subresource, Subresource::Effect | Subresource::Other)
+            || o.subresource == Subresource::Other
+            || effect != (o.verb == Verb::Create)
         {
             continue;
         }
-        if o.request_uid.is_some() {
+        let known = o.is_answered() && remembers(history, o.incarnation);
+        if effect {
+            if known && o.marks.has(Marks::REQUEST_BODY) && !o.request_uid.is_some() && !o.asked_revision.is_some() {
+                unnamed.push(id);
+            }
+        } else if o.request_uid.is_some() {
             named(evidence, ruling, id, &o);
-        } else if o.marks.has(Marks::UNCONDITIONED)
-            && o.is_answered()
+        } else if known
+            && o.marks.has(Marks::UNCONDITIONED)
             && o.status != 201
             && o.answer_uid.is_some()
-            && remembers(history, o.incarnation)
             && commit::took_effect(evidence, id, &o)
         {
             unnamed.push(id);
@@ -77,40 +93,44 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let o = history.operation(id);
         let moment = (o.invoke, o.clock);
         let last = |counts: &dyn Fn(&Glimpse) -> bool| memories.last(evidence, o.incarnation, o.key, moment, counts);
-        let other =
-            |glimpse: &Glimpse| matches!(glimpse.known, Known::Life(uid) if uid.is_some() && uid != o.answer_uid);
+        // The answers to bindings and evictions show no object: who bore the name by then must be known otherwise.
+        let met = |seen: &Glimpse| match (o.subresource, seen.known) {
+            (Subresource::Effect, Known::Life(uid)) => bearer(evidence, &o, uid).map_or(uid, |bearer| bearer.uid),
+            _ => o.answer_uid,
+        };
+        let other = |g: &Glimpse| matches!(g.known, Known::Life(uid) if uid.is_some() && uid != met(g));
         if o.decision.is_some()
             && let Some(premise) = last(&|g| g.decision(evidence) == o.decision).filter(other)
         {
             ruling.checked(o.incarnation);
-            landed(evidence, ruling, id, &premise, Ground::Declared);
+            landed(evidence, ruling, Landing { id, met: met(&premise), ends: &ends }, &premise, Ground::Declared);
             continue;
         }
         let Some(seen) = last(&|_| true) else { continue };
         ruling.checked(o.incarnation);
         if !other(&seen) {
             // It saw the new life as well. What it sends may rest on the old one all the same, in its first write to the new.
-            let before = last(&other);
+            let before = last(&other).filter(|_| o.subresource != Subresource::Effect);
             let wrote = |g: &Glimpse| g.is_own_write(evidence) && !other(g);
             let own = memories
-                .of(o.incarnation, o.key)
-                .iter()
+                .at_most(o.incarnation, o.key)
                 .any(|g| wrote(g) && evidence.order.clocks.before(g.moment, moment));
             open.extend(before.filter(|_| !own).map(|seen| Doubt { id, seen, overtaken: true }));
         } else if memories.may_know_more(evidence, o.incarnation, o.key, seen.moment, moment) {
             open.push(Doubt { id, seen, overtaken: false });
         } else {
-            landed(evidence, ruling, id, &seen, Ground::LastSight);
+            landed(evidence, ruling, Landing { id, met: met(&seen), ends: &ends }, &seen, Ground::LastSight);
         }
     }
     for part in open.chunks(AT_ONCE) {
         let derived = derivation::values(evidence, &memories, part);
         for (at, doubt) in part.iter().enumerate() {
+            let landing = Landing { id: doubt.id, met: history.operation(doubt.id).answer_uid, ends: &ends };
             match derived.get(&at) {
                 Some(value) if doubt.overtaken => {
-                    landed(evidence, ruling, doubt.id, &doubt.seen, Ground::Inferred(value.clone()));
+                    landed(evidence, ruling, landing, &doubt.seen, Ground::Inferred(value.clone()));
                 }
-                Some(value) => landed(evidence, ruling, doubt.id, &doubt.seen, Ground::Value(value.clone())),
+                Some(value) => landed(evidence, ruling, landing, &doubt.seen, Ground::Value(value.clone())),
                 None if doubt.overtaken => {}
                 None => ruling.undecided(
                     "writes by name after the object was replaced, by processes whose watches were recorded without their events",
@@ -120,7 +140,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     }
 }
 
-fn key_of(o: &Operation) -> (crate::history::IncarnationId, crate::history::KeyId) {
+fn key_of(o: &Operation) -> (IncarnationId, KeyId) {
     (o.incarnation, o.key)
 }
 
@@ -144,7 +164,7 @@ fn named(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: &
     if answered == Some(o.request_uid) {
         return ruling.checked(o.incarnation);
     }
-    let bearer = bearer(evidence, o);
+    let bearer = bearer(evidence, o, o.request_uid);
     let Some(met) = answered.or(bearer.map(|v| v.uid)) else { return };
     ruling.checked(o.incarnation);
     if met == o.request_uid {
@@ -190,17 +210,17 @@ fn named(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: &
     ));
 }
 
-/// The object that certainly bore the name when the request arrived, where that is a later life than the one that it names.
-fn bearer(evidence: &Evidence<'_>, o: &Operation) -> Option<Version> {
+/// The object that certainly bore the name when a request arrived, where that is a later life than a known one.
+fn bearer(evidence: &Evidence<'_>, o: &Operation, known: Symbol) -> Option<Version> {
     let order = evidence.order;
     let versions = order.timeline.versions(o.key);
-    let last = versions.iter().rev().find(|v| v.uid == o.request_uid)?.revision;
+    let last = versions.iter().rev().find(|v| v.uid == known)?.revision;
     // What a head shows to be complete before the request arrived.
     let head = order
         .heads
         .before(evidence.history, &order.clocks, evidence.history.resource_of(o.key), o.clock, o.invoke)?
         .revision;
-    let later = |v: &Version| v.uid.is_some() && v.uid != o.request_uid && v.change.lives() == Some(true);
+    let later = |v: &Version| v.uid.is_some() && v.uid != known && v.change.lives() == Some(true);
     order.timeline.between(o.key, last, head).iter().rev().find(later)
 }
 
@@ -217,20 +237,71 @@ enum Ground {
     Inferred(String),
 }
 
+/// A request by name that took effect on another object than its process had in mind.
+struct Landing<'l> {
+    id: OperationId,
+    /// The object that it hit.
+    met: Symbol,
+    /// The requests that may have ended objects, by the object; those about many under none.
+    ends: &'l FxHashMap<KeyId, Vec<OperationId>>,
+}
+
+/// Whether a request may have ended an object, or begun to, and was not answered that it did.
+fn may_end(o: &Operation) -> bool {
+    let deletes = matches!(o.verb, Verb::Delete | Verb::DeleteCollection) && o.subresource == Subresource::None;
+    (deletes && !removes(o) || o.verb == Verb::Create && o.subresource == Subresource::Effect) && o.may_write()
+}
+
+impl Landing<'_> {
+    /// Whether the process may have asked itself for the end of the life that it had in mind: then it may have meant the next one.
+    fn was_asked_for(&self, evidence: &Evidence<'_>, before: Symbol) -> bool {
+        let (history, order) = (evidence.history, evidence.order);
+        let o = history.operation(self.id);
+        let ends = [o.key, KeyId::NONE].into_iter().filter_map(|key| self.ends.get(&key)).flatten();
+        ends.filter(|end| **end != self.id).map(|end| history.operation(*end)).any(|end| {
+            let about = end.key.is_some() || history.covers_key(end.scope, o.key);
+            let of = [end.request_uid, end.answer_uid].into_iter().all(|uid| !uid.is_some() || uid == before);
+            about
+                && of
+                && order.clocks.relation((end.invoke, end.clock), (o.invoke, o.clock)) != Relation::NotBefore
+                && (end.incarnation == o.incarnation
+                    || order.sessions.kin(history, o.incarnation).any(|life| life == end.incarnation))
+        })
+    }
+
+    /// Why the process may have meant the object that it hit after all.
+    fn doubt(&self, evidence: &Evidence<'_>, before: Symbol) -> Option<&'static str> {
+        let o = evidence.history.operation(self.id);
+        let born = evidence.order.timeline.versions(o.key).iter().find(|v| v.uid == self.met);
+        let made = born.filter(|born| born.writer.is_some() && born.writer != self.id);
+        let by = made.map_or(Author::Another, |born| author(evidence, &born, o.incarnation));
+        match () {
+            () if self.was_asked_for(evidence, before) => Some(
+                "the process had asked itself for the end of the first one, and may have meant whatever came after it",
+            ),
+            () if by != Author::Another => {
+                Some("whoever made the new one may be the same process, of which another recorder knows")
+            }
+            () => None,
+        }
+    }
+}
+
 /// A request that names nothing, by a process that had another object in mind.
-fn landed(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, seen: &Glimpse, ground: Ground) {
+fn landed(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, landing: Landing<'_>, seen: &Glimpse, ground: Ground) {
     let history = evidence.history;
+    let (id, met) = (landing.id, landing.met);
     let o = history.operation(id);
     let Known::Life(before) = seen.known else { return };
     let (client, key, verb) = (evidence.short_client(&o), history.key_name(o.key), verb(&o));
-    let (old, new) = (evidence.short_uid(before), evidence.short_uid(o.answer_uid));
+    let (old, new) = (evidence.short_uid(before), evidence.short_uid(met));
     let read = match ground {
         Ground::Declared => format!("{client} read {key} with uid {old} for its decision"),
         Ground::Inferred(_) => format!("{client} saw {key} borne by uid {old}"),
         _ => format!("{client} last saw {key} borne by uid {old}"),
     };
     let mut facts = vec![seen.fact(evidence, o.key, read)];
-    if let Some(version) = first_of(evidence, &o, o.answer_uid) {
+    if let Some(version) = first_of(evidence, &o, met) {
         facts.push(evidence.version(&version, format!("{key} was borne by uid {new}")));
     }
     facts.push(evidence.request(
@@ -243,7 +314,9 @@ fn landed(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, see
         o.answered,
         format!("the server answered with success, and the change is on uid {new}"),
     ));
-    let kind = if matches!(ground, Ground::Inferred(_)) { Kind::Suspect } else { Kind::Violation };
+    let doubt = landing.doubt(evidence, before);
+    let suspect = doubt.is_some() || matches!(ground, Ground::Inferred(_));
+    let kind = if suspect { Kind::Suspect } else { Kind::Violation };
     let reason = match ground {
         Ground::Inferred(value) => format!(
             "the write sends the value {value:?}, which no known version of the new object had, although the process had seen the \
@@ -258,6 +331,7 @@ fn landed(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, see
              new one had: it was meant for the life before"
         ),
     };
+    let reason = doubt.map_or(reason.clone(), |doubt| format!("{reason}. Not proved: {doubt}"));
     let summary = format!("{client} knew {key} as uid {old}, and {verb} by name took effect on uid {new}");
     ruling.found(draft(evidence, &o, kind, summary, facts, reason));
 }
@@ -291,6 +365,7 @@ fn verb(o: &Operation) -> &'static str {
         (Verb::Update, Subresource::Status) => "a status PUT",
         (Verb::Patch, _) => "a PATCH",
         (Verb::Delete, _) => "a DELETE",
+        (Verb::Create, _) => "a POST to a subresource",
         _ => "a PUT",
     }
 }
@@ -355,6 +430,44 @@ mod tests {
     fn a_creation_without_answer_may_have_been_its_own() {
         let text = "c@A GET w => w:u1@26\no@A DELETE w:u1 => ok\nc@A CREATE w => !504\nc@A PATCH w => w:u2@36\n";
         assert_eq!(kinds(&RULE, text), []);
+    }
+
+    #[test]
+    fn whoever_asked_for_the_end_of_the_first_may_mean_the_second() {
+        let story = "c@A GET w => w:u1@26\no@A DELETE w:u1 => ok\no@A CREATE w => w:u2@33\nc@A PATCH w => w:u2@36\n";
+        assert_eq!(kinds(&RULE, story), [Kind::Violation]);
+        for asked in
+            ["c@A DELETE w => !504", "c@A DELETE w => w:u1@28[finalizer=x deleting]", "c@A DELETE w:u1@26 => ?"]
+        {
+            let text = story.replace("o@A DELETE", &format!("{asked}\no@A DELETE"));
+            assert_eq!(kinds(&RULE, &text), [Kind::Suspect], "{asked}");
+        }
+        for other in ["c@A DELETE w => !409", "c@A DELETE w:u0 => !504", "c@A DELETE v => !504", "o@A DELETE w => !504"]
+        {
+            let text = story.replace("o@A DELETE", &format!("{other}\no@A DELETE"));
+            assert_eq!(kinds(&RULE, &text), [Kind::Violation], "{other}");
+        }
+    }
+
+    #[test]
+    fn an_eviction_by_name_of_a_pod_that_was_replaced() {
+        let text = format!("c@A GET w => w:u1@26\n{REPLACED}c@A CREATE w eviction => ok\n");
+        assert_eq!(kinds(&RULE, &text), [Kind::Violation]);
+        // It names the one that it means, saw the new one, or was refused; or nothing shows who bore the name by then.
+        assert!(!kinds(&RULE, &text.replace("CREATE w eviction", "CREATE w:u1 eviction")).contains(&Kind::Violation));
+        assert!(holds(&RULE, &text.replace("c@A CREATE", "c@A GET w => w:u2@33\nc@A CREATE")));
+        assert_eq!(kinds(&RULE, &text.replace("eviction => ok", "eviction => !429")), []);
+        assert!(holds(&RULE, &text.replace("o@A CREATE w => w:u2@33\n", "")));
+        let later = "c@A GET w => w:u1@26\nc@A CREATE w eviction => ok\no@A CREATE w => w:u2@33\n";
+        assert!(holds(&RULE, later));
+    }
+
+    #[test]
+    fn what_another_recorder_knows_the_process_may_know() {
+        let text = "client c user=u recorded=capture\nclient s user=u recorded=audit\nc@A GET w => w:u1@26\n\
+                    s@A DELETE w:u1 => ok:u1\ns@A CREATE w => w:u2@33\nc@A PATCH w => w:u2@36\n";
+        assert!(!kinds(&RULE, text).contains(&Kind::Violation));
+        assert_eq!(kinds(&RULE, &text.replace("client s user=u", "client s user=v")), [Kind::Violation]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Writes on top of a read that was no longer current, and which of them put back what others had changed.
 
+use super::author::{Author, author};
 use super::memory::{Glimpse, Known, Memories, Shown};
 use super::reversion::{Course, written};
 use super::{Evidence, commit, derivation};
@@ -89,17 +90,9 @@ pub fn present_before(evidence: &Evidence<'_>, id: OperationId, removal: Option<
     open.map(|r| r.after).or_else(|| commit::attributed(evidence, id).map(below))
 }
 
-/// Whether another process than the writer of `id` made a version.
+/// Whether certainly another process than the writer of `id` made a version.
 pub fn is_others(evidence: &Evidence<'_>, version: &Version, id: OperationId) -> bool {
-    let history = evidence.history;
-    let sessions = &evidence.order.sessions;
-    version.writer.is_some() && {
-        let (a, b) = (history.operation(version.writer).incarnation, history.operation(id).incarnation);
-        // A record of the server's side may know the process by another name.
-        let shadow = history.operation(version.writer).marks.has(Marks::SHADOW);
-        let one_user = history.client_name(a) == history.client_name(b);
-        a != b && sessions.index_of(a) != sessions.index_of(b) && !(shadow && one_user)
-    }
+    author(evidence, version, evidence.history.operation(id).incarnation) == Author::Another
 }
 
 /// Which of these writes put a field back, by place: the field, and the version that had changed it.

@@ -186,8 +186,7 @@ impl<'h> Case<'_, 'h> {
         let moment = (o.invoke, o.clock);
         let absences: Vec<(Glimpse, Truth)> = self
             .memories
-            .of(o.incarnation, self.target)
-            .iter()
+            .at_most(o.incarnation, self.target)
             .filter(|g| self.evidence.order.clocks.relation(g.moment, moment) != Relation::NotBefore)
             .filter_map(|g| Some((*g, self.absence(history, g)?)))
             .collect();

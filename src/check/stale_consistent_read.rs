@@ -260,7 +260,9 @@ fn bare(evidence: &Evidence<'_>, o: &Operation, facts: Vec<Fact>) -> Draft {
 mod tests {
     use super::super::Kind;
     use super::super::specimen::Specimen;
+    use super::super::trial::{judged, read};
     use super::RULE;
+    use crate::history::sketch::evidence;
 
     #[test]
     fn finds_a_list_below_a_completed_write() {
@@ -341,5 +343,21 @@ mod tests {
         let mut s = Specimen::new();
         s.create("web-0", "u", 37).get("web-0", "", Some(("u", 37))).get("web-0", "", None);
         assert!(s.kinds(&RULE).is_empty(), "read before, not after");
+    }
+
+    #[test]
+    fn a_path_that_is_not_served_is_no_absence() {
+        let story = "default widgets\nc@A CREATE a => a:u1@40\nc@A GET a => !404\nc@A PUT a:u1@40 => a:u1@49\n";
+        let made = evidence(story).unwrap_or_else(|error| panic!("{error}"));
+        let said = |message: &str| {
+            let text = |text: &String| text.replace(r#"widgets.example.com \"a\" not found"#, message);
+            let files: Vec<_> = made.files.iter().map(|(name, lines)| (name.clone(), text(lines))).collect();
+            judged(&RULE, &read(files.iter().map(|(name, lines)| (name.as_str(), lines.as_str())), &[])).kinds()
+        };
+        assert_eq!(said("not found"), [Kind::Violation]);
+        assert_eq!(said("the server could not find the requested resource"), []);
+        assert_eq!(said("the server could not find the requested resource (get widgets.example.com a)"), []);
+        assert_eq!(said(r#"not found","details":{"name":"a","kind":"widgets"},"x":""#), [Kind::Violation]);
+        assert_eq!(said(r#"not found","details":{},"x":""#), []);
     }
 }

@@ -24,6 +24,7 @@
 //!
 //! Sources: kubernetes#58545 (Endpoints of a living service deleted after a replay), #127429, #85221.
 
+use super::author::{Author, author};
 use super::basis::{Basis, Decided, ENDLESS, Used};
 use super::presumed::{self, Against};
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling, commit};
@@ -104,10 +105,9 @@ fn declared(evidence: &Evidence<'_>, basis: &Basis<'_>, ruling: &mut Ruling<'_>)
 /// Whether nothing shows that the process knew the object that its decision deletes: the decision had not read it, and the process had
 /// not made it.
 fn is_unknown(evidence: &Evidence<'_>, decided: &Decided<'_>, born: &Version) -> bool {
-    let (history, sessions) = (evidence.history, &evidence.order.sessions);
-    let o = history.operation(decided.write);
-    let made = born.writer.is_some()
-        && sessions.index_of(history.operations.incarnation(born.writer.index())) == sessions.index_of(o.incarnation);
+    let o = evidence.history.operation(decided.write);
+    let made = born.writer.is_some() && author(evidence, born, o.incarnation) != Author::Another;
+    let history = evidence.history;
     !made && decided.pass.last_of(history, decided.nth, o.key).is_none()
 }
 

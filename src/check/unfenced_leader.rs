@@ -10,22 +10,30 @@
 //! ```
 //!
 //! **A violation**, of the client, is a committed write of process A to objects that it wrote only while it led, after the lock had
-//! been taken by B in T, and after A's own term had run out: its last renewal had been answered longer ago than the lock's duration.
+//! been taken by B in T, and after A's own term had run out: its last renewal had been answered longer ago than the lock's duration,
+//! and nothing came between that renewal and B's taking (B's write names the renewal as its base, or the lock was watched without a
+//! gap). A binding or an eviction, whose answer shows no version, counts as a write between its request and its answer.
 //!
-//! **A suspect** is such a write where A had not written these objects before (they may not be the leader's business), where a restart
-//! of A in between would not show, or where A's term had not run out yet: then B took the lock too early, or the clocks differ.
+//! **A suspect** is such a write where A had not written these objects before, or a replica that did not lead wrote such ones too (they
+//! may not be the leader's business), where A's user holds several locks (agents that hold one for each service lead nothing but
+//! that service), where a restart of A in between would not show, where A may have renewed unseen, where A's term had not run out yet
+//! (then B took the lock too early, or the clocks differ), or where nothing shows that B is not A.
 //!
 //! **Evidence**: the lock's versions with holder and duration and who wrote them (write answers with bodies); the writes of A.
 //!
-//! **Not judged**: writes to locks and events; processes that hold another lock at that time; objects that A wrote before it ever
-//! led; a holder of which no write to the lock is in the evidence.
+//! **Not judged**: writes to locks and events; processes that hold another lock at that time; objects that A, or what may be A, wrote
+//! before it ever led; a holder of which no write to the lock is in the evidence.
 //!
 //! Sources: cilium#42920; kubernetes#23731, #44887, #89466; client-go tools/leaderelection ("does not guarantee that only one client
 //! is acting as a leader"); Kleppmann, How to do distributed locking (fencing tokens).
 
 use super::basis::Basis;
+use super::standing::Standing;
 use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
-use crate::history::{AttributesId, ClockId, IncarnationId, KeyId, OperationId, ResourceId, Symbol, ToldBy, Verb};
+use crate::history::{
+    AttributesId, ClientId, ClockId, IncarnationId, KeyId, Operation, OperationId, ResourceId, Subresource, Symbol,
+    ToldBy, Verb,
+};
 use crate::ingest::Time;
 use crate::model::declaration::Leadership;
 use crate::order::Version;
@@ -73,6 +81,8 @@ struct Loss {
     successor: Term,
     /// Whether it let go of it itself.
     released: bool,
+    /// What it wrote last to the lock, as far as it is known.
+    end: Version,
     /// The version with which it had the lock again.
     again: Option<Version>,
 }
@@ -91,6 +101,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             }
         }
     }
+    let may_be = |a, b| !evidence.order.sessions.are_two(history, a, b);
     let mut losses: FxHashMap<IncarnationId, Vec<Loss>> = FxHashMap::default();
     let mut held: Vec<(&Vec<Term>, KeyId)> = terms.iter().map(|(key, terms)| (terms, *key)).collect();
     held.sort_by_key(|(_, key)| *key);
@@ -101,9 +112,11 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             let Some(process) = term.process.filter(|p| successor.process != Some(*p)) else { continue };
             if term.holder != successor.holder {
                 // A version without holder between them is what the holder itself wrote to let go.
-                let released = terms[at + 1..next].iter().any(|t| t.process == Some(process));
-                let again = terms[next + 1..].iter().find(|t| t.process == Some(process)).map(|t| t.first);
-                let loss = Loss { lock: *lock, term: term.clone(), successor: successor.clone(), released, again };
+                let released = terms[at + 1..next].iter().rev().find(|t| t.process == Some(process)).map(|t| t.first);
+                let may_be_own = |t: &&Term| t.holder == term.holder || t.process.is_some_and(|p| may_be(p, process));
+                let again = terms[next + 1..].iter().find(may_be_own).map(|t| t.first);
+                let (end, released) = (released.unwrap_or(term.last), released.is_some());
+                let loss = Loss { lock: *lock, term: term.clone(), successor: successor.clone(), released, end, again };
                 losses.entry(process).or_default().push(loss);
             }
         }
@@ -111,48 +124,165 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     if losses.is_empty() {
         return;
     }
+    let kin = kin(evidence, &losses);
     let mut locks_of: FxHashMap<IncarnationId, Vec<KeyId>> = FxHashMap::default();
     for (terms, lock) in &held {
-        for process in terms.iter().filter_map(|term| term.process).filter(|process| losses.contains_key(process)) {
-            let known = locks_of.entry(process).or_default();
-            if known.last() != Some(lock) {
-                known.push(*lock);
+        for process in terms.iter().filter_map(|term| term.process) {
+            let own = losses.contains_key(&process).then_some(process);
+            for process in kin.get(&process).into_iter().flatten().copied().chain(own) {
+                let known = locks_of.entry(process).or_default();
+                if known.last() != Some(lock) {
+                    known.push(*lock);
+                }
             }
         }
     }
-    let basis = Basis::derive(evidence);
+    let judge = Judge {
+        evidence,
+        basis: Basis::derive(evidence),
+        standing: Standing::derive(evidence),
+        crowds: crowds(evidence, &held),
+    };
+    let basis = &judge.basis;
+    let followers = Followers::collect(evidence, &held, &losses);
+    let mut shared: FxHashSet<(ClientId, &str, ResourceId)> = FxHashSet::default();
+    let mut cases: Vec<(OperationId, &Loss, bool)> = Vec::new();
     let mut business: FxHashMap<(IncarnationId, ResourceId), Business> = FxHashMap::default();
     for (id, o) in evidence.operations() {
-        let Some(losses) = losses.get(&o.incarnation) else { continue };
-        let writes = evidence.committed(&o) && o.key.is_some() && o.verb != Verb::Other;
-        let commits = writes && (basis.committed_at(id).is_some() || crate::order::removes(&o));
-        let resource = if o.key.is_some() { history.resource_of(o.key) } else { continue };
-        let is_lock = locks.contains(&resource) || terms.contains_key(&o.key);
-        if !commits || is_lock || history.name(history.resources[resource.index()].plural) == "events" {
+        let former = losses.get(&o.incarnation);
+        let of = kin.get(&o.incarnation);
+        let peer = followers.are_peers(o.incarnation);
+        if former.is_none() && of.is_none() && !peer || !commits(evidence, basis, id, &o) {
             continue;
         }
+        let resource = history.resource_of(o.key);
+        let is_lock = locks.contains(&resource) || terms.contains_key(&o.key);
+        if is_lock || history.name(history.resources[resource.index()].plural) == "events" {
+            continue;
+        }
+        // Where it stood before the process first led, and what it did while it led.
+        for process in of.into_iter().flatten().chain(former.map(|_| &o.incarnation)) {
+            let Some(first) = losses[process].iter().map(|loss| loss.term.first).min_by_key(|v| v.revision) else {
+                continue;
+            };
+            let before = !basis.before_commit(&first, id);
+            business.entry((*process, resource)).or_default().before |= before;
+        }
+        if peer && of.is_none() && followers.followed(evidence, basis, id, o.incarnation) {
+            let life = &history.incarnations[o.incarnation.index()];
+            shared.insert((life.client, &life.program, resource));
+        }
+        let Some(losses) = former else { continue };
         ruling.checked(o.incarnation);
         let known = business.entry((o.incarnation, resource)).or_default();
-        // Where it stood before the process first led, and what it did while it led.
-        let Some(first) = losses.iter().map(|loss| loss.term.first).min_by_key(|v| v.revision) else { continue };
-        if !basis.before_commit(&first, id) {
-            known.before = true;
+        if known.before {
             continue;
         }
         let lost = losses.iter().rev().find(|loss| basis.before_commit(&loss.successor.first, id));
         let Some(loss) = lost else {
-            known.led = true;
+            known.led |= losses.iter().any(|loss| is_before(evidence, basis, id, &loss.successor.first));
             continue;
         };
-        if let Some(again) = loss.again.filter(|again| !is_before(evidence, &basis, id, again)) {
+        if let Some(again) = loss.again.filter(|again| !is_before(evidence, basis, id, again)) {
             known.led |= basis.before_commit(&again, id);
             continue;
         }
-        if known.before || leads_elsewhere(evidence, &terms, &locks_of[&o.incarnation], loss, id, &basis) {
-            continue;
+        let led = known.led;
+        if !leads_elsewhere(evidence, &terms, &locks_of[&o.incarnation], loss, id, basis) {
+            cases.push((id, loss, led));
         }
-        found(evidence, ruling, &basis, id, loss, known.led);
     }
+    for (id, loss, led) in cases {
+        let o = history.operation(id);
+        let life = &history.incarnations[o.incarnation.index()];
+        let shared = shared.contains(&(life.client, &*life.program, history.resource_of(o.key)));
+        judge.found(ruling, id, loss, led && !shared);
+    }
+}
+
+/// The replicas of former leaders, and when they followed others.
+struct Followers {
+    /// By process life: whether it has user and program of a former leader.
+    peers: Vec<bool>,
+    /// The version with which each process first took a lock.
+    first: FxHashMap<IncarnationId, Version>,
+    /// Whether every holder of a lock is known.
+    known: bool,
+}
+
+impl Followers {
+    fn collect(
+        evidence: &Evidence<'_>,
+        held: &[(&Vec<Term>, KeyId)],
+        losses: &FxHashMap<IncarnationId, Vec<Loss>>,
+    ) -> Followers {
+        let lives = &evidence.history.incarnations;
+        let of = |life: &IncarnationId| (lives[life.index()].client, &*lives[life.index()].program);
+        let former: FxHashSet<(ClientId, &str)> = losses.keys().map(of).collect();
+        let peers = (0..lives.len() as u32).map(|life| former.contains(&of(&IncarnationId(life)))).collect();
+        let mut first: FxHashMap<IncarnationId, Version> = FxHashMap::default();
+        let mut known = true;
+        for term in held.iter().flat_map(|(terms, _)| terms.iter()).filter(|term| !term.holder.is_empty()) {
+            known &= term.process.is_some();
+            if let Some(process) = term.process {
+                let taken = first.entry(process).or_insert(term.first);
+                if term.first.revision < taken.revision {
+                    *taken = term.first;
+                }
+            }
+        }
+        Followers { peers, first, known }
+    }
+
+    fn are_peers(&self, process: IncarnationId) -> bool {
+        self.peers.get(process.index()).is_some_and(|peer| *peer)
+    }
+
+    /// Whether a process certainly was no leader when it wrote something.
+    fn followed(&self, evidence: &Evidence<'_>, basis: &Basis<'_>, write: OperationId, process: IncarnationId) -> bool {
+        match self.first.get(&process) {
+            Some(first) => is_before(evidence, basis, write, first),
+            None => self.known,
+        }
+    }
+}
+
+/// Whether a write certainly took effect, at a revision that is known or between its request and its answer.
+fn commits(evidence: &Evidence<'_>, basis: &Basis<'_>, id: OperationId, o: &Operation) -> bool {
+    let writes = evidence.committed(o) && o.key.is_some() && o.verb != Verb::Other;
+    let effect = o.subresource == Subresource::Effect && o.verb == Verb::Create;
+    writes && (effect || basis.committed_at(id).is_some() || crate::order::removes(o))
+}
+
+/// The former leaders that each process may be, though nothing shows it.
+fn kin(
+    evidence: &Evidence<'_>,
+    losses: &FxHashMap<IncarnationId, Vec<Loss>>,
+) -> FxHashMap<IncarnationId, Vec<IncarnationId>> {
+    let mut kin: FxHashMap<IncarnationId, Vec<IncarnationId>> = FxHashMap::default();
+    for process in losses.keys() {
+        for other in evidence.order.sessions.kin(evidence.history, *process) {
+            kin.entry(other).or_default().push(*process);
+        }
+    }
+    kin
+}
+
+/// Users and programs of which processes held several locks. One lock of several kinds has one name.
+fn crowds(evidence: &Evidence<'_>, held: &[(&Vec<Term>, KeyId)]) -> FxHashSet<(ClientId, String)> {
+    let history = evidence.history;
+    let mut names: FxHashMap<(ClientId, &str), FxHashSet<(Symbol, Symbol)>> = FxHashMap::default();
+    for (terms, lock) in held {
+        let key = history.keys[lock.index()];
+        for term in terms.iter().filter(|term| !term.holder.is_empty()) {
+            let Some(life) = term.process.and_then(|process| history.incarnations.get(process.index())) else {
+                continue;
+            };
+            names.entry((life.client, &life.program)).or_default().insert((key.namespace, key.name));
+        }
+    }
+    let crowded = names.into_iter().filter(|(_, names)| names.len() > 1);
+    crowded.map(|((client, program), _)| (client, program.to_owned())).collect()
 }
 
 /// Whether a write certainly took effect before a version of a lock: by their revisions, or because its answer came before the
@@ -240,62 +370,97 @@ fn leads_elsewhere(
     let process = evidence.history.operation(write).incarnation;
     locks.iter().filter(|lock| **lock != loss.lock).any(|lock| {
         let last = terms[lock].iter().rev().find(|term| basis.before_commit(&term.first, write));
-        last.is_some_and(|term| term.process == Some(process))
+        let may_be_own = |p| !evidence.order.sessions.are_two(evidence.history, p, process);
+        last.is_some_and(|term| term.process.is_some_and(may_be_own))
     })
 }
 
-fn found(
-    evidence: &Evidence<'_>,
-    ruling: &mut Ruling<'_>,
-    basis: &Basis<'_>,
-    write: OperationId,
-    loss: &Loss,
-    led: bool,
-) {
-    let history = evidence.history;
-    let o = history.operation(write);
-    let (client, lock, object) = (evidence.short_client(&o), history.key_name(loss.lock), history.key_name(o.key));
-    let (a, b) = (&loss.term, &loss.successor);
-    let expired =
-        loss.released || expiry(evidence, a).is_some_and(|end| evidence.order.clocks.before(end, (o.invoke, o.clock)));
-    let told_by = history.incarnations[o.incarnation.index()].told_by;
-    let sure = matches!(told_by, ToldBy::CaptureLabel | ToldBy::PodUid);
-    let doubt = match () {
-        () if !led => Some("it had not written such objects while it led, so they may not be the leader's business"),
-        () if !sure => Some("the process is told by its address, so a restart in between would not show"),
-        () if !expired => Some(
-            "its own term had not run out by then, as far as the evidence shows: the other took the lock early, or the clocks \
-             differ",
-        ),
-        () => None,
-    };
-    let kind = if doubt.is_some() { Kind::Suspect } else { Kind::Violation };
-    let unproved = doubt.map_or(String::new(), |doubt| format!(" Not proved: {doubt}."));
-    let committed = basis.committed_at(write).unwrap_or(o.answered);
-    ruling.found(Draft {
-        kind,
-        broken_by: BrokenBy::Client,
-        incarnation: o.incarnation,
-        key: o.key,
-        cause: format!("{lock} {}", history.resource_name(history.resource_of(o.key))),
-        summary: format!(
-            "{client} wrote {object} as the leader {:?} after {:?} had taken {lock} at revision {}",
-            a.holder, b.holder, b.first.revision
-        ),
-        facts: vec![
-            evidence.version(&a.last, format!("{:?} held {lock}: {}", a.holder, evidence.change_words(&a.last))),
-            evidence.version(&b.first, format!("{:?} took it: {}", b.holder, evidence.change_words(&b.first))),
-            evidence.operation(write, committed, format!("{} was answered with success", history.request_name(&o))),
-        ],
-        reason: format!(
-            "At the commit of the write the lock named another holder; the API server does not ask who leads.{unproved}"
-        ),
-        refuted_by:
-            "evidence that the write was sent by another process, or that the object is not the leader's business"
+/// What writes of former leaders are judged by.
+struct Judge<'e, 'h> {
+    evidence: &'e Evidence<'h>,
+    basis: Basis<'h>,
+    standing: Standing<'h>,
+    crowds: FxHashSet<(ClientId, String)>,
+}
+
+impl Judge<'_, '_> {
+    fn found(&self, ruling: &mut Ruling<'_>, write: OperationId, loss: &Loss, led: bool) {
+        let (evidence, history) = (self.evidence, self.evidence.history);
+        let o = history.operation(write);
+        let (client, lock, object) = (evidence.short_client(&o), history.key_name(loss.lock), history.key_name(o.key));
+        let (a, b) = (&loss.term, &loss.successor);
+        let doubt = self.doubt(&o, loss, led);
+        let kind = if doubt.is_some() { Kind::Suspect } else { Kind::Violation };
+        let unproved = doubt.map_or(String::new(), |doubt| format!(" Not proved: {doubt}."));
+        let committed = self.basis.committed_at(write).unwrap_or(o.answered);
+        ruling.found(Draft {
+            kind,
+            broken_by: BrokenBy::Client,
+            incarnation: o.incarnation,
+            key: o.key,
+            cause: format!("{lock} {}", history.resource_name(history.resource_of(o.key))),
+            summary: format!(
+                "{client} wrote {object} as the leader {:?} after {:?} had taken {lock} at revision {}",
+                a.holder, b.holder, b.first.revision
+            ),
+            facts: vec![
+                evidence.version(&a.last, format!("{:?} held {lock}: {}", a.holder, evidence.change_words(&a.last))),
+                evidence.version(&b.first, format!("{:?} took it: {}", b.holder, evidence.change_words(&b.first))),
+                evidence.operation(write, committed, format!("{} was answered with success", history.request_name(&o))),
+            ],
+            reason: format!(
+                "At the commit of the write the lock named another holder; the API server does not ask who leads.{unproved}"
+            ),
+            refuted_by:
+                "evidence that the write was sent by another process, or that the object is not the leader's business"
+                    .to_owned(),
+            consequence: "two replicas act as if each were alone: what one of them may give out once is given twice"
                 .to_owned(),
-        consequence: "two replicas act as if each were alone: what one of them may give out once is given twice"
-            .to_owned(),
-    });
+        });
+    }
+
+    /// Why a write of a former leader is no proved fault.
+    fn doubt(&self, o: &Operation, loss: &Loss, led: bool) -> Option<&'static str> {
+        let (history, order) = (self.evidence.history, self.evidence.order);
+        let life = &history.incarnations[o.incarnation.index()];
+        let expired = loss.released
+            || expiry(self.evidence, &loss.term).is_some_and(|end| order.clocks.before(end, (o.invoke, o.clock)));
+        let another = loss.successor.process.is_none_or(|taker| order.sessions.are_two(history, taker, o.incarnation));
+        match () {
+            () if !led => Some(
+                "it had not written such objects while it led, or others did that did not lead, so they may not be the leader's business",
+            ),
+            () if self.crowds.contains(&(life.client, life.program.clone())) => Some(
+                "processes of this user hold several such locks, so losing one may say nothing about what else a process does",
+            ),
+            () if !matches!(life.told_by, ToldBy::CaptureLabel | ToldBy::PodUid) => {
+                Some("the process is told by its address, so a restart in between would not show")
+            }
+            () if !another => Some("whoever took the lock may be the same process, of which another recorder knows"),
+            () if !self.was_last(loss) => Some(
+                "it may have renewed its term unseen: nothing shows what came between its last known renewal and the other one",
+            ),
+            () if !expired => Some(
+                "its own term had not run out by then, as far as the evidence shows: the other took the lock early, or the clocks \
+                 differ",
+            ),
+            () => None,
+        }
+    }
+
+    /// Whether nothing came between what the holder wrote last to the lock, as far as it is known, and its successor's taking but what is
+    /// known.
+    fn was_last(&self, loss: &Loss) -> bool {
+        let versions = self.evidence.order.timeline.versions(loss.lock);
+        let taken = loss.successor.first.revision;
+        let before: Vec<Version> =
+            versions.iter().filter(|v| v.revision >= loss.end.revision && v.revision < taken).collect();
+        let nexts = before.iter().skip(1).map(|v| v.revision).chain([taken]);
+        before.iter().zip(nexts).all(|(version, next)| {
+            let known = version.change.lives() == Some(false) || version.attributes.is_some();
+            known && self.standing.through(version).0.value() + 1 >= next.value()
+        })
+    }
 }
 
 /// When a term had run out for certain: its last renewal was made before it was answered.
@@ -368,6 +533,67 @@ mod tests {
         assert_eq!(kinds(&RULE, &STORY.replace("--- 5s\n", "")), [Kind::Suspect]);
         // Told by its address.
         assert_eq!(kinds(&RULE, &format!("recorded audit\n{STORY}")), [Kind::Suspect]);
+    }
+
+    #[test]
+    fn a_renewal_that_nobody_recorded_may_have_made_its_term_longer() {
+        let unseen = STORY.replace("b@A PUT leases/kube-system/op:l1@14", "b@A PUT leases/kube-system/op:l1@38");
+        assert_eq!(kinds(&RULE, &unseen), [Kind::Suspect]);
+        let patched = STORY.replace("b@A PUT leases/kube-system/op:l1@14", "b@A PATCH leases/kube-system/op");
+        assert_eq!(kinds(&RULE, &patched), [Kind::Suspect]);
+        let events = [10, 14, 40].map(|at| format!("~leases/kube-system/op:l1@{at}")).join(" ");
+        let watched = format!("{patched}w@A WATCH leases in kube-system from 9 {events} ^50\n");
+        assert_eq!(kinds(&RULE, &watched), [Kind::Violation]);
+    }
+
+    #[test]
+    fn a_lock_for_each_of_many_things_stands_for_no_process() {
+        let other = "b@A CREATE leases/kube-system/op-2[.spec.holderIdentity=b-1 .spec.leaseDurationSeconds=9] => leases/kube-system/op-2:l2@11\n";
+        let agents = |program: &str| {
+            let clients = format!("client a user=agent agent=agent/1\nclient b user=agent agent={program}/1\n");
+            format!("{clients}{}", STORY.replace("a@A CREATE node-1", &format!("{other}a@A CREATE node-1")))
+        };
+        assert_eq!(kinds(&RULE, &agents("agent")), [Kind::Suspect]);
+        assert_eq!(kinds(&RULE, &agents("other")), [Kind::Violation]);
+    }
+
+    #[test]
+    fn what_replicas_write_that_do_not_lead_is_not_the_leader_s_business() {
+        let agents = |also: &str| {
+            let clients = ["a", "b", "c"].map(|name| format!("client {name} user=agent agent=agent/1\n")).concat();
+            format!("{clients}{}", STORY.replace("a@A CREATE node-1", &format!("{also}a@A CREATE node-1")))
+        };
+        assert_eq!(kinds(&RULE, &agents("c@A CREATE node-9 => node-9:n9@11\n")), [Kind::Suspect]);
+        assert_eq!(kinds(&RULE, &agents("b@A CREATE node-9 => node-9:n9@11\n")), [Kind::Suspect]);
+        assert_eq!(kinds(&RULE, &agents("c@A CREATE pods/p => pods/p:p1@11\n")), [Kind::Violation]);
+        // What the new leader writes is its business.
+        let after = agents("") + "b@A CREATE node-3 => node-3:n3@46\n";
+        assert_eq!(kinds(&RULE, &after), [Kind::Violation]);
+    }
+
+    #[test]
+    fn bindings_and_evictions_are_writes_too() {
+        let binds = |before: &str, after: &str| {
+            STORY
+                .replace("a@A CREATE node-1 => node-1:n1@12", &format!("a@A CREATE pods/p1 {before} => ok"))
+                .replace("a@A CREATE node-2 => node-2:n2@44", &format!("a@A CREATE pods/p2 {after}"))
+        };
+        assert_eq!(kinds(&RULE, &binds("binding", "binding => ok")), [Kind::Violation]);
+        assert_eq!(kinds(&RULE, &binds("eviction", "eviction => ok")), [Kind::Violation]);
+        assert_eq!(kinds(&RULE, &binds("eviction", "eviction => !429")), []);
+        let earlier = binds("binding", "binding => ok");
+        let (story, last) = earlier.trim_end().rsplit_once('\n').unwrap_or_default();
+        assert!(holds(&RULE, &story.replace("--- 5s\n", &format!("{last}\n--- 5s\n")).replace("p2", "p3")));
+    }
+
+    #[test]
+    fn whoever_took_it_may_be_the_same_process() {
+        let twin = format!("client a user=u recorded=capture\nclient b user=u recorded=audit\n{STORY}");
+        assert_eq!(kinds(&RULE, &twin), [Kind::Suspect]);
+        let again = twin.clone()
+            + "b@A PUT leases/kube-system/op:l1@40[.spec.holderIdentity=a-1 .spec.leaseDurationSeconds=1] => leases/kube-system/op:l1@46\n\
+               a@A CREATE node-3 => node-3:n3@48\n";
+        assert_eq!(kinds(&RULE, &again).len(), 1);
     }
 
     #[test]

@@ -246,12 +246,18 @@ impl Builder {
     /// Joins, orders and names what was collected.
     pub fn finish(mut self, domains: &Domains) -> History {
         self.close_span();
-        let gone = join(&mut self.operations);
+        let (processes, names) = (self.tables.processes.values(), &self.tables.names);
+        let joined = join(&mut self.operations, |process| {
+            let known = processes[process.index()];
+            let said = |name: Symbol| if names.get(name).is_empty() { Symbol::NONE } else { name };
+            Process { user: said(known.user), agent: said(known.agent), ..known }
+        });
         // A raw stream's scope is the resource of its objects.
         self.scope_raw_streams();
-        let (order, place) = self.order(&gone);
+        let (order, place) = self.order(&joined.gone);
         let mut history = History { problems: std::mem::take(&mut self.problems), ..History::default() };
         let incarnations = self.incarnations(&mut history, &order);
+        self.served(&mut history, &incarnations, &joined.sides);
         history.request_places = std::mem::take(&mut self.request_places)
             .into_iter()
             .map(|(row, position)| (OperationId(place[row as usize]), position))

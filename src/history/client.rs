@@ -76,6 +76,21 @@ pub struct Incarnation {
     pub span: (Time, Time),
     /// The clock of the first request.
     pub clock: ClockId,
+    /// How servers tell the process that a client recorded, where they recorded requests of it too.
+    pub served: Vec<Served>,
+}
+
+/// How servers tell a process life from others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Served {
+    /// See [`Incarnation::told_by`].
+    pub told_by: ToldBy,
+    /// See [`Incarnation::label`].
+    pub label: String,
+    /// See [`Incarnation::place`].
+    pub place: Option<String>,
+    /// See [`Incarnation::program`].
+    pub program: String,
 }
 
 /// The program in a user agent: `kubelet` of `kubelet/v1.34.13 (linux/amd64)`.

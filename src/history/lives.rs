@@ -1,12 +1,13 @@
 //! Process lives: which requests are of one, and what tells.
 
 use super::builder::Builder;
-use super::client::{self, Incarnation, Process, ToldBy};
+use super::client::{self, Incarnation, Process, Served, ToldBy};
 use super::ids::*;
 use super::interner::Table;
 use super::operation::*;
 use super::store::History;
 use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 
 impl Builder {
     /// An API server's own loopback client is a process of that server: its user and address are the same on every one.
@@ -46,6 +47,7 @@ impl Builder {
                                 program,
                                 span,
                                 clock: operation.clock,
+                                served: Vec::new(),
                             });
                             id
                         });
@@ -79,13 +81,32 @@ impl Builder {
                 *lives.entry((evidence.user, told_by, label.clone(), within(told_by, &program))).or_insert_with(|| {
                     let id = IncarnationId(history.incarnations.len() as u32);
                     let span = (at, at);
-                    history.incarnations.push(Incarnation { client, label, told_by, place, program, span, clock });
+                    let served = Vec::new();
+                    let life = Incarnation { client, label, told_by, place, program, span, clock, served };
+                    history.incarnations.push(life);
                     id
                 });
             of_process.insert(process, id);
         }
         history.clients = clients.values().to_vec();
         of_process
+    }
+
+    /// Keeps how servers tell the processes that clients recorded: of these one request is known from both sides.
+    pub(super) fn served(
+        &self,
+        history: &mut History,
+        incarnations: &FxHashMap<u32, IncarnationId>,
+        sides: &BTreeSet<(IncarnationId, IncarnationId)>,
+    ) {
+        for (recorded, served) in sides {
+            let (told_by, label, place, program) = self.tell(&self.tables.processes.values()[served.index()], false);
+            let life = incarnations.get(&recorded.0).and_then(|id| history.incarnations.get_mut(id.index()));
+            let served = Served { told_by, label, place, program };
+            if let Some(life) = life.filter(|life| !life.served.contains(&served)) {
+                life.served.push(served);
+            }
+        }
     }
 
     pub(super) fn tell(&self, p: &Process, saved: bool) -> (ToldBy, String, Option<String>, String) {

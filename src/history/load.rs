@@ -225,6 +225,7 @@ impl Log {
                 program: String::new(),
                 span: (Time::UNKNOWN, Time::UNKNOWN),
                 clock: ClockId(0),
+                served: Vec::new(),
             });
         }
         history.calls = finished.calls;

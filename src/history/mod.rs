@@ -30,7 +30,7 @@ pub mod store;
 mod testimony;
 
 pub use builder::{Builder, Domains};
-pub use client::{Incarnation, ToldBy};
+pub use client::{Incarnation, Served, ToldBy};
 pub use declared::Declared;
 pub use document::Document;
 pub use ids::*;

@@ -49,7 +49,7 @@ impl Marks {
     pub const CLIENT_SIDE: Marks = Marks(1 << 11);
     /// The server recorded it too: an audit event and a capture of one request were made one operation.
     pub const BOTH_SIDES: Marks = Marks(1 << 12);
-    /// The request's path or method was not that of a resource.
+    /// The request's path or method was not that of a resource, or of none that the server knew: the request is left out.
     pub const NO_RESOURCE: Marks = Marks(1 << 13);
     /// The write names no version and no uid: unconditional. Not one that applies: it states what shall be there, whatever it finds.
     pub const UNCONDITIONED: Marks = Marks(1 << 14);

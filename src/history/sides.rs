@@ -1,18 +1,29 @@
 //! Stages of one audit event, one event met twice, and the two sides of one request: which rows are the same request.
 
-use super::ids::sort_by_word;
+use super::client::Process;
+use super::ids::{IncarnationId, sort_by_word};
 use super::operation::{AuditId, Marks, Operation};
 use super::operations::Operations;
 use super::request::Verb;
 use rustc_hash::{FxBuildHasher, FxHashMap};
+use std::collections::BTreeSet;
 use std::hash::BuildHasher;
+
+/// What joining rows came to.
+#[derive(Debug, Default)]
+pub(super) struct Joined {
+    /// For every row that went into another, which one.
+    pub gone: FxHashMap<u32, u32>,
+    /// Processes as clients recorded them, with the same as servers did: of which one request is known from both sides.
+    pub sides: BTreeSet<(IncarnationId, IncarnationId)>,
+}
 
 /// Joins the stages of audit events, drops events met twice, and puts the two sides of one request together.
 ///
 /// Two audit events are the same iff server, audit id, stage, both timestamps, verb and URI agree; audit ids alone are not
-/// unique (a client may send one). Returns, for every row that went into another, which one.
-pub(super) fn join(rows: &mut Operations) -> FxHashMap<u32, u32> {
-    let mut gone = FxHashMap::default();
+/// unique (a client may send one).
+pub(super) fn join(rows: &mut Operations, process: impl Fn(IncarnationId) -> Process) -> Joined {
+    let mut joined = Joined::default();
     // Nearly always the audit id tells two rows apart.
     let id = |r: u32| (FxBuildHasher.hash_one(rows.get(r as usize).audit_id) >> 32) as u32;
     let with_id = (0..rows.len() as u32).filter(|&r| rows.get(r as usize).audit_id != AuditId::None);
@@ -37,7 +48,7 @@ pub(super) fn join(rows: &mut Operations) -> FxHashMap<u32, u32> {
                 if r.marks.has(Marks::OPEN)
                     || (r.ret == k.ret && r.status == k.status && r.asked_revision == k.asked_revision)
                 {
-                    gone.insert(row, kept);
+                    joined.gone.insert(row, kept);
                 } else {
                     kept = row;
                 }
@@ -46,9 +57,10 @@ pub(super) fn join(rows: &mut Operations) -> FxHashMap<u32, u32> {
         at = end;
     }
     if index.iter().any(|&row| rows.get(row as usize).marks.has(Marks::CLIENT_SIDE)) {
-        pair_sides(rows, &index, &mut gone);
+        pair_sides(rows, &index, &mut joined);
     }
-    gone
+    pair_writes(rows, process, &mut joined);
+    joined
 }
 
 /// Of rows, each behind a word, those that may share it with another: only they are worth sorting. A bit stands for several words, so
@@ -78,11 +90,11 @@ fn meeting(rows: &[(u32, u32)]) -> Vec<u32> {
 ///
 /// The one operation keeps the times of the client, though the server's are narrower: a client that sends two requests at a time
 /// knows the answer of neither when it sends the other, whatever the server did meanwhile.
-fn pair_sides(rows: &mut Operations, index: &[u32], gone: &mut FxHashMap<u32, u32>) {
+fn pair_sides(rows: &mut Operations, index: &[u32], joined: &mut Joined) {
     let mut by_id: FxHashMap<(AuditId, Verb), Vec<u32>> = FxHashMap::default();
     for &row in index {
         let o = rows.get(row as usize);
-        if !o.marks.has(Marks::CLIENT_SIDE) && !gone.contains_key(&row) {
+        if !o.marks.has(Marks::CLIENT_SIDE) && !joined.gone.contains_key(&row) {
             by_id.entry((o.audit_id, o.verb)).or_default().push(row);
         }
     }
@@ -99,10 +111,7 @@ fn pair_sides(rows: &mut Operations, index: &[u32], gone: &mut FxHashMap<u32, u3
         let fits = |server: &Operation| {
             let same_key = server.key == client.key || !server.key.is_some() || !client.key.is_some();
             let same_server = server.server == client.server || !server.server.is_some() || !client.server.is_some();
-            // Audit times are cut to microseconds, so the server may seem to begin up to one early.
-            let inside = server.clock != client.clock
-                || (server.invoke.0 >= client.invoke.0.saturating_sub(1_000)
-                    && (client.ret >= server.ret || client.verb == Verb::Watch));
+            let inside = server.clock != client.clock || is_inside(server, &client);
             server.scope == client.scope && same_key && same_server && inside
         };
         // Servers of different names for one apiserver are usual (no --source): then an id that occurs once is enough.
@@ -121,42 +130,119 @@ fn pair_sides(rows: &mut Operations, index: &[u32], gone: &mut FxHashMap<u32, u3
         };
         let Some(found) = found else { continue };
         taken.insert(found, ());
-        let server = rows.get(found as usize);
-        let mut merged = client;
-        merged.marks.set(Marks::BOTH_SIDES);
-        if !merged.answered.is_some() && !merged.marks.has(Marks::ANSWER_BODY) {
-            merged.answered = server.answered;
-            merged.answer_uid = server.answer_uid;
-            merged.items_start = server.items_start;
-            merged.items_len = server.items_len;
-            merged.marks.set(Marks(
-                server.marks.0
-                    & (Marks::ANSWER_BODY.0
-                        | Marks::LIST_ANSWER.0
-                        | Marks::MORE_PAGES.0
-                        | Marks::REMOVES.0
-                        | Marks::TERMINATING.0
-                        | Marks::STATUS_ANSWER.0),
-            ));
-        }
-        if !merged.request_uid.is_some() {
-            merged.request_uid = server.request_uid;
-        }
-        if !merged.key.is_some() {
-            merged.key = server.key;
-        }
-        if !merged.server.is_some() {
-            merged.server = server.server;
-        }
-        if server.clock == merged.clock && (merged.ret.is_known() || merged.verb == Verb::Watch) {
-            gone.insert(found, row);
-        } else {
-            // The same process, seen from the other side.
-            rows.change(found as usize, |shadow| {
-                shadow.incarnation = merged.incarnation;
-                shadow.marks.set(Marks(Marks::SHADOW.0 | Marks::BOTH_SIDES.0));
-            });
-        }
-        rows.set(row as usize, merged);
+        merge(rows, row, found, joined);
     }
+}
+
+/// Whether the server's times of a request lie inside the client's, both of one clock.
+fn is_inside(server: &Operation, client: &Operation) -> bool {
+    // Audit times are cut to microseconds, so the server may seem to begin up to one early.
+    server.invoke.0 >= client.invoke.0.saturating_sub(1_000) && (client.ret >= server.ret || client.verb == Verb::Watch)
+}
+
+/// Finds the server's record of an accepted write that nothing but its content joins with the client's: audit ids are optional in
+/// captures, and who had no answer has none to keep. One user's writes of one object that were answered with the same version are one
+/// where they commit it; where they may have changed nothing, if one clock shows that no other can be meant.
+fn pair_writes(rows: &mut Operations, process: impl Fn(IncarnationId) -> Process, joined: &mut Joined) {
+    let is_write = |o: &Operation| {
+        matches!(o.verb, Verb::Create | Verb::Update | Verb::Patch | Verb::Delete)
+            && o.is_answered()
+            && o.key.is_some()
+            && (o.answered.is_some() || o.answer_uid.is_some())
+            && process(o.incarnation).user.is_some()
+            && o.subresource.answers_parent()
+            && !o.marks.has(Marks::DRY_RUN)
+            && !o.marks.has(Marks::LIST_ANSWER)
+            && !o.marks.has(Marks::BOTH_SIDES)
+    };
+    let group = |o: &Operation| (process(o.incarnation).user, o.verb, o.key, o.subresource, o.answered);
+    let mut groups: FxHashMap<_, (Vec<u32>, Vec<u32>)> = FxHashMap::default();
+    for (id, o) in rows.of_marks(Marks::CLIENT_SIDE).filter(|(_, o)| is_write(o)) {
+        groups.entry(group(&o)).or_default().0.push(id.0);
+    }
+    if groups.is_empty() {
+        return;
+    }
+    for (id, o) in rows.but_shadows().filter(|(_, o)| is_write(o) && !o.marks.has(Marks::CLIENT_SIDE)) {
+        if let Some((_, servers)) = groups.get_mut(&group(&o)).filter(|_| !joined.gone.contains_key(&id.0)) {
+            servers.push(id.0);
+        }
+    }
+    let is_one = |client: &Operation, server: &Operation| {
+        let agents = [client, server].map(|o| process(o.incarnation).agent);
+        client.status == server.status
+            && agrees(agents[0], agents[1], |agent| agent.is_some())
+            && agrees(client.audit_id, server.audit_id, |id| id != AuditId::None)
+            && agrees(client.answer_uid, server.answer_uid, |uid| uid.is_some())
+            && agrees(client.asked_revision, server.asked_revision, |revision| revision.is_some())
+            && match client.clock == server.clock {
+                true => is_inside(server, client),
+                false => client.shows_its_commit() && server.shows_its_commit(),
+            }
+    };
+    let mut pairs: Vec<(u32, u32)> = Vec::new();
+    for (clients, servers) in groups.values() {
+        let fits = |client: u32, server: u32| is_one(&rows.get(client as usize), &rows.get(server as usize));
+        for &client in clients {
+            let mut of_client = servers.iter().filter(|server| fits(client, **server));
+            let (Some(&server), None) = (of_client.next(), of_client.next()) else { continue };
+            if clients.iter().filter(|other| fits(**other, server)).count() == 1 {
+                pairs.push((client, server));
+            }
+        }
+    }
+    pairs.sort_unstable();
+    for (client, server) in pairs {
+        merge(rows, client, server, joined);
+    }
+}
+
+/// Whether two records of something are the same, or one does not have it.
+fn agrees<T: PartialEq + Copy>(one: T, other: T, known: impl Fn(T) -> bool) -> bool {
+    one == other || !known(one) || !known(other)
+}
+
+/// Puts the server's record of a request into the client's, or beside it.
+fn merge(rows: &mut Operations, row: u32, found: u32, joined: &mut Joined) {
+    let server = rows.get(found as usize);
+    let mut merged = rows.get(row as usize);
+    joined.sides.insert((merged.incarnation, server.incarnation));
+    merged.marks.set(Marks::BOTH_SIDES);
+    if !merged.answered.is_some() && !merged.marks.has(Marks::ANSWER_BODY) {
+        merged.answered = server.answered;
+        merged.answer_uid = server.answer_uid;
+        merged.items_start = server.items_start;
+        merged.items_len = server.items_len;
+        merged.marks.set(Marks(
+            server.marks.0
+                & (Marks::ANSWER_BODY.0
+                    | Marks::LIST_ANSWER.0
+                    | Marks::MORE_PAGES.0
+                    | Marks::REMOVES.0
+                    | Marks::TERMINATING.0
+                    | Marks::STATUS_ANSWER.0),
+        ));
+    }
+    if merged.audit_id == AuditId::None {
+        merged.audit_id = server.audit_id;
+    }
+    if !merged.request_uid.is_some() {
+        merged.request_uid = server.request_uid;
+    }
+    if !merged.key.is_some() {
+        merged.key = server.key;
+    }
+    if !merged.server.is_some() {
+        merged.server = server.server;
+    }
+    if server.clock == merged.clock && (merged.ret.is_known() || merged.verb == Verb::Watch) {
+        joined.gone.insert(found, row);
+    } else {
+        // The same process, seen from the other side.
+        rows.change(found as usize, |shadow| {
+            shadow.incarnation = merged.incarnation;
+            shadow.marks.set(Marks(Marks::SHADOW.0 | Marks::BOTH_SIDES.0));
+        });
+    }
+    rows.set(row as usize, merged);
 }

@@ -24,6 +24,9 @@ pub struct Details<'a> {
     /// The uid of a deleted object (answer to a DELETE).
     #[serde(borrow)]
     pub uid: Text<'a>,
+    /// The object that it is about.
+    #[serde(borrow)]
+    pub name: Text<'a>,
 }
 
 /// `preconditions` of `DeleteOptions`.
@@ -36,6 +39,18 @@ pub struct Preconditions<'a> {
     /// Required version.
     #[serde(borrow, rename = "resourceVersion")]
     pub resource_version: Text<'a>,
+}
+
+/// `deleteOptions` of an `Eviction`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct DeleteOptions<'a> {
+    /// What must be true of the object.
+    #[serde(borrow, deserialize_with = "default_or_null")]
+    pub preconditions: Preconditions<'a>,
+    /// See [`Body::dry_run`].
+    #[serde(rename = "dryRun", deserialize_with = "list_or_null")]
+    pub dry_run: Vec<IgnoredAny>,
 }
 
 /// Any body: an object, a list, a `Table`, a `Status`, `DeleteOptions`, or a watch event's object.
@@ -72,11 +87,14 @@ pub struct Body<'a> {
     #[serde(borrow)]
     pub reason: Text<'a>,
     /// Details of a `Status`.
-    #[serde(borrow, deserialize_with = "default_or_null")]
-    pub details: Details<'a>,
+    #[serde(borrow)]
+    pub details: Option<Details<'a>>,
     /// Preconditions of `DeleteOptions`.
     #[serde(borrow, deserialize_with = "default_or_null")]
     pub preconditions: Preconditions<'a>,
+    /// `deleteOptions` of an `Eviction`.
+    #[serde(borrow, rename = "deleteOptions")]
+    pub delete_options: Option<DeleteOptions<'a>>,
     /// `dryRun` of an options body: any element means that nothing is committed.
     #[serde(rename = "dryRun", deserialize_with = "list_or_null")]
     pub dry_run: Vec<IgnoredAny>,
@@ -101,6 +119,7 @@ read_through_the_sieve!(Body at Object knows [
     "reason",
     "details",
     "preconditions",
+    "deleteOptions",
     "dryRun",
     "recordedFields"
 ] sieved ["metadata", "spec", "status"]);

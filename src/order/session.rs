@@ -1,7 +1,7 @@
 //! Sessions: which process lives are one identity at one place, so that what one saw binds the next.
 
 use super::clock::Clocks;
-use crate::history::{History, IncarnationId, ToldBy};
+use crate::history::{History, Incarnation, IncarnationId, ToldBy};
 use rustc_hash::FxHashMap;
 
 /// Process lives of one user, place and program that follow each other without overlap.
@@ -17,6 +17,8 @@ pub struct Sessions {
     /// In order of their first life.
     pub sessions: Vec<Session>,
     of_life: Vec<u32>,
+    /// The lives of each client: those that pods tell apart, and the others.
+    of_client: Vec<[Vec<IncarnationId>; 2]>,
 }
 
 impl Sessions {
@@ -61,7 +63,13 @@ impl Sessions {
                 of_life[life.index()] = index as u32;
             }
         }
-        Sessions { sessions, of_life }
+        let mut of_client = vec![[Vec::new(), Vec::new()]; history.clients.len()];
+        for (index, life) in history.incarnations.iter().enumerate() {
+            if let Some(lives) = of_client.get_mut(life.client.index()) {
+                lives[usize::from(life.told_by != ToldBy::PodUid)].push(IncarnationId(index as u32));
+            }
+        }
+        Sessions { sessions, of_life, of_client }
     }
 
     /// The number of the session of a process life.
@@ -73,9 +81,105 @@ impl Sessions {
     pub fn of(&self, life: IncarnationId) -> Option<&Session> {
         self.of_life.get(life.index()).map(|&index| &self.sessions[index as usize])
     }
+
+    /// Whether two lives are certainly those of two processes.
+    ///
+    /// Other users are other processes, and so are other recorders, other pods, and one user's programs at two addresses. A
+    /// recording says nothing of pods and addresses, and an audit log nothing of recorders: of one user, a life that a client recorded
+    /// may be one that a server recorded, unless requests that both recorded show another pod or address. Two agents of one
+    /// program at one address may be clients inside one process.
+    pub fn are_two(&self, history: &History, a: IncarnationId, b: IncarnationId) -> bool {
+        let life = |id: IncarnationId| history.incarnations.get(id.index());
+        let (Some(x), Some(y)) = (life(a), life(b)) else { return false };
+        if a == b || self.index_of(a) == self.index_of(b) {
+            return false;
+        }
+        match (is_recorded(x), is_recorded(y)) {
+            (true, true) => true,
+            (false, false) => x.client != y.client || are_apart(told(x), told(y)),
+            _ if x.client != y.client => ![a, b].into_iter().any(|life| history.client_name(life).is_empty()),
+            (recorded, _) => {
+                let (of_client, of_server) = if recorded { (x, told(y)) } else { (y, told(x)) };
+                let mut served =
+                    of_client.served.iter().map(|s| (s.told_by, &*s.label, s.place.as_deref(), &*s.program));
+                !of_client.served.is_empty() && served.all(|shown| are_apart(shown, of_server))
+            }
+        }
+    }
+
+    /// The lives outside its session that may be of the same process as one, though nothing shows it.
+    pub fn kin<'s>(&'s self, history: &'s History, life: IncarnationId) -> impl Iterator<Item = IncarnationId> + 's {
+        let known = history.incarnations.get(life.index());
+        let of_client = known.and_then(|life| self.of_client.get(life.client.index()));
+        // Two pods are never one process.
+        let first = usize::from(known.is_some_and(|life| life.told_by == ToldBy::PodUid));
+        let of_client = of_client.map_or(&[][..], |lives| &lives[first..]).iter().flatten();
+        let stranger = move |other: &IncarnationId| self.index_of(*other) != self.index_of(life);
+        of_client.copied().filter(stranger).filter(move |other| !self.are_two(history, life, *other))
+    }
+}
+
+/// Whether a life is known from what a client, and not a server, recorded.
+fn is_recorded(life: &Incarnation) -> bool {
+    matches!(life.told_by, ToldBy::CaptureLabel | ToldBy::File)
+}
+
+/// How servers tell a life from others.
+type Told<'l> = (ToldBy, &'l str, Option<&'l str>, &'l str);
+
+fn told(life: &Incarnation) -> Told<'_> {
+    (life.told_by, &life.label, life.place.as_deref(), &life.program)
+}
+
+/// Whether what servers recorded of two lives of one user shows two processes.
+fn are_apart(x: Told<'_>, y: Told<'_>) -> bool {
+    match (x, y) {
+        ((ToldBy::PodUid, a, _, at_a), (ToldBy::PodUid, b, _, at_b)) => (a, at_a) != (b, at_b),
+        ((ToldBy::PodUid, ..), _) | (_, (ToldBy::PodUid, ..)) => false,
+        ((_, _, a, _), (_, _, b, _)) => a != b,
+    }
 }
 
 fn follows(history: &History, clocks: &Clocks, a: IncarnationId, b: IncarnationId) -> bool {
     let (a, b) = (&history.incarnations[a.index()], &history.incarnations[b.index()]);
     a.clock == b.clock && a.span.1 < b.span.0 || clocks.before((a.span.1, a.clock), (b.span.0, b.clock))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Order, OrderOptions};
+    use crate::history::IncarnationId;
+    use crate::history::sketch::sketch;
+
+    /// Whether the lives of two clients of one user are certainly two, by what is said of each.
+    fn are_two(one: &str, other: &str) -> bool {
+        let text = format!(
+            "client c user=u {one}\nclient s user=u {other}\nc@A CREATE a => a:u1@5\ns@A CREATE b => b:u2@7\nc@A CREATE d => d:u3@9\n"
+        );
+        let history = sketch(&text).unwrap_or_else(|error| panic!("{error}"));
+        let order = Order::derive(&history, &OrderOptions::default());
+        let [a, b] = [0, 1].map(|at| history.operations.incarnation(at));
+        assert_ne!(a, b);
+        let kin: Vec<IncarnationId> = order.sessions.kin(&history, a).collect();
+        let two = order.sessions.are_two(&history, a, b);
+        assert_eq!((kin.contains(&b), order.sessions.are_two(&history, b, a)), (!two, two));
+        two
+    }
+
+    #[test]
+    fn what_tells_two_processes_of_one_user_apart() {
+        assert!(are_two("recorded=capture", "recorded=capture"));
+        assert!(are_two("recorded=audit", "recorded=audit"), "two addresses");
+        assert!(are_two("recorded=audit pod=a", "recorded=audit pod=b"));
+        assert!(are_two("recorded=both", "recorded=audit"), "the address is known from what both recorded");
+    }
+
+    #[test]
+    fn what_leaves_it_open() {
+        assert!(!are_two("recorded=capture", "recorded=audit"));
+        assert!(!are_two("recorded=audit", "recorded=capture"));
+        assert!(!are_two("recorded=both address=10.1.1.1 agent=x/1", "recorded=audit address=10.1.1.1 agent=x/2"));
+        assert!(!are_two("recorded=audit address=10.1.1.1 agent=x/1", "recorded=audit address=10.1.1.1 agent=x/2"));
+        assert!(!are_two("recorded=audit pod=a", "recorded=audit"));
+    }
 }

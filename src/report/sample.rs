@@ -83,6 +83,7 @@ pub(crate) fn history(decorate: fn(&str) -> String) -> History {
             program: program.to_owned(),
             span: (at(0), at(900_000)),
             clock: ClockId(0),
+            served: Vec::new(),
         });
     }
     for (path, format, lines, problems) in [

@@ -27,7 +27,13 @@ pub struct Answer {
     pub attributes: AttributesId,
     /// Listed items: (start, length) in the batch.
     pub items: (u32, u32),
+    /// A `Status` about the path that was asked for, not about an object.
+    pub of_path: bool,
 }
+
+/// What clients are told where a server does not know the path, such as that of a custom resource which is not served yet (client-go
+/// and apimachinery `api/errors`, `NewGenericServerResponse`). Who does not find an object names it.
+const UNKNOWN_PATH: &str = "the server could not find the requested resource";
 
 impl Batch {
     pub(super) fn attributes(&mut self, source: Source<'_, '_>) -> AttributesId {
@@ -96,7 +102,10 @@ impl Batch {
         }
         if &*body.kind == "Status" {
             answer.marks.set(Marks::STATUS_ANSWER);
-            answer.uid = self.tables.uid(&body.details.uid);
+            let details = body.details.as_ref();
+            answer.uid = self.tables.uid(details.map_or("", |details| &details.uid));
+            let nameless = details.is_some_and(|details| details.name.is_empty());
+            answer.of_path = nameless || body.message.starts_with(UNKNOWN_PATH);
             return answer;
         }
         let metadata = &body.metadata;
@@ -138,6 +147,15 @@ impl Batch {
                 }
             }
             AnyBody::Object(body) => {
+                if let Some(options) =
+                    body.delete_options.as_ref().filter(|_| operation.subresource == Subresource::Effect)
+                {
+                    operation.request_uid = self.tables.uid(&options.preconditions.uid);
+                    operation.asked_revision = self.version(&options.preconditions.resource_version);
+                    if !options.dry_run.is_empty() {
+                        operation.marks.set(Marks::DRY_RUN);
+                    }
+                }
                 if !body.metadata.uid.is_empty() {
                     operation.request_uid = self.tables.uid(&body.metadata.uid);
                     operation.marks.set(Marks::NAMES_UID);
@@ -200,6 +218,9 @@ pub fn put_answer<T>(
         marks.clear(Marks::REMOVES);
     }
     operation.marks.set(marks);
+    if operation.status == 404 && answer.of_path && operation.key.is_some() {
+        operation.marks.set(Marks::NO_RESOURCE);
+    }
     if !succeeded {
         return;
     }

@@ -63,6 +63,7 @@ impl History {
                 program: String::new(),
                 span: (first, last.unwrap_or(Time::UNKNOWN)),
                 clock: CLOCK,
+                served: Vec::new(),
             });
         }
         let servers = servers(&mut history, &recording);

@@ -256,6 +256,7 @@ fn stage(clock_count: usize) -> (History, Order) {
         program: String::new(),
         span: (Time(0), Time(100)),
         clock: ClockId(0),
+        served: Vec::new(),
     };
     let mut history = History { incarnations: vec![life(0), life(1)], ..History::default() };
     let name = history.names.intern("somebody");
