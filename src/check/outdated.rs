@@ -4,7 +4,7 @@ use super::memory::{Glimpse, Known, Memories, Shown};
 use super::reversion::{Course, written};
 use super::{Evidence, commit, derivation};
 use crate::history::{Document, IncarnationId, KeyId, Marks, OperationId, Revision, Subresource, Verb};
-use crate::order::{Version, Versions, remembers};
+use crate::order::{Change, Version, Versions, remembers};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value;
 
@@ -85,8 +85,12 @@ pub fn present_before(evidence: &Evidence<'_>, id: OperationId, removal: Option<
     if let Some(removal) = removal {
         return Some(below(removal.revision));
     }
-    let open = evidence.order.timeline.removals(o.key).iter().find(|r| r.operation == id);
-    open.map(|r| r.after).or_else(|| commit::attributed(evidence, id).map(below))
+    let timeline = &evidence.order.timeline;
+    let open = timeline.removals(o.key).iter().find(|r| r.operation == id).map(|r| r.after);
+    // A deletion of uncertain date comes after every version below it all the same.
+    let shown = || timeline.versions(o.key).iter().rfind(|v| v.change == Change::Deleted && v.writer == id);
+    let deleted = || shown().filter(|_| o.verb == Verb::Delete).map(|v| below(v.revision));
+    open.or_else(deleted).or_else(|| commit::attributed(evidence, id).map(below))
 }
 
 /// Whether another process than the writer of `id` made a version.
