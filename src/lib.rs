@@ -108,7 +108,8 @@ pub fn rules_files<P: AsRef<Path>>(paths: &[P]) -> Result<Arc<Declarations>, Rul
             return Err(unread(&format!("it is longer than {LONGEST_RULES_FILE} bytes")));
         }
         let told = |mistakes: Vec<Mistake>| mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n\n");
-        all.add(Declarations::read(&name, &text).map_err(|mistakes| RulesFileError(told(mistakes)))?);
+        let own = Declarations::read_after(&name, &text, &all).map_err(|mistakes| RulesFileError(told(mistakes)))?;
+        all.add(own);
     }
     Ok(Arc::new(all))
 }

@@ -1,8 +1,9 @@
 //! A write without condition, on top of a read that is no longer current: **blind write**.
 //!
 //! A PUT without resourceVersion, a patch that tests nothing and a DELETE without preconditions take effect on whatever the
-//! object is by then. A client that had read it before, and wrote after someone else had changed it, may undo that change
-//! without anybody noticing.
+//! object is by then. (A uid in a PUT or a patch guards against another object of the name, not against changes of this one.)
+//! A client that had read it before, and wrote after someone else had changed it, may undo that change without anybody
+//! noticing.
 //!
 //! ```text
 //! T    20 (the client reads)   25 PATCH by another client: replicas 3 -> 5   31 PUT without version: replicas 3
@@ -17,9 +18,9 @@
 //! a whole; managed fields, versions, generations and times do not count.
 //!
 //! **Not judged**: command-line tools; writes after a read that the evidence does not show (a watch recorded without events); a
-//! version of which nobody knows who made it; requests that name a uid or a version; writes that hit another object than the
-//! one read (`name-reuse`). A field that the process had set itself by a patch, or that its JSON patch tests first, is none that it
-//! put back unaware.
+//! version of which nobody knows who made it; requests that name a version, and deletions that name a uid; writes that hit
+//! another object than the one read (`name-reuse`). A field that the process had set itself by a patch, or that its JSON patch
+//! tests first, is none that it put back unaware.
 //!
 //! Sources: API concepts, "updates to existing resources"; kubernetes-semantics, P-BLIND-WRITE.
 
@@ -133,6 +134,24 @@ mod tests {
         assert_eq!(kinds(&RULE, &text.replace("PATCH x =>", "PATCH x test(@20) =>").replace("x:u1@31", "!422")), []);
         assert!(holds(&RULE, "c@A GET x => x:u1@25\nc@A PATCH x => x:u1@31\n"));
         assert_eq!(kinds(&RULE, &text.replace("PATCH x =>", "PATCH x dry-run =>")), []);
+    }
+
+    #[test]
+    fn a_uid_does_not_condition_what_is_written() {
+        const READ: &str = "o@A CREATE x[n=3 m=1] => x:u1@10[n=3 m=1]\nc@A GET x => x:u1@10\n\
+                            o@A PUT x:u1@10[n=5 m=1] => x:u1@20[n=5 m=1]\n";
+        let story = |write: &str| format!("{READ}c@A {write}\n");
+        for write in ["PUT x:u1[n=3 m=2] => x:u1@30[n=3 m=2]", "PATCH x:u1[n=3 m=2] => x:u1@30[n=3 m=2]"] {
+            assert_eq!(kinds(&RULE, &story(write)), [Kind::Violation], "{write}");
+        }
+        // What others wrote stays: only unwise.
+        assert_eq!(kinds(&RULE, &story("PATCH x:u1[m=2] => x:u1@30[n=5 m=2]")), [Kind::Hazard]);
+        // A version conditions it, and a deletion concerns the whole life that a uid names.
+        assert_eq!(kinds(&RULE, &story("PUT x:u1@10[n=3 m=2] => !409")), []);
+        assert_eq!(kinds(&RULE, &story("DELETE x:u1 => ok")), []);
+        // A read in between knows of it.
+        let again = story("PUT x:u1[n=3 m=2] => x:u1@30[n=3 m=2]").replace("c@A PUT", "c@A GET x => x:u1@20\nc@A PUT");
+        assert!(holds(&RULE, &again));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::Evidence;
 use crate::history::{AuditId, KeyId, Marks, Operation, OperationId, Revision, Subresource, Verb};
-use crate::order::{Version, remembers};
+use crate::order::{Provenance, Version, remembers};
 use rustc_hash::FxHashMap;
 
 /// The revision at which a write certainly committed, by its own answer: a creation, or an update that names its base and was
@@ -100,7 +100,7 @@ pub fn commits<'e>(evidence: &'e Evidence<'_>) -> impl Iterator<Item = Commit> +
     let deleted = timeline.deletions().filter(|version| version.writer.is_some()).filter_map(move |version| {
         let (id, operation) = (version.writer, history.operation(version.writer));
         let proved = match operation.verb {
-            Verb::Delete => version.uid.is_some() && version.uid == operation.answer_uid,
+            Verb::Delete => version.uid.is_some() && removal(evidence, version).is_some(),
             // What its answer shows is among the others.
             _ => {
                 proven(evidence, &operation) == Some(version.revision)
@@ -129,19 +129,22 @@ pub fn is_above_all(evidence: &Evidence<'_>, id: OperationId, o: &Operation) -> 
 
 /// Removals of which both the request and the revision are known: request to the deletion in T, with the uid that it ended.
 ///
-/// An event dates a deletion only where the version before it is known too (servers before 1.10 put that version into the
-/// event); an etcd witness always does, though a tombstone without the value before it names no uid: the request's answer does.
+/// An event dates a deletion only where it is known not to carry the version before (servers before 1.10 put that one into the event):
+/// the watch would have delivered that version, or the request or its answer names it. An etcd witness always dates one, though a
+/// tombstone without the value before it names no uid: the request's answer does.
 pub fn removals(evidence: &Evidence<'_>) -> FxHashMap<OperationId, Version> {
-    let (history, timeline) = (evidence.history, &evidence.order.timeline);
-    let dated = |version: Version| {
-        let o = history.operation(version.writer);
-        let before = if o.answered.is_some() { o.answered } else { o.asked_revision };
-        let witnessed = version.provenance == crate::order::Provenance::Witness;
-        let uid = if witnessed && !version.uid.is_some() { o.answer_uid } else { version.uid };
-        let known = uid.is_some() && uid == o.answer_uid && (witnessed || before.is_some());
-        known.then_some((version.writer, Version { uid, ..version }))
-    };
-    timeline.deletions().filter(|v| v.writer.is_some()).filter_map(dated).collect()
+    let deletions = evidence.order.timeline.deletions().filter(|v| v.writer.is_some());
+    deletions.filter_map(|version| Some((version.writer, removal(evidence, version)?))).collect()
+}
+
+/// A deletion in T with the uid that it ended, where it is certainly its writer's and certainly at its revision.
+fn removal(evidence: &Evidence<'_>, deletion: Version) -> Option<Version> {
+    let o = evidence.history.operation(deletion.writer);
+    let before = if o.answered.is_some() { o.answered } else { o.asked_revision };
+    let witnessed = deletion.provenance == Provenance::Witness;
+    let uid = if witnessed && !deletion.uid.is_some() { o.answer_uid } else { deletion.uid };
+    let dated = evidence.order.timeline.is_dated(&deletion) || (before.is_some() && before < deletion.revision);
+    (uid.is_some() && uid == o.answer_uid && dated).then_some(Version { uid, ..deletion })
 }
 
 #[cfg(test)]
@@ -167,5 +170,29 @@ mod tests {
         assert_eq!(dated(&format!("{story}etcd +a:u1@21 -a:-@25 +b:u2@30\n")), known);
         // Which of two tombstones the request left is not known where another life may lie between.
         assert_eq!(dated(&format!("{story}etcd -a:-@25 +b:u2@30\n")), []);
+    }
+
+    #[test]
+    fn an_event_dates_a_deletion_where_the_watch_would_have_shown_the_version_that_it_carries() {
+        let story = "c@A CREATE a => a:u1@21\nc@A DELETE a => ok:u1\n";
+        let known = [("25".to_owned(), "u1".to_owned())];
+        let watched = |watch: &str| dated(&format!("{story}{watch}\n"));
+        assert_eq!(watched("w@A WATCH from 20 +a:u1@21 -a:u1@25"), known);
+        assert_eq!(watched("w@A WATCH from 22 -a:u1@25"), known);
+        assert_eq!(watched("w@A WATCH rv=0 +a:u1@21 -a:u1@25"), known);
+        assert_eq!(watched("w@A WATCH initial rv=0 +a:u1@21 ^^23 -a:u1@25"), known);
+        // Somebody may have changed it to version 25 before the watch began, and servers before 1.10 say that one.
+        assert_eq!(watched("w@A WATCH rv=0 -a:u1@25"), []);
+        assert_eq!(watched("w@A WATCH from 30 -a:u1@25"), []);
+        assert_eq!(watched("w@A WATCH rv=0 +a:u0@19 -a:u1@25"), []);
+        // What leaves a selector may live on.
+        assert_eq!(watched("w@A WATCH labels(x=y) from 20 +a:u1@21 -a:u1@25"), []);
+        // Servers from 1.26 on answer with the deletion's own version, those before with the one that it ended.
+        for answer in ["a:u1@25", "a:u1@21"] {
+            let answered = story.replace("ok:u1", answer);
+            assert_eq!(dated(&format!("{answered}w@A WATCH from 20 +a:u1@21 -a:u1@25\n")), known);
+        }
+        let unseen = story.replace("ok:u1", "a:u1@25");
+        assert_eq!(dated(&format!("{unseen}w@A WATCH rv=0 -a:u1@25\n")), []);
     }
 }

@@ -15,19 +15,22 @@
 //! **A hazard**: the same without a write, or a reference to what went while the write was under way.
 //!
 //! **Exempt**: the garbage collector, and the owner's own controller (a reference that says `controller: true` is made by it, and
-//! who makes such objects reads them): an owner that ends while its controller works is no fault, and the collector clears up.
+//! who makes such objects reads them): an owner that ends while its controller works is no fault, and the collector clears up. So are
+//! those who make a reference that is `followed`, where they watch or list what it refers to, or the evidence shows neither of any of
+//! their reads (who provisions a volume for a claim, or binds it, releases it again when the claim is gone).
 //!
 //! **Evidence**: bodies with the references, and the end of what they refer to.
 //!
 //! **Not judged**: uids that the evidence never shows; references that an object had already.
 //!
-//! Sources: Azure/azure-container-networking#4210 (the owner's uid tells which node a configuration is of); kubernetes#105131.
+//! Sources: Azure/azure-container-networking#4210 (the owner's uid tells which node a configuration is of); kubernetes#105131;
+//! kubernetes#20197 (a volume is bound to the uid of a claim, not to its name).
 
 use super::mentions::{Directory, Mention, is_collector};
 use super::place::{end, had_ended, when};
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling, commit};
 use crate::history::{ClientId, IncarnationId, KeyId, Marks, Operation, OperationId, PartId, ResourceId, Symbol, Verb};
-use crate::model::declaration::Reference;
+use crate::model::declaration::{Reference, ResourceName};
 use crate::order::{Change, Decisions, Lifetime, Source, Version};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -67,6 +70,27 @@ struct Dangling<'e, 'h> {
     reference: &'e Reference,
 }
 
+/// Clients by what they list and watch.
+#[derive(Default)]
+struct Followers {
+    /// Anything.
+    readers: FxHashSet<ClientId>,
+    /// What a reference refers to.
+    of_targets: FxHashSet<ClientId>,
+}
+
+impl Followers {
+    /// Whether a writer follows the targets, or nobody recorded what it follows: servers may log none of it, a client records everything.
+    fn may_be(&self, evidence: &Evidence<'_>, write: &Operation) -> bool {
+        if !write.incarnation.is_some() {
+            return true;
+        }
+        let client = evidence.history.incarnations[write.incarnation.index()].client;
+        let by_itself = write.marks.has(Marks::CLIENT_SIDE) || write.marks.has(Marks::BOTH_SIDES);
+        self.of_targets.contains(&client) || !(by_itself || self.readers.contains(&client))
+    }
+}
+
 /// What the last version of a name said: of which life, all of it as one value, its mentions.
 type Said = (Symbol, Option<PartId>, Option<Vec<Mention>>);
 
@@ -85,9 +109,12 @@ impl<'h> Dangling<'_, 'h> {
             self.made_in(key, &mut new);
         }
         new.sort_by_key(|(version, _)| (version.revision, version.key));
+        let followers = self.reference.followed.then(|| self.followers());
         for (version, mention) in &new {
-            let writer = history.operation(version.writer).incarnation;
-            let exempt = mention.by_controller || is_collector(evidence, writer);
+            let o = history.operation(version.writer);
+            let writer = o.incarnation;
+            let follows = followers.as_ref().is_some_and(|followers| followers.may_be(evidence, &o));
+            let exempt = mention.by_controller || follows || is_collector(evidence, writer);
             match self.life(mention) {
                 _ if exempt => {}
                 None => ruling.undecided("references to uids that the evidence does not show"),
@@ -97,6 +124,24 @@ impl<'h> Dangling<'_, 'h> {
                 }
             }
         }
+    }
+
+    /// Who follows what the reference refers to.
+    fn followers(&self) -> Followers {
+        let (evidence, history) = (self.evidence, self.evidence.history);
+        let mut followers = Followers::default();
+        let scoped =
+            evidence.of_verbs(&[Verb::List, Verb::Watch]).filter(|(_, o)| o.scope.is_some() && o.incarnation.is_some());
+        for (_, o) in scoped {
+            let resource = history.resources[history.scopes[o.scope.index()].resource.index()];
+            let client = history.incarnations[o.incarnation.index()].client;
+            followers.readers.insert(client);
+            let is_target = |to: &ResourceName| to.is(history.name(resource.plural), history.name(resource.group));
+            if self.reference.to.as_ref().is_some_and(is_target) {
+                followers.of_targets.insert(client);
+            }
+        }
+        followers
     }
 
     /// The references that writes to one name make.
@@ -277,6 +322,45 @@ mod tests {
             "{OWNER}x@A CREATE p => p:u1@22{REFERS}\n{GONE}o@A CREATE q => q:q@25\ny@A PUT p:u1@22 => p:u1@30{REFERS}\n"
         );
         assert!(holds(&RULE, &text));
+    }
+
+    /// A volume, and a claim that is deleted; then `write`.
+    fn claimed(write: &str) -> String {
+        format!(
+            "o@A CREATE persistentvolumes/v => persistentvolumes/v:v1@10[.spec.storageClassName=slow]\n\
+             o@A CREATE persistentvolumeclaims/q => persistentvolumeclaims/q:q1@20\n\
+             o@A DELETE persistentvolumeclaims/q:q1 => ok\no@A CREATE persistentvolumeclaims/q => persistentvolumeclaims/q:q2@30\n{write}\n"
+        )
+    }
+
+    /// A volume that says whose it is.
+    fn volume(version: &str, uid: &str) -> String {
+        format!(
+            "persistentvolumes/v:v1@{version}[.spec.claimRef={{\"namespace\":\"default\",\"name\":\"q\",\"uid\":\"{uid}\"}}]"
+        )
+    }
+
+    #[test]
+    fn a_volume_is_given_to_a_claim_that_is_gone() {
+        let given = |uid: &str| format!("b@A PUT {} => {}", volume("10", uid), volume("40", uid));
+        assert_eq!(kinds(&RULE, &claimed(&given("q1"))), [Kind::Violation]);
+        assert!(holds(&RULE, &claimed(&given("q2"))));
+        // A released volume keeps the uid of its claim, whoever writes it.
+        let text = claimed(&format!("b@A PUT {} => {}", volume("22", "q1"), volume("40", "q1")));
+        let bound = format!("p@A PUT persistentvolumes/v:v1@10 => {}\no@A DELETE", volume("22", "q1"));
+        assert!(holds(&RULE, &text.replacen("o@A DELETE", &bound, 1)));
+    }
+
+    #[test]
+    fn who_binds_volumes_follows_the_claims_and_releases_them_again() {
+        let given = format!("b@A PUT {} => {}", volume("10", "q1"), volume("40", "q1"));
+        let follows = "b@A LIST persistentvolumeclaims => 9 {}\n";
+        assert_eq!(kinds(&RULE, &format!("{follows}{}", claimed(&given))), []);
+        // A server's log may leave out what a client follows, unless it shows that it follows anything.
+        let logged = format!("recorded audit\n{}", claimed(&given));
+        assert_eq!(kinds(&RULE, &logged), []);
+        let other = "recorded audit\nb@A LIST persistentvolumes => 9 {}\n";
+        assert_eq!(kinds(&RULE, &format!("{other}{}", claimed(&given))), [Kind::Violation]);
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! A controller that does not see its own creation makes the child again. Here it created an object for an owner while as many
 //! children of that owner lived as it wants, or while one had the very place (a node, an ordinal). What counts as a child, and
-//! where the owner says how many it wants, is declared (`src/model/packs/controllers-and-children.toml`).
+//! where the owner says how many it wants, is declared (`src/model/packs/controllers-and-children.toml`). A child is made for its
+//! place even where it shows it only later, as the pod of a DaemonSet does: the scheduler binds it to the node that it was made for.
 //!
 //! ```text
 //! T              20 replicaset r, replicas 1   22 create pod r-1 (owner r)   23 create pod r-2 (owner r)
@@ -12,6 +13,8 @@
 //! **A violation**, of the client that created it: every child counted certainly lived at that revision and had not begun to
 //! end, and no version of the owner up to then wanted as many.
 //!
+//! **A suspect** is the same where another child was one before and after, and nothing shows it at that revision.
+//!
 //! **Evidence**: the creations with their owner references, the owner's versions from its creation on, and what shows that the
 //! earlier children still stood.
 //!
@@ -20,7 +23,7 @@
 //!
 //! Sources: kubernetes#129795 (ReplicaSet), #137210 (Job), #134937 (DaemonSet).
 
-use super::holding::{Held, Hold, Holdings, holdings};
+use super::holding::{Held, Hold, Holdings, Stand, holdings};
 use super::place::Place;
 use super::standing::Standing;
 use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
@@ -57,7 +60,8 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 let mut holds = std::mem::take(&mut all.holds);
                 holds.sort_by(|a, b| (&a.value, all.from(a), a.key).cmp(&(&b.value, all.from(b), b.key)));
                 for family in holds.chunk_by(|a, b| a.value == b.value) {
-                    let family = Family { evidence, standing: &standing, child, all: &all, members: family };
+                    let (standing, owned, all) = (&standing, &owned, &all);
+                    let family = Family { evidence, standing, child, owned, all, members: family };
                     family.check(ruling);
                 }
             }
@@ -90,8 +94,20 @@ struct Family<'f, 'h> {
     evidence: &'f Evidence<'h>,
     standing: &'f Standing<'h>,
     child: &'f Child,
+    owned: &'f Allocation,
     all: &'f Holdings,
     members: &'f [Hold],
+}
+
+/// A child of one family.
+struct Member<'m> {
+    hold: &'m Hold,
+    /// From here on it was made for its place, or is known to have it.
+    since: Revision,
+    /// The version that made it.
+    made: Option<Version>,
+    /// What it says of its owner and its place, where it was not created with it.
+    says: Vec<String>,
 }
 
 impl Family<'_, '_> {
@@ -102,20 +118,75 @@ impl Family<'_, '_> {
         if controller != Some("true") || kind.is_none_or(|kind| plural_of_kind(kind) != self.child.owner.plural) {
             return;
         }
-        let mut open: Vec<&Hold> = Vec::new();
-        for hold in self.members {
-            let from = self.all.from(hold);
-            open.retain(|other| self.all.through(other) >= from);
-            let first = self.all.stands(hold)[0].version;
-            if first.change == Change::Created && first.writer.is_some() {
-                let standing: Vec<&Hold> = open.iter().copied().filter(|o| self.all.at(o, from).is_some()).collect();
-                self.judge(ruling, owner.unwrap_or(""), &first, &standing);
+        let mut members: Vec<Member<'_>> = self.members.iter().map(|hold| self.member(hold, value)).collect();
+        members.sort_by_key(|member| (member.since, member.hold.key));
+        let mut open: Vec<&Member<'_>> = Vec::new();
+        for member in &members {
+            open.retain(|other| self.all.through(other.hold) >= member.since);
+            if let Some(made) = member.made.filter(|made| made.writer.is_some()) {
+                self.judge(ruling, owner.unwrap_or(""), &made, member, &open);
             }
-            open.push(hold);
+            open.push(member);
         }
     }
 
-    fn judge(&self, ruling: &mut Ruling<'_>, owner: &str, new: &Version, others: &[&Hold]) {
+    /// A child with the version that made it one of this family: the first that says so, or an earlier one of the same owner that did not
+    /// show the place yet. One that was adopted was made for somebody else.
+    fn member<'m>(&self, hold: &'m Hold, value: &str) -> Member<'m> {
+        let (evidence, history) = (self.evidence, self.evidence.history);
+        let first = self.all.stands(hold)[0].version;
+        let mut member = Member { hold, since: first.revision, made: None, says: Vec::new() };
+        if first.change == Change::Created {
+            member.made = Some(first);
+        } else if !self.child.place.is_empty() {
+            let whole = |row: Vec<Option<String>>| row.into_iter().collect::<Option<Vec<String>>>();
+            let says = self.rows(&first).into_iter().filter_map(whole).find(|row| row.join("/") == value);
+            let life = evidence.order.lifetimes(history).of(hold.uid).filter(|life| life.is_born);
+            let made = life.and_then(|life| evidence.order.timeline.version_at(life.key, life.from));
+            member.says = says.unwrap_or_default();
+            member.made = made.filter(|made| made.change == Change::Created && self.may_be(made, &member.says));
+            member.since = member.made.map_or(first.revision, |made| made.revision);
+        }
+        member
+    }
+
+    /// What a version says of owners and place.
+    fn rows(&self, version: &Version) -> Vec<Vec<Option<String>>> {
+        let declared = self.evidence.history.declared(version.key, version.uid, version.attributes);
+        let paths: Vec<&Path> = self.owned.value.iter().collect();
+        declared.and_then(|declared| declared.rows(&paths)).unwrap_or_default()
+    }
+
+    /// Whether a version says the same, or shows less of the place.
+    fn may_be(&self, version: &Version, says: &[String]) -> bool {
+        let place = says.len().saturating_sub(self.child.place.len());
+        self.rows(version).iter().any(|row| {
+            row.len() == says.len()
+                && row.iter().zip(says).enumerate().all(|(at, (had, has))| match had.as_deref() {
+                    None | Some("") => at >= place,
+                    Some(had) => had == has,
+                })
+        })
+    }
+
+    /// The version by which a child certainly was one at a revision.
+    fn at(&self, member: &Member<'_>, revision: Revision) -> Option<Stand> {
+        if revision >= self.all.from(member.hold) {
+            return self.all.at(member.hold, revision).copied();
+        }
+        // It had not ended by then: it is a child later on.
+        let version = self.evidence.order.timeline.at_or_before(member.hold.key, revision)?;
+        let (through, proof) = self.standing.through(&version);
+        let is_one = version.uid == member.hold.uid && version.change.lives() == Some(true);
+        (is_one && through >= revision && self.may_be(&version, &member.says)).then_some(Stand {
+            version,
+            through,
+            proof,
+        })
+    }
+
+    /// Judges a creation beside those that were children before and are so later on.
+    fn judge(&self, ruling: &mut Ruling<'_>, owner: &str, new: &Version, member: &Member<'_>, others: &[&Member<'_>]) {
         let (evidence, history) = (self.evidence, self.evidence.history);
         let by = history.operation(new.writer).incarnation;
         let wanted = match &self.child.desired {
@@ -129,11 +200,14 @@ impl Family<'_, '_> {
             return;
         };
         ruling.checked(by);
-        if (others.len() as u64) < wanted {
+        let standing: Vec<&Member<'_>> =
+            others.iter().copied().filter(|other| self.at(other, new.revision).is_some()).collect();
+        let sure = standing.len() as u64 >= wanted;
+        let counted = if sure { &standing } else { others };
+        if (counted.len() as u64) < wanted {
             return;
         }
         let (name, client) = (history.key_name(new.key), evidence.short_client(&history.operation(new.writer)));
-        let count = others.len() + 1;
         let mut facts = Vec::new();
         let family = match version {
             Some(version) => {
@@ -143,27 +217,44 @@ impl Family<'_, '_> {
             }
             None => format!("one place of an owner with uid {}", shortened(owner)),
         };
-        for other in others.iter().take(if wanted == 1 { 1 } else { 2 }) {
-            let Some(stand) = self.all.at(other, new.revision) else { continue };
-            let child = history.key_name(other.key);
-            facts.push(evidence.version(&stand.version, format!("{child} was a child of it")));
-            facts.extend(self.standing.fact(&stand.version, stand.proof));
+        let shown = self.all.stands(member.hold)[0].version;
+        let is_later = shown.revision != new.revision;
+        let mut unseen = None;
+        for other in counted.iter().take(if wanted == 1 { 1 } else { 2 }) {
+            let child = history.key_name(other.hold.key);
+            let was = format!("{child} was a child of it");
+            match self.at(other, new.revision) {
+                Some(stand) => {
+                    facts.push(evidence.version(&stand.version, was));
+                    facts.extend(self.standing.fact(&stand.version, stand.proof));
+                }
+                None => {
+                    let later = self.all.stands(other.hold).iter().find(|stand| stand.version.revision > new.revision);
+                    facts.extend(later.map(|later| evidence.version(&later.version, was)));
+                    unseen = unseen.or(Some(child));
+                }
+            }
         }
-        facts.truncate(4);
+        facts.truncate(4 - usize::from(is_later));
         facts.push(evidence.version(new, format!("{client} created {name} as another child")));
+        if is_later {
+            facts.push(evidence.version(&shown, format!("{name} was given the place that it was made for")));
+        }
+        let reason = format!(
+            "{} other children lived at revision {}, none of them ending, and the owner never wanted more than {wanted}",
+            counted.len(),
+            new.revision
+        );
+        let doubt = |child: String| format!(". Not proved: that {child} was one all the time; it was before and after");
         ruling.found(Draft {
-            kind: Kind::Violation,
+            kind: if sure { Kind::Violation } else { Kind::Suspect },
             broken_by: BrokenBy::Client,
             incarnation: by,
             key: new.key,
             cause: self.child.name.clone(),
-            summary: format!("{client} created {name}, child {count} of {family}, which wants {wanted}"),
+            summary: format!("{client} created {name}, child {} of {family}, which wants {wanted}", counted.len() + 1),
             facts,
-            reason: format!(
-                "{} other children lived at revision {}, none of them ending, and the owner never wanted more than {wanted}",
-                others.len(),
-                new.revision
-            ),
+            reason: format!("{reason}{}", unseen.filter(|_| !sure).map_or(String::new(), doubt)),
             refuted_by: "a version of the owner that wants more, or the end of another child before".to_owned(),
             consequence: "the same work is done twice until the surplus is removed".to_owned(),
         });
@@ -204,7 +295,7 @@ fn shortened(uid: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::trial::{holds, kinds};
+    use super::super::trial::{holds, kinds, trial};
     use super::{Kind, RULE};
 
     fn story(replicas: u32, second: &str, list: &str) -> String {
@@ -256,5 +347,69 @@ mod tests {
         let list = "w@A LIST => 40 {a:u1@22, b:u2@26}\n";
         assert_eq!(kinds(&RULE, &(pod("a", "u1", 22, "n1") + &pod("b", "u2", 26, "n1") + list)), [Kind::Violation]);
         assert!(holds(&RULE, &(pod("a", "u1", 22, "n1") + &pod("b", "u2", 26, "n2") + list)));
+    }
+
+    /// Pods of a DaemonSet that the scheduler binds: a, then b after `between`, of this revision of the DaemonSet.
+    fn scheduled(between: &str, hash: &str, node: &str) -> String {
+        let pod = |pod: &str, fields: &str| format!("{pod}[owner=DaemonSet/d:o {fields}]");
+        let (a, b) = ("controller-revision-hash=x".to_owned(), format!("controller-revision-hash={hash}"));
+        format!(
+            "c@A CREATE a => {}\n{between}c@A CREATE b => {}\n\
+             k@A PATCH status a => {}\nk@A PATCH status b => {}\nw@A LIST => 60 {{a:u1@41, b:u2@42}}\n",
+            pod("a:u1@22", &a),
+            pod("b:u2@26", &b),
+            pod("a:u1@41", &format!("{a} node=n1")),
+            pod("b:u2@42", &format!("{b} node={node}")),
+        )
+    }
+
+    #[test]
+    fn a_child_was_made_for_the_place_that_it_shows_later() {
+        // Nobody shows that the first one was a child all the time: it could have been let go, and taken back.
+        let text = scheduled("", "x", "n1");
+        assert_eq!(kinds(&RULE, &text), [Kind::Suspect]);
+        let watch = "w@A WATCH from 21 +a:u1@22 +b:u2@26\n";
+        let trial = trial(&RULE, &(text + watch));
+        assert_eq!(trial.kinds(), [Kind::Violation]);
+        let facts: Vec<_> = trial.findings[0].certificate.facts.iter().map(|f| f.revision.to_string()).collect();
+        assert_eq!(facts, ["22", "26", "26", "42"]);
+        assert!(holds(&RULE, &(scheduled("", "x", "n2") + watch)));
+        // Bound before the second one is made.
+        let bound = "k@A PATCH status a => a:u1@24[owner=DaemonSet/d:o controller-revision-hash=x node=n1]\n";
+        assert_eq!(kinds(&RULE, &scheduled(bound, "x", "n1")), [Kind::Suspect]);
+        let watch = "w@A WATCH from 21 +a:u1@22 ~a:u1@24 +b:u2@26\n";
+        assert_eq!(kinds(&RULE, &(scheduled(bound, "x", "n1") + watch)), [Kind::Violation]);
+    }
+
+    #[test]
+    fn what_a_daemon_set_s_controller_may_do() {
+        // A surge: a pod of the new revision beside the one of the old.
+        assert!(holds(&RULE, &scheduled("", "y", "n1")));
+        // The pod before failed, is being deleted, or is gone.
+        let story = |between: &str, list: &str| {
+            let text = scheduled(between, "x", "n1");
+            let lines = text.lines().filter(|line| !line.starts_with("k@A PATCH status a => a:u1@41"));
+            lines.map(|line| format!("{line}\n")).collect::<String>().replace("a:u1@41, ", list)
+        };
+        let fields = "owner=DaemonSet/d:o controller-revision-hash=x node=n1";
+        let bound = format!("k@A PATCH status a => a:u1@23[{fields}]\n");
+        let failed = format!("{bound}k@A PATCH status a => a:u1@24[{fields} phase=Failed]\n");
+        assert!(holds(&RULE, &story(&failed, "a:u1@24, ")));
+        let ending = format!("{bound}x@A DELETE a:u1@23 => a:u1@24[{fields} deleting]\n");
+        assert!(holds(&RULE, &story(&ending, "a:u1@24, ")));
+        assert!(holds(&RULE, &story(&format!("{bound}x@A DELETE a:u1 => ok\n"), "")));
+    }
+
+    #[test]
+    fn what_was_adopted_was_made_for_somebody_else() {
+        let fields = "controller-revision-hash=x";
+        let text = scheduled("", "x", "n1");
+        let orphan = text.replace(&format!("b:u2@26[owner=DaemonSet/d:o {fields}]"), &format!("b:u2@26[{fields}]"));
+        assert_eq!(kinds(&RULE, &orphan), []);
+        let other = text.replace(
+            &format!("b:u2@26[owner=DaemonSet/d:o {fields}]"),
+            &format!("b:u2@26[owner=DaemonSet/d:p {fields}]"),
+        );
+        assert_eq!(kinds(&RULE, &other), []);
     }
 }

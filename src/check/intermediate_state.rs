@@ -23,7 +23,8 @@
 //!
 //! **Not judged**: groups that were never completed (whoever began them died: to clean up after them is right); an earlier part that
 //! was written again after it had been taken away and before the later part came, or that its object has twice: then the later part
-//! may belong to the second attempt.
+//! may belong to the second attempt; an earlier part that is older than the object of which the later part is a field: it was of
+//! another object of that name.
 //!
 //! Sources: whereabouts#162; kubernetes#37488 (the repair loop that freed addresses of Services not yet stored); Adya (1999),
 //! G-single; Kingsbury and Alvaro, Elle (VLDB 2020).
@@ -34,7 +35,7 @@ use super::memory::{Known, Memories};
 use super::parts::{self, Piece, Pieces};
 use super::{BrokenBy, Evidence, Group, Kind, Rule, Ruling, commit};
 use crate::history::{IncarnationId, KeyId, Operation, OperationId, ResourceId, Revision, Verb};
-use crate::order::{Ground, Pass, Premise, Reading, Version, remembers};
+use crate::order::{Change, Ground, Pass, Premise, Reading, Version, remembers};
 use rustc_hash::FxHashSet;
 
 /// The rule.
@@ -159,7 +160,10 @@ impl<'d> Search<'_, '_, 'd> {
         let commit = self.basis.committed_at(write);
         let (before, after) = match (removes, commit) {
             // A removal of unknown revision comes after the last known version of its object.
-            (true, None) => (timeline.versions(o.key).iter().rfind(|v| v.uid == o.answer_uid && v.uid.is_some()), None),
+            (true, None) => {
+                let own = |v: &Version| v.uid == o.answer_uid && v.uid.is_some() && v.change != Change::Deleted;
+                (timeline.versions(o.key).iter().rfind(own), None)
+            }
             (true, Some(at)) => (timeline.at_or_before(o.key, below(at)), None),
             (false, Some(at)) => (timeline.at_or_before(o.key, below(at)), timeline.version_at(o.key, at)),
             (false, None) => return Vec::new(),
@@ -293,7 +297,9 @@ impl<'d> Search<'_, '_, 'd> {
             let begun = self.begun(taken, &seen_early);
             let own = begun.is_some_and(|begun| self.is_own(&begun, process));
             let backwards = begun.is_some_and(|begun| self.basis.before(&completed, &begun));
-            if own || backwards || self.saw_it_whole(&seen_early, &completed) || self.again(taken, &completed) {
+            let other = begun.is_some_and(|begun| self.is_of_another(taken.group, later, &begun, &completed));
+            if own || backwards || other || self.saw_it_whole(&seen_early, &completed) || self.again(taken, &completed)
+            {
                 continue;
             }
             let title = self.groups[taken.group].group.title.as_str();
@@ -383,7 +389,7 @@ impl<'d> Search<'_, '_, 'd> {
             }
             first = Some(version);
         }
-        first.filter(|first| first.change == crate::order::Change::Created)
+        first.filter(|first| first.change == Change::Created)
     }
 
     /// Whether the early part was written again after it had been taken away, and not certainly after the later part came: then
@@ -429,7 +435,7 @@ impl<'d> Search<'_, '_, 'd> {
             Reading::Absent => true,
         };
         let completed = timeline.versions(o.key).iter().find(|v| v.uid == met.uid && met.uid.is_some())?;
-        let made = completed.change == crate::order::Change::Created && !self.is_own(&completed, o.incarnation);
+        let made = completed.change == Change::Created && !self.is_own(&completed, o.incarnation);
         if !another || !made || o.verb == Verb::Create {
             return None;
         }
@@ -518,13 +524,25 @@ impl<'d> Search<'_, '_, 'd> {
             let Some(completed) = self.completed(taken.group, later, &taken.piece.of, &seen_late) else { continue };
             let begun = self.begun(taken, &seen_early);
             let own = begun.into_iter().chain([completed]).any(|version| self.is_own(&version, pass.incarnation));
-            if !own && !self.saw_it_whole(&seen_early, &completed) && !self.again(taken, &completed) {
+            let other = begun.is_some_and(|begun| self.is_of_another(taken.group, later, &begun, &completed));
+            if !own && !other && !self.saw_it_whole(&seen_early, &completed) && !self.again(taken, &completed) {
                 let title = self.groups[taken.group].group.title.as_str();
                 let early = (taken.key, taken.piece.clone());
                 return Some(Half { title, early, begun, seen_early, seen_late, completed });
             }
         }
         None
+    }
+
+    /// Whether the object whose field completed it came only after the early part, which so was of another object of the name.
+    fn is_of_another(&self, group: usize, part: usize, begun: &Version, completed: &Version) -> bool {
+        let evidence = self.evidence;
+        let declared = &self.groups[group].group.parts[part];
+        let life = evidence.order.lifetimes(evidence.history).of(completed.uid).filter(|life| life.is_born);
+        let birth = life.and_then(|life| evidence.order.timeline.version_at(life.key, life.from));
+        declared.field.is_some()
+            && declared.is_joined_by_names()
+            && birth.is_some_and(|birth| self.basis.before(begun, &birth))
     }
 
     /// Whether a process made a version itself.

@@ -121,3 +121,44 @@ fn a_write_meant_for_the_configuration_of_the_node_before_lands_on_the_new_one()
     assert_eq!(kinds(&RULE, text), [Kind::Violation]);
     assert!(holds(&RULE, &text.replace("cns@A PUT", "cns@A GET n for d => n:c2@42\ncns@A PUT")));
 }
+
+#[test]
+fn a_watch_of_the_deletion_takes_nothing_from_the_evidence() {
+    const SEATS: &str = "[[group]]\nname = \"guest-seat\"\n[[group.part]]\nresource = \"seats.hall.example.com\"\n\
+        of = [\"metadata.namespace\", \"spec.guest\"]\n[[group.part]]\nresource = \"guests.hall.example.com\"\n\
+        of = [\"metadata.namespace\", \"metadata.name\"]\nfield = \"status.seat\"\n";
+    let story = "resource seats.hall.example.com kind=Seat\nresource guests.hall.example.com kind=Guest\n\
+        default guests.hall.example.com\no@A CREATE g => g:g1@10[.spec.rank=1]\n\
+        usher@A CREATE seats.hall.example.com/s[.spec.guest=g] => seats.hall.example.com/s:s1@20[.spec.guest=g]\n\
+        clerk@A GET g for d => g:g1@10[.spec.rank=1]\nclerk@A GET seats.hall.example.com/s for d => seats.hall.example.com/s:s1@20\n\
+        clerk@A DELETE seats.hall.example.com/s:s1 for d => ok\n\
+        usher@A PUT status g:g1@10 => g:g1@30[.status.seat=s]\n";
+    let watch = |events: &str| format!("{story}w@A WATCH seats.hall.example.com {events}\n");
+    let seat = "seats.hall.example.com/s:s1";
+    let shown = watch(&format!("from 19 +{seat}@20 -{seat}@25"));
+    let unsure = watch(&format!("rv=0 -{seat}@25"));
+    for text in [story, &shown, &unsure] {
+        assert_eq!(ruled(&RULE, SEATS, text).kinds(), [Kind::Violation], "{text}");
+        // Who looks at the guest once more sees the seat there, and that the guest has it.
+        let again = text.replace("clerk@A DELETE", "clerk@A GET g for d => g:g1@30[.status.seat=s]\nclerk@A DELETE");
+        let (before, after) = again.split_once("clerk@A GET g for d => g:g1@10[.spec.rank=1]\n").unwrap_or_default();
+        let (look, late) = after.split_once("usher@A PUT status").unwrap_or_default();
+        let (put, rest) = late.split_once('\n').unwrap_or_default();
+        let whole = format!("{before}usher@A PUT status{put}\n{look}{rest}");
+        assert_eq!(ruled(&RULE, SEATS, &whole).kinds(), [], "{whole}");
+    }
+}
+
+#[test]
+fn a_leftover_of_the_object_before_is_not_half_of_what_the_next_one_gets() {
+    let again = STORY.replace(
+        "rec@A LIST pods for d => 34 {pods/default/web-2@20}\n",
+        "sts@A DELETE pods/default/web-2:w2 => ok\nsts@A CREATE pods/default/web-2 => pods/default/web-2:w3@34\n\
+         rec@A LIST pods for d => 35 {pods/default/web-2:w3@34}\n",
+    );
+    let again = again.replace(
+        "cni@A PATCH pods/default/web-2 => pods/default/web-2:w2",
+        "cni@A PATCH pods/default/web-2 => pods/default/web-2:w3",
+    );
+    assert!(holds(&RULE, &again), "{again}");
+}

@@ -265,6 +265,8 @@ mod tests {
         let text = BOTH_READ.replace(" for d", "") + "c@A PUT x[n=3 m=7] => x:u1@15[n=3 m=7]\n";
         assert_eq!(kinds(&RULE, &text), [Kind::Violation]);
         assert!(holds(&RULE, &text.replace("n=3 m=7", "n=5 m=7")));
+        // To name the uid is no condition on what the object says by then.
+        assert_eq!(kinds(&RULE, &text.replace("c@A PUT x[", "c@A PUT x:u1[")), [Kind::Violation]);
     }
 
     #[test]

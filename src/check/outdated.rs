@@ -4,8 +4,8 @@ use super::author::{Author, author};
 use super::memory::{Glimpse, Known, Memories, Shown};
 use super::reversion::{Course, written};
 use super::{Evidence, commit, derivation};
-use crate::history::{Document, IncarnationId, KeyId, Marks, OperationId, Revision, Subresource, Verb};
-use crate::order::{Version, Versions, remembers};
+use crate::history::{Document, IncarnationId, KeyId, Marks, Operation, OperationId, Revision, Subresource, Verb};
+use crate::order::{Change, Version, Versions, remembers};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value;
 
@@ -38,7 +38,18 @@ pub struct Unconditioned<'e> {
     pub undecided: u64,
 }
 
-/// Writes that name neither version nor uid, after a read of the same object by the same process.
+/// Whether what a write puts there takes effect whatever the object has become. A uid guards against another object of the name, and not
+/// against changes of this one.
+fn is_unconditioned(o: &Operation) -> bool {
+    let names_uid_alone = o.marks.has(Marks::REQUEST_BODY)
+        && matches!(o.verb, Verb::Update | Verb::Patch)
+        && o.request_uid.is_some()
+        && !o.asked_revision.is_some()
+        && !o.marks.has(Marks::APPLY);
+    o.marks.has(Marks::UNCONDITIONED) || names_uid_alone
+}
+
+/// Writes that name no version (and deletions that name no uid either), after a read of the same object by the same process.
 pub fn unconditioned<'e>(evidence: &Evidence<'e>) -> Unconditioned<'e> {
     let history = evidence.history;
     let removals = commit::removals(evidence);
@@ -46,7 +57,7 @@ pub fn unconditioned<'e>(evidence: &Evidence<'e>) -> Unconditioned<'e> {
         .of_verbs(&[Verb::Update, Verb::Patch, Verb::Delete])
         .filter(|(_, o)| {
             evidence.committed(o)
-                && o.marks.has(Marks::UNCONDITIONED)
+                && is_unconditioned(o)
                 && o.key.is_some()
                 && o.status != 201
                 && matches!(o.subresource, Subresource::None | Subresource::Status | Subresource::Part)
@@ -86,8 +97,12 @@ pub fn present_before(evidence: &Evidence<'_>, id: OperationId, removal: Option<
     if let Some(removal) = removal {
         return Some(below(removal.revision));
     }
-    let open = evidence.order.timeline.removals(o.key).iter().find(|r| r.operation == id);
-    open.map(|r| r.after).or_else(|| commit::attributed(evidence, id).map(below))
+    let timeline = &evidence.order.timeline;
+    let open = timeline.removals(o.key).iter().find(|r| r.operation == id).map(|r| r.after);
+    // A deletion of uncertain date comes after every version below it all the same.
+    let shown = || timeline.versions(o.key).iter().rfind(|v| v.change == Change::Deleted && v.writer == id);
+    let deleted = || shown().filter(|_| o.verb == Verb::Delete).map(|v| below(v.revision));
+    open.or_else(deleted).or_else(|| commit::attributed(evidence, id).map(below))
 }
 
 /// Whether certainly another process than the writer of `id` made a version.

@@ -226,6 +226,20 @@ mod tests {
     }
 
     #[test]
+    fn what_a_watch_shows_of_the_two_deletions_is_enough() {
+        let story = |answers: [&str; 2]| {
+            let [a, b] = answers;
+            format!("{BOTH}one@A DELETE a:u1 for d1 => {a}\ntwo@A DELETE b:u2 for d2 => {b}\n")
+        };
+        let watch = "w@A WATCH from 9 +a:u1@10 +b:u2@11 -a:u1@15 -b:u2@16\n";
+        assert_eq!(kinds(&RULE, &(story(["ok", "ok"]) + watch)), [Kind::Violation]);
+        assert_eq!(kinds(&RULE, &(story(["a:u1@15", "b:u2@16"]) + watch)), [Kind::Violation]);
+        // A watch that began later may carry versions that the objects had.
+        let late = "w@A WATCH rv=0 -a:u1@15 -b:u2@16\n";
+        assert_eq!(kinds(&RULE, &(story(["ok", "ok"]) + late)), []);
+    }
+
+    #[test]
     fn changes_of_substance_on_both_sides_are_a_violation_and_others_a_hazard() {
         let write = |a: &str, b: &str| {
             format!(

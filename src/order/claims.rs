@@ -5,9 +5,10 @@ use super::flags::Flags;
 use super::timeline::*;
 use super::versions::{Origin, Table, Until};
 use crate::history::{
-    Asked, AttributesId, DeliveryKind, History, KeyId, Marks, Operation, OperationId, Revision, Stream, StreamId, Verb,
+    Asked, AttributesId, Delivery, DeliveryKind, History, KeyId, Marks, Operation, OperationId, Revision, Stream,
+    StreamId, Symbol, Verb,
 };
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 impl Timeline {
     /// Rebuilds T.
@@ -149,8 +150,12 @@ impl Timeline {
             let operation = history.operation(stream.operation);
             let (selective, recorded) = (may_select(history, &operation), operation.asked != Asked::Unrecorded);
             let mut delivered: FxHashSet<(KeyId, Revision)> = FxHashSet::default();
+            let mut dating = Dating::of(history, stream, &operation);
             for index in stream.deliveries() {
                 let d = &history.deliveries[index];
+                if dating.by(d) {
+                    self.dated.insert((d.key, d.revision));
+                }
                 match d.kind {
                     DeliveryKind::Added | DeliveryKind::Modified if selective => {
                         delivered.insert((d.key, d.revision));
@@ -372,7 +377,7 @@ impl Timeline {
                 match version.change {
                     // A deletion of unknown uid may be that of a later life.
                     Change::Deleted
-                        if version.revision > removal.after
+                        if self.is_after(&version, removal.after)
                             && (version.uid.is_some() && removal.uid.is_some()
                                 || seamless(history, removal, &version)) =>
                     {
@@ -393,6 +398,12 @@ impl Timeline {
         });
         removals.sort_by_key(|r| (r.key, r.after));
         self.removals = removals;
+    }
+
+    /// Whether a deletion came after a version that was there, or is the one that an answer shows: servers from 1.26 on answer with the
+    /// deletion's own version.
+    fn is_after(&self, deletion: &Version, shown: Revision) -> bool {
+        deletion.revision > shown || (deletion.revision == shown && self.is_dated(deletion))
     }
 
     fn cover(&mut self, history: &History) {
@@ -417,8 +428,7 @@ impl Timeline {
 
     /// (after, through] of which a stream delivers every change, as far as its client recorded it without loss.
     fn delivered(&self, history: &History, stream: &Stream, watch: &Operation) -> Option<(Revision, Revision)> {
-        let lossy = history.files.get(watch.position.file.0 as usize).is_some_and(|file| file.problems > 0);
-        if lossy || may_select(history, watch) {
+        if is_lossy(history, watch) || may_select(history, watch) {
             return None;
         }
         let after = stream_base(history, stream.id)?;
@@ -449,6 +459,51 @@ impl Timeline {
             }
         }
     }
+}
+
+/// Which DELETED events of a stream carry the revision of the deletion. Servers before 1.10 put the version that the object had there:
+/// but where a stream delivers every change, it would have delivered that version itself, and the event is known for what it is.
+struct Dating {
+    /// After this revision it delivers every change of its scope.
+    base: Option<Revision>,
+    /// Without that, of these objects: what it delivered of them before.
+    delivered: Option<FxHashMap<KeyId, (Symbol, Revision)>>,
+}
+
+impl Dating {
+    fn of(history: &History, stream: &Stream, watch: &Operation) -> Dating {
+        if is_lossy(history, watch) || may_select(history, watch) {
+            return Dating { base: None, delivered: None };
+        }
+        let base = stream_base(history, stream.id);
+        let deletes = || history.deliveries_of(stream).iter().any(|d| d.kind == DeliveryKind::Deleted);
+        Dating { base, delivered: (base.is_none() && deletes()).then(FxHashMap::default) }
+    }
+
+    /// Takes the next event: whether it dates a deletion, unless it carries a version that is known.
+    fn by(&mut self, event: &Delivery) -> bool {
+        match event.kind {
+            // What was lost may be the version that the next one carries.
+            DeliveryKind::Unidentified => *self = Dating { base: None, delivered: None },
+            DeliveryKind::Added | DeliveryKind::Modified => {
+                if let Some(delivered) = &mut self.delivered {
+                    delivered.insert(event.key, (event.uid, event.revision));
+                }
+            }
+            DeliveryKind::Deleted if event.key.is_some() && event.uid.is_some() => {
+                let before = self.delivered.as_mut().and_then(|delivered| delivered.remove(&event.key));
+                let goes_on = before.is_some_and(|(uid, last)| uid == event.uid && last < event.revision);
+                return goes_on || self.base.is_some_and(|base| base < event.revision);
+            }
+            _ => {}
+        }
+        false
+    }
+}
+
+/// Whether events of a stream may be missing from its record.
+fn is_lossy(history: &History, watch: &Operation) -> bool {
+    history.files.get(watch.position.file.0 as usize).is_some_and(|file| file.problems > 0)
 }
 
 /// Whether an etcd witness shows everything between the last known version of a removed object and a deletion of its key: then no

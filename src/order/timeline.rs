@@ -179,6 +179,8 @@ pub struct Timeline {
     pub(super) removals: Vec<Removal>,
     /// DELETED events (indices of deliveries) that carry an earlier version of their object: they say nothing about T.
     pub(super) misdated: FxHashSet<u32>,
+    /// Deletions that DELETED events certainly show at their own revisions.
+    pub(super) dated: FxHashSet<(KeyId, Revision)>,
     pub(super) contradictions: Vec<Contradiction>,
     pub(super) spans: Vec<Span>,
     /// Latest revision through which a version is known to have been the present one.
@@ -305,6 +307,12 @@ impl Timeline {
         let mut all: Vec<usize> = self.misdated.iter().map(|&d| d as usize).collect();
         all.sort_unstable();
         all
+    }
+
+    /// Whether a known deletion certainly happened at its revision: etcd shows it there, or a watch that would have shown a version of
+    /// the object with that revision. Another event may carry a version that nobody knows.
+    pub fn is_dated(&self, deletion: &Version) -> bool {
+        deletion.provenance == Provenance::Witness || self.dated.contains(&(deletion.key, deletion.revision))
     }
 
     /// Facts that cannot be true together.

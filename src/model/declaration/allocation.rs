@@ -74,7 +74,7 @@ pub(super) struct Written {
     unless: condition::Written,
     #[serde(default)]
     except: Vec<String>,
-    record: Option<String>,
+    record: Option<Spanned<String>>,
     #[serde(default)]
     binds: bool,
 }
@@ -93,6 +93,7 @@ impl Written {
         let holder = reader.optional_path(self.holder.as_ref());
         let when = condition::checked(self.when, reader);
         let unless = condition::checked(self.unless, reader);
+        let record = self.record.map(|record| reader.record(record));
         let name = name?;
         Some(Allocation {
             what: self.what.unwrap_or_else(|| "the value".to_owned()),
@@ -104,7 +105,7 @@ impl Written {
             when: when?,
             unless: unless?,
             except: self.except,
-            record: self.record,
+            record,
             binds: self.binds,
             name,
         })

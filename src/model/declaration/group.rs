@@ -1,7 +1,7 @@
 //! Groups: several writes to several objects that mean one thing together.
 
 use super::reader::Reader;
-use super::{Path, ResourceName};
+use super::{Path, ResourceName, Step};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -35,6 +35,18 @@ impl Part {
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.of.iter().chain(&self.entry).chain(&self.field)
     }
+
+    /// Whether nothing joins it but what its object is called. (A field may name an object with its namespace, as `default/web-0`, and so
+    /// stand for two texts.)
+    pub fn is_joined_by_names(&self) -> bool {
+        let is_name = |path: &Path| match path.steps.as_slice() {
+            [Step::Member(metadata), Step::Member(field)] => {
+                metadata == "metadata" && matches!(field.as_str(), "name" | "namespace" | "uid")
+            }
+            _ => false,
+        };
+        self.of.iter().all(is_name)
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -61,8 +73,15 @@ impl Written {
             reader.mistake(self.name.span(), "two parts are expected at least: one write is no group");
             return None;
         }
+        let spans: Vec<_> = self.part.iter().map(|part| part.of.span()).collect();
         let parts: Vec<Option<Part>> = self.part.into_iter().map(|part| part.checked(reader)).collect();
         let (name, parts) = (name?, parts.into_iter().collect::<Option<Vec<_>>>()?);
+        let most = parts.iter().map(|part| part.of.len()).max().unwrap_or(0);
+        for (_, span) in parts.iter().zip(spans).filter(|(part, _)| part.of.len() < most && part.is_joined_by_names()) {
+            let expected = "as many paths as another part has are expected";
+            let why = "names and uids hold no `/` that could stand between two texts";
+            reader.mistake(span, &format!("{expected}, {most}: {why}"));
+        }
         let title = self.title.unwrap_or_else(|| name.replace('-', " "));
         Some(Group { name, title, parts })
     }

@@ -76,8 +76,13 @@ impl Declarations {
         pack::all()
     }
 
-    /// Reads a file. Every mistake in it is returned, not only the first, unless the file is no TOML.
+    /// Reads a file beside the packs. Every mistake in it is returned, not only the first, unless the file is no TOML.
     pub fn read(file: &str, text: &str) -> Result<Declarations, Vec<Mistake>> {
+        Declarations::read_after(file, text, Declarations::shipped())
+    }
+
+    /// The same of a file that comes after others: it may name what they declare.
+    pub fn read_after(file: &str, text: &str, others: &Declarations) -> Result<Declarations, Vec<Mistake>> {
         let mut reader = Reader::new(file, text);
         let written: File = match toml::from_str(text) {
             Ok(written) => written,
@@ -95,6 +100,7 @@ impl Declarations {
             presumptions: written.presumption.into_iter().filter_map(|w| w.checked(&mut reader)).collect(),
             leaderships: written.leadership.into_iter().filter_map(|w| w.checked(&mut reader)).collect(),
         };
+        reader.check_records(others.allocations.iter().map(|allocation| allocation.name.as_str()));
         if reader.mistakes.is_empty() { Ok(declarations) } else { Err(reader.mistakes) }
     }
 
@@ -188,6 +194,37 @@ mod tests {
         let part = "[[group.part]]\nresource = \"*\"\nof = [\"metadata.namespace\"]\n";
         let found = mistakes(&format!("[[group]]\nname = \"all\"\n{part}{}", part.replace('*', "pods")));
         assert_eq!(found, ["4:12 one resource is expected: a part of everything is no part"]);
+    }
+
+    #[test]
+    fn parts_that_can_never_join_are_a_mistake() {
+        let group = |first: &str, second: &str| {
+            mistakes(&format!(
+                "[[group]]\nname = \"g\"\n[[group.part]]\nresource = \"ports.x\"\nof = [{first}]\n[[group.part]]\nresource = \"m.x\"\nof = [{second}]\n"
+            ))
+        };
+        let (both, name) = ("\"metadata.namespace\", \"metadata.name\"", "\"metadata.name\"");
+        let expected = "as many paths as another part has are expected, 2: names and uids hold no `/` that could stand between two texts";
+        assert_eq!(group(both, name), [format!("8:6 {expected}")]);
+        assert_eq!(group(name, both), [format!("5:6 {expected}")]);
+        // A field may name an object with its namespace, in one text.
+        assert!(group(both, "\"spec.podref\"").is_empty() && group(both, both).is_empty());
+    }
+
+    #[test]
+    fn a_record_is_an_allocation_of_this_file_or_of_one_before() {
+        let file = |name: &str, record: &str| {
+            format!("[[allocation]]\nname = \"{name}\"\nresource = \"pods\"\nvalue = [\"spec.x\"]\n{record}\n")
+        };
+        let lags = |record: &str| file("lags", &format!("record = \"{record}\""));
+        let found = mistakes(&lags("kept-by-al"));
+        assert_eq!(found, ["5:10 there is no allocation `kept-by-al`, here or in a file before this one"]);
+        let found = mistakes(&(lags("kept-by-al") + &file("kept-by-all", "")));
+        assert!(found[0].ends_with("; did you mean `kept-by-all`?"), "{}", found[0]);
+        assert!(mistakes(&(lags("kept") + &file("kept", ""))).is_empty());
+        assert!(mistakes(&lags("whereabouts-reservation")).is_empty());
+        let before = Declarations::read("first.toml", &file("kept", "")).unwrap_or_default();
+        assert!(Declarations::read_after("second.toml", &lags("kept"), &before).is_ok());
     }
 
     #[test]

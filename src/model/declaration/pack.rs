@@ -22,7 +22,7 @@ pub(super) fn all() -> &'static Declarations {
         let mut all = Declarations::default();
         for (name, text) in PACKS {
             // A pack that does not read is a broken build, which the test below shows.
-            if let Ok(pack) = Declarations::read(name, text) {
+            if let Ok(pack) = Declarations::read_after(name, text, &all) {
                 all.add(pack);
             }
         }

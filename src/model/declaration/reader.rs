@@ -12,13 +12,15 @@ pub(super) struct Reader<'t> {
     file: &'t str,
     text: &'t str,
     names: FxHashSet<(&'static str, String)>,
+    /// Allocations that others name as their allocator's records.
+    records: Vec<Spanned<String>>,
     /// Mistakes so far.
     pub mistakes: Vec<Mistake>,
 }
 
 impl<'t> Reader<'t> {
     pub fn new(file: &'t str, text: &'t str) -> Reader<'t> {
-        Reader { file, text, names: FxHashSet::default(), mistakes: Vec::new() }
+        Reader { file, text, names: FxHashSet::default(), records: Vec::new(), mistakes: Vec::new() }
     }
 
     /// Where a value stands: `FILE:LINE`.
@@ -65,6 +67,28 @@ impl<'t> Reader<'t> {
             return None;
         }
         Some(text.clone())
+    }
+
+    /// The name of the allocation that an allocator itself keeps, which may stand further down.
+    pub fn record(&mut self, name: Spanned<String>) -> String {
+        self.records.push(name.clone());
+        name.into_inner()
+    }
+
+    /// Whether every such name is that of an allocation of this file, or of one of those before it.
+    pub fn check_records<'n>(&mut self, others: impl Iterator<Item = &'n str>) {
+        let others: Vec<&str> = others.collect();
+        let own: Vec<String> =
+            self.names.iter().filter(|(kind, _)| *kind == "allocation").map(|(_, name)| name.clone()).collect();
+        let known = || own.iter().map(String::as_str).chain(others.iter().copied());
+        for name in std::mem::take(&mut self.records) {
+            if known().any(|known| known == name.get_ref()) {
+                continue;
+            }
+            let near = nearest(name.get_ref(), known()).map(|near| format!("; did you mean `{near}`?"));
+            let message = format!("there is no allocation `{}`, here or in a file before this one", name.get_ref());
+            self.mistake(name.span(), &(message + &near.unwrap_or_default()));
+        }
     }
 
     /// A path.

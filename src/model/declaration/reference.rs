@@ -35,6 +35,8 @@ pub struct Reference {
     pub once: bool,
     /// The object means nothing without this target: who reads it without looking whether the target lives is misled.
     pub belongs: bool,
+    /// Controllers that make it follow the target, and clear up after its end by themselves: one that they make late is no fault.
+    pub followed: bool,
     /// It counts only while all of these hold.
     pub when: Vec<Condition>,
     /// It does not count while one of these holds.
@@ -71,6 +73,8 @@ pub(super) struct Written {
     #[serde(default)]
     belongs: bool,
     #[serde(default)]
+    followed: bool,
+    #[serde(default)]
     when: condition::Written,
     #[serde(default)]
     unless: condition::Written,
@@ -106,6 +110,10 @@ impl Written {
             reader.mistake(span, "a reference to an owner, or to what the object `belongs` to, has a path `uid`");
             return None;
         }
+        if self.followed && (self.uid.is_none() || self.to.is_none()) {
+            reader.mistake(span, "a reference that is `followed` has a path `uid`, and a resource `to`");
+            return None;
+        }
         Some(Reference {
             name: name?,
             from: from?,
@@ -120,6 +128,7 @@ impl Written {
             binds: self.binds,
             once: self.once,
             belongs: self.belongs,
+            followed: self.followed,
             when: when?,
             unless: unless?,
         })
