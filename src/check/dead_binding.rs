@@ -13,17 +13,18 @@
 //! **A suspect** is the same where the name may have been borne again, unseen. **A hazard** is a binding that was under way
 //! when the target went: nobody could have known.
 //!
-//! **Evidence**: the version that first shows the binding, the target's end, and what covers the time in between.
+//! **Evidence**: the version that first shows the binding, the request that made it (`binding`, as schedulers send it, was answered
+//! long before anybody saw the object bound perhaps), the target's end, and what covers the time in between.
 //!
 //! **Not judged**: targets whose end is not in the evidence; bindings of which it does not show when they were made.
 //!
 //! Sources: kubernetes#56261, #94437, #101872 (pods bound to nodes that were gone for long).
 
 use super::mentions::Directory;
-use super::place::{Place, end, had_ended, when};
+use super::place::{Place, end, had_ended, was_before, when};
 use super::standing::Standing;
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
-use crate::history::{IncarnationId, KeyId, OperationId, Revision, Subresource, Symbol, Verb};
+use crate::history::{IncarnationId, KeyId, Marks, OperationId, ResourceId, Revision, Symbol, Verb};
 use crate::model::declaration::Reference;
 use crate::order::{Change, Version};
 use rustc_hash::FxHashMap;
@@ -53,10 +54,10 @@ struct Binding {
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let history = evidence.history;
     let (directory, standing) = (Directory::of(evidence), Standing::derive(evidence));
-    let mut effects: FxHashMap<KeyId, Vec<OperationId>> = FxHashMap::default();
+    let mut requests: FxHashMap<KeyId, Vec<OperationId>> = FxHashMap::default();
     for (id, o) in evidence.of_verbs(&[Verb::Create]) {
-        if o.subresource == Subresource::Effect && o.is_answered() && o.key.is_some() {
-            effects.entry(o.key).or_default().push(id);
+        if o.marks.has(Marks::BINDING) && evidence.committed(&o) && o.key.is_some() {
+            requests.entry(o.key).or_default().push(id);
         }
     }
     for reference in evidence.options.declarations.references.iter().filter(|reference| reference.binds) {
@@ -64,7 +65,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         for key in
             (0..history.keys.len() as u32).map(KeyId).filter(|&key| resources.contains(&history.resource_of(key)))
         {
-            for mut binding in bindings(evidence, &directory, reference, key, &effects) {
+            for mut binding in bindings(evidence, &directory, reference, key, &requests) {
                 // Where nothing can lie between, the version's own writer bound it.
                 let stood = binding.before.map(|before| standing.through(&before).0.value() + 1);
                 let exact = stood.is_some_and(|next| next >= binding.version.revision.value());
@@ -87,7 +88,7 @@ fn bindings(
     directory: &Directory<'_>,
     reference: &Reference,
     key: KeyId,
-    effects: &FxHashMap<KeyId, Vec<OperationId>>,
+    requests: &FxHashMap<KeyId, Vec<OperationId>>,
 ) -> Vec<Binding> {
     let mut found = Vec::new();
     let mut before: Option<(Version, bool)> = None;
@@ -120,17 +121,50 @@ fn bindings(
             Some((_, was_bound)) => !was_bound,
         };
         if let Some(target) = target.filter(|_| made) {
-            let bound_by = effects.get(&key).map_or(&[][..], |all| all);
-            let operation = match bound_by {
-                _ if version.change == Change::Created => version.writer,
-                [one] => *one,
-                _ => OperationId::NONE,
+            let operation = match version.change {
+                Change::Created => version.writer,
+                _ => requested(evidence, &version, requests.get(&key).map_or(&[], |all| all)),
             };
             found.push(Binding { version, before: before.map(|(v, _)| v), target, operation });
         }
         before = Some((version, bound));
     }
     found
+}
+
+/// The request that bound a version's object: an object is bound once, so the server accepts one for each uid.
+fn requested(evidence: &Evidence<'_>, version: &Version, requests: &[OperationId]) -> OperationId {
+    let (history, clocks) = (evidence.history, &evidence.order.clocks);
+    let lives = evidence.order.lifetimes(history).of_key(version.key);
+    // A request without uid binds whoever has the name: this one, where there never was another and it had been there before.
+    let alone = lives.first().filter(|life| lives.len() == 1 && life.is_born);
+    let born = alone.and_then(|life| evidence.order.timeline.version_at(life.key, life.from));
+    let was_there = |id: OperationId| born.is_some_and(|born| was_before(evidence, &born, id));
+    let can = |id: &&OperationId| {
+        let o = history.operation(**id);
+        let same = match o.request_uid.is_some() {
+            true => o.request_uid == version.uid,
+            false => was_there(**id),
+        };
+        same && !clocks.before(version.moment(history), (o.invoke, o.clock))
+    };
+    let mut able = requests.iter().filter(can);
+    able.next().copied().filter(|_| able.next().is_none()).unwrap_or(OperationId::NONE)
+}
+
+/// Where a binding stands in the counter of its target: by the version that shows it, or one that nobody saw after the version before,
+/// and by the request that made it, which had its answer long before somebody was shown the version perhaps.
+fn place(evidence: &Evidence<'_>, standing: &Standing<'_>, binding: &Binding, resource: ResourceId) -> Place {
+    let shown = Place::of_version(evidence, &binding.version, resource);
+    let unseen =
+        binding.before.filter(|before| standing.through(before).0.value() + 1 < binding.version.revision.value());
+    let from = unseen.map_or(shown.from, |before| Place::of_version(evidence, &before, resource).from);
+    if !binding.operation.is_some() {
+        return Place { from, ..shown };
+    }
+    let request = Place::of_operation(evidence, binding.operation, resource);
+    let through = shown.through.into_iter().chain(request.through).min();
+    Place { from: from.max(request.from), through }
 }
 
 fn judge(
@@ -143,14 +177,9 @@ fn judge(
 ) {
     let (history, timeline) = (evidence.history, &evidence.order.timeline);
     let resource = history.resource_of(binding.target);
-    // The binding was made by the version that shows it, or by one that nobody saw after the version before.
-    let shown = Place::of_version(evidence, &binding.version, resource);
-    let unseen =
-        binding.before.filter(|before| standing.through(before).0.value() + 1 < binding.version.revision.value());
-    let from = unseen.map_or(shown.from, |before| Place::of_version(evidence, &before, resource).from);
+    let made = place(evidence, standing, binding, resource);
     let lives = evidence.order.lifetimes(history).of_key(binding.target);
-    let Some(life) =
-        lives.iter().rev().find(|life| life.from.is_some() && shown.through.is_none_or(|t| life.from <= t))
+    let Some(life) = lives.iter().rev().find(|life| life.from.is_some() && made.through.is_none_or(|t| life.from <= t))
     else {
         return;
     };
@@ -160,17 +189,17 @@ fn judge(
     let known = had_ended(evidence, life, binding.operation)
         || born.is_some_and(|born| binding.before.is_some() && had_ended(evidence, life, born.writer));
     let over = life.over(timeline);
-    let before = over.is_some_and(|over| over <= from);
+    let before = over.is_some_and(|over| over <= made.from);
     if !known && !before {
         return;
     }
     let gone = over.or_else(|| life.removal(timeline).map(|removal| removal.after)).unwrap_or(life.through);
     // Somebody bore the name in between, whoever it was.
-    let until = shown.through.unwrap_or(Revision::new(u128::MAX)).max(gone);
+    let until = made.through.unwrap_or(Revision::new(u128::MAX)).max(gone);
     if timeline.between(binding.target, gone, until).iter().any(|v| v.change.lives() != Some(false)) {
         return;
     }
-    let covered = shown.through.and_then(|through| standing.covers(binding.target, gone, through.max(gone)));
+    let covered = made.through.and_then(|through| standing.covers(binding.target, gone, through.max(gone)));
     let (name, target) = (history.key_name(binding.version.key), history.key_name(binding.target));
     let mut facts: Vec<Fact> = end(evidence, life, &target).into_iter().collect();
     if let Some(before) = binding.before {
@@ -262,6 +291,24 @@ mod tests {
                     o@A    |-DELETE nodes.lab.example.com/n1:n => ok-|\n---\n\
                     w@A WATCH nodes.lab.example.com from 19 +nodes.lab.example.com/n1:n@20 -nodes.lab.example.com/n1:n@30 ^60\n";
         assert_eq!(kinds(&RULE, text), [Kind::Hazard]);
+    }
+
+    #[test]
+    fn a_binding_has_its_answer_before_anybody_is_shown_it() {
+        let text = format!(
+            "{NODE}{GONE}o@A CREATE a => a:u1@40\ns@A CREATE a:u1[node=n1] binding => ok\n{WATCHED}w@A WATCH from 39 +a:u1@40 ~a:u1@42[node=n1] ^45\n"
+        );
+        assert_eq!(kinds(&RULE, &text), [Kind::Violation]);
+        // The node came back before.
+        let back = text.replace(GONE, &format!("{GONE}o@A CREATE nodes/n1 => nodes/n1:m@35\n"));
+        assert!(holds(&RULE, &back.replace("+nodes/n2", "+nodes/n1:m@35 +nodes/n2")));
+        // What evicts an object does not bind it: who did, and when, nobody knows.
+        assert_eq!(kinds(&RULE, &text.replace("binding", "eviction")), [Kind::Suspect]);
+        // Nor is it known of which of two lives a request without uid was.
+        let unnamed = text.replace("a:u1[node=n1] binding", "a[node=n1] binding");
+        assert_eq!(kinds(&RULE, &unnamed), [Kind::Violation]);
+        let two = format!("{unnamed}o@A DELETE a:u1 => ok\no@A CREATE a => a:u2@60\n");
+        assert_eq!(kinds(&RULE, &two), [Kind::Suspect]);
     }
 
     #[test]

@@ -16,11 +16,13 @@
 //! where it was written after its record had ended.
 //!
 //! **A suspect** is the same where the object said so before and after, but nothing shows it at the revision in question, or
-//! the allocator's record of the earlier holder is not in the evidence.
+//! it is not known whether the allocator's record of the earlier holder stood by then.
 //!
 //! **Evidence**: versions of the objects with their declared fields (write answers, reads or watch events with bodies).
 //!
-//! **Not judged**: values that the evidence does not show; what is held in different API groups; objects in stores of their own.
+//! **Not judged**: values that the evidence does not show; what is held in different API groups; objects in stores of their own;
+//! where the declaration names a `record`, values that the allocator never recorded for one of the two (two networks, or two
+//! nodes whose plugin knows only its own pods, may have one address each).
 //!
 //! Sources: whereabouts#162; cilium#42920; kubernetes#37488 (service addresses), #109414 (addresses of pods that ended).
 
@@ -159,7 +161,29 @@ mod tests {
     }
 
     #[test]
-    fn without_the_allocator_s_records_it_stays_open() {
-        assert_eq!(kinds(&RULE, &reported(["", "", ""])), [Kind::Suspect]);
+    fn what_an_allocator_did_not_record_may_be_another_one_s() {
+        for records in [["", "", ""], [FOR_A, "", ""], ["", "", FOR_B]] {
+            let trial = trial(&RULE, &reported(records));
+            assert_eq!((trial.kinds(), trial.undecided), (vec![], 1));
+        }
+        // Networks that have a name of their own record their addresses under it.
+        let named = |text: &str| text.replace("/10.0.0.1", "/net-10.0.0.1");
+        assert_eq!(kinds(&RULE, &reported([&named(FOR_A), "", &named(FOR_B)])), []);
+    }
+
+    #[test]
+    fn services_of_another_group_are_none() {
+        let list = "o@A LIST services => 40 {a:u1@20, b:u2@30}\n";
+        let text = two("10.0.0.1", "", "10.0.0.1") + list;
+        assert_eq!(
+            kinds(
+                &RULE,
+                &format!(
+                    "resource services.mesh.example.com kind=Service\n{}",
+                    text.replace("services", "services.mesh.example.com")
+                )
+            ),
+            []
+        );
     }
 }

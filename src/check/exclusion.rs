@@ -149,6 +149,8 @@ enum Record<'p, 'd> {
     Released,
     /// Not known.
     Open,
+    /// It never had one.
+    Missing,
 }
 
 impl<'p, 'd> Records<'p, 'd> {
@@ -171,7 +173,7 @@ impl<'p, 'd> Records<'p, 'd> {
         let path = claim.path(evidence);
         let holders = [path.as_str(), claim.hold.holder.as_str()];
         let said = claim.part.holdings.stands(claim.hold)[0].version;
-        let mut says = Record::Open;
+        let mut says = Record::Missing;
         for &record in holders.iter().filter_map(|&holder| self.0.get(&(name, &claim.hold.value, holder))).flatten() {
             let (holdings, hold) = (&record.part.holdings, record.hold);
             let place = Place::of_version(evidence, met, record.part.resource);
@@ -210,6 +212,11 @@ impl<'p, 'h, 'd> Judge<'p, 'h, 'd> {
         let Some(meeting) = at(&other).or_else(|| at(&one)).map(|stand| stand.version) else { return false };
         let records = [&one, &other].map(|claim| self.records.say(evidence, claim, &meeting));
         if records.iter().any(|record| matches!(record, Some(Record::Released))) {
+            return false;
+        }
+        // What this allocator did not give may be another one's, for another network or node.
+        if records.iter().any(|record| matches!(record, Some(Record::Missing))) {
+            ruling.undecided("values that allocators' records do not give to both holders");
             return false;
         }
         let what = &one.part.allocation.what;

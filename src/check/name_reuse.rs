@@ -279,7 +279,7 @@ impl Landing<'_> {
             () if self.was_asked_for(evidence, before) => Some(
                 "the process had asked itself for the end of the first one, and may have meant whatever came after it",
             ),
-            () if by != Author::Another => {
+            () if by == Author::Unknown => {
                 Some("whoever made the new one may be the same process, of which another recorder knows")
             }
             () => None,
@@ -460,6 +460,14 @@ mod tests {
         assert!(holds(&RULE, &text.replace("o@A CREATE w => w:u2@33\n", "")));
         let later = "c@A GET w => w:u1@26\nc@A CREATE w eviction => ok\no@A CREATE w => w:u2@33\n";
         assert!(holds(&RULE, later));
+    }
+
+    #[test]
+    fn what_an_earlier_life_made_a_later_one_may_not_know() {
+        let text = "o@A CREATE w => w:u1@26\no@A DELETE w:u1 => ok\nc/1@A CREATE w => w:u2@33\n\
+                    c/2@A GET w rv=0 => w:u1@26\nc/2@A PATCH w => w:u2@36\n";
+        assert_eq!(kinds(&RULE, text), [Kind::Violation]);
+        assert_eq!(kinds(&RULE, &text.replace("c/2@A GET w rv=0 => w:u1@26", "c/2@A GET w => w:u2@33")), []);
     }
 
     #[test]

@@ -69,6 +69,8 @@ impl Marks {
     pub const LIST_ANSWER: Marks = Marks(1 << 20);
     /// Server-side apply.
     pub const APPLY: Marks = Marks(1 << 21);
+    /// The subresource is `binding`: the only one that gives an object to another.
+    pub const BINDING: Marks = Marks(1 << 22);
 
     /// Whether all bits of `other` are set.
     pub fn has(self, other: Marks) -> bool {
@@ -163,6 +165,11 @@ pub enum Subresource {
     Part,
     /// Others that do not: `log`, `exec`, `proxy`, `token`.
     Other,
+}
+
+/// The mark of a subresource that says more than [`Subresource`] does.
+pub fn mark_of_subresource(word: &str) -> Marks {
+    if word == "binding" { Marks::BINDING } else { Marks::default() }
 }
 
 impl Subresource {

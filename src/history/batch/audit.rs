@@ -148,7 +148,7 @@ impl Batch {
             items_start: self.items.len() as u32,
             items_len: 0,
             decision: Symbol::NONE,
-            marks: Marks::default(),
+            marks: mark_of_subresource(&object.subresource),
             status: event.response_status.as_ref().map_or(0, |s| s.code),
             verb,
             asked: Asked::Unset,

@@ -204,6 +204,7 @@ impl Batch {
             subresource: Subresource::from_word(&parsed.subresource),
         };
         operation.marks.set(Marks::OPEN);
+        operation.marks.set(mark_of_subresource(&parsed.subresource));
         Self::options(&mut operation, &parsed.options);
         if verb == Verb::Other {
             operation.marks.set(Marks::NO_RESOURCE);

@@ -2,12 +2,16 @@
 
 use std::fmt;
 
+/// The word for the group that has no name of its own (and none can have this one: a group of custom resources has a dot).
+const CORE: &str = "core";
+
 /// A resource in a declaration: `pods`, `ippools.whereabouts.cni.cncf.io`.
 ///
 /// With a group it is that resource alone. Without one the group is **open**: the declaration speaks of that plural in the core
 /// group and in every other one, once per group. All names without group inside one declaration mean the same group, so a
 /// reference from `pods` to `nodes` never joins the pods of one group with the nodes of another, and values are compared inside
-/// one group only. A group that has a resource of the plural and nothing at the declared paths is not concerned.
+/// one group only. A group that has a resource of the plural and nothing at the declared paths is not concerned. `services.core` is that of
+/// the core group alone.
 ///
 /// This is how one declaration serves built-in kinds, the custom resources that mirror them (virtual clusters, test
 /// servers), and a kind that moved between groups.
@@ -20,7 +24,7 @@ pub struct ResourceName {
 }
 
 impl ResourceName {
-    /// Reads `PLURAL`, `PLURAL.GROUP` or `*`. The error says what is expected.
+    /// Reads `PLURAL`, `PLURAL.GROUP`, `PLURAL.core` (the group without a name) or `*`. The error says what is expected.
     pub fn parse(text: &str) -> Result<ResourceName, &'static str> {
         const EXPECTED: &str = "a resource is expected: its plural in lower case, with its group where it has one of its own, \
                                 such as pods or ippools.whereabouts.cni.cncf.io";
@@ -32,7 +36,8 @@ impl ResourceName {
         if !(plain(plural) || (plural == "*" && group.is_none())) || group.is_some_and(|group| !plain(group)) {
             return Err(EXPECTED);
         }
-        Ok(ResourceName { plural: plural.to_owned(), group: group.map(str::to_owned) })
+        let group = group.map(|group| if group == CORE { String::new() } else { group.to_owned() });
+        Ok(ResourceName { plural: plural.to_owned(), group })
     }
 
     /// Whether a resource of the evidence is meant.
@@ -44,6 +49,7 @@ impl ResourceName {
 impl fmt::Display for ResourceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.group {
+            Some(group) if group.is_empty() => write!(f, "{}.{CORE}", self.plural),
             Some(group) => write!(f, "{}.{group}", self.plural),
             None => f.write_str(&self.plural),
         }
@@ -61,6 +67,9 @@ mod tests {
         let pools = ResourceName::parse("ippools.whereabouts.cni.cncf.io").unwrap();
         assert!(pools.is("ippools", "whereabouts.cni.cncf.io") && !pools.is("ippools", ""));
         assert!(ResourceName::parse("*").unwrap().is("anything", "at.all"));
+        let services = ResourceName::parse("services.core").unwrap();
+        assert!(services.is("services", "") && !services.is("services", "mesh.example.com"));
+        assert_eq!(services.to_string(), "services.core");
     }
 
     #[test]
