@@ -29,7 +29,8 @@
 //! overlap; replicas of one ServiceAccount are different processes; each invocation of a command-line tool is a process.
 //!
 //! **Not judged**: deliberate reads of the past (exact lists, continue pages, a watch by a new consumer); events of a stream
-//! that lags behind live reads of the same process (every cache does); own writes (see `read-your-writes`).
+//! that lags behind live reads of the same process (every cache does); own writes (see `read-your-writes`); a list for the most recent
+//! state whose revision only the watch after it tells (`stale-consistent-read` suspects the server).
 //!
 //! **Evidence**: two observations by one process; the audit log at level Metadata is enough where a watch discloses the
 //! revision of the list before it (reflector pair).
@@ -79,7 +80,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let reader = Reader { evidence, frontier, id, o: &o };
         match o.verb {
             Verb::List if o.is_answered() => {
-                if let Some((revision, _)) = evidence.order.list_revision(evidence.history, id) {
+                if let Some(revision) = evidence.order.listed_at(evidence.history, id) {
                     ruling.checked(o.incarnation);
                     reader.snapshot(revision, || id_fact(evidence, id, revision), ruling);
                 }

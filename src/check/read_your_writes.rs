@@ -107,7 +107,7 @@ impl Observer<'_> {
                 return;
             }
         }
-        let Some((revision, _)) = order.list_revision(history, self.id) else { return };
+        let Some(revision) = order.listed_at(history, self.id) else { return };
         let commits = self.frontier.commits.above(&order.clocks, o.clock, o.invoke, revision).take(COMMITS);
         for commit in commits {
             if !history.covers_key(o.scope, commit.key) {

@@ -260,7 +260,7 @@ fn bare(evidence: &Evidence<'_>, o: &Operation, facts: Vec<Fact>) -> Draft {
 mod tests {
     use super::super::Kind;
     use super::super::specimen::Specimen;
-    use super::super::trial::{judged, read};
+    use super::super::trial::{judged, kinds, read};
     use super::RULE;
     use crate::history::sketch::evidence;
 
@@ -343,6 +343,20 @@ mod tests {
         let mut s = Specimen::new();
         s.create("web-0", "u", 37).get("web-0", "", Some(("u", 37))).get("web-0", "", None);
         assert!(s.kinds(&RULE).is_empty(), "read before, not after");
+    }
+
+    #[test]
+    fn a_watch_from_the_past_after_a_list_for_the_most_recent_state_convicts_nobody() {
+        let story = "recorded audit\nlevel metadata\nb@A PUT y:u2@30 => bare\nb@A PUT y:u2@31 => bare\nc@A PUT x:u1@35 => bare\n--- 1s\n\
+                     c@A LIST => bare\nc@A WATCH from 22\n";
+        for rule in [super::super::monotonic_reads::RULE, super::super::read_your_writes::RULE] {
+            assert_eq!(kinds(&rule, story), [], "{}", rule.slug);
+            assert_eq!(
+                kinds(&rule, &story.replace("LIST", "LIST rv=0")).len(),
+                usize::from(rule.slug == "monotonic-reads")
+            );
+        }
+        assert!(!kinds(&RULE, story).contains(&Kind::Violation));
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub use timeline::{Change, Contradiction, Fragment, Provenance, Removal, Span, T
 pub use truth::{Reading, Seen, Truth, Truths};
 pub use versions::{Origin, Versions};
 
-use crate::history::{ClockId, History, Marks, OperationId, Revision, Verb};
+use crate::history::{Asked, ClockId, History, Marks, OperationId, Revision, Verb};
 use crate::ingest::Time;
 use std::sync::OnceLock;
 
@@ -130,11 +130,16 @@ impl Order {
         if let Some((revision, watch)) = self.chains.paired.get(&id) {
             return Some((*revision, ListRevision::Pair(*watch)));
         }
-        let exact = matches!(
-            o.asked,
-            crate::history::Asked::Exact | crate::history::Asked::Continue | crate::history::Asked::LegacyExact
-        );
+        let exact = matches!(o.asked, Asked::Exact | Asked::Continue | Asked::LegacyExact);
         (exact && !o.marks.has(Marks::ANSWER_BODY)).then_some((o.asked_revision, ListRevision::Asked))
+    }
+
+    /// The revision at which a list certainly showed its process a state. Where it was asked for the most recent one, the watch after it
+    /// does not say: a client may watch from the past on purpose, and that is likelier than a server that broke its promise.
+    pub fn listed_at(&self, history: &History, id: OperationId) -> Option<Revision> {
+        let (revision, known) = self.list_revision(history, id)?;
+        let is_guess = matches!(known, ListRevision::Pair(_)) && history.operation(id).asked == Asked::Unset;
+        (!is_guess).then_some(revision)
     }
 
     /// The moment at which what is shown had reached its reader.
