@@ -21,6 +21,7 @@ use crate::search::register::course::NEVER;
 use crate::search::register::open::Open;
 use crate::search::register::path::{BEGIN, Step};
 use crate::search::register::used::Uses;
+use crate::search::room;
 use crate::search::schedule::first_work;
 use crate::search::verdict::Limit;
 use rayon::prelude::*;
@@ -41,6 +42,9 @@ const LEGS: usize = 4;
 
 /// Two legs meet within so many events, or not at all.
 const MEETING: u32 = 1 << 10;
+
+/// A guess after which so many drafts of one move are looked at was no good one.
+const MOST_DRAFTS: u64 = 1 << 11;
 
 /// A guess from which there is no way is followed by others, so many in all, within the events where legs may meet.
 const GUESSES: u32 = 8;
@@ -148,6 +152,7 @@ impl<M: Mask> Runner for Relay<'_, M> {
             }
         }
         if let Some(rest) = &self.rest {
+            let memory = memory.saturating_sub(room::bytes(&rest.steps) + rest.uses.bytes());
             let found = self.first.take_over(rest, until, memory, watch)?;
             if found.is_some() || self.first.work() >= until {
                 return Ok(found);
@@ -181,6 +186,7 @@ impl<'p, M: Mask> Leg<'p, M> {
             let mut ladder = new();
             let until = ladder.first_work();
             ladder.guess(begin);
+            ladder.moves.most = MOST_DRAFTS;
             ladder.pause = end.min(begin + MEETING);
             if let Some(Reached::Nothing(..)) = ladder.run(until, memory, watch)? {
                 continue;
@@ -195,8 +201,8 @@ impl<'p, M: Mask> Leg<'p, M> {
         Ok(None)
     }
 
-    /// Runs the legs that begin and end at these events, side by side, and takes them together. `None`: one of them came to nothing, or all
-    /// have `ended`.
+    /// Runs the legs between these events side by side, and takes them together. `None`: one of them came to nothing, or they
+    /// are not needed any more, for which `ended` stands.
     fn run_all(
         new: &(impl Fn() -> Ladder<'p, M> + Sync),
         bounds: &[u32],
