@@ -158,8 +158,11 @@ mod tests {
     fn a_delete_by_name_is_a_hazard_too() {
         let text =
             "c@A GET x => x:u1@20\no@A PUT x:u1@20 => x:u1@25\no@A LIST => 30 {x:u1@25}\nc@A DELETE x => ok:u1\n";
-        let text = text.replace("ok:u1", "x:u1@31 gone");
-        assert_eq!(kinds(&RULE, &text), [Kind::Hazard]);
+        assert_eq!(kinds(&RULE, &text.replace("ok:u1", "x:u1@31 gone")), [Kind::Hazard]);
+        // A watch that shows the deletion takes nothing from the evidence, whether it dates it or not.
+        for watch in ["w@A WATCH from 24 ~x:u1@25 -x:u1@40\n", "w@A WATCH rv=0 -x:u1@40\n"] {
+            assert_eq!(kinds(&RULE, &format!("{text}{watch}")), [Kind::Hazard], "{watch}");
+        }
     }
 
     #[test]

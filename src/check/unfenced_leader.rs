@@ -180,7 +180,9 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         }
         let lost = losses.iter().rev().find(|loss| basis.before_commit(&loss.successor.first, id));
         let Some(loss) = lost else {
-            known.led |= losses.iter().any(|loss| is_before(evidence, basis, id, &loss.successor.first));
+            // It led still when it renewed its term, and until another took its place.
+            let led = |loss: &Loss| [loss.term.last, loss.successor.first].map(|v| is_before(evidence, basis, id, &v));
+            known.led |= losses.iter().any(|loss| led(loss).contains(&true));
             continue;
         };
         if let Some(again) = loss.again.filter(|again| !is_before(evidence, basis, id, again)) {
@@ -584,6 +586,19 @@ mod tests {
         let earlier = binds("binding", "binding => ok");
         let (story, last) = earlier.trim_end().rsplit_once('\n').unwrap_or_default();
         assert!(holds(&RULE, &story.replace("--- 5s\n", &format!("{last}\n--- 5s\n")).replace("p2", "p3")));
+    }
+
+    #[test]
+    fn whoever_took_it_need_not_be_recorded() {
+        let b = "b@A PUT leases/kube-system/op:l1@14[.spec.holderIdentity=b-1 .spec.leaseDurationSeconds=1] => leases/kube-system/op:l1@40\n";
+        let taken = "leases/kube-system/op:l1@40[.spec.holderIdentity=b-1 .spec.leaseDurationSeconds=1]";
+        let watched = format!("w@A WATCH leases in kube-system from 14 as s\nw@A ..s ~{taken} ^42\n");
+        assert_eq!(kinds(&RULE, &STORY.replace(b, &watched)), [Kind::Violation]);
+        // Without a renewal after them nothing shows that it led when it wrote such objects.
+        let (last, node) = ("op:l1@14\n", "a@A CREATE node-1 => node-1:n1@12\n");
+        let unclear = STORY.replace(node, "").replacen(last, &format!("{last}{node}"), 1);
+        assert_eq!(kinds(&RULE, &unclear), [Kind::Violation]);
+        assert_eq!(kinds(&RULE, &unclear.replace(b, &watched)), [Kind::Suspect]);
     }
 
     #[test]

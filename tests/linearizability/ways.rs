@@ -21,8 +21,13 @@ pub fn all() -> Vec<Switches> {
         Reductions { dominance: false, ..every },
         Reductions { forgotten_states: false, ..every },
     ];
-    let widths = [None, Some(Width::Beam(1)), Some(Width::Beam(3)), Some(Width::Everything)];
-    let of_registers =
-        reductions.iter().flat_map(|&reductions| widths.map(|width| Switches { forms: true, width, reductions }));
-    of_registers.chain([Switches { forms: false, ..Switches::default() }]).collect()
+    let usual = Switches::default();
+    let widths = [Some(Width::Beam(1)), Some(Width::Beam(3)), Some(Width::Everything)];
+    let widths = widths.map(|width| Switches { width, ..usual });
+    // Of legs of five events even a small history has several.
+    let strategies = [&[usual, Switches { leg: 5, ..usual }], &widths[..]].concat();
+    let of_registers = reductions
+        .iter()
+        .flat_map(|&reductions| strategies.iter().map(move |&strategy| Switches { reductions, ..strategy }));
+    of_registers.chain([Switches { forms: false, ..usual }]).collect()
 }

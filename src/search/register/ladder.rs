@@ -9,6 +9,7 @@
 use super::Problem;
 use super::automaton::{Kind, OTHER};
 use super::configuration::Configuration;
+use super::course::NEVER;
 use super::moves::{Finder, Moves};
 use super::open::{Open, Passed};
 use super::path::{BEGIN, Paths, Step};
@@ -21,12 +22,17 @@ use crate::search::room;
 use crate::search::schedule::{Dead, first_work};
 use crate::search::verdict::Limit;
 use fold::{Fold, Stretches};
+use relay::Places;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
 mod fold;
+mod relay;
 #[cfg(test)]
 mod tests;
+
+pub(in crate::search) use relay::LEG;
+pub(super) use relay::Relay;
 
 /// How a search up to a goal ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,6 +127,9 @@ pub(super) struct Ladder<'p, M> {
     work: u64,
     /// The work done when the limits were last looked at.
     looked: u64,
+    /// Where it waits for somebody else.
+    pause: u32,
+    places: Places<M>,
 }
 
 impl<'p, M: Mask> Ladder<'p, M> {
@@ -135,7 +144,7 @@ impl<'p, M: Mask> Ladder<'p, M> {
             idle: M::none(course.slots),
         };
         Ladder {
-            open: Open::new(problem.clone()),
+            open: Open::new(problem.clone(), 0),
             reductions,
             width,
             uses: Uses::new(),
@@ -156,6 +165,8 @@ impl<'p, M: Mask> Ladder<'p, M> {
             incomplete: false,
             work: 0,
             looked: 0,
+            pause: NEVER,
+            places: Places::none(),
         }
     }
 
@@ -229,6 +240,7 @@ impl<'p, M: Mask> Ladder<'p, M> {
         }
         self.choose();
         if first {
+            self.places.note(self.rungs[self.here].event, &self.going);
             self.mark();
         }
         Ok(())
@@ -381,6 +393,9 @@ impl<'p, M: Mask> Ladder<'p, M> {
             }
         };
         self.stretches.touch(rung);
+        if !self.places.leave(self.rungs[rung].event, self.furthest) {
+            return Ok(false);
+        }
         self.here = rung;
         self.open.go(self.rungs[rung].event);
         self.choose();
@@ -452,7 +467,8 @@ impl<'p, M: Mask> Ladder<'p, M> {
     /// Forgets paths and sets that belong to no configuration.
     fn collect(&mut self) {
         let entries = self.rungs.iter_mut().flat_map(Rung::configurations).chain(self.stretches.begins());
-        let mut kept: Vec<&mut Configuration<M>> = entries.chain(self.going.iter_mut().map(|(_, at)| at)).collect();
+        let going = self.going.iter_mut().map(|(_, at)| at).chain(self.places.configurations());
+        let mut kept: Vec<&mut Configuration<M>> = entries.chain(going).collect();
         self.paths.retain(kept.iter_mut().map(|at| &mut at.path).chain([&mut self.longest]));
         self.uses.retain(kept.iter_mut().map(|at| &mut at.used));
     }
@@ -480,6 +496,9 @@ impl<M: Mask> Runner for Ladder<'_, M> {
             self.look(memory, watch)?;
             if self.open.at as usize == self.open.course().events.len() {
                 return Ok(Some(Reached::Goal(self.paths.steps(self.going[0].1.path), PhantomData)));
+            }
+            if self.open.at >= self.pause {
+                return Ok(None);
             }
             self.work += 1;
             match self.open.forward() {

@@ -17,6 +17,7 @@ mod used;
 
 pub(super) use audit::is_order;
 pub(super) use forms::{Deed, Forms};
+pub(super) use ladder::LEG;
 pub use ladder::Width;
 pub use reductions::Reductions;
 
@@ -29,7 +30,7 @@ use super::switches::Switches;
 use super::verdict::Limit;
 use automaton::{Automaton, Kind};
 use course::Course;
-use ladder::{Ladder, Reached};
+use ladder::{Ladder, Reached, Relay};
 use path::{MOST_OPERATIONS, Step};
 use replay::Replay;
 use std::borrow::Cow;
@@ -125,7 +126,8 @@ fn within<'p, M: Mask + 'p>(problem: Arc<Problem<'p>>, switches: Switches, whole
             };
             let (wide, everything) = (way(Width::Beam(WIDE)), way(Width::Everything));
             let work = first_work(problem.course.events.len());
-            let way = Race::new(work, begin(Width::Beam(1)), move || Race::new(work, wide(), everything));
+            let first = Relay::new(begin(Width::Beam(1)), switches.leg);
+            let way = Race::new(work, first, move || Race::new(work, wide(), everything));
             Box::new(Ordered { way: Some(way), problem, reductions: whole.then_some(switches.reductions) })
         }
     }

@@ -47,33 +47,42 @@ pub(super) struct Open<'p, M> {
 }
 
 impl<'p, M: Mask> Open<'p, M> {
-    pub(super) fn new(problem: Arc<Problem<'p>>) -> Self {
+    /// Before an event.
+    pub(super) fn new(problem: Arc<Problem<'p>>, at: u32) -> Self {
         let (automaton, course) = (&problem.automaton, &problem.course);
-        let mut classes = vec![Class { head: NONE, coming: 0 }; automaton.kinds.len()];
-        let mut failing = 0;
-        for event in course.events.iter().filter(|event| event.is_return()) {
-            let class = course.operation(event.of()).class;
-            if class != NONE {
-                classes[class as usize].coming += 1;
-                failing += u32::from(matches!(automaton.kinds[class as usize], Kind::FailedCas(_)));
-            }
-        }
-        Open {
-            at: 0,
-            classes,
+        let mut open = Open {
+            at,
+            classes: vec![Class { head: NONE, coming: 0 }; automaton.kinds.len()],
             slots: vec![Slot { operation: NONE, next: NONE }; course.slots],
             failed: M::none(course.slots),
             observers: M::none(course.slots),
             writes: M::none(course.slots),
-            failing,
+            failing: 0,
             offered: vec![0; course.optionals.len()],
-            problem,
+            problem: problem.clone(),
+        };
+        let relevant = (0..).zip(&course.operations).filter(|(_, operation)| operation.slot != NONE);
+        for (number, &Operation { class, slot, invoked, returned }) in relevant {
+            match (invoked < at, returned) {
+                (true, NEVER) => open.offered[slot as usize] += 1,
+                (true, _) if returned >= at => open.enter(number, class, slot),
+                (false, _) if returned != NEVER => {
+                    open.classes[class as usize].coming += 1;
+                    open.failing += u32::from(matches!(automaton.kinds[class as usize], Kind::FailedCas(_)));
+                }
+                _ => {}
+            }
         }
+        open
     }
 
     /// What is left when nothing of it is needed any more.
     pub(super) fn close(self) -> Arc<Problem<'p>> {
         self.problem
+    }
+
+    pub(super) fn problem(&self) -> &Arc<Problem<'p>> {
+        &self.problem
     }
 
     pub(super) fn automaton(&self) -> &Automaton {

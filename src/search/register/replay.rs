@@ -47,7 +47,7 @@ impl<'p, M: Mask> Replay<'p, M> {
             last_write: NONE,
             gap_state: OTHER,
             anchor: vec![NONE; course.slots],
-            open: Open::new(problem.clone()),
+            open: Open::new(problem.clone(), 0),
         }
     }
 

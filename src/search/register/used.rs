@@ -128,13 +128,31 @@ impl Uses {
         }
     }
 
+    /// The set of the first operations of each class, so many of each.
+    pub(super) fn first(&mut self, counts: &[u32]) -> u32 {
+        let used = (0..).zip(counts).filter(|used| *used.1 > 0);
+        let uses: Box<[Use]> = used.map(|(class, &count)| Use { class, count, recent: 0 }).collect();
+        if uses.is_empty() {
+            return UNUSED;
+        }
+        let hash = uses.iter().copied().map(Use::number).fold(0, u64::wrapping_add);
+        let classes = uses.iter().fold(0, |classes, used| classes | 1 << (used.class % 64));
+        let total = uses.iter().map(|used| used.count).sum();
+        self.keep(Set { hash, classes, total, uses })
+    }
+
     /// Whether whatever can be used after `more` can be used after `less`: no more were used of any class, nor of those from before
     /// the gap.
     pub(super) fn is_within(&self, less: u32, more: u32) -> bool {
-        if less == more || less == UNUSED {
+        less == more || self.is_within_of(less, self, more)
+    }
+
+    /// The same of a set of another search.
+    pub(super) fn is_within_of(&self, less: u32, others: &Uses, more: u32) -> bool {
+        if less == UNUSED {
             return true;
         }
-        let (less, more) = (&self.sets[less as usize], &self.sets[more as usize]);
+        let (less, more) = (&self.sets[less as usize], &others.sets[more as usize]);
         let mut rest = more.uses.iter();
         less.total <= more.total
             && less.classes & !more.classes == 0

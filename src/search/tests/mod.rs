@@ -19,6 +19,9 @@ use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+/// Even a small history has several legs of so many events.
+const SHORT_LEG: usize = 5;
+
 /// All ways to a verdict.
 fn ways() -> Vec<Switches> {
     let (all, none) = (Reductions::default(), Reductions::NONE);
@@ -36,6 +39,7 @@ fn ways() -> Vec<Switches> {
     let mut ways = vec![Switches { forms: false, ..Switches::default() }];
     for reductions in reductions {
         ways.extend(widths.map(|width| Switches { width, reductions, ..Switches::default() }));
+        ways.push(Switches { leg: SHORT_LEG, reductions, ..Switches::default() });
     }
     ways
 }

@@ -103,6 +103,8 @@ pub(super) struct Moves<M> {
     steps: Vec<Step>,
     /// Drafts looked at: a measure of the work.
     pub(super) work: u64,
+    /// Nobody waits for more than so many of one configuration: there can be millions.
+    pub(super) most: u64,
     drafts: Vec<Draft<M>>,
     trail: Vec<Taken>,
     /// States from which the returning operation can be reached: now, and in the gap.
@@ -120,6 +122,7 @@ impl<M> Default for Moves<M> {
             found: Vec::new(),
             steps: Vec::new(),
             work: 0,
+            most: u64::MAX,
             drafts: Vec::new(),
             trail: Vec::new(),
             reach: Vec::new(),
@@ -184,7 +187,7 @@ impl<M: Mask> Finder<'_, '_, M> {
         self.moves.drafts.clear();
         self.moves.trail.clear();
         self.moves.seen.clear();
-        let many = self.moves.work + FEW;
+        let begun = self.moves.work;
         let mut more = false;
         self.find_reach(task, NEVER);
         let root = Taken { step: Step::change(0), from: OTHER, owing: false };
@@ -209,11 +212,12 @@ impl<M: Mask> Finder<'_, '_, M> {
             if self.moves.work.is_multiple_of(256) {
                 match watch.reached() {
                     Some(limit) => return Err(limit),
+                    None if self.moves.work - begun > self.moves.most => return Err(Limit::Cancelled),
                     None if self.moves.bytes() + self.uses.bytes() > memory => return Err(Limit::Memory),
                     None => {}
                 }
             }
-            if self.moves.work > many && !draft.last.owing && !self.is_new(&draft) {
+            if self.moves.work - begun > FEW && !draft.last.owing && !self.is_new(&draft) {
                 continue;
             }
             self.moves.trail.truncate(draft.depth as usize);

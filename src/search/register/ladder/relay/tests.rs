@@ -1,0 +1,116 @@
+//! Histories of thousands of operations, on some threads and on one.
+
+use super::*;
+use crate::search::history::{Call, History, Outcome};
+use crate::search::partition::registers;
+use crate::search::register::reductions::Reductions;
+use crate::search::register::replay::Replay;
+use crate::search::register::{Forms, Problem, is_order};
+use crate::search::tests::random::{Ask, Random, Register, Told};
+use crate::search::verdict::Budget;
+use rayon::ThreadPoolBuilder;
+use std::sync::Arc;
+
+type Slots = [u64; 2];
+
+/// How busy a register is.
+#[derive(Clone, Copy, Debug)]
+struct Busy {
+    calls: u64,
+    clients: u64,
+    values: u64,
+    /// Answers that nobody saw, in percent.
+    unknown: u64,
+    /// One read is told something else.
+    wrong: bool,
+}
+
+impl Busy {
+    fn draw(self, random: &mut Random) -> Vec<Call<Ask, Told>> {
+        let mut clock = vec![0; self.clients as usize];
+        let mut planned = Vec::new();
+        for process in 0..self.calls {
+            let free = &mut clock[(process % self.clients) as usize];
+            let invoke = *free + 1 + random.below(2000) as i64;
+            let happen = invoke + random.below(1000) as i64;
+            let returned = happen + random.below(1000) as i64;
+            *free = returned;
+            let mut value = || random.below(self.values) as i64;
+            let ask = [Ask::Read, Ask::Write(value()), Ask::Cas(value(), value())][random.below(3) as usize];
+            planned.push((happen, process as u32, invoke, returned, ask));
+        }
+        planned.sort_by_key(|plan| (plan.0, plan.1));
+        let (mut state, mut calls) = (0, Vec::new());
+        for (_, process, invoke, returned, operation) in planned {
+            let is_unknown = random.chance(self.unknown);
+            let happens = !is_unknown || random.chance(50);
+            let (next, answer) = match operation {
+                Ask::Read => (state, Told::Value(state)),
+                Ask::Write(value) => (value, Told::Written),
+                Ask::Cas(from, to) if from == state => (to, Told::Set(true)),
+                Ask::Cas(..) => (state, Told::Set(false)),
+            };
+            state = if happens { next } else { state };
+            let outcome = if is_unknown { Outcome::Unknown } else { Outcome::Completed { returned, answer } };
+            calls.push(Call { process, operation, invoke, outcome });
+        }
+        let reads = calls.iter_mut().skip(self.calls as usize * 2 / 3);
+        let read = reads.map(|call| &mut call.outcome).find_map(|outcome| match outcome {
+            Outcome::Completed { answer: Told::Value(value), .. } => Some(value),
+            _ => None,
+        });
+        if let (true, Some(value)) = (self.wrong, read) {
+            *value = -1;
+        }
+        calls
+    }
+}
+
+/// What this way comes to in two rounds of a race, and whether another leg was taken over.
+fn run(problem: &Arc<Problem<'_>>, leg: usize) -> (Option<Reached<Slots>>, bool) {
+    let first = Ladder::new(problem.clone(), Reductions::default(), Width::Beam(1));
+    let mut relay = Relay::new(first, leg);
+    let watch = Watch::begin(&Budget::default());
+    let work = relay.first.first_work();
+    let mut round = |until| relay.run(until, usize::MAX, &watch).unwrap_or_else(|limit| panic!("{limit:?}"));
+    let found = round(work).or_else(|| round(2 * work));
+    let is_met =
+        found.is_some() && relay.rest.is_some() && (relay.first.open.at as usize) < problem.course.events.len();
+    (found, is_met)
+}
+
+#[test]
+fn legs_come_to_the_same_on_any_number_of_threads_whether_they_meet_or_not() {
+    let pools = [1, 2, 4].map(|threads| ThreadPoolBuilder::new().num_threads(threads).build());
+    let pools = pools.map(|pool| pool.unwrap_or_else(|e| panic!("{e}")));
+    let (mut random, mut met, mut alone) = (Random(9), 0, 0);
+    for round in 0..36 {
+        let busy = Busy {
+            calls: 2_000 + random.below(2_000),
+            clients: [4, 20, 60][round % 3],
+            values: [5, 40][usize::from(round < 12)],
+            unknown: [0, 1, 5][round / 12 % 3],
+            wrong: round == 3,
+        };
+        let history = History::new(busy.draw(&mut random)).unwrap_or_else(|e| panic!("{e}"));
+        let forms = Forms::of(&Register, &history).unwrap_or_else(|| panic!("registers have forms"));
+        let parts = registers(&history, &forms);
+        let part = parts.iter().max_by_key(|part| part.events.len()).unwrap_or_else(|| panic!("calls"));
+        let problem = Problem::new(part, &forms, part.events.len()).unwrap_or_else(|| panic!("forms are enough"));
+        let problem = Arc::new(problem);
+        let found = pools.each_ref().map(|pool| pool.install(|| run(&problem, 500)));
+        assert!(found.iter().all(|other| *other == found[0]), "{busy:?}");
+        let (reached, is_met) = &found[0];
+        match reached {
+            Some(Reached::Goal(steps, _)) => {
+                assert!(!busy.wrong, "{busy:?}");
+                let order = Replay::<Slots>::new(problem.clone()).order(steps, part.events.len());
+                assert!(order.is_some_and(|order| is_order(part, &forms, &order)), "{busy:?}");
+                *(if *is_met { &mut met } else { &mut alone }) += 1;
+            }
+            Some(Reached::Nothing(..)) => assert!(busy.wrong, "{busy:?}"),
+            None => {}
+        }
+    }
+    assert!(met > 20 && alone > 0, "{met} were taken over, {alone} not");
+}
