@@ -263,15 +263,17 @@ impl<'h> Case<'_, 'h> {
         Some(truths.of(self.target, Reading::Absent, seen))
     }
 
-    /// The states right after an object's end.
+    /// The states right after an object's end, where the order shows that it ended.
     fn after_the_end_of(&self, uid: Symbol) -> Seen {
         let versions = self.evidence.order.timeline.versions(self.target);
-        let own = |v: &Version| v.uid == uid;
-        let end = versions.iter().rfind(own).map(|v| match v.change {
-            Change::Deleted => v.revision,
-            _ => Revision::new(v.revision.value().saturating_add(1)),
-        });
-        end.map_or(Seen::default(), |end| Seen { from: end, through: Some(end) })
+        let Some(last) = versions.iter().rposition(|v| v.uid == uid) else { return Seen::default() };
+        let end = match (versions.get(last), versions.get(last + 1)) {
+            (Some(v), _) if v.change == Change::Deleted => v.revision,
+            (Some(v), Some(_)) => Revision::new(v.revision.value().saturating_add(1)),
+            // Only the event says so, with a version that the object had while it lived.
+            _ => return Seen::default(),
+        };
+        Seen { from: end, through: Some(end) }
     }
 }
 

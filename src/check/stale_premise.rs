@@ -212,6 +212,14 @@ mod tests {
     }
 
     #[test]
+    fn an_end_that_only_an_event_with_an_old_version_tells() {
+        let text = "default services\nclient c user=system:serviceaccount:kube-system:endpoint-controller\n\
+                    c@A LIST => 28 {x:x1@27}\nc@A CREATE endpoints/x => endpoints/x:e1@29\n\
+                    c@A WATCH from 28 as s\nc@A ..s -x:x1@27\nc@A DELETE endpoints/x => ok:e1\n";
+        assert_eq!(kinds(&RULE, text), []);
+    }
+
+    #[test]
     fn an_absence_that_may_hold_still() {
         let gone = REPLAY.replace("c@A DELETE", "user@A DELETE x:x2 => ok:x2\nc@A ..s +x:x2@35 -x:x2@39\nc@A DELETE");
         assert!(holds(&RULE, &gone));
