@@ -1,7 +1,8 @@
 //! ## What it proves
 //! A read, a watch or a compaction was told that its revision is compacted, and no compaction that anybody else asked for by then,
 //! nor one in the members' logs, reaches it; a read of the latest state was; or a read below an acknowledged compaction was
-//! answered, or a compaction through what had been compacted before it was sent was acknowledged.
+//! answered, or a compaction through what had been compacted before it was sent was acknowledged. A compaction in a log cannot have
+//! been done before the writes in front of it were sent.
 //!
 //! ## Why it matters
 //! The first makes clients list again for nothing, and hides lost events behind an error that looks legal. The second reads what

@@ -3,6 +3,8 @@
 pub mod order;
 pub mod published;
 pub mod reads;
+#[cfg(test)]
+mod tests;
 pub mod watches;
 pub mod writes;
 

@@ -72,10 +72,10 @@ pub fn compactions(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     if r.analysis.placing.stuck {
         ruling.open = Some("no order of the compactions fits every answer and delivery that depends on one".to_owned());
     }
-    let compactions = Compactions::of(r.recording);
+    let compactions = &r.analysis.compactions;
     for (at, operation) in (0..).zip(&r.recording.operations) {
         if let (Request::Compact { revision: through }, Outcome::Compacted) = (operation.request, operation.outcome) {
-            refused(r, &compactions, at, through, ruling);
+            refused(r, compactions, at, through, ruling);
         }
         let Request::Range(range) = operation.request else { continue };
         if range.revision <= 0 {
@@ -114,7 +114,7 @@ pub fn compactions(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
                 ruling.checked(r.client_of(at));
                 let until =
                     if operation.returned.is_known() { operation.returned } else { crate::ingest::Time(i64::MAX) };
-                let highest = compactions.possible(until).max(r.analysis.log.compaction);
+                let highest = compactions.possible(until);
                 if highest > range.revision {
                     continue;
                 }
@@ -147,7 +147,7 @@ fn refused(r: &Recorded<'_>, compactions: &Compactions, at: u32, through: i64, r
     ruling.checked(r.client_of(at));
     let operation = r.operation(at);
     let until = if operation.returned.is_known() { operation.returned } else { crate::ingest::Time(i64::MAX) };
-    let highest = compactions.possible_first(until).max(r.analysis.log.compaction);
+    let highest = compactions.possible_first(until);
     if through < 0 || highest >= through {
         return;
     }

@@ -7,12 +7,14 @@
 
 use super::effects::{Class, Effects};
 use super::filling::{Filler, Filling};
+use super::log::{Log, LoggedCompaction};
 use super::store::NOT_COMPACTED;
 use super::timeline::Timeline;
 use crate::history::etcd::{Outcome, Recording, Request};
 use crate::ingest::Time;
 
 /// What was asked to be compacted, by time.
+#[derive(Debug)]
 pub struct Compactions {
     /// Sent, through, whether it was answered, and when.
     asked: Vec<(Time, i64)>,
@@ -20,12 +22,15 @@ pub struct Compactions {
     first: Vec<(Time, i64)>,
     /// Acknowledged: answered at, through, the operation.
     done: Vec<(Time, i64, u32)>,
+    /// In the members' logs: not before, through; both ascending.
+    logged: Vec<(Time, i64)>,
 }
 
 impl Compactions {
-    /// Of all clients.
-    pub fn of(recording: &Recording) -> Compactions {
-        let mut compactions = Compactions { asked: Vec::new(), first: Vec::new(), done: Vec::new() };
+    /// Of all clients, and of the members' logs, which show those of clients that are not recorded too.
+    pub fn of(recording: &Recording, log: &Log, timeline: &Timeline) -> Compactions {
+        let logged = logged(recording, log, timeline);
+        let mut compactions = Compactions { asked: Vec::new(), first: Vec::new(), done: Vec::new(), logged };
         for (at, operation) in (0..).zip(&recording.operations) {
             let Request::Compact { revision } = operation.request else { continue };
             if !matches!(operation.outcome, Outcome::Refused | Outcome::Future) {
@@ -51,13 +56,19 @@ impl Compactions {
     /// The highest revision that can have been compacted through by a time.
     pub fn possible(&self, time: Time) -> i64 {
         let at = self.asked.partition_point(|(sent, _)| *sent <= time);
-        self.asked[..at].last().map_or(0, |(_, through)| *through)
+        self.asked[..at].last().map_or(0, |(_, through)| *through).max(self.logged(time))
     }
 
     /// The same of compactions that were not told that it is compacted already.
     pub fn possible_first(&self, time: Time) -> i64 {
         let at = self.first.partition_point(|(sent, _)| *sent <= time);
-        self.first[..at].last().map_or(NOT_COMPACTED, |(_, through)| *through)
+        self.first[..at].last().map_or(NOT_COMPACTED, |(_, through)| *through).max(self.logged(time))
+    }
+
+    /// The highest revision through which what the members' logs hold can have compacted by a time, whoever asked for it.
+    pub fn logged(&self, time: Time) -> i64 {
+        let at = self.logged.partition_point(|(from, _)| *from <= time);
+        self.logged[..at].last().map_or(NOT_COMPACTED, |(_, through)| *through)
     }
 
     /// A compaction that was over before a time, above a revision.
@@ -65,6 +76,26 @@ impl Compactions {
         let at = self.done.partition_point(|(answered, ..)| *answered < before);
         self.done[..at].iter().find(|(_, through, _)| *through > above).map(|(.., operation)| *operation)
     }
+}
+
+/// Compactions of the members' logs, each with a time before which no member can have applied it: it stands behind the entries of
+/// writes, which had been sent. Where the logs and the clients differ, or the entries of writes may have been lost, nothing is known.
+fn logged(recording: &Recording, log: &Log, timeline: &Timeline) -> Vec<(Time, i64)> {
+    let certain = |number: i64| log.step(number).is_some_and(|step| step.certain);
+    let logged = timeline.revisions.iter().filter(|revision| revision.entry.is_some() && certain(revision.number));
+    let mut writes = logged
+        .filter(|_| timeline.contradictions.is_empty())
+        .filter_map(|revision| Some((revision.number, recording.operations[revision.writer? as usize].call)))
+        .filter(|(_, call)| call.is_known())
+        .peekable();
+    let mut sent = Time(i64::MIN);
+    let not_before = |one: &LoggedCompaction| {
+        while let Some((_, call)) = writes.next_if(|(number, _)| *number <= one.behind) {
+            sent = sent.max(call);
+        }
+        (sent, one.through)
+    };
+    log.compactions.iter().map(not_before).collect()
 }
 
 /// An answer that only a compaction above a revision explains.
@@ -101,26 +132,26 @@ pub struct Taken {
 }
 
 impl Placing {
-    /// Of a recording in which every revision has its maker. `logged`: the highest revision that the members' logs compact through.
+    /// Of a recording in which every revision has its maker.
     pub fn of(
         recording: &Recording,
         effects: &Effects,
         timeline: &Timeline,
         filling: &Filling,
         demands: &[Demand],
-        logged: i64,
+        asked: &Compactions,
     ) -> Placing {
         let mut placing = Placing::default();
         let compactions: Vec<u32> = (0..recording.operations.len() as u32)
             .filter(|at| matches!(recording.operations[*at as usize].request, Request::Compact { .. }))
             .collect();
-        placing.repeated = repeated(recording, &compactions);
+        placing.repeated = repeated(recording, &compactions, asked);
         if filling.open.is_some() || !filling.unfilled.is_empty() {
             return placing;
         }
         let mut demands: Vec<Demand> = demands.to_vec();
         demands.extend(refusals(recording));
-        demands.retain(|demand| demand.above >= logged);
+        demands.retain(|demand| demand.above >= asked.logged(demand.by));
         if compactions.is_empty() && demands.is_empty() {
             return placing;
         }
@@ -178,8 +209,7 @@ impl Placing {
 }
 
 /// Acknowledged compactions that were sent after one through the same or a later revision had been answered.
-fn repeated(recording: &Recording, compactions: &[u32]) -> Vec<(u32, u32)> {
-    let done = Compactions::of(recording);
+fn repeated(recording: &Recording, compactions: &[u32], done: &Compactions) -> Vec<(u32, u32)> {
     let answered = |at: &&u32| recording.operations[**at as usize].outcome == Outcome::Answered;
     let pair = |at: &u32| {
         let operation = &recording.operations[*at as usize];

@@ -210,7 +210,6 @@ impl Order<'_> {
 
     /// What may stand anywhere in its time: answers about what is compacted or to come, and what shows nothing.
     fn windows(&mut self, known: &Highest, compactions: &[Compacted]) -> Option<()> {
-        let logged = self.analysis.log.compaction;
         for (at, operation) in (0..).zip(&self.recording.operations) {
             let above = match (operation.outcome, operation.request) {
                 (Outcome::Compacted, Request::Range(range)) => Some(range.revision),
@@ -234,7 +233,7 @@ impl Order<'_> {
                 if let Some(one) = compactions.get(first) {
                     revision = revision.max(one.revision);
                     time = time.max(one.from);
-                } else if above >= logged {
+                } else if above >= self.analysis.compactions.logged(returned(operation)) {
                     return None;
                 }
             }

@@ -1,7 +1,7 @@
 //! The write-ahead logs of a cluster as one: what was committed, and what it came to.
 
 use super::effects::Change;
-use super::store::{NOT_COMPACTED, Store};
+use super::store::Store;
 use crate::history::etcd::{LogEntry, Recording, Request, Span};
 use rustc_hash::FxHashSet;
 
@@ -36,6 +36,15 @@ pub struct Step {
     pub certain: bool,
 }
 
+/// A compaction that the logs hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoggedCompaction {
+    /// It takes away what is below.
+    pub through: i64,
+    /// The revision of the store that it was applied to: its entry stands behind the one of that revision.
+    pub behind: i64,
+}
+
 /// The logs as one.
 #[derive(Debug, Default)]
 pub struct Log {
@@ -49,8 +58,8 @@ pub struct Log {
     pub changes: Vec<Change>,
     /// Members that committed different entries; the first index of each pair of members.
     pub splits: Vec<Split>,
-    /// The highest revision that any entry compacts through; -1: none does.
-    pub compaction: i64,
+    /// Compactions that took effect, in their order: that of their revisions too.
+    pub compactions: Vec<LoggedCompaction>,
     /// Whether the entries hold everything that was committed, as far as the members that left a log knew.
     pub whole: bool,
 }
@@ -58,7 +67,7 @@ pub struct Log {
 impl Log {
     /// Of a recording.
     pub fn of(recording: &Recording) -> Log {
-        let mut log = Log { compaction: NOT_COMPACTED, ..Log::default() };
+        let mut log = Log::default();
         log.merge(recording);
         log.replay(recording);
         log
@@ -124,7 +133,7 @@ impl Log {
             if let Request::Compact { revision } = entry.request
                 && !applied.refused
             {
-                self.compaction = self.compaction.max(revision);
+                self.compactions.push(LoggedCompaction { through: revision, behind: store.revision });
             }
             if applied.changes.is_empty() {
                 continue;

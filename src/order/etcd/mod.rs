@@ -30,7 +30,7 @@ pub use faults::{Faults, Sightings};
 pub use filling::{Filler, Filling, Unfilled, Unfit};
 pub use lease::Misuse;
 pub use linearization::Linearization;
-pub use log::{Log, Logged};
+pub use log::{Log, Logged, LoggedCompaction};
 pub use proofs::{Backward, Proof, Proofs};
 pub use regression::Regression;
 pub use streams::{Flaw, Past, Streams};
@@ -58,6 +58,8 @@ pub struct Analysis {
     pub filling: Filling,
     /// Watches held against T.
     pub streams: Streams,
+    /// What was asked to be compacted when.
+    pub compactions: Compactions,
     /// The place of compactions.
     pub placing: Placing,
     /// When leases are alive.
@@ -77,7 +79,6 @@ struct Told {
     effects: Effects,
     log: Log,
     proofs: Proofs,
-    compactions: Compactions,
     lives: lease::Lives,
 }
 
@@ -88,6 +89,7 @@ struct Held {
     answers: Answers,
     filling: Filling,
     streams: Streams,
+    compactions: Compactions,
     placing: Placing,
     misuses: Vec<Misuse>,
     settled: bool,
@@ -99,7 +101,7 @@ impl Analysis {
         let effects = Effects::of(recording);
         let proofs = Proofs::of(recording);
         let lives = lease::Lives::of(recording, &effects, &proofs);
-        let told = Told { log: Log::of(recording), proofs, compactions: Compactions::of(recording), effects, lives };
+        let told = Told { log: Log::of(recording), proofs, effects, lives };
         let held = Held::of(recording, &told, &[]);
         let undecided = held.is_open() && held.contradicts_nothing() && told.effects.misshapen.is_empty();
         let unseen = undecided.then(|| held.search(recording, &told));
@@ -114,7 +116,7 @@ impl Analysis {
 
     fn new(told: Told, held: Held, unseen: Option<Ending>) -> Analysis {
         let Told { effects, log, proofs, lives, .. } = told;
-        let Held { timeline, backward, answers, filling, streams, placing, misuses, settled } = held;
+        let Held { timeline, backward, answers, filling, streams, compactions, placing, misuses, settled } = held;
         Analysis {
             faults: Faults::default(),
             unseen,
@@ -126,6 +128,7 @@ impl Analysis {
             answers,
             filling,
             streams,
+            compactions,
             placing,
             lives,
             misuses,
@@ -137,7 +140,7 @@ impl Analysis {
 impl Held {
     /// Of a recording. `supposed`: what is taken to have happened at revisions that nobody showed, ascending.
     fn of(recording: &Recording, told: &Told, supposed: &[Supposed]) -> Held {
-        let Told { effects, log, proofs, compactions, lives } = told;
+        let Told { effects, log, proofs, lives } = told;
         let timeline = Timeline::rebuild(recording, effects, log, supposed);
         let revision = |at: u32| recording.operations[at as usize].revision;
         // Where another write was acknowledged, it did not write.
@@ -145,8 +148,9 @@ impl Held {
         let backward = proofs::backward(recording, effects, proofs, denied);
         let answers = Answers::compare(recording, effects, &timeline);
         let filling = Filling::of(recording, effects, &timeline, proofs, lives, supposed);
-        let streams = Streams::of(recording, effects, &timeline, compactions, log.compaction);
-        let placing = Placing::of(recording, effects, &timeline, &filling, &streams.demands, log.compaction);
+        let compactions = Compactions::of(recording, log, &timeline);
+        let streams = Streams::of(recording, effects, &timeline, &compactions);
+        let placing = Placing::of(recording, effects, &timeline, &filling, &streams.demands, &compactions);
         let makers: rustc_hash::FxHashSet<Filler> = filling.fillers.iter().map(|(_, filler)| *filler).collect();
         let made = |at: u32| Some(makers.contains(&Filler::Operation(at)));
         let ambiguous = backward.is_empty() && recording.operations.iter().any(is_revoke);
@@ -155,7 +159,7 @@ impl Held {
             && !lease::survived(recording, &timeline, &filling)
             && (filling.doubted.is_empty() || lease::held(recording, &timeline, &filling));
         let misuses = lease::misuses(recording, effects, &timeline, &filling, lives);
-        Held { timeline, backward, answers, filling, streams, placing, misuses, settled }
+        Held { timeline, backward, answers, filling, streams, compactions, placing, misuses, settled }
     }
 
     /// Whether something stays to be decided.

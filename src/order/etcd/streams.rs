@@ -151,14 +151,8 @@ struct Walk<'t> {
 }
 
 impl Streams {
-    /// Of all watches. `logged`: the highest revision that the members' logs compact through.
-    pub fn of(
-        recording: &Recording,
-        effects: &Effects,
-        timeline: &Timeline,
-        compactions: &Compactions,
-        logged: i64,
-    ) -> Streams {
+    /// Of all watches.
+    pub fn of(recording: &Recording, effects: &Effects, timeline: &Timeline, compactions: &Compactions) -> Streams {
         let mut sent: Vec<(i64, Time, u32)> = Vec::new();
         for revision in &timeline.revisions {
             let Some(writer) = revision.writer else { continue };
@@ -171,14 +165,14 @@ impl Streams {
         let mut walk =
             Walk { recording, effects, timeline, compactions, marks_creation, sent, streams: Streams::default() };
         for at in 0..recording.watches.len() as u32 {
-            walk.watch(at, logged);
+            walk.watch(at);
         }
         walk.streams
     }
 }
 
 impl Walk<'_> {
-    fn watch(&mut self, at: u32, logged: i64) {
+    fn watch(&mut self, at: u32) {
         let recording = self.recording;
         let watch = &recording.watches[at as usize];
         if watch.revision < 0 {
@@ -225,7 +219,7 @@ impl Walk<'_> {
                         self.flaw(at, Flaw::Split { event: e, before });
                     }
                 }
-                self.event(at, watch, e, response.time, logged);
+                self.event(at, watch, e, response.time);
                 if event.revision > highest {
                     let from = *through.get_or_insert(event.revision - 1);
                     self.gap(at, watch, from, event.revision - 1, last, Past::Event(e));
@@ -253,7 +247,7 @@ impl Walk<'_> {
             let compacted = recording.texts.get(response.error).contains("required revision has been compacted");
             if compacted && watch.revision >= 0 {
                 let next = watch.revision.max(highest + 1).max(1);
-                let possible = self.compactions.possible(response.time).max(logged);
+                let possible = self.compactions.possible(response.time);
                 if possible <= next {
                     self.flaw(at, Flaw::Compacted { response: n, next, highest: possible });
                 } else {
@@ -305,7 +299,7 @@ impl Walk<'_> {
     }
 
     /// One event on its own.
-    fn event(&mut self, at: u32, watch: &Watch, e: u32, time: Time, logged: i64) {
+    fn event(&mut self, at: u32, watch: &Watch, e: u32, time: Time) {
         let event = &self.recording.events[e as usize];
         if let Some(revision) = self.timeline.revision(event.revision)
             && let Some(writer) = revision.writer
@@ -347,7 +341,7 @@ impl Walk<'_> {
                 if watch.previous {
                     self.streams.demands.push(Demand { above: event.revision - 1, by: time });
                 }
-                watch.previous && self.compactions.possible(time).max(logged) < event.revision
+                watch.previous && self.compactions.possible(time) < event.revision
             }
         };
         if wrong {
