@@ -113,9 +113,10 @@ impl<'h> Basis<'h> {
     /// Whether a version was certainly there at a moment: somebody had been shown it, or its writer had its answer.
     pub fn shown_before(&self, version: &Version, moment: (Time, ClockId)) -> bool {
         let (history, clocks) = (self.evidence.history, &self.evidence.order.clocks);
-        let answered = version.writer.is_some().then(|| history.operation(version.writer));
-        let answered = answered.filter(|o| o.ret.is_known()).map(|o| (o.ret, o.clock));
-        [Some(version.moment(history)), answered].into_iter().flatten().any(|seen| clocks.before(seen, moment))
+        [Some(version.moment(history)), version.answered(history)]
+            .into_iter()
+            .flatten()
+            .any(|seen| clocks.before(seen, moment))
     }
 
     /// Whether one version was certainly there before another: by their revisions, or because it had been shown when the write of

@@ -97,14 +97,26 @@ fn passed(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: 
     ruling.checked(o.incarnation);
     let versions = timeline.versions(o.key);
     let from = versions.through(o.asked_revision);
-    let above = (from..from + NEXT).map_while(|at| versions.get(at));
-    let sent = (o.invoke, o.clock);
-    let relations: Vec<(Version, Relation)> =
-        above.map(|version| (version, clocks.relation(version.moment(evidence.history), sent))).collect();
-    let proved = relations.iter().find(|(_, relation)| *relation == Relation::Before);
-    let weaker = relations.iter().find(|(_, relation)| matches!(relation, Relation::BeforeUnless(_)));
-    let Some((version, relation)) = proved.or(weaker) else { return };
     let history = evidence.history;
+    let above = (from..).map_while(|at| versions.get(at)).filter(|version| !version.is_undated()).take(NEXT);
+    let sent = (o.invoke, o.clock);
+    // By the one who showed it first, or by the answer of its writer.
+    let relations: Vec<(Version, bool, Relation)> = above
+        .flat_map(|version| {
+            let shown = (false, Some(version.dated.moment(history)));
+            [shown, (true, version.answered(history))].map(|(is_answer, moment)| {
+                (version, is_answer, moment.map_or(Relation::Unknown, |moment| clocks.relation(moment, sent)))
+            })
+        })
+        .collect();
+    let proved = relations.iter().find(|(.., relation)| *relation == Relation::Before);
+    let weaker = relations.iter().find(|(.., relation)| matches!(relation, Relation::BeforeUnless(_)));
+    let Some((version, is_answer, relation)) = proved.or(weaker) else { return };
+    let says = format!("{} was at version {}", history.key_name(o.key), version.revision);
+    let later = match is_answer {
+        true => evidence.version(version, says),
+        false => evidence.shown(version, version.dated, version.uid, says),
+    };
     let (base, key) = (o.asked_revision, history.key_name(o.key));
     let draft = Draft {
         summary: format!(
@@ -113,7 +125,7 @@ fn passed(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: 
             version.revision
         ),
         facts: vec![
-            evidence.version(version, format!("{key} was at version {}", version.revision)),
+            later,
             evidence.request(id, base, format!("{} required {key} to be at version {base}", evidence.short_client(o))),
             evidence.operation(id, Revision::NONE, "the server accepted it"),
         ],
@@ -238,6 +250,29 @@ mod tests {
         assert_eq!(kinds(&RULE, "b@A GET x => x:u1@25\na@A PUT x:u1@20 => x:u1@20\n"), [Kind::Violation]);
         let clocks = "recorded audit\nserver A clock=a\nserver B clock=b\nlevel metadata\na@A PUT x:u1@1105 => bare\nb@B PUT x:u1@1001 => bare\n";
         assert_eq!(kinds(&RULE, clocks), [Kind::Suspect]);
+    }
+
+    #[test]
+    fn a_witness_takes_nothing_away() {
+        // It has no times: who showed the later version tells when.
+        let text = |first: u32, second: u32| {
+            format!(
+                "recorded audit\nlevel metadata\na@A PUT x:u1@{first} => bare\n--- 1s\nb@A PUT x:u1@{second} => bare\n"
+            )
+        };
+        let changes: String = (1002..1112).map(|at| format!("  ~x:u1@{at}")).collect();
+        let seen = |text: &str| format!("etcd  +x:u1@1001{changes}\n{text}");
+        for told in [text(1105, 1001), seen(&text(1105, 1001))] {
+            assert_eq!(kinds(&RULE, &told), [Kind::Violation], "{told}");
+        }
+        for told in [text(1001, 1105), seen(&text(1001, 1105)), seen(&text(1001, 1001))] {
+            assert!(holds(&RULE, &told), "{told}");
+        }
+        let clocks = "recorded audit\nserver A clock=a\nserver B clock=b\nlevel metadata\na@A PUT x:u1@1105 => bare\nb@B PUT x:u1@1001 => bare\n";
+        assert_eq!(kinds(&RULE, &seen(clocks)), [Kind::Suspect]);
+        // Nor does an event that came late, where the answer of the write came early.
+        let late = "a@A PUT x:u1@20 => x:u1@25\nb@A PUT x:u1@20 => bare\nw@A WATCH from 19 ~x:u1@25\n";
+        assert_eq!(kinds(&RULE, late), [Kind::Violation]);
     }
 
     #[test]

@@ -79,7 +79,7 @@ impl<'h> Changes<'h> {
                 Contradiction::TwoKeys(a, b) => {
                     [a, b].map(|v| Some((domain(timeline.version(*v).key), timeline.version(*v).revision)))
                 }
-                Contradiction::TwoUids(key, revision, _) => [Some((domain(*key), *revision)), None],
+                Contradiction::TwoUids(key, revision, ..) => [Some((domain(*key), *revision)), None],
                 Contradiction::TwoContents(key, revision, _) => [Some((domain(*key), *revision)), None],
                 Contradiction::TwoWrites(..) => [None, None],
             };

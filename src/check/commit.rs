@@ -55,7 +55,7 @@ fn changed_nothing(evidence: &Evidence<'_>, id: OperationId, o: &Operation) -> b
     if version.writer.is_some() {
         return !is_of_one_request(evidence, version.writer, id);
     }
-    let shown = version.origin();
+    let shown = version.dated;
     o.answered == o.asked_revision
         || (shown.operation(history) != id && order.clocks.before(shown.moment(history), (o.invoke, o.clock)))
 }

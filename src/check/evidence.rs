@@ -4,7 +4,7 @@ use super::{Draft, Fact, Kind, Options};
 use crate::history::{DeliveryKind, History, IncarnationId, KeyId, Operation, OperationId, Revision, Symbol, Verb};
 use crate::ingest::{FileId, Position};
 use crate::order::graph::{HappensBefore, Reason, Record};
-use crate::order::{Order, Showing, Version};
+use crate::order::{Order, Origin, Showing, Version};
 use rustc_hash::FxHashMap;
 
 /// How many steps the search for a cycle in a small graph takes.
@@ -76,15 +76,20 @@ impl<'h> Evidence<'h> {
             let fact = self.operation(version.writer, version.revision, says);
             return Fact { key: version.key, uid: version.uid, ..fact };
         }
-        let shown_by = version.shown_by(self.history);
+        self.shown(version, version.origin(), version.uid, says)
+    }
+
+    /// Cites one piece of evidence that shows a version, with the uid that it shows.
+    pub fn shown(&self, version: &Version, origin: Origin, uid: Symbol, says: impl Into<String>) -> Fact {
+        let shown_by = origin.operation(self.history);
         let shower = shown_by.is_some().then(|| self.history.operation(shown_by));
-        let (time, clock) = version.moment(self.history);
+        let (time, clock) = origin.moment(self.history);
         Fact {
-            position: version.position(self.history),
+            position: origin.position(self.history),
             says: says.into(),
             revision: version.revision,
             key: version.key,
-            uid: version.uid,
+            uid,
             time,
             clock,
             incarnation: shower.map_or_else(Default::default, |o| o.incarnation),

@@ -22,14 +22,17 @@
 //! ## Traps it avoids
 //! - The uid in the *request* of a write is a claim of the client, not the object's: a patch on the status of a custom resource
 //!   may name any.
+//! - Of two who were shown different uids, the one is named whom the answer to a write or etcd's own witness contradicts; where
+//!   there is neither, nobody.
 //! - An event stream with a selector shows entries and exits, not lives.
 //!
 //! ## Sources
 //! apiserver `pkg/registry/rest/create.go` (uids), `pkg/apis/meta/v1` ObjectMeta; kubernetes#116122 (missed events).
 
-use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
-use crate::history::{OperationId, Revision, Symbol, Verb};
-use crate::order::{Change, Contradiction, Provenance, Version};
+use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
+use crate::history::{IncarnationId, KeyId, OperationId, Revision, Symbol, Verb};
+use crate::order::{Change, Contradiction, Fragment, Provenance, Version};
+use rustc_hash::FxHashSet;
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -44,25 +47,20 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
-    let timeline = &evidence.order.timeline;
+    let (history, timeline) = (evidence.history, &evidence.order.timeline);
+    let mut open: FxHashSet<(KeyId, Revision)> = FxHashSet::default();
     for contradiction in timeline.contradictions() {
-        let Contradiction::TwoUids(key, revision, other) = contradiction else { continue };
+        let Contradiction::TwoUids(key, revision, shown, certain) = contradiction else { continue };
         let Some(version) = timeline.version_at(*key, *revision) else { continue };
-        let claims = claims_only(evidence, version.shown_by(evidence.history), *revision, version.uid);
-        if claims || claims_only(evidence, other.operation, *revision, other.uid) {
+        if shown.iter().any(|one| claims_only(evidence, one.origin.operation(history), *revision, one.uid)) {
             continue;
         }
-        let shower = if other.operation.is_some() {
-            let fact = evidence.operation(other.operation, *revision, uid_words(evidence, &version, other.uid));
-            Fact { position: other.position, key: *key, uid: other.uid, ..fact }
-        } else {
-            let fact = evidence.version(&version, uid_words(evidence, &version, other.uid));
-            Fact { position: other.position, uid: other.uid, ..fact }
-        };
-        let first = evidence.version(&version, uid_words(evidence, &version, version.uid));
-        found(evidence, ruling, &version, vec![first, shower], version.uid, other.uid);
+        if !certain {
+            open.insert((*key, *revision));
+        }
+        found(evidence, ruling, [(&version, shown[0], *certain), (&version, shown[1], false)]);
     }
-    let processes = timeline.processes(evidence.history);
+    let processes = timeline.processes(history);
     for ((before, after), process) in timeline.all().pairs().zip(processes.iter().skip(1)) {
         let known = before.key == after.key && before.uid.is_some() && after.uid.is_some();
         if !known || after.change != Change::Updated || before.change.lives() != Some(true) {
@@ -72,14 +70,16 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         if before.uid == after.uid || !adjacent(evidence, &before, &after) {
             continue;
         }
-        if claims_only(evidence, before.shown_by(evidence.history), before.revision, before.uid) {
+        // Which uid such a version has is not known.
+        if [&before, &after].iter().any(|version| open.contains(&(version.key, version.revision))) {
             continue;
         }
-        let facts = vec![
-            evidence.version(&before, uid_words(evidence, &before, before.uid)),
-            evidence.version(&after, uid_words(evidence, &after, after.uid)),
-        ];
-        found(evidence, ruling, &after, facts, before.uid, after.uid);
+        if claims_only(evidence, before.shown_by(history), before.revision, before.uid) {
+            continue;
+        }
+        if let (Some((one, stands)), Some((other, also))) = (before.shows_uid(history), after.shows_uid(history)) {
+            found(evidence, ruling, [(&before, one, stands), (&after, other, also)]);
+        }
     }
 }
 
@@ -114,33 +114,35 @@ fn claims_only(evidence: &Evidence<'_>, id: OperationId, revision: Revision, uid
     o.verb == Verb::Update && o.asked_revision == revision && o.request_uid == uid && o.answer_uid != uid
 }
 
-fn uid_words(evidence: &Evidence<'_>, version: &Version, uid: Symbol) -> String {
-    format!("{} had uid {} at {}", evidence.history.key_name(version.key), evidence.short_uid(uid), version.revision)
-}
-
-fn found(
-    evidence: &Evidence<'_>,
-    ruling: &mut Ruling<'_>,
-    version: &Version,
-    facts: Vec<Fact>,
-    one: Symbol,
-    other: Symbol,
-) {
+/// Two uids, each with the version and what shows it there, and whether that is certain.
+fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, shown: [(&Version, Fragment, bool); 2]) {
     let history = evidence.history;
+    let version = shown[1].0;
     let key = history.key_name(version.key);
+    let [one, other] = shown.map(|(_, fragment, _)| evidence.short_uid(fragment.uid));
+    let facts = shown.map(|(version, fragment, _)| {
+        let uid = evidence.short_uid(fragment.uid);
+        let says = format!("{key} had uid {uid} at {}", version.revision);
+        evidence.shown(version, fragment.origin, fragment.uid, says)
+    });
+    // Who was shown what is not so: one of two may be right, unless the other certainly is.
+    let incarnation = match shown.map(|(.., certain)| certain) {
+        [true, false] => facts[1].incarnation,
+        [false, true] => facts[0].incarnation,
+        _ if facts[0].incarnation == facts[1].incarnation => facts[0].incarnation,
+        _ => IncarnationId::NONE,
+    };
     ruling.found(Draft {
         kind: Kind::Violation,
         broken_by: BrokenBy::Server,
-        incarnation: evidence.shower(version),
+        incarnation,
         key: version.key,
         cause: history.resource_name(history.resource_of(version.key)),
         summary: format!(
-            "{key} changed its uid from {} to {} at revision {} without a deletion in between",
-            evidence.short_uid(one),
-            evidence.short_uid(other),
+            "{key} changed its uid from {one} to {other} at revision {} without a deletion in between",
             version.revision
         ),
-        facts,
+        facts: facts.into(),
         reason: "a uid is given at creation and never changes; another uid needs a deletion and a creation before it"
             .into(),
         refuted_by: "a deletion and a creation of the name between the two versions".into(),
@@ -150,8 +152,40 @@ fn found(
 
 #[cfg(test)]
 mod tests {
-    use super::super::trial::{holds, kinds};
+    use super::super::trial::{drawn, holds, judged, kinds};
     use super::{Kind, RULE};
+
+    /// Whom the findings name, each with who is cited for what.
+    fn named(text: &str) -> Vec<String> {
+        let history = drawn(text);
+        let name = |incarnation| match history.client_name(incarnation) {
+            "" => "nobody",
+            name => name,
+        };
+        let told = judged(&RULE, &history).findings.into_iter().map(|finding| {
+            let facts = finding.certificate.facts.iter();
+            let facts = facts.map(|f| format!("{} {}", name(f.incarnation), f.says.split(' ').nth(4).unwrap_or("")));
+            format!("{}: {}", name(finding.incarnation), facts.collect::<Vec<_>>().join(", "))
+        });
+        told.collect()
+    }
+
+    #[test]
+    fn who_received_another_uid_than_the_write_was_answered_is_named() {
+        let written = "w@A CREATE x => x:u1@20\nw@A PUT x:u1@20 => x:u1@21\n";
+        let seen = |uid: &str| format!("r@A WATCH from 19 +x:u1@20 ~x:{uid}@21\n");
+        assert_eq!(named(&format!("{written}{}", seen("u2"))), ["r: w u1, r u2"]);
+        assert!(holds(&RULE, &format!("{written}{}", seen("u1"))));
+        // The writer's answer is wrong where etcd says so; of two who read nobody knows.
+        assert_eq!(
+            named(&format!("etcd  +x:u2@20  ~x:u2@21\n{}", "w@A PUT x:u2@20 => x:u1@21\n")),
+            ["w: nobody u2, w u1"]
+        );
+        // An event at the next version that shows another uid than the write before it was answered: who got the event.
+        let events = "w@A CREATE x => x:u1@20\nr@A WATCH from 19 +x:u1@20 ~x:u2@22\n";
+        assert_eq!(named(events), ["r: w u1, r u2"]);
+        assert_eq!(named("r@A GET x => x:u1@20\ns@A GET x => x:u2@20\n"), ["nobody: r u1, s u2"]);
+    }
 
     #[test]
     fn an_update_keeps_the_uid() {

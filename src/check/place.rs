@@ -61,13 +61,9 @@ pub fn was_before(evidence: &Evidence<'_>, version: &Version, id: OperationId) -
     let o = history.operation(id);
     let sent = (o.invoke, o.clock);
     let head = order.heads.before(history, &order.clocks, history.resource_of(version.key), o.clock, o.invoke);
-    let mut moments = vec![version.moment(history)];
-    if version.writer.is_some() {
-        let writer = history.operation(version.writer);
-        moments.push((writer.ret, writer.clock));
-    }
+    let moments = [Some(version.moment(history)), version.answered(history)];
     head.is_some_and(|head| head.revision >= version.revision)
-        || moments.into_iter().any(|moment| moment.0.is_known() && order.clocks.before(moment, sent))
+        || moments.into_iter().flatten().any(|moment| order.clocks.before(moment, sent))
 }
 
 /// The same of a removal of unknown revision.

@@ -29,7 +29,7 @@
 //! etcd#13766, etcd#14685 (members that applied entries not at all, or twice); etcd "KV API guarantees".
 
 use super::etcd::{Recorded, writes};
-use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
 use crate::history::resource::is_built_in;
 use crate::order::{Contradiction, Fragment, Version};
 
@@ -69,11 +69,7 @@ fn two_contents(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, version: &Vers
     let (key, revision) = (history.key_name(version.key), version.revision);
     let first = evidence.version(version, format!("{key} was shown at version {revision}"));
     let says = format!("it was shown at version {revision} with another content");
-    let second = if other.operation.is_some() {
-        evidence.operation(other.operation, revision, says)
-    } else {
-        evidence.version(version, says)
-    };
+    let second = evidence.shown(version, other.origin, other.uid, says);
     let resource = history.resources[history.resource_of(version.key).index()];
     let mut draft = Draft {
         kind: Kind::Violation,
@@ -82,7 +78,7 @@ fn two_contents(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, version: &Vers
         key: version.key,
         cause: history.resource_name(history.resource_of(version.key)),
         summary: format!("{key} was shown at version {revision} with two contents: labels, node or phase differ"),
-        facts: vec![first, Fact { position: other.position, key: version.key, uid: other.uid, ..second }],
+        facts: vec![first, second],
         reason: "A version of an object is one write: whoever shows it shows what that write put there.".into(),
         refuted_by: "evidence that one of the two was altered on its way, or is of another cluster".into(),
         consequence:

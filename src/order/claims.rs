@@ -5,9 +5,10 @@ use super::flags::Flags;
 use super::timeline::*;
 use super::versions::{Origin, Table, Until};
 use crate::history::{
-    Asked, AttributesId, Delivery, DeliveryKind, History, KeyId, Marks, Operation, OperationId, Revision, Stream,
-    StreamId, Symbol, Verb,
+    Asked, AttributesId, ClockId, Delivery, DeliveryKind, History, KeyId, Marks, Operation, OperationId, Revision,
+    Stream, StreamId, Symbol, Verb,
 };
+use crate::ingest::Time;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 impl Timeline {
@@ -177,9 +178,10 @@ impl Timeline {
                         if selective && let Some(put) = put {
                             // What leaves a selector by a change is the object that was changed, not another of its name.
                             let other = put.uid.is_some() && d.uid.is_some() && put.uid != d.uid;
-                            let fragment = Fragment { position: d.position, uid: d.uid, operation: stream.operation };
-                            if other {
-                                self.contradictions.push(Contradiction::TwoUids(d.key, d.revision, fragment));
+                            if let Some((known, certain)) = put.shows_uid(history).filter(|_| other) {
+                                let event = Origin { provenance: Provenance::Event, row: index as u32 };
+                                let shown = [known, Fragment { origin: event, uid: d.uid }];
+                                self.contradictions.push(Contradiction::TwoUids(d.key, d.revision, shown, certain));
                             }
                             continue;
                         }
@@ -225,6 +227,16 @@ impl Timeline {
                 Ok(at) => {
                     let known = self.versions.get(at);
                     let mut all = vec![claim_of(history, &known)];
+                    if known.dated != known.origin() {
+                        all.push(Claim {
+                            uid: Symbol::NONE,
+                            change: Change::Put,
+                            attributes: AttributesId::NONE,
+                            origin: known.dated,
+                            operation: known.dated.operation(history),
+                            ..all[0]
+                        });
+                    }
                     all.extend_from_slice(group);
                     all.sort_unstable_by(|a, b| Claim::order(history, a, b));
                     let folded = self.fold(history, &all);
@@ -242,31 +254,30 @@ impl Timeline {
     /// One version out of all claims of it: the most trusted one gives the place, the most specific one the change.
     fn fold(&mut self, history: &History, group: &[Claim]) -> Version {
         let head = group[0];
+        let (known, certain) = trusted_uid(group);
+        let named_otherwise = |claim: &Claim| known.is_some_and(|known| claim.uid.is_some() && claim.uid != known.uid);
         let mut version = Version {
             revision: head.revision,
             key: head.key,
-            uid: head.uid,
+            uid: known.map_or(Symbol::NONE, |known| known.uid),
             change: head.change,
-            attributes: head.attributes,
+            attributes: if named_otherwise(&head) { AttributesId::NONE } else { head.attributes },
             writer: OperationId::NONE,
             provenance: head.origin.provenance,
             row: head.origin.row,
+            dated: dated_by(history, head.origin, group.iter().filter(|claim| !named_otherwise(claim))),
         };
         let mut writer: Option<&Claim> = None;
         for claim in group {
-            if !version.uid.is_some() {
-                version.uid = claim.uid;
-            } else if claim.uid.is_some() && claim.uid != version.uid {
-                let position = claim.origin.position(history);
-                let fragment = Fragment { position, uid: claim.uid, operation: claim.operation };
-                self.contradictions.push(Contradiction::TwoUids(head.key, head.revision, fragment));
+            if let Some(known) = known.filter(|_| named_otherwise(claim)) {
+                let shown = [known, Fragment { origin: claim.origin, uid: claim.uid }];
+                self.contradictions.push(Contradiction::TwoUids(head.key, head.revision, shown, certain));
             } else if claim.uid.is_some() && history.difference(version.attributes, claim.attributes).is_some() {
-                let position = claim.origin.position(history);
-                let fragment = Fragment { position, uid: claim.uid, operation: claim.operation };
+                let fragment = Fragment { origin: claim.origin, uid: claim.uid };
                 self.contradictions.push(Contradiction::TwoContents(head.key, head.revision, fragment));
             }
             // A reduced object of a trusted source says less than a whole one of another.
-            if history.says_more(claim.attributes, version.attributes) {
+            if !named_otherwise(claim) && history.says_more(claim.attributes, version.attributes) {
                 version.attributes = claim.attributes;
             }
             let specific = matches!(claim.change, Change::Created | Change::Updated | Change::Deleted);
@@ -551,6 +562,39 @@ pub fn stream_base(history: &History, stream: StreamId) -> Option<Revision> {
 /// Whether a stream may have had a selector: nobody recorded the request of a saved one.
 fn may_select(history: &History, watch: &Operation) -> bool {
     watch.asked == Asked::Unrecorded || !watch.scope.is_some() || history.is_selective(watch.scope)
+}
+
+/// Which uid a version has of those that its claims name, and whether that is certain where they differ: what a witness shows, or the
+/// answers of writes. Else it is that of the most trusted one.
+fn trusted_uid(group: &[Claim]) -> (Option<Fragment>, bool) {
+    let named = |claim: &&Claim| claim.uid.is_some();
+    let fragment = |claim: &Claim| Some(Fragment { origin: claim.origin, uid: claim.uid });
+    let Some(first) = group.iter().find(named) else { return (None, false) };
+    for provenance in [Provenance::Witness, Provenance::Write] {
+        let mut shown = group.iter().filter(named).filter(|claim| claim.origin.provenance == provenance);
+        if let Some(stands) = shown.next() {
+            let certain = shown.all(|other| other.uid == stands.uid);
+            return (fragment(if certain { stands } else { first }), certain);
+        }
+    }
+    (fragment(first), false)
+}
+
+/// What tells by when a version was there: its most trusted claim that has a time, or an earlier one of the same clock. Where that is no
+/// witness, it is the most trusted one.
+fn dated_by<'c>(history: &History, head: Origin, claims: impl Iterator<Item = &'c Claim>) -> Origin {
+    if head.provenance != Provenance::Witness {
+        return head;
+    }
+    let mut found: Option<(Origin, (Time, ClockId))> = None;
+    for claim in claims {
+        let (time, clock) = claim.origin.moment(history);
+        let earlier = found.is_none_or(|(_, known)| known.1 == clock && time < known.0);
+        if time.is_known() && earlier {
+            found = Some((claim.origin, (time, clock)));
+        }
+    }
+    found.map_or(head, |(origin, _)| origin)
 }
 
 fn witness_claims(history: &History, claims: &mut Claims<'_>) {

@@ -85,6 +85,8 @@ pub struct Version {
     pub provenance: Provenance,
     /// See [`Origin::row`].
     pub row: u32,
+    /// What tells by when it was there: its most trusted source, or else, since a witness has no time, what shows it beside.
+    pub dated: Origin,
 }
 
 impl Version {
@@ -103,9 +105,34 @@ impl Version {
         self.origin().operation(history)
     }
 
-    /// When the source was complete, and on which clock.
+    /// By when it was there for certain, and on which clock: when what dates it was complete, or else the answer of its writer.
     pub fn moment(&self, history: &History) -> (Time, ClockId) {
-        self.origin().moment(history)
+        let dated = self.dated.moment(history);
+        if dated.0.is_known() { dated } else { self.answered(history).unwrap_or(dated) }
+    }
+
+    /// When its writer had its answer.
+    pub fn answered(&self, history: &History) -> Option<(Time, ClockId)> {
+        let writer = self.writer.is_some().then(|| history.operation(self.writer))?;
+        writer.ret.is_known().then_some((writer.ret, writer.clock))
+    }
+
+    /// What shows its uid, and whether that is certain, as a witness is, and the answer to a write about the version that it made. `None`
+    /// where that is neither of the sources that are kept.
+    pub fn shows_uid(&self, history: &History) -> Option<(Fragment, bool)> {
+        let answer = Origin { provenance: Provenance::Write, row: self.writer.0 };
+        let writer = self.writer.is_some().then_some(answer);
+        let (origin, dated) = (self.origin(), self.dated);
+        let witness = (origin.provenance == Provenance::Witness).then_some(origin);
+        let sources = [witness, writer, Some(origin), Some(dated)].into_iter().flatten();
+        let origin = sources.into_iter().find(|source| source.shows_uid(history, self.key, self.uid))?;
+        let certain = matches!(origin.provenance, Provenance::Witness | Provenance::Write);
+        Some((Fragment { origin, uid: self.uid }, certain))
+    }
+
+    /// Whether only a witness shows it, so that nothing says by when it was there.
+    pub fn is_undated(&self) -> bool {
+        self.dated.provenance == Provenance::Witness && !self.writer.is_some()
     }
 }
 
@@ -129,23 +156,22 @@ pub struct Removal {
 pub enum Contradiction {
     /// One revision, two keys.
     TwoKeys(VersionId, VersionId),
-    /// One key and revision, two uids: the version's and that of another fact.
-    TwoUids(KeyId, Revision, Fragment),
+    /// One key and revision, two uids: that of the version and that of another fact. The last says whether the first is what a
+    /// witness or the answer of a write shows, so that it is the other one that is wrong.
+    TwoUids(KeyId, Revision, [Fragment; 2], bool),
     /// One key, revision and uid, and something that selectors see of it in two ways: the version's and that of another fact.
     TwoContents(KeyId, Revision, Fragment),
     /// One revision claimed by two write answers.
     TwoWrites(OperationId, OperationId),
 }
 
-/// A fact that lost against a version.
+/// What one piece of evidence shows of a version that others show otherwise.
 #[derive(Clone, Copy, Debug)]
 pub struct Fragment {
-    /// Where it stands.
-    pub position: Position,
-    /// Its uid.
+    /// The piece of evidence.
+    pub origin: Origin,
+    /// The uid that it shows.
     pub uid: Symbol,
-    /// Its operation.
-    pub operation: OperationId,
 }
 
 /// Index of a version in the timeline (versions are sorted by key, then revision).

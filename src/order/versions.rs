@@ -34,6 +34,21 @@ impl Origin {
         }
     }
 
+    /// Whether it shows a uid of a key.
+    pub(super) fn shows_uid(self, history: &History, key: KeyId, uid: Symbol) -> bool {
+        let row = self.row as usize;
+        match self.provenance {
+            Provenance::Witness => history.witness[row].uid == uid,
+            Provenance::Event => history.deliveries[row].uid == uid,
+            Provenance::Base => history.operation(OperationId(self.row)).request_uid == uid,
+            Provenance::Write | Provenance::Read => {
+                let o = history.operation(OperationId(self.row));
+                (o.key == key && o.answer_uid == uid)
+                    || history.items_of(&o).iter().any(|item| item.key == key && item.uid == uid)
+            }
+        }
+    }
+
     /// When it was complete.
     pub fn time(self, history: &History) -> Time {
         match self.provenance {
@@ -139,6 +154,8 @@ pub(super) struct Table {
     writers: Vec<OperationId>,
     rows: Vec<u32>,
     kinds: Vec<(Change, Provenance)>,
+    /// For rows of the witness, what else shows the version and has a time.
+    dated: Vec<Option<Origin>>,
 }
 
 impl Table {
@@ -152,6 +169,7 @@ impl Table {
             writers: Vec::with_capacity(versions),
             rows: Vec::with_capacity(versions),
             kinds: Vec::with_capacity(versions),
+            dated: Vec::new(),
         }
     }
 
@@ -170,6 +188,24 @@ impl Table {
             writer: self.writers[index],
             provenance,
             row: self.rows[index],
+            dated: self.dated_by(Origin { provenance, row: self.rows[index] }),
+        }
+    }
+
+    /// What dates a version that is known from an origin.
+    fn dated_by(&self, origin: Origin) -> Origin {
+        match origin.provenance {
+            Provenance::Witness => self.dated.get(origin.row as usize).copied().flatten().unwrap_or(origin),
+            _ => origin,
+        }
+    }
+
+    /// Keeps what dates a version, where that is not its origin.
+    fn set_dated(&mut self, version: &Version) {
+        if version.dated != version.origin() {
+            let at = version.row as usize;
+            self.dated.resize(self.dated.len().max(at + 1), None);
+            self.dated[at] = Some(version.dated);
         }
     }
 
@@ -196,6 +232,7 @@ impl Table {
     }
 
     pub(super) fn push(&mut self, version: Version) {
+        self.set_dated(&version);
         self.revisions.push(version.revision);
         self.keys.push(version.key);
         self.uids.push(version.uid);
@@ -207,6 +244,7 @@ impl Table {
 
     /// Replaces a version by one of the same key and revision.
     pub(super) fn set(&mut self, index: usize, version: Version) {
+        self.set_dated(&version);
         self.uids[index] = version.uid;
         self.attributes[index] = version.attributes;
         self.writers[index] = version.writer;
@@ -216,6 +254,7 @@ impl Table {
 
     /// Inserts versions, each in front of the one whose index it comes with; in order.
     pub(super) fn insert(&mut self, new: &[(usize, Version)]) {
+        new.iter().for_each(|(_, version)| self.set_dated(version));
         self.revisions.insert(new);
         insert(&mut self.keys, new, |version| version.key);
         insert(&mut self.uids, new, |version| version.uid);
@@ -318,6 +357,7 @@ mod tests {
             writer: OperationId(key + 2),
             provenance: Provenance::Event,
             row: revision as u32,
+            dated: Origin { provenance: Provenance::Event, row: revision as u32 },
         }
     }
 
