@@ -76,7 +76,7 @@ pub fn check(evidence: &Evidence<'_>, r: &Recorded<'_>, ruling: &mut Ruling<'_>)
     // What was committed and what clients were shown are one course, or a member did not apply what it had committed.
     if let Some(Contradiction::LogDiffers { revision, .. }) = logs.first() {
         leave_open(format!(
-            "the members' log has another change at revision {revision} than clients were shown: a committed request was \
+            "the members' log has another change at revision {revision} than clients were shown or asked for: a committed request was \
              not applied, or applied twice (as in etcd#13766 and etcd#14685), or the log is of another course"
         ));
     }

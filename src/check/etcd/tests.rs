@@ -1,9 +1,10 @@
-//! Reports with members' logs, which show what clients that are not recorded asked for.
+//! Reports with members' logs.
 
+use crate::check::Judgement;
 use crate::history::{Domains, load_each};
 use crate::ingest::etcd::fixture::{Message, Segment, put};
 use crate::ingest::{FileId, InputFile, ReadOptions};
-use crate::order::Order;
+use crate::order::{Order, OrderOptions};
 use serde_json::{Value, json};
 
 const COMPACTED: &str = "etcdserver: mvcc: required revision has been compacted";
@@ -49,15 +50,21 @@ fn compacting(behind: usize, committed: u64) -> Vec<u8> {
 /// What is found in a report of the three puts, with more files: `KIND RULE`.
 fn found(more: &[(&str, Vec<u8>)]) -> Vec<String> {
     let puts: String = (0..).zip(PUTS).map(|(n, text)| acknowledged(10 + 20 * n, text, 2 + n)).collect();
-    let files = std::iter::once(("r/client-1/operations.json", puts.into_bytes())).chain(more.iter().cloned());
-    let inputs = (0..).zip(files).map(|(id, (name, bytes))| InputFile::in_memory(FileId(id), name, bytes)).collect();
-    let histories = load_each(inputs, &ReadOptions::default(), &Domains::default(), &());
-    assert_eq!(histories[0].problems.len(), 0, "{:?}", histories[0].problems);
-    let order = Order::derive(&histories[0], &Default::default());
-    let judgement = crate::check::judge(&histories[0], &order, &crate::check::Options::default());
+    let files: Vec<_> = std::iter::once((CLIENT, puts.into_bytes())).chain(more.iter().cloned()).collect();
+    let judgement = judged(&files);
     judgement.findings.iter().map(|found| format!("{} {}", found.kind_word(), found.rule)).collect()
 }
 
+fn judged(files: &[(&str, Vec<u8>)]) -> Judgement {
+    let file = |(id, (name, bytes)): (u32, &(&str, Vec<u8>))| InputFile::in_memory(FileId(id), name, bytes.clone());
+    let inputs = (0..).zip(files).map(file).collect();
+    let histories = load_each(inputs, &ReadOptions::default(), &Domains::default(), &());
+    assert_eq!(histories[0].problems.len(), 0, "{:?}", histories[0].problems);
+    let order = Order::derive(&histories[0], &OrderOptions::default());
+    crate::check::judge(&histories[0], &order, &crate::check::Options::default())
+}
+
+const CLIENT: &str = "r/client-1/operations.json";
 const WAL: &str = "r/server-a/member/wal/0000000000000000-0000000000000000.wal";
 
 /// A read of revision 2 that is told at a time that it is compacted.
@@ -112,4 +119,32 @@ fn a_log_that_differs_from_what_clients_were_told_says_nothing_of_when_it_compac
     let others = ["1", "2", "other"].map(|text| put("a", text.as_bytes()));
     let differing = log(&[&others[..], &[compaction(3)]].concat(), 4);
     assert_eq!(found(&[refused_read(49), (WAL, differing)]), [""; 0]);
+}
+
+#[test]
+fn a_log_that_attaches_a_key_to_another_lease_than_was_asked_for_is_no_log_of_what_clients_did() {
+    let grant = operation(
+        1,
+        &json!({"Type": "leaseGrant", "LeaseGrant": {"LeaseID": 7}}),
+        &json!({"LeaseGrant": {"LeaseID": 7}, "Revision": 1}),
+        2,
+    );
+    let leased = |lease: i64| {
+        let step = json!({"Type": "put-operation", "Put": {"Key": "a", "Value": {"Value": "1"}, "LeaseID": lease}});
+        let input = json!({"Type": "txn", "Txn": {"OperationsOnSuccess": [step]}});
+        operation(10, &input, &json!({"Txn": {"Results": [{"Deleted": 0}]}, "Revision": 2}), 15)
+    };
+    let message = Message::default;
+    let logged = |lease: u64| {
+        let put = message().bytes(1, b"a").bytes(2, b"1").number(3, lease);
+        log(&[message().message(8, message().number(1, 60).number(2, 7)), message().message(4, put)], 2)
+    };
+    let word = |asked: i64, log: Vec<u8>| {
+        judged(&[(CLIENT, (grant.clone() + &leased(asked)).into_bytes()), (WAL, log)]).verdict.word()
+    };
+    assert_eq!(word(7, logged(7)), "holds");
+    assert_eq!(word(4242, logged(7)), "unknown");
+    assert_eq!(word(7, logged(0)), "unknown");
+    // Of transactions clients record no leases.
+    assert_eq!(word(0, logged(7)), "holds");
 }

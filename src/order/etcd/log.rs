@@ -146,6 +146,7 @@ impl Log {
     }
 }
 
-fn entry(recording: &Recording, logged: Logged) -> Option<&LogEntry> {
+/// An entry.
+pub(super) fn entry(recording: &Recording, logged: Logged) -> Option<&LogEntry> {
     recording.members.get(logged.member as usize)?.log.as_ref()?.entries.get(logged.entry as usize)
 }

@@ -4,9 +4,10 @@
 //! long as it agrees with both. Other watches and reads say a part. Where sources differ, the first of these counts, and the
 //! difference is a contradiction.
 
+use super::attachment::{Attached, attached_by};
 use super::effects::{Change, Class, Effects};
 use super::filling::Filler;
-use super::log::{Log, Logged};
+use super::log::{self, Log, Logged};
 use super::store::taken;
 use super::unseen::Supposed;
 use crate::history::Symbol;
@@ -95,7 +96,7 @@ pub enum Contradiction {
         /// Who shows it.
         shown_by: Witness,
     },
-    /// The members' log has another change at a revision than clients were shown. Said once: what the log has behind is of another
+    /// The members' log has another change at a revision than clients were shown or asked for. Said once: what the log has behind is of another
     /// course.
     LogDiffers {
         /// The revision.
@@ -235,6 +236,7 @@ impl Timeline {
                 self.add(recording, start, said, of_source);
             }
             complete |= recording.unique_revisions && !shown.is_empty();
+            let writer = writers.get(&number).copied();
             let mut entry = None;
             if let Some(Witness::Log(by)) = logged.first().map(|said| said.by).filter(|_| believed) {
                 let changes: Vec<Change> = logged.iter().map(|said| said.change).collect();
@@ -243,7 +245,8 @@ impl Timeline {
                     let same_key = |other: &&Change| other.key == change.key;
                     changes.iter().rfind(same_key).is_some_and(|other| agrees(recording, other.value, change.value))
                 };
-                if known.iter().all(fits) && (!complete || same_keys(&known, &changes)) {
+                let leases = || !writer.is_some_and(|at| attaches_otherwise(recording, at, by));
+                if known.iter().all(fits) && (!complete || same_keys(&known, &changes)) && leases() {
                     entry = Some(by);
                     complete = true;
                     for said in logged {
@@ -258,7 +261,6 @@ impl Timeline {
             complete |= !supposed.is_empty();
             supposed.iter().for_each(|said| self.add(recording, start, said, true));
             let len = (self.versions.len() - start) as u32;
-            let writer = writers.get(&number).copied();
             self.revisions.push(Revision { number, start: start as u32, len, complete, writer, entry });
             if complete {
                 self.complete.push(number);
@@ -479,6 +481,20 @@ fn watches_over_all(group: &[Said]) -> usize {
 }
 
 /// Whether two lists of changes are the same, in any order.
+/// Whether a log entry attaches a key to another lease than the acknowledged request of its revision asked for, or to none.
+fn attaches_otherwise(recording: &Recording, operation: u32, by: Logged) -> bool {
+    let operation = &recording.operations[operation as usize];
+    let logged = log::entry(recording, by).map(|entry| entry.request);
+    let (Request::Txn(asked), Some(Request::Txn(logged))) = (operation.request, logged) else { return false };
+    let success = !operation.failure;
+    taken(asked, success).of(&recording.requests.steps).iter().any(|step| {
+        let Step::Put { key, .. } = *step else { return false };
+        let asked = attached_by(recording, asked, Some(success), key);
+        let logged = attached_by(recording, logged, None, key);
+        matches!(asked, Some(Attached::To(_))) && logged != asked && logged != Some(Attached::Unknown)
+    })
+}
+
 fn same(a: &[Change], b: &[Change]) -> bool {
     let sorted = |changes: &[Change]| {
         let mut changes = changes.to_vec();
