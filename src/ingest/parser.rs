@@ -252,10 +252,12 @@ impl<B: Batch> Parser<'_, B> {
         if let Err(text) = event.read_times() {
             return no_time(text);
         }
-        if let Some((expected, found)) = event.odd_times() {
-            self.tally.problem(line, || Fault::new(expected, found));
+        // What else it says counts, yet the line is not one of those that are in order.
+        let odd = event.odd_times().map(|(expected, found)| Fault::new(expected, found));
+        match (self.batch.record(line, offset, Record::Audit(event)), odd) {
+            (Ok(()), Some(fault)) => fault.into(),
+            (result, _) => result.into(),
         }
-        self.batch.record(line, offset, Record::Audit(event)).into()
     }
 
     fn audit_list(&mut self, line: u32, offset: u64, text: &str) -> Option<Outcome> {
