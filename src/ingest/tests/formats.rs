@@ -11,7 +11,7 @@ fn audit_events_are_read_from_lines_from_batches_and_from_documents() {
     assert_eq!(summary.bytes, lines.len() as u64);
     assert!(problems.is_empty());
 
-    let items = r#"{"auditID":"a","stage":"Panic"},{"auditID":"b","stage":"Panic"}"#;
+    let items = format!("{},{}", event("a").trim_end(), event("b").trim_end());
     let batch = format!(r#"{{"kind":"EventList","apiVersion":"audit.k8s.io/v1","metadata":{{}},"items":[{items}]}}"#);
     let other = format!(r#"{{"items":[{items}],"apiVersion":"audit.k8s.io/v1","kind":"EventList"}}"#);
     let (records, summary, _) = read_one(format!("{batch}\n{other}\n"));
