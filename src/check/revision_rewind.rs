@@ -79,7 +79,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         if let Some(head) = order.heads.before_by_the_clock(evidence.history, resource, o.invoke)
             && head.revision > revision
         {
-            let gap = o.invoke.0 - head.time.0;
+            let gap = o.invoke.since(head.time);
             let stepped = order.clocks.step(o.clock).or(order.clocks.step(head.clock)).is_some();
             let proved = order.clocks.relation((head.time, head.clock), (o.invoke, o.clock));
             if stepped || (matches!(proved, Relation::BeforeUnless(_)) && gap >= SKEW) {
