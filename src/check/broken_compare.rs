@@ -78,7 +78,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             continue;
         };
         ruling.checked(o.incarnation);
-        let mut between = timeline.between(o.key, base, Revision::new(revision.value().saturating_sub(1))).iter();
+        let mut between = timeline.between(o.key, base, revision.previous()).iter();
         let first = between.next();
         let may_be_own = |first: &Version| !first.writer.is_some() || first.writer == id;
         if o.verb == Verb::Delete && first.as_ref().is_some_and(may_be_own) && between.next().is_none() {

@@ -67,8 +67,8 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         {
             for mut binding in bindings(evidence, &directory, reference, key, &requests) {
                 // Where nothing can lie between, the version's own writer bound it.
-                let stood = binding.before.map(|before| standing.through(&before).0.value() + 1);
-                let exact = stood.is_some_and(|next| next >= binding.version.revision.value());
+                let stood = binding.before.map(|before| standing.through(&before).0.next());
+                let exact = stood.is_some_and(|next| next >= binding.version.revision);
                 if exact && !binding.operation.is_some() {
                     binding.operation = binding.version.writer;
                 }
@@ -156,8 +156,7 @@ fn requested(evidence: &Evidence<'_>, version: &Version, requests: &[OperationId
 /// and by the request that made it, which had its answer long before somebody was shown the version perhaps.
 fn place(evidence: &Evidence<'_>, standing: &Standing<'_>, binding: &Binding, resource: ResourceId) -> Place {
     let shown = Place::of_version(evidence, &binding.version, resource);
-    let unseen =
-        binding.before.filter(|before| standing.through(before).0.value() + 1 < binding.version.revision.value());
+    let unseen = binding.before.filter(|before| standing.through(before).0.next() < binding.version.revision);
     let from = unseen.map_or(shown.from, |before| Place::of_version(evidence, &before, resource).from);
     if !binding.operation.is_some() {
         return Place { from, ..shown };

@@ -272,7 +272,7 @@ impl Family<'_, '_> {
         let mut reach = lifetime.from;
         let own = |v: &Version| v.uid == lifetime.uid && v.change.lives() == Some(true) && v.revision <= until;
         for version in evidence.order.timeline.versions(lifetime.key).iter().filter(own) {
-            if version.revision > Revision::new(reach.value() + 1) && version.revision != lifetime.from {
+            if version.revision > reach.next() && version.revision != lifetime.from {
                 return None;
             }
             let declared = history.declared(version.key, version.uid, version.attributes)?;

@@ -120,7 +120,7 @@ pub fn before(evidence: &Evidence<'_>, observation: Observation, wanted: fn(Link
     // What was sent after an observation began, and all above it, nobody can have known before: for nearly every read that is
     // everything it lacks.
     let after = order.heads.after(history, &order.clocks, observation.resource, clock, time);
-    let first = if next.is_some() { lacks } else { Revision::new(lacks.value().saturating_add(1)) };
+    let first = if next.is_some() { lacks } else { lacks.next() };
     if after.is_some_and(|(after, _)| after <= first) {
         return None;
     }

@@ -158,7 +158,7 @@ fn found(
 fn lifetime(evidence: &Evidence<'_>, life: &Life) -> Vec<Fact> {
     let timeline = &evidence.order.timeline;
     let first = timeline.at_or_before(life.key, life.from);
-    let next = Revision::new(life.through.value().saturating_add(1));
+    let next = life.through.next();
     let last = timeline.at_or_before(life.key, next).filter(|last| first.is_none_or(|f| f.revision != last.revision));
     let fact = |version: Version| evidence.version(&version, evidence.change_words(&version));
     first.into_iter().chain(last).map(fact).collect()

@@ -164,8 +164,8 @@ impl<'d> Search<'_, '_, 'd> {
                 let own = |v: &Version| v.uid == o.answer_uid && v.uid.is_some() && v.change != Change::Deleted;
                 (timeline.versions(o.key).iter().rfind(own), None)
             }
-            (true, Some(at)) => (timeline.at_or_before(o.key, below(at)), None),
-            (false, Some(at)) => (timeline.at_or_before(o.key, below(at)), timeline.version_at(o.key, at)),
+            (true, Some(at)) => (timeline.at_or_before(o.key, at.previous()), None),
+            (false, Some(at)) => (timeline.at_or_before(o.key, at.previous()), timeline.version_at(o.key, at)),
             (false, None) => return Vec::new(),
         };
         let Some(before) = before.filter(|v| v.change.lives() == Some(true)) else { return Vec::new() };
@@ -360,7 +360,7 @@ impl<'d> Search<'_, '_, 'd> {
             Reading::Present { uid, revision } => (revision, Some(uid)),
             Reading::Absent => {
                 let end = self.basis.used(*seen).truth.ended_by?;
-                (below(end.revision), None)
+                (end.revision.previous(), None)
             }
         };
         let declared = &self.groups[group].group.parts[part];
@@ -429,7 +429,7 @@ impl<'d> Search<'_, '_, 'd> {
     ) -> Option<Half<'d>> {
         let (history, timeline) = (self.evidence.history, &self.evidence.order.timeline);
         let seen_late = view(o.key)?;
-        let met = timeline.at_or_before(o.key, below(self.basis.committed_at(write)?))?;
+        let met = timeline.at_or_before(o.key, (self.basis.committed_at(write)?).previous())?;
         let another = match seen_late.reading {
             Reading::Present { uid, .. } => uid.is_some() && met.uid.is_some() && uid != met.uid,
             Reading::Absent => true,
@@ -549,10 +549,6 @@ impl<'d> Search<'_, '_, 'd> {
     fn is_own(&self, version: &Version, process: IncarnationId) -> bool {
         author(self.evidence, version, process) == Author::Itself
     }
-}
-
-fn below(revision: Revision) -> Revision {
-    Revision::new(revision.value().saturating_sub(1))
 }
 
 #[cfg(test)]

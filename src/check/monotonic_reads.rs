@@ -172,7 +172,7 @@ impl Reader<'_> {
 
     /// Whether the version before was selected: then a deletion, or a change out of the selection, lies inside the scope too.
     fn was_selected(&self, scope: ScopeId, version: &Version) -> bool {
-        let before = Revision::new(version.revision.value().saturating_sub(1));
+        let before = version.revision.previous();
         let previous = self.evidence.order.timeline.at_or_before(version.key, before);
         previous.is_some_and(|p| self.evidence.history.selects(scope, p.attributes) == Some(true))
     }

@@ -93,7 +93,7 @@ pub fn unconditioned<'e>(evidence: &Evidence<'e>) -> Unconditioned<'e> {
 /// Through which revision every version was there before the write took effect; `None` where it is not known to have written.
 pub fn present_before(evidence: &Evidence<'_>, id: OperationId, removal: Option<&Version>) -> Option<Revision> {
     let o = evidence.history.operation(id);
-    let below = |revision: Revision| Revision::new(revision.value().saturating_sub(1));
+    let below = |revision: Revision| revision.previous();
     if let Some(removal) = removal {
         return Some(below(removal.revision));
     }

@@ -49,7 +49,7 @@ fn sent_later(evidence: &Evidence<'_>, resource: ResourceId, (time, clock): (Tim
         return None;
     }
     let (revision, _) = evidence.order.heads.after(evidence.history, &evidence.order.clocks, resource, clock, time)?;
-    Some(Revision::new(revision.value().saturating_sub(1)))
+    Some(revision.previous())
 }
 
 /// Whether a version was certainly complete before a request was sent: by its revision, or by the times of who wrote or saw it.

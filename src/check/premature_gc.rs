@@ -142,7 +142,7 @@ fn judge(
     // A removal of unknown revision is bound to the object's version by its own condition alone.
     let named = o.asked_revision == removal.last.revision;
     let (stood, proof) = standing.through(&removal.last);
-    let certain = named || (through == Some(from) && stood.value() + 1 >= from.value());
+    let certain = named || (through == Some(from) && stood.next() >= from);
     let mut facts = vec![
         evidence.version(&removal.last, format!("{child} named {parent} with uid {uid} as its owner")),
         Fact {

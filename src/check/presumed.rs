@@ -269,7 +269,7 @@ impl<'h> Case<'_, 'h> {
         let Some(last) = versions.iter().rposition(|v| v.uid == uid) else { return Seen::default() };
         let end = match (versions.get(last), versions.get(last + 1)) {
             (Some(v), _) if v.change == Change::Deleted => v.revision,
-            (Some(v), Some(_)) => Revision::new(v.revision.value().saturating_add(1)),
+            (Some(v), Some(_)) => v.revision.next(),
             // Only the event says so, with a version that the object had while it lived.
             _ => return Seen::default(),
         };

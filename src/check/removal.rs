@@ -9,8 +9,7 @@ pub fn through<'e>(evidence: &Evidence<'e>, key: KeyId, uid: Symbol, revision: R
     if !uid.is_some() {
         return None;
     }
-    let done =
-        |r: &&Removal| r.uid == uid && is_bounded(r) && r.before.is_some_and(|b| b.value() <= revision.value() + 1);
+    let done = |r: &&Removal| r.uid == uid && is_bounded(r) && r.before.is_some_and(|before| before <= revision.next());
     evidence.order.timeline.removals(key).iter().find(done)
 }
 

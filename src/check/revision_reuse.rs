@@ -124,7 +124,7 @@ fn crowded_removals(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         };
         let Some(next) = versions.iter().find(later) else { continue };
         ruling.checked(o.incarnation);
-        if next.revision.value() > head.revision.value() + 1 {
+        if next.revision > head.revision.next() {
             continue;
         }
         let key = history.key_name(o.key);

@@ -165,7 +165,7 @@ fn absent(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: 
     let answer = lag::answer(evidence, id, head.revision, "that there is none");
     // The answer shows some state from the head on, and before the first write that was sent after it.
     let later = order.heads.after(evidence.history, &order.clocks, resource, o.clock, o.ret);
-    if let Some((later, write)) = later.filter(|(later, _)| life.through.value() + 1 >= later.value()) {
+    if let Some((later, write)) = later.filter(|(later, _)| life.through.next() >= *later) {
         facts.push(answer);
         match after {
             After::Change(next) => facts.push(evidence.version(&next, evidence.change_words(&next))),

@@ -101,7 +101,7 @@ impl<'h> Standing<'h> {
         let timeline = &self.evidence.order.timeline;
         let versions = timeline.versions(version.key);
         let next = versions.get(versions.through(version.revision));
-        let last = next.map(|next| Revision::new(next.revision.value().saturating_sub(1)));
+        let last = next.map(|next| next.revision.previous());
         let mut best = (version.revision, Proof::Itself);
         if let (Some(next), Some(last)) = (next, last)
             && next.writer.is_some()

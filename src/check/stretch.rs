@@ -53,7 +53,7 @@ fn touches(evidence: &Evidence<'_>, scope: ScopeId, version: &Version) -> Option
     if after == Some(true) {
         return Some(true);
     }
-    let below = Revision::new(version.revision.value() - 1);
+    let below = version.revision.previous();
     let before = match evidence.order.timeline.at_or_before(version.key, below) {
         Some(v) if v.change.lives() == Some(true) => history.selects(scope, v.attributes),
         Some(v) if v.change.lives() == Some(false) => Some(false),

@@ -460,7 +460,7 @@ impl Judge<'_, '_> {
         let nexts = before.iter().skip(1).map(|v| v.revision).chain([taken]);
         before.iter().zip(nexts).all(|(version, next)| {
             let known = version.change.lives() == Some(false) || version.attributes.is_some();
-            known && self.standing.through(version).0.value() + 1 >= next.value()
+            known && self.standing.through(version).0.next() >= next
         })
     }
 }

@@ -40,7 +40,7 @@ impl<'e> Removals<'e> {
             self.skipped = true;
             return;
         }
-        let passed = |r: &&&Removal| r.before.is_some_and(|before| before.value() <= account.through.value() + 1);
+        let passed = |r: &&&Removal| r.before.is_some_and(|before| before <= account.through.next());
         let mut seen: Option<Seen> = None;
         for removal in removals.iter().filter(passed).filter(|r| history.covers_key(scope, r.key)) {
             let seen = seen.get_or_insert_with(|| Seen::of(account));
@@ -86,7 +86,7 @@ impl Seen {
 fn lost(account: &Account<'_, '_>, removal: &Removal, held: Option<usize>, ruling: &mut Ruling<'_>) {
     let (evidence, course, o) = (account.evidence, account.course, account.course.operation);
     let name = evidence.history.key_name(removal.key);
-    let through = removal.before.map_or(Revision::NONE, |before| Revision::new(before.value().saturating_sub(1)));
+    let through = removal.before.map_or(Revision::NONE, Revision::previous);
     let reached = course.progress().find(|(index, d)| *index < account.end && d.revision >= through);
     let Some((reached, d)) = reached else { return };
     let mut facts = vec![match held {

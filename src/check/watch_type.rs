@@ -178,7 +178,7 @@ fn against_order(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, course: &Cour
         return false;
     }
     let Some(version) = timeline.version_at(d.key, d.revision) else { return false };
-    let earlier = timeline.at_or_before(d.key, Revision::new(d.revision.value().saturating_sub(1)));
+    let earlier = timeline.at_or_before(d.key, d.revision.previous());
     let lived = earlier.filter(|v| {
         v.uid == d.uid && v.uid.is_some() && v.change.lives() == Some(true) && v.provenance < Provenance::Base
     });

@@ -36,7 +36,7 @@ pub fn preventions(evidence: &Evidence<'_>, finding: &Finding, fault: OperationI
     }
     let committed = o.answered;
     let predecessor = committed.known().and_then(|at| {
-        let below = Revision::new(at.value().saturating_sub(1));
+        let below = at.previous();
         order.timeline.at_or_before(o.key, below)
     });
     let held =

@@ -42,6 +42,16 @@ impl Revision {
         ((self.high as u128) << 64) | self.low as u128
     }
 
+    /// The one above; the highest of all has none and is its own.
+    pub const fn next(self) -> Revision {
+        Revision::new(self.value().saturating_add(1))
+    }
+
+    /// The one below, [`Revision::NONE`] below the first.
+    pub const fn previous(self) -> Revision {
+        Revision::new(self.value().saturating_sub(1))
+    }
+
     /// Whether there is one.
     pub fn is_some(self) -> bool {
         self != Revision::NONE

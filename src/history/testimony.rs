@@ -50,8 +50,7 @@ impl Builder {
             resources |= key.resource != one.resource;
             namespaces |= key.namespace != one.namespace;
         }
-        let (after, through, position) =
-            (super::Revision::new(first.revision.value().saturating_sub(1)), last.revision, first.position);
+        let (after, through, position) = (first.revision.previous(), last.revision, first.position);
         let scope = if resources {
             ScopeId::NONE
         } else {
@@ -67,7 +66,7 @@ impl Builder {
             if last_seen > from {
                 self.spans.push(WitnessSpan { after: from, through: last_seen, scope, position });
             }
-            from = from.max(super::Revision::new(next_seen.value().saturating_sub(1)));
+            from = from.max(next_seen.previous());
         }
         if through > from {
             self.spans.push(WitnessSpan { after: from, through, scope, position });

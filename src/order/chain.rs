@@ -278,7 +278,7 @@ impl Known<'_> {
     /// itself sent after the list.
     fn may_pair(&self, list: &Operation, id: OperationId, watch: &Operation) -> bool {
         let Some(scope) = self.history.scopes.get(watch.scope.index()) else { return false };
-        let below = Revision::new(watch.asked_revision.value().saturating_sub(1));
+        let below = watch.asked_revision.previous();
         let mut written = self.timeline.of_resource(scope.resource, below, watch.asked_revision);
         let is_own = |writer: OperationId| {
             let write = self.history.operation(writer);

@@ -97,7 +97,7 @@ impl Lifetimes {
                 _ => timeline.id_present_through(VersionId((first + at) as u32)),
             };
             let life = &mut self.lives[nth];
-            life.through = life.through.max(if version.change == Change::Left { before(shown) } else { shown });
+            life.through = life.through.max(if version.change == Change::Left { shown.previous() } else { shown });
         }
     }
 
@@ -207,8 +207,4 @@ impl Lifetime {
             _ => None,
         }
     }
-}
-
-fn before(revision: Revision) -> Revision {
-    Revision::new(revision.value().saturating_sub(1))
 }

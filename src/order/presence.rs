@@ -109,7 +109,7 @@ impl Stretches {
     fn read(&mut self, history: &History, order: &Order, read: &Operation) {
         let Some(life) = self.life_from(read.key, read.answered) else { return };
         let versions = order.timeline.versions(read.key);
-        let next = versions.get(versions.through(read.answered)).map(|next| before(next.revision));
+        let next = versions.get(versions.through(read.answered)).map(|next| next.revision.previous());
         // A removal that nobody dates may lie between, and the read be the wrong one.
         let removals = order.timeline.removals(read.key);
         let removed = removals.iter().any(|r| !r.uid.is_some() || r.uid == read.answer_uid);
@@ -131,7 +131,7 @@ impl Stretches {
                 // The object that ends here (or changes in a way that nobody shows) lived until right before.
                 if let Some(mut life) = current.take() {
                     if of_one_life {
-                        life.through = life.through.max(before(version.revision));
+                        life.through = life.through.max(version.revision.previous());
                     }
                     self.lives.push(life);
                 }
@@ -165,7 +165,7 @@ impl Stretches {
         through = through.max(self.watched.past(history, timeline, version, through).unwrap_or(through));
         let versions = timeline.versions(version.key);
         let next = versions.through(version.revision);
-        versions.get(next).map_or(through, |next| through.min(before(next.revision)))
+        versions.get(next).map_or(through, |next| through.min(next.revision.previous()))
     }
 }
 
@@ -309,8 +309,4 @@ fn one_life(before: &Version, after: &Version) -> bool {
         && before.uid == after.uid
         && before.change.lives() == Some(true)
         && after.change != Change::Created
-}
-
-fn before(revision: Revision) -> Revision {
-    Revision::new(revision.value().saturating_sub(1))
 }

@@ -520,7 +520,7 @@ impl<'l> Line<'l> {
             let end = horizon.map_or(run.start, |h| run.moments.before(reading, run.start..run.end, h));
             // Nothing is above where the last record is not, and nothing before the first record that is.
             let any = end > run.start && run.sight(end - 1).revision > revision;
-            let from = if any { run.below(Revision::new(revision.value() + 1)) } else { end };
+            let from = if any { run.below(revision.next()) } else { end };
             let others = match horizon {
                 Some(horizon) if any => {
                     let first = run.sight(from).place();

@@ -105,7 +105,7 @@ impl<'h> Truths<'h> {
         let uid = if uid.is_some() { uid } else { begun_by.map_or(uid, |v| v.uid) };
         let removed = self.removal(key, uid).and_then(|r| r.before);
         let end = [ended_by.map(|v| v.revision), removed].into_iter().flatten().min();
-        Truth { from: revision, through: end.map(before), begun_by, ended_by }
+        Truth { from: revision, through: end.map(Revision::previous), begun_by, ended_by }
     }
 
     /// Some version of an object that is named by its uid only.
@@ -120,12 +120,12 @@ impl<'h> Truths<'h> {
         let earlier = versions.iter().take(first).rev().find(|v| v.uid.is_some() || v.change.lives() == Some(false));
         let from = match begun_by {
             Some(created) => created.revision,
-            None => earlier.map_or(FIRST, |v| after(v.revision)),
+            None => earlier.map_or(FIRST, |v| v.revision.next()),
         };
         let ended_by = versions.iter().skip(last + 1).find(|v| v.uid.is_some() || v.change.lives() == Some(false));
         let removed = self.removal(key, uid).and_then(|r| r.before);
         let end = [ended_by.map(|v| v.revision), removed].into_iter().flatten().min();
-        Truth { from, through: end.map(before), begun_by, ended_by }
+        Truth { from, through: end.map(Revision::previous), begun_by, ended_by }
     }
 
     fn removal(&self, key: KeyId, uid: Symbol) -> Option<&'h Removal> {
@@ -141,7 +141,7 @@ impl<'h> Truths<'h> {
         // A life around the earliest state moves it to that life's end.
         let inside = lives.get(before_it).filter(|l| l.from <= seen.from);
         let earlier = inside.or_else(|| before_it.checked_sub(1).map(|at| &lives[at])).filter(|_| seen.from.is_some());
-        let from = earlier.map_or(FIRST, |l| after(l.through));
+        let from = earlier.map_or(FIRST, |l| l.through.next());
         let later = match seen.through {
             Some(through) => {
                 let next = lives.partition_point(|l| l.from <= through);
@@ -152,7 +152,7 @@ impl<'h> Truths<'h> {
         };
         // The latest state may lie inside a life, or nothing but a life may follow it: the name was free until right before.
         let begun_by = at(from).filter(|v| v.change.lives() == Some(false));
-        Truth { from, through: later.map(|l| before(l.from)), begun_by, ended_by: later.and_then(|l| at(l.from)) }
+        Truth { from, through: later.map(|l| l.from.previous()), begun_by, ended_by: later.and_then(|l| at(l.from)) }
     }
 
     /// Which states a read of the present can have shown, sent and answered at these moments of one clock: none before what was
@@ -164,7 +164,7 @@ impl<'h> Truths<'h> {
             .and_then(|sent| heads.before(self.history, clocks, resource, clock, sent))
             .map_or(Revision::NONE, |h| h.revision);
         let through =
-            heads.after(self.history, clocks, resource, clock, answered).map(|(revision, _)| before(revision));
+            heads.after(self.history, clocks, resource, clock, answered).map(|(revision, _)| revision.previous());
         Seen { from, through }
     }
 }
@@ -178,11 +178,3 @@ impl Truths<'_> {
 
 /// The first revision of a store.
 const FIRST: Revision = Revision::new(1);
-
-fn before(revision: Revision) -> Revision {
-    Revision::new(revision.value().saturating_sub(1))
-}
-
-fn after(revision: Revision) -> Revision {
-    Revision::new(revision.value().saturating_add(1))
-}

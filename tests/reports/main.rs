@@ -148,3 +148,18 @@ fn times_as_far_apart_as_numbers_go_are_written_in_every_format() {
     }
     std::fs::remove_dir_all(folder).unwrap();
 }
+
+#[test]
+fn the_highest_revision_that_there_is_has_none_above_it() {
+    let text = "w@A CREATE x => x:u1@MAX\nw@A GET x => x:u1@MAX\nr@A LIST => MAX {x:u1@MAX}\nw@A PUT x:u1@BELOW => x:u1@MAX\nw@A DELETE x => ok:u1\n\
+                w@A CREATE y => y:u2@MAX\nr@B GET x => !404\nr@B LIST rv=0 limit=1 => MAX {y:u2@BELOW} more\n\
+                r@B WATCH from BELOW +x:u1@MAX -x:u1@MAX ^MAX +y:u2@MAX\n";
+    let (highest, below) = (u128::MAX.to_string(), (u128::MAX - 1).to_string());
+    let text = text.replace("MAX", &highest).replace("BELOW", &below);
+    let history = history::sketch::sketch(&text).unwrap_or_else(|error| panic!("{error}"));
+    let judgement = retrograde::judge(&history, &retrograde::Options::default());
+    assert!(!judgement.findings.is_empty());
+    for format in Format::ALL {
+        assert!(!written(format.name(), &history, &judgement).is_empty(), "{}", format.name());
+    }
+}

@@ -140,7 +140,7 @@ pub fn events(stage: &Stage<'_>, case: &Case<'_>) -> Vec<(Revision, Event)> {
             if version.change.lives() != Some(true) {
                 continue;
             }
-            let after = next(stage.through(&version).0);
+            let after = (stage.through(&version).0).next();
             if versions.get(nth + 1).is_none_or(|next| next.revision > after) {
                 events.push((after, Event::Lapse(key)));
             }
@@ -148,7 +148,7 @@ pub fn events(stage: &Stage<'_>, case: &Case<'_>) -> Vec<(Revision, Event)> {
     }
     for (from, through) in stage.complete(case.resource) {
         events.push((from, Event::Complete(from)));
-        events.push((next(through), Event::Partial));
+        events.push((through.next(), Event::Partial));
     }
     // At one revision what is known of completeness comes last, as it speaks of the objects of that revision.
     events.sort_by_key(|(revision, event)| (*revision, matches!(event, Event::Complete(_) | Event::Partial)));
@@ -250,7 +250,7 @@ impl<'h> Sweep<'_, 'h> {
         for group in self.groups.values_mut() {
             if let Some(mut failing) = group.failing.take() {
                 failing.through =
-                    events.last().map_or(failing.from, |(revision, _)| before(*revision)).max(failing.from);
+                    events.last().map_or(failing.from, |(revision, _)| (*revision).previous()).max(failing.from);
                 tally.failures.push(failing);
             }
         }
@@ -404,7 +404,7 @@ impl<'h> Sweep<'_, 'h> {
                 }
             }
         } else if let Some(mut failing) = group.failing.take() {
-            failing.through = before(revision).max(failing.from);
+            failing.through = revision.previous().max(failing.from);
             let moved = |version: &Version| self.moved.iter().any(|(key, of)| *key == version.key && of == values);
             failing.ended = changed(events).find(moved);
             tally.failures.push(failing);
@@ -465,14 +465,4 @@ fn witnesses(
         }
     }
     (members.iter().map(|member| member.version).collect(), true)
-}
-
-/// The revision after one.
-pub fn next(revision: Revision) -> Revision {
-    Revision::new(revision.value().saturating_add(1))
-}
-
-/// The revision before one.
-pub fn before(revision: Revision) -> Revision {
-    Revision::new(revision.value().saturating_sub(1))
 }

@@ -2,7 +2,7 @@
 //! sweep finds must be what this finds; it is slow, and for tests and comparisons only.
 
 use super::case::{Case, Failure, Place, Tally};
-use super::live::{Meaning, Member, Part, before, events, meaning, part};
+use super::live::{Meaning, Member, Part, events, meaning, part};
 use super::stage::{Purse, Stage};
 use crate::history::Revision;
 use crate::model::declaration::Scope;
@@ -39,13 +39,13 @@ pub fn evaluate<'h>(stage: &Stage<'h>, cases: &[Case<'h>]) -> Vec<Tally> {
                 let life = |failure: &Failure| matches!(of, Place::Key(_)).then(|| failure.versions[0].uid);
                 match now.get(&of).is_some_and(|now| life(now) == life(&began)) {
                     true => drop(now.insert(of, began)),
-                    false => tally.failures.push(Failure { through: before(revision).max(began.from), ..began }),
+                    false => tally.failures.push(Failure { through: revision.previous().max(began.from), ..began }),
                 }
             }
             failing = now;
             last = revision;
         }
-        let end = if case.invariant.scope == Scope::Live { before(last) } else { last };
+        let end = if case.invariant.scope == Scope::Live { last.previous() } else { last };
         tally.failures.extend(failing.into_values().map(|began| Failure { through: end.max(began.from), ..began }));
     }
     for tally in &mut tallies {
@@ -93,7 +93,7 @@ fn changes(stage: &Stage<'_>, case: &Case<'_>, revision: Revision) -> Vec<Failur
     let mut found = Vec::new();
     for &key in stage.keys_of(case.resource) {
         let Some(now) = timeline.version_at(key, revision) else { continue };
-        let earlier = timeline.between(key, Revision::NONE, before(revision));
+        let earlier = timeline.between(key, Revision::NONE, revision.previous());
         let earlier: Vec<Version> = earlier.iter().collect();
         let earlier = earlier.iter().rev().take_while(|v| v.change.lives() != Some(false) && v.uid == now.uid);
         let old = match case.invariant.transitive {
@@ -103,7 +103,7 @@ fn changes(stage: &Stage<'_>, case: &Case<'_>, revision: Revision) -> Vec<Failur
         let Some(old) = old.copied().filter(|_| now.uid.is_some()) else { continue };
         let Some((a, b)) = shown(stage, case, &old).zip(shown(stage, case, &now)) else { continue };
         if is_false(case, &Bindings::change(a.subject, b.subject)) {
-            let is_next = stage.through(&old).0 == before(revision);
+            let is_next = stage.through(&old).0 == revision.previous();
             let is_certain = is_next || case.invariant.transitive;
             found.push(failure(Place::Key(key), revision, is_certain, vec![old, now]));
         }

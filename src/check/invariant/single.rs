@@ -165,7 +165,7 @@ impl<'h> Course<'_, 'h> {
     fn change(&mut self, stage: &Stage<'h>, purse: &mut Purse, tally: &mut Tally, seen: Seen<'h>) {
         let Some(last) = self.last.replace(seen.clone()) else { return };
         let bindings = Bindings::change(last.subject.clone(), seen.subject.clone());
-        let is_next = stage.through(&last.version).0.value() + 1 == seen.version.revision.value();
+        let is_next = stage.through(&last.version).0.next() == seen.version.revision;
         let counts = is_next || self.case.invariant.transitive;
         let outcome = match self.known.take() {
             // The change before this one was the same.
@@ -194,7 +194,7 @@ impl<'h> Course<'_, 'h> {
         let last = failure.versions[failure.versions.len() - 1];
         failure.through = stage.through(&last).0;
         // What came after a stretch that nothing shows did not end it.
-        failure.ended = by.filter(|by| failure.through.value() + 1 == by.revision.value());
+        failure.ended = by.filter(|by| failure.through.next() == by.revision);
         tally.failures.push(failure);
     }
 }
