@@ -8,7 +8,7 @@ use super::outcome::Outcome;
 use super::value::ValueId;
 use super::watch::{Event, Previous, Response, Watch};
 use crate::history::Symbol;
-use crate::ingest::etcd::{operation as recorded, watch};
+use crate::ingest::etcd::{HIGHEST_REVISION, operation as recorded, watch};
 use crate::ingest::{Position, Refused, Time};
 
 /// Which client rows belong to is known of their file as a whole.
@@ -44,9 +44,11 @@ impl Rows {
             "txn" if answered && txn.is_none() => {
                 return refused("a transaction's answer", "a transaction answered without one");
             }
-            "range" | "txn" | "leaseGrant" | "leaseRevoke" if answered && o.answer.revision < 1 => {
+            "range" | "txn" | "leaseGrant" | "leaseRevoke"
+                if answered && !(1..=HIGHEST_REVISION).contains(&o.answer.revision) =>
+            {
                 return refused(
-                    "a revision above 0 in an answer",
+                    "a revision above 0, and not above 2^60, in an answer",
                     format!("{kind} answered at revision {}", o.answer.revision),
                 );
             }
@@ -260,6 +262,9 @@ impl Rows {
         if response.time < 0 {
             return refused("a time since the suite began", format!("a response received at {} ns", response.time));
         }
+        if response.revision > HIGHEST_REVISION {
+            return refused("a revision not above 2^60", format!("a response of revision {}", response.revision));
+        }
         let first = self.events.len();
         for event in &response.events {
             let delete = match &*event.kind {
@@ -270,9 +275,12 @@ impl Rows {
                     return refused("an event of a known type", format!("an event of type {other:?}"));
                 }
             };
-            if event.revision < 1 {
+            if !(1..=HIGHEST_REVISION).contains(&event.revision) {
                 self.events.truncate(first);
-                return refused("an event with a revision above 0", format!("an event of revision {}", event.revision));
+                return refused(
+                    "an event with a revision above 0, and not above 2^60",
+                    format!("an event of revision {}", event.revision),
+                );
             }
             let previous = event.previous.as_ref().map(|previous| Previous {
                 value: self.value(&previous.value),

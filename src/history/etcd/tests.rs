@@ -162,8 +162,18 @@ fn outcomes_say_what_is_known_of_an_effect() {
 fn answers_that_no_etcd_gives_are_problems() {
     let backwards = operation(10, PUT, &done(7)).replace("\"Return\":15", "\"Return\":9");
     for (text, expected) in [
-        (operation(10, PUT, &done(0)), "a revision above 0 in an answer / txn answered at revision 0"),
-        (operation(10, PUT, &done(-3)), "a revision above 0 in an answer / txn answered at revision -3"),
+        (
+            operation(10, PUT, &done(0)),
+            "a revision above 0, and not above 2^60, in an answer / txn answered at revision 0",
+        ),
+        (
+            operation(10, PUT, &done(-3)),
+            "a revision above 0, and not above 2^60, in an answer / txn answered at revision -3",
+        ),
+        (
+            operation(10, PUT, &done(i64::MAX)),
+            "a revision above 0, and not above 2^60, in an answer / txn answered at revision 9223372036854775807",
+        ),
         (backwards, "an answer after its request / sent at 10 ns, answered at 9 ns"),
         (operation(-10, PUT, &done(7)), "a time since the suite began / a request sent at -10 ns"),
         (
@@ -203,7 +213,10 @@ fn responses_that_no_etcd_gives_are_problems() {
     };
     for (text, expected) in [
         (watch(r#"{"Revision":4,"Time":-5}"#), "a time since the suite began / a response received at -5 ns"),
-        (watch(&event(0, "put-operation")), "an event with a revision above 0 / an event of revision 0"),
+        (
+            watch(&event(0, "put-operation")),
+            "an event with a revision above 0, and not above 2^60 / an event of revision 0",
+        ),
         (watch(&event(4, "lock-operation")), "an event of a known type / an event of type \"lock-operation\""),
     ] {
         let files = [("r/client-1/operations.json", puts(&[2])), ("r/client-1/watch.json", text.into_bytes())];

@@ -5,6 +5,7 @@
 
 use super::super::content::Opened;
 use super::super::problem::Fault;
+use super::HIGHEST_REVISION;
 use super::bbolt::Store;
 use super::protobuf::{Fields, WireError};
 
@@ -98,7 +99,7 @@ fn position(key: &[u8]) -> Option<(i64, i64, &[u8])> {
     let (main, rest) = key.split_first_chunk()?;
     let (sub, mark) = rest.strip_prefix(b"_")?.split_first_chunk()?;
     let number = |bytes: &[u8; 8]| i64::try_from(u64::from_be_bytes(*bytes)).ok();
-    Some((number(main)?, number(sub)?, mark))
+    Some((number(main).filter(|main| *main <= HIGHEST_REVISION)?, number(sub)?, mark))
 }
 
 fn decode<'a>(message: &'a [u8], found: &mut Revision<'a>) -> Result<(), WireError> {

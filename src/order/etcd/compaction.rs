@@ -214,7 +214,7 @@ fn repeated(recording: &Recording, compactions: &[u32], done: &Compactions) -> V
     let pair = |at: &u32| {
         let operation = &recording.operations[*at as usize];
         let Request::Compact { revision } = operation.request else { return None };
-        Some((done.certain(operation.call, revision - 1)?, *at))
+        Some((done.certain(operation.call, revision.saturating_sub(1))?, *at))
     };
     compactions.iter().filter(answered).filter_map(pair).collect()
 }
@@ -225,7 +225,7 @@ fn refusals(recording: &Recording) -> impl Iterator<Item = Demand> {
         let by = if operation.returned.is_known() { operation.returned } else { Time(i64::MAX) };
         match operation.request {
             Request::Range(range) => Some(Demand { above: range.revision, by }),
-            Request::Compact { revision } => Some(Demand { above: revision - 1, by }),
+            Request::Compact { revision } => Some(Demand { above: revision.saturating_sub(1), by }),
             _ => None,
         }
     })

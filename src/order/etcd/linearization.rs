@@ -213,7 +213,7 @@ impl Order<'_> {
         for (at, operation) in (0..).zip(&self.recording.operations) {
             let above = match (operation.outcome, operation.request) {
                 (Outcome::Compacted, Request::Range(range)) => Some(range.revision),
-                (Outcome::Compacted, Request::Compact { revision }) => Some(revision - 1),
+                (Outcome::Compacted, Request::Compact { revision }) => Some(revision.saturating_sub(1)),
                 (Outcome::Future, Request::Range(_) | Request::Compact { .. })
                 | (Outcome::Answered, Request::Defragment) => None,
                 _ => continue,
@@ -224,7 +224,7 @@ impl Order<'_> {
             if let (Outcome::Future, Request::Range(range)) = (operation.outcome, operation.request)
                 && range.serializable
             {
-                revision = revision.min(range.revision - 1);
+                revision = revision.min(range.revision.saturating_sub(1));
                 time = Time(i64::MIN);
             }
             // What is below any store is compacted from the beginning.

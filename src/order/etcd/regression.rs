@@ -189,8 +189,8 @@ fn went_back(recording: &Recording, effects: &Effects, back: &Backward) -> Regre
     let later = &recording.operations[back.later as usize];
     let wrote = effects.class(back.later) == Class::Write;
     let below = match (later.revision, later.request) {
-        (0, Request::Range(range)) => range.revision - 1,
-        (0, Request::Compact { revision }) => revision - 1,
+        (0, Request::Range(range)) => range.revision.saturating_sub(1),
+        (0, Request::Compact { revision }) => revision.saturating_sub(1),
         // Its own number was known before it was written.
         (number, _) if wrote => number - 1,
         (number, _) => number,

@@ -179,7 +179,7 @@ impl Walk<'_> {
             self.streams.senseless += 1;
         }
         // Everything through here is accounted for; `None` before anything is known of a watch "from now on".
-        let mut through = (watch.revision > 0).then_some(watch.revision - 1);
+        let mut through = (watch.revision > 0).then(|| watch.revision - 1);
         let mut last: Option<u32> = None;
         let mut told: Option<u32> = None;
         let mut seen: FxHashMap<(Symbol, i64), u32> = FxHashMap::default();
