@@ -10,6 +10,7 @@ pub mod rule;
 pub mod rules;
 pub mod ruling;
 
+mod alone;
 mod author;
 mod bad_initial_state;
 mod basis;
