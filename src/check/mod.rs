@@ -20,6 +20,7 @@ mod broken_compare;
 mod causal_order;
 mod census;
 mod changes;
+mod clusters;
 mod commit;
 mod consistent_prefix;
 mod course;
