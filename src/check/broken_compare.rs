@@ -26,11 +26,14 @@
 //! - A PUT that changes nothing answers with its base: no commit.
 //! - A write that takes the last finalizer away answers with its base and commits a deletion: its revision is that of the
 //!   deletion, where something dates it.
+//! - A DELETE without grace period of an object whose kind knows one (a pod) writes twice: it marks the object, and removes it on the
+//!   condition of the version that it made so. One version in between, of which nobody knows the writer, may be its own.
 //! - The uid in a merge patch on the status of a custom resource is not enforced (observed on 1.34): only preconditions of
 //!   DELETE, `test` steps and the uid of a PUT count; the rest is `name-reuse`.
 //!
 //! ## Sources
-//! apiserver `pkg/storage/etcd3/store.go` (GuaranteedUpdate, conditionalDelete), `pkg/registry/rest/update.go` (Preconditions).
+//! apiserver `pkg/storage/etcd3/store.go` (GuaranteedUpdate, conditionalDelete), `pkg/registry/rest/update.go` (Preconditions),
+//! `pkg/registry/generic/registry/store.go` (Delete, updateForGracefulDeletionAndFinalizers).
 
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling, commit, lag};
 use crate::history::{Marks, Operation, OperationId, Revision, Subresource, Verb};
@@ -75,8 +78,13 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             continue;
         };
         ruling.checked(o.incarnation);
-        let between = timeline.next(o.key, base).filter(|next| timeline.revision(*next) < revision);
-        if let Some(version) = between.map(|between| timeline.version(between)) {
+        let mut between = timeline.between(o.key, base, Revision::new(revision.value().saturating_sub(1))).iter();
+        let first = between.next();
+        let may_be_own = |first: &Version| !first.writer.is_some() || first.writer == id;
+        if o.verb == Verb::Delete && first.as_ref().is_some_and(may_be_own) && between.next().is_none() {
+            continue;
+        }
+        if let Some(version) = first {
             let fact = evidence.version(&version, evidence.change_words(&version));
             state(evidence, ruling, id, revision, fact, version.revision);
         }
@@ -224,6 +232,16 @@ fn bare(evidence: &Evidence<'_>, o: &Operation) -> Draft {
 mod tests {
     use super::super::trial::{holds, kinds};
     use super::{Kind, RULE};
+
+    #[test]
+    fn a_deletion_may_mark_its_object_before_it_removes_it() {
+        let text = "c@A GET x => x:u1@20\nc@A DELETE x:u1@20 => x:u1@31 gone\n";
+        let seen = |events: &str| format!("{text}r@A WATCH from 19 +x:u1@20 {events} -x:u1@31\n");
+        assert_eq!(kinds(&RULE, &seen("~x:u1@29")), []);
+        assert_eq!(kinds(&RULE, &seen("~x:u1@25 ~x:u1@29")), [Kind::Violation]);
+        let other = "o@A PUT x:u1@20 => x:u1@29\n";
+        assert_eq!(kinds(&RULE, &text.replace("c@A DELETE", &format!("{other}c@A DELETE"))), [Kind::Violation]);
+    }
 
     #[test]
     fn a_base_that_was_overwritten_must_conflict() {

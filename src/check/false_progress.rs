@@ -101,7 +101,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             if let Some(write) = alone::inside(evidence, Showing::Delivery(index as u32, course.watch))
                 && !disproved.contains(&index)
             {
-                let gap = evidence.history.operation(write).invoke.0 - d.at.0;
+                let gap = evidence.history.operation(write).invoke.since(d.at);
                 found(evidence, ruling, &course, index, Against::Write(write, gap));
             }
         }

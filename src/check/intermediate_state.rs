@@ -16,8 +16,8 @@
 //! - and in that decision it committed a write that took the earlier part away, or that landed on an object made by the later one.
 //!
 //! **A suspect** is the same with reads that no decision declares: the last ones of the process before the write, where the evidence
-//! has everything that it read of these objects; or where the later part may be the process's own. **A hazard** is a declared decision that saw a group half done and wrote nothing, or
-//! was refused.
+//! has everything that it read of these objects; or where the later part may be the process's own. **A hazard** is a declared
+//! decision that saw a group half done and wrote nothing, or was refused.
 //!
 //! **Evidence**: declarations of groups, bodies with the declared fields, what the process read.
 //!

@@ -109,7 +109,7 @@ impl Search<'_, '_, '_> {
         let between = |from: (crate::ingest::Time, crate::history::ClockId),
                        to: (crate::ingest::Time, crate::history::ClockId)| {
             let comparable = from.1 == to.1 && from.0.is_known() && to.0.is_known() && to.0 >= from.0;
-            if comparable { format!(", {:.3} ms", (to.0.0 - from.0.0) as f64 / 1e6) } else { String::new() }
+            if comparable { format!(", {:.3} ms", to.0.since(from.0) as f64 / 1e6) } else { String::new() }
         };
         let mut text = match &half.begun {
             Some(begun) => format!(

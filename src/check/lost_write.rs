@@ -3,6 +3,9 @@
 //! write in between replaced it. Nobody else saw the write either: where somebody did, the answer alone is wrong, which is
 //! `linearizability`.
 //!
+//! In Kubernetes: the removal of an object was acknowledged, and the object (its uid) lives on. A write that is missing from a list or
+//! an event is told by the rule of that answer (`torn-snapshot`, `watch-gap`, `stale-consistent-read`).
+//!
 //! ## Why it matters
 //! The client was told that its write is durable.
 //!
@@ -16,15 +19,26 @@
 //! Reports of etcd's robustness suite. The write's own answer; an answer with a later revision; all revisions in between, from
 //! answers, watches over all keys, or the members' logs where they agree with both.
 //!
+//! Kubernetes: the answer of a DELETE (or of the write that took the last finalizer away) that shows that the object is gone; and a version
+//! of the same uid at or above the revision of a write that was sent after that answer, or an accepted write of the same uid that was sent
+//! after it, on clocks that prove it.
+//!
 //! ## What it cannot see
 //! A write that is lost together with its revision number, which another write then takes: that is `revision-reuse`. Writes
 //! that nobody reads again.
+//!
+//! ## Traps
+//! A DELETE that is answered with the object may only have begun: something may hold it (finalizers, a grace period). A name may be taken
+//! by another object at once.
 //!
 //! ## Sources
 //! etcd "KV API guarantees", durability; etcd#14370, etcd#17780; `docs/verdicts.md`.
 
 use super::etcd::{Recorded, writes};
-use super::{BrokenBy, Evidence, Group, Rule, Ruling};
+use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling, removal};
+use crate::history::{KeyId, Marks, OperationId, Verb};
+use crate::order::Removal;
+use rustc_hash::FxHashMap;
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -40,6 +54,123 @@ pub const RULE: Rule = Rule {
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     if let Some(recorded) = Recorded::of(evidence) {
-        writes::lost(&recorded, ruling);
+        return writes::lost(&recorded, ruling);
+    }
+    let mut writes = None;
+    for removal in evidence.order.timeline.open_removals().iter().filter(|removal| removal.uid.is_some()) {
+        let o = evidence.history.operation(removal.operation);
+        let name = evidence.history.key_name(removal.key);
+        if removal.before.is_some() {
+            ruling.checked(o.incarnation);
+        }
+        if let Some(version) = removal::outlived_by(evidence, removal) {
+            let says = format!("{name} of the same uid was at version {}", version.revision);
+            lived_on(evidence, removal, evidence.version(&version, says), ruling);
+            continue;
+        }
+        let writes = writes.get_or_insert_with(|| Accepted::of(evidence));
+        if let Some(write) = writes.after(evidence, removal) {
+            ruling.checked(o.incarnation);
+            let answered = evidence.history.operation(write).answered;
+            let says = format!("a {} of {name} that was sent after that was accepted", verb(evidence, write));
+            lived_on(evidence, removal, evidence.operation(write, answered, says), ruling);
+        }
+    }
+}
+
+fn verb(evidence: &Evidence<'_>, write: OperationId) -> &'static str {
+    evidence.history.operation(write).verb.name()
+}
+
+/// Accepted writes about objects that somebody removed at a revision that nobody knows.
+struct Accepted(FxHashMap<KeyId, Vec<OperationId>>);
+
+impl Accepted {
+    fn of(evidence: &Evidence<'_>) -> Accepted {
+        let removals = evidence.order.timeline.open_removals();
+        let mut of: FxHashMap<KeyId, Vec<OperationId>> = removals.iter().map(|r| (r.key, Vec::new())).collect();
+        for (id, o) in evidence.of_verbs(&[Verb::Update, Verb::Patch, Verb::Delete]) {
+            let accepted = o.is_answered() && o.answer_uid.is_some() && !o.marks.has(Marks::DRY_RUN);
+            if let Some(writes) = of.get_mut(&o.key).filter(|_| accepted) {
+                writes.push(id);
+            }
+        }
+        Accepted(of)
+    }
+
+    /// One about the same object that was sent after its removal had been answered.
+    fn after(&self, evidence: &Evidence<'_>, removal: &Removal) -> Option<OperationId> {
+        let removed = evidence.history.operation(removal.operation);
+        let later = |id: &&OperationId| {
+            let o = evidence.history.operation(**id);
+            **id != removal.operation
+                && o.answer_uid == removal.uid
+                && evidence.order.clocks.before((removed.ret, removed.clock), (o.invoke, o.clock))
+        };
+        self.0.get(&removal.key)?.iter().find(later).copied()
+    }
+}
+
+fn lived_on(evidence: &Evidence<'_>, removal: &Removal, lives: Fact, ruling: &mut Ruling<'_>) {
+    let history = evidence.history;
+    let o = history.operation(removal.operation);
+    let name = history.key_name(removal.key);
+    let mut facts = removal::facts(evidence, removal);
+    facts.push(lives);
+    ruling.found(Draft {
+        kind: Kind::Violation,
+        broken_by: BrokenBy::Server,
+        incarnation: o.incarnation,
+        key: removal.key,
+        cause: evidence.cause(&o),
+        summary: format!(
+            "{} of {name} was answered that uid {} is gone, and that object lives on",
+            o.verb.name(),
+            evidence.short_uid(removal.uid)
+        ),
+        facts,
+        reason: "A uid is of one life: once an object is removed, no version of it comes after, and no write finds it."
+            .to_owned(),
+        refuted_by:
+            "evidence that the answer belongs to another request, or that the server said only that the removal began"
+                .to_owned(),
+        consequence: "who was told that it is gone gives away what it had: its address, its volume, its name"
+            .to_owned(),
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Kind;
+    use super::super::trial::{holds, kinds};
+    use super::RULE;
+
+    const REMOVED: &str = "w@A CREATE x => x:u1@20\nw@A DELETE x => ok:u1\nw@A CREATE y => y:u2@24\n";
+
+    #[test]
+    fn a_version_above_the_end_of_its_life_shows_that_the_removal_was_lost() {
+        for (event, found) in [("~x:u1@25", 1), ("+x:u3@25", 0), ("~x:u1@22", 0)] {
+            let text = format!("{REMOVED}r@B WATCH from 19 +x:u1@20 {event}\n");
+            assert_eq!(kinds(&RULE, &text), vec![Kind::Violation; found], "{event}");
+        }
+        assert!(holds(&RULE, REMOVED));
+    }
+
+    #[test]
+    fn a_write_of_the_same_life_that_was_sent_after_its_end_was_accepted() {
+        for (write, found) in [
+            ("PUT x:u1@20 => x:u1@25", 1),
+            ("DELETE x => ok:u1", 1),
+            ("DELETE x => !404", 0),
+            ("CREATE x => x:u3@25", 0),
+        ] {
+            assert_eq!(kinds(&RULE, &format!("{REMOVED}r@B {write}\n")), vec![Kind::Violation; found], "{write}");
+        }
+    }
+
+    #[test]
+    fn a_deletion_that_only_began_ends_no_life() {
+        let text = "w@A CREATE x => x:u1@20\nw@A DELETE x => x:u1@21[deleting]\nw@A CREATE y => y:u2@24\nr@B PUT x:u1@21 => x:u1@25\n";
+        assert_eq!(kinds(&RULE, text), []);
     }
 }

@@ -67,6 +67,7 @@ mod proof;
 mod read_skew;
 mod read_your_writes;
 mod relist_gap;
+mod removal;
 mod resume_backwards;
 mod resume_from_item;
 mod reversion;

@@ -306,7 +306,7 @@ impl Reader<'_> {
     }
 
     fn suspect_clock(&self, sight: Sight, revision: Revision, fact: Fact, ruling: &mut Ruling<'_>) {
-        let offset = (self.o.invoke.0 - sight.time.0) as f64 / 1e6;
+        let offset = self.o.invoke.since(sight.time) as f64 / 1e6;
         let because = format!(
             "their clocks would have to differ by {offset:.3} ms to explain it away, and nothing rules that out (--clock-skew)"
         );

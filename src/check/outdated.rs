@@ -98,7 +98,8 @@ pub fn present_before(evidence: &Evidence<'_>, id: OperationId, removal: Option<
         return Some(below(removal.revision));
     }
     let timeline = &evidence.order.timeline;
-    let open = timeline.removals(o.key).iter().find(|r| r.operation == id).map(|r| r.after);
+    let open = timeline.removals(o.key).iter().find(|r| r.operation == id);
+    let open = open.map(|r| r.before.map_or(r.after, |before| r.after.min(below(before))));
     // A deletion of uncertain date comes after every version below it all the same.
     let shown = || timeline.versions(o.key).iter().rfind(|v| v.change == Change::Deleted && v.writer == id);
     let deleted = || shown().filter(|_| o.verb == Verb::Delete).map(|v| below(v.revision));

@@ -106,7 +106,7 @@ fn taken_before(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, said: &FxHashS
             continue;
         }
         let doubt = is_alone.then(|| alone::doubt(evidence, head.showing, o.key, revision)).flatten();
-        let step = (stepped && proved.is_none()).then(|| lag::set_back(o.invoke.0 - head.time.0));
+        let step = (stepped && proved.is_none()).then(|| lag::set_back(o.invoke.since(head.time)));
         let (what, key) = (history.request_name(&o), history.key_name(o.key));
         let facts = vec![
             evidence.showing(head.showing, revision, format!("an answer showed that revision {revision} was complete")),

@@ -79,7 +79,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         }
         if let Some(head) = order.heads.against(evidence.history, id).filter(rewound) {
             if !alone::is_told(evidence, head.showing) {
-                let gap = order.clocks.step(o.clock).map(|_| o.invoke.0 - head.time.0);
+                let gap = order.clocks.step(o.clock).map(|_| o.invoke.since(head.time));
                 let mut draft = draft(evidence, id, revision, head, gap);
                 if let Some(doubt) = alone::doubt(evidence, head.showing, o.key, revision) {
                     (draft.kind, draft.reason) = (Kind::Suspect, doubt);
@@ -90,7 +90,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         }
         let bare = order.heads.before_by_the_clock(evidence.history, resource, o.invoke);
         if let Some(head) = bare.filter(rewound) {
-            let gap = o.invoke.0 - head.time.0;
+            let gap = o.invoke.since(head.time);
             let stepped = order.clocks.step(o.clock).or(order.clocks.step(head.clock)).is_some();
             let proved = order.clocks.relation((head.time, head.clock), (o.invoke, o.clock));
             if stepped || (matches!(proved, Relation::BeforeUnless(_)) && gap >= SKEW) {

@@ -1,9 +1,11 @@
 //! A state that somebody was shown, held against T: what is wrong with it.
 
 use super::census::{Census, by_path, path};
-use super::{Evidence, Fact};
-use crate::history::{KeyId, OperationId, ResourceId, Revision, ScopeId, Symbol};
-use crate::order::{After, Life, Presence, Version};
+use super::{Evidence, Fact, removal};
+use crate::history::{
+    Asked, History, IncarnationId, KeyId, Marks, Operation, OperationId, ResourceId, Revision, ScopeId, Symbol, Verb,
+};
+use crate::order::{After, Life, Presence, Removal, Version};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// One object of a shown state.
@@ -117,6 +119,10 @@ impl<'h> Examiner<'h> {
             let later = timeline.next(item.key, item.revision).filter(|v| timeline.revision(*v) <= snapshot.revision);
             if let Some(later) = later {
                 flaws.push(self.outdated(snapshot, item, &timeline.version(later)));
+            } else if let Some(removal) = removal::through(&self.evidence, item.key, item.uid, snapshot.revision)
+                && removal.before.is_some_and(|before| item.revision < before)
+            {
+                flaws.push(self.gone(snapshot, item, removal));
             }
         }
         if snapshot.absence != Absence::Open {
@@ -249,6 +255,22 @@ impl<'h> Examiner<'h> {
         }
     }
 
+    fn gone(&self, snapshot: &Snapshot, item: &Shown, removal: &Removal) -> Flaw {
+        let name = self.evidence.history.key_name(item.key);
+        let mut facts = removal::facts(&self.evidence, removal);
+        facts.push(self.at(snapshot));
+        facts.push(self.cite(snapshot, item, format!("it showed {name} at version {}", item.revision)));
+        Flaw {
+            key: item.key,
+            says: format!("shows {name}, which had been removed"),
+            facts,
+            reason: format!(
+                "The state of revision {} holds nothing that was removed at or below it.",
+                snapshot.revision
+            ),
+        }
+    }
+
     fn absent(&self, snapshot: &Snapshot, key: KeyId) -> Option<Flaw> {
         let (version, after) = self.presence.proof(key, snapshot.revision)?;
         let name = self.evidence.history.key_name(key);
@@ -314,9 +336,51 @@ fn residents_of(evidence: &Evidence<'_>, presence: &Presence<'_>) -> FxHashMap<(
     residents
 }
 
-/// What a page says about keys that are not on it: the page is in the order of keys, so it is whole between its first and its
-/// last; before the first where no page precedes it, after the last where none follows.
-pub fn page(evidence: &Evidence<'_>, items: &[Shown], first: bool, last: bool) -> Absence {
+/// The keys on all pages of each list: a key that another page of the same list shows was not lost, the store orders keys in another
+/// way than etcd.
+#[derive(Debug, Default)]
+pub struct Pages {
+    list_of: FxHashMap<OperationId, usize>,
+    keys: Vec<FxHashSet<KeyId>>,
+}
+
+impl Pages {
+    /// Of all lists that were answered in pages. A page goes on with the last list of its scope that the same process began.
+    pub fn of(history: &History) -> Pages {
+        let mut pages = Pages::default();
+        let mut begun: FxHashMap<(IncarnationId, ScopeId), usize> = FxHashMap::default();
+        for (id, o) in history.operations.of_verbs(&[Verb::List]) {
+            let goes_on = is_continued(&o);
+            if !goes_on && !o.marks.has(Marks::MORE_PAGES) {
+                continue;
+            }
+            let list = begun.entry((o.incarnation, o.scope)).or_insert(usize::MAX);
+            if !goes_on || *list == usize::MAX {
+                *list = pages.keys.len();
+                pages.keys.push(FxHashSet::default());
+            }
+            pages.keys[*list].extend(history.items_of(&o).iter().map(|item| item.key));
+            pages.list_of.insert(id, *list);
+        }
+        pages
+    }
+
+    /// Whether a page of the same list shows a key.
+    pub fn show(&self, page: OperationId, key: KeyId) -> bool {
+        self.list_of.get(&page).is_some_and(|list| self.keys[*list].contains(&key))
+    }
+}
+
+fn is_continued(o: &Operation) -> bool {
+    matches!(o.asked, Asked::Continue | Asked::ContinueInconsistent)
+}
+
+/// What a page says about keys that are not on it: the page is in the order of keys, so it is whole from behind the last key of the
+/// pages before it to its own last key. Continue tokens tell both; where they cannot be read, it is whole between its first and its
+/// last item.
+pub fn page(evidence: &Evidence<'_>, o: &Operation, items: &[Shown]) -> Absence {
+    let first = !is_continued(o);
+    let last = !o.marks.has(Marks::MORE_PAGES);
     if first && last {
         return Absence::Whole;
     }
@@ -324,10 +388,19 @@ pub fn page(evidence: &Evidence<'_>, items: &[Shown], first: bool, last: bool) -
     if !items.is_sorted_by(|a, b| by_path(evidence, a.key, b.key).is_le()) {
         return Absence::Open;
     }
-    match (items.first(), items.last()) {
-        (Some(lowest), Some(highest)) => {
-            Absence::Between((!first).then(|| path(evidence, lowest.key)), (!last).then(|| path(evidence, highest.key)))
-        }
-        _ => Absence::Open,
+    let namespace = evidence.history.name(evidence.history.scopes[o.scope.index()].namespace);
+    let told = |key: Symbol| {
+        let key = key.is_some().then(|| evidence.history.name(key))?;
+        Some(if namespace.is_empty() { key.to_owned() } else { format!("{namespace}/{key}") })
+    };
+    let [lowest, highest] = [items.first(), items.last()].map(|item| item.map(|item| path(evidence, item.key)));
+    // A token that its own page contradicts says nothing of keys.
+    let after = told(o.page_after).filter(|after| lowest.as_ref().is_none_or(|lowest| after < lowest));
+    let end = told(o.page_end).filter(|end| highest.as_ref().is_none_or(|highest| highest <= end));
+    let lower = after.map(|after| after + "\0").or(lowest);
+    let upper = end.or(highest);
+    if (!first && lower.is_none()) || (!last && upper.is_none()) {
+        return Absence::Open;
     }
+    Absence::Between(lower.filter(|_| !first), upper.filter(|_| !last))
 }

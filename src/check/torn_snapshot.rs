@@ -23,15 +23,16 @@
 //! and of tables without objects. With a selector, a missing object whose labels at L nothing shows.
 //!
 //! ## Traps
-//! A list's revision may lie above the version of any of its items. A page is whole only between its first and its last key (in
-//! etcd's order of keys), so the pages of a list need not all be recorded. `resourceVersion=0` ignores `limit`. A watch that is
+//! A list's revision may lie above the version of any of its items. A page is whole only from behind the last key of the page before to
+//! its own last key, in etcd's order of keys, as continue tokens tell, so the pages of a list need not all be recorded; what another page of
+//! the list shows was not lost. `resourceVersion=0` ignores `limit`. A watch that is
 //! silent about an object's end may be what is wrong instead, which is a broken promise as well; with a selector, or lines that could not
 //! be used, it proves nothing, and neither where a request removed the object at a revision that nobody knows.
 //!
 //! ## Sources
 //! API concepts, resourceVersion semantics for list; kine#391; kubernetes#123072; apiserver
 //! `pkg/storage/cacher/consistency/checker.go`; KEP-4988.
-use super::snapshot::{Absence, Examiner, Shown, Snapshot, page};
+use super::snapshot::{Absence, Examiner, Pages, Shown, Snapshot, page};
 use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
 use crate::history::{Asked, Marks, Operation, OperationId, Verb};
 
@@ -49,13 +50,21 @@ pub const RULE: Rule = Rule {
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let mut examiner = Examiner::new(evidence);
+    let mut pages = None;
     for (id, o) in evidence.of_verbs(&[Verb::List]) {
         let is_list = o.is_answered() && o.marks.has(Marks::LIST_ANSWER);
         if !is_list || !o.answered.is_some() || !o.scope.is_some() {
             continue;
         }
         ruling.checked(o.incarnation);
-        for flaw in examiner.flaws(&snapshot(evidence, id, &o)) {
+        let snapshot = snapshot(evidence, id, &o);
+        for flaw in examiner.flaws(&snapshot) {
+            if matches!(snapshot.absence, Absence::Between(..))
+                && !snapshot.items.iter().any(|item| item.key == flaw.key)
+                && pages.get_or_insert_with(|| Pages::of(evidence.history)).show(id, flaw.key)
+            {
+                continue;
+            }
             ruling.found(Draft {
                 kind: Kind::Violation,
                 broken_by: BrokenBy::Server,
@@ -94,8 +103,7 @@ fn snapshot(evidence: &Evidence<'_>, id: OperationId, o: &Operation) -> Snapshot
     let absence = if cut || matches!(o.asked, Asked::Unrecorded | Asked::Invalid) {
         Absence::Open
     } else {
-        let first = !matches!(o.asked, Asked::Continue | Asked::ContinueInconsistent);
-        page(evidence, &items, first, !o.marks.has(Marks::MORE_PAGES))
+        page(evidence, o, &items)
     };
     Snapshot { scope: o.scope, revision: o.answered, operation: id, items, absence, what: "the list" }
 }
@@ -237,20 +245,57 @@ mod tests {
         }
     }
 
+    /// `{"v":"meta.k8s.io/v1","rv":1002,"start":"d\u0000"}`.
+    const BEHIND_D: &str = "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MTAwMiwic3RhcnQiOiJkXHUwMDAwIn0";
+    /// `{"v":"meta.k8s.io/v1","rv":1002,"start":"x"}`: not what servers of Kubernetes write.
+    const OTHER: &str = "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MTAwMiwic3RhcnQiOiJ4In0";
+
     #[test]
-    fn a_page_is_whole_between_its_first_and_last_key() {
-        for (name, found) in [("b", 1), ("d", 0)] {
+    fn a_page_is_whole_from_behind_the_page_before_to_its_own_end() {
+        let first = [("a", "u1", 31), ("c", "u3", 33)];
+        for (token, name, found) in [
+            (BEHIND_D, "b", 1),
+            (BEHIND_D, "d", 1),
+            (BEHIND_D, "e", 0),
+            // With this token only the items tell where the page ends.
+            (OTHER, "b", 1),
+            (OTHER, "d", 0),
+        ] {
             let mut s = Specimen::new();
             s.update(name, "u9", 900, 2000);
-            s.page("?limit=2", 1002, &[("a", "u1", 31), ("c", "u3", 33)], TOKEN);
-            assert_eq!(s.kinds(&RULE), vec![Kind::Violation; found], "{name}");
+            s.page("?limit=2", 1002, &first, token);
+            assert_eq!(s.kinds(&RULE), vec![Kind::Violation; found], "{name} {token}");
         }
-        for (name, found) in [("b", 0), ("z", 1)] {
+        for (token, name, found) in [
+            (BEHIND_D, "d", 0),
+            (BEHIND_D, "e", 1),
+            (BEHIND_D, "z", 1),
+            (OTHER, "e", 0),
+            (OTHER, "z", 1),
+            // Its items contradict it.
+            (TOKEN, "e", 0),
+            (TOKEN, "g", 1),
+            (TOKEN, "z", 1),
+        ] {
             let mut s = Specimen::new();
             s.update(name, "u9", 900, 2000);
-            s.list(&format!("?limit=2&continue={TOKEN}"), 1002, &[("d", "u1", 31), ("e", "u3", 33)]);
-            assert_eq!(s.kinds(&RULE), vec![Kind::Violation; found], "{name}");
+            s.list(&format!("?limit=2&continue={token}"), 1002, &[("f", "u1", 31), ("h", "u3", 33)]);
+            assert_eq!(s.kinds(&RULE), vec![Kind::Violation; found], "{name} {token}");
         }
+    }
+
+    #[test]
+    fn what_lies_between_the_items_of_two_pages_was_lost() {
+        let pages = |second: &[crate::check::specimen::Shown<'_>]| {
+            let mut s = Specimen::new();
+            s.update("b", "u9", 900, 2000);
+            s.page("?limit=2", 1002, &[("a", "u1", 31)], BEHIND_D);
+            s.list(&format!("?limit=2&continue={BEHIND_D}"), 1002, second);
+            s.kinds(&RULE)
+        };
+        assert_eq!(pages(&[("e", "u3", 33)]), [Kind::Violation]);
+        // A store that orders its keys otherwise shows it on another page.
+        assert_eq!(pages(&[("b", "u9", 900)]), []);
     }
 
     #[test]

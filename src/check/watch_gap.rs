@@ -21,7 +21,8 @@
 //! stream had delivered the object and not taken it away, so that any change of it is either an event or a DELETED; or the
 //! version at the start of the stream was selected and the change took it away.
 //!
-//! A deletion needs no other evidence where the stream itself goes on with another uid of the name.
+//! A deletion needs no other evidence where the stream itself goes on with another uid of the name. A removal of which nobody knows the
+//! revision counts where it was answered before a write was sent whose revision the stream reached.
 //!
 //! ## What it cannot see
 //! Changes that nobody else recorded: gaps between revisions are no evidence, since other resources use them up.
@@ -37,6 +38,8 @@
 //! kubernetes#123935; etcd `tests/robustness/validate/watch.go`.
 #[path = "watch_gap_lives.rs"]
 mod lives;
+#[path = "watch_gap_removals.rs"]
+mod removals;
 
 use super::changes::Changes;
 use super::course::Course;
@@ -63,12 +66,17 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         return etcd::watches::gap(&recorded, ruling);
     }
     let mut changes = Changes::new(evidence);
+    let mut removals = removals::Removals::of(evidence);
     for course in Course::all(evidence) {
         let Some(end) = identified(evidence, &course) else { continue };
         if let Some(account) = Account::open(evidence, &course, end) {
             account.audit(&mut changes, ruling);
+            removals.audit(&account, ruling);
         }
         lives::audit(evidence, &course, end, ruling);
+    }
+    if removals.skipped {
+        ruling.undecided("there are more removals of unknown revision than were held against every stream");
     }
 }
 

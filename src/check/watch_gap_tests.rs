@@ -203,3 +203,23 @@ fn a_line_that_could_not_be_used_may_have_been_the_event() {
     assert_eq!(stream(true), [Kind::Suspect]);
     assert_eq!(stream(false), [Kind::Violation]);
 }
+
+#[test]
+fn finds_a_removal_of_which_only_its_answer_tells() {
+    let kinds = |text: &str| super::super::trial::kinds(&RULE, text);
+    let removed = "w@A CREATE x => x:u1@20\nw@A DELETE x => ok:u1\nw@A CREATE y => y:u2@24\n";
+    for (stream, found) in [
+        ("from 19 +x:u1@20 +y:u2@24", 1),
+        ("from 19 +x:u1@20 -x:u1@22 +y:u2@24", 0),
+        // It went no further than the removal may have been.
+        ("from 19 +x:u1@20", 0),
+        // It began when the object was gone, or may have been.
+        ("from 22 +y:u2@24", 0),
+        ("labels(a=b) from 19 +y:u2@24", 0),
+        ("labels(a=b) from 19 +x:u1@20 +y:u2@24", 1),
+        ("labels(a=b) from 19 +x:u9@20 +y:u2@24", 0),
+    ] {
+        let text = format!("{removed}r@B WATCH {stream}\n");
+        assert_eq!(kinds(&text), vec![Kind::Violation; found], "{stream}");
+    }
+}

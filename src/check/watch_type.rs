@@ -13,7 +13,7 @@
 //! creation's 201, an update above its base) or an etcd witness.
 //!
 //! ## What it cannot see
-//! With selectors, objects that the stream has not spoken of: only membership that this very stream established counts.
+//! With selectors, objects of which neither the stream has spoken nor a list of the same selector at the revision from which it goes on.
 //!
 //! ## Traps
 //! With a selector, ADDED and DELETED mean entering and leaving the selection, not creation and deletion; membership follows
@@ -25,7 +25,7 @@
 use super::course::Course;
 use super::etcd::{self, Recorded};
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Rule, Ruling, commit};
-use crate::history::{DeliveryKind, KeyId, Marks, Revision, Symbol};
+use crate::history::{DeliveryKind, KeyId, Marks, OperationId, Revision, ScopeId, Symbol, Verb};
 use crate::order::{Change, Provenance};
 use rustc_hash::FxHashMap;
 
@@ -41,12 +41,50 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-/// What the stream said last of a key: the delivery, the uid, and whether the object is in the scope.
+/// What the stream, or a list of the state from which it goes on, said last of a key: the uid, and whether the object is in the scope.
 #[derive(Clone, Copy)]
 struct Said {
-    at: usize,
+    by: By,
     uid: Symbol,
     member: bool,
+}
+
+#[derive(Clone, Copy)]
+enum By {
+    /// A delivery.
+    Event(usize),
+    /// A list that showed the object at a version.
+    List(OperationId, Revision),
+}
+
+/// Lists by scope with a selector and revision: a watch of the same scope that starts after that revision goes on from what they show.
+/// Without a selector T itself tells what was there.
+struct Lists(FxHashMap<(ScopeId, Revision), Vec<OperationId>>);
+
+impl Lists {
+    fn of(evidence: &Evidence<'_>) -> Lists {
+        let mut lists: FxHashMap<_, Vec<OperationId>> = FxHashMap::default();
+        for (id, o) in evidence.of_verbs(&[Verb::List]) {
+            let is_list = o.is_answered() && o.marks.has(Marks::LIST_ANSWER) && !o.marks.has(Marks::SAVED);
+            if is_list && o.answered.is_some() && o.scope.is_some() && evidence.history.is_selective(o.scope) {
+                lists.entry((o.scope, o.answered)).or_default().push(id);
+            }
+        }
+        Lists(lists)
+    }
+
+    /// What was in the scope when a stream began.
+    fn begin(&self, evidence: &Evidence<'_>, course: &Course<'_>) -> FxHashMap<KeyId, Said> {
+        let lists = course.start.and_then(|start| self.0.get(&(course.operation.scope, start)));
+        let items =
+            lists.into_iter().flatten().flat_map(|&list| {
+                let of = evidence.history.operation(list);
+                evidence.history.items_of(&of).iter().map(move |item| {
+                    (item.key, Said { by: By::List(list, item.revision), uid: item.uid, member: true })
+                })
+            });
+        items.collect()
+    }
 }
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
@@ -54,8 +92,9 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         return etcd::watches::kind(&recorded, ruling);
     }
     let history = evidence.history;
+    let lists = Lists::of(evidence);
     for course in Course::all(evidence) {
-        let mut said: FxHashMap<KeyId, Said> = FxHashMap::default();
+        let mut said = lists.begin(evidence, &course);
         let mut reached = Revision::NONE;
         for index in course.initial.start..course.live.end {
             let d = &history.deliveries[index];
@@ -81,7 +120,8 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 }
                 reached = d.revision;
             }
-            let before = said.insert(d.key, Said { at: index, uid: d.uid, member: d.kind != DeliveryKind::Deleted });
+            let before =
+                said.insert(d.key, Said { by: By::Event(index), uid: d.uid, member: d.kind != DeliveryKind::Deleted });
             if live && against_order(evidence, ruling, &course, index) {
                 continue;
             }
@@ -97,14 +137,26 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 }
                 _ => continue,
             };
-            let (event, earlier) = (evidence.delivery_words(index), evidence.delivery_words(before.at));
+            let event = evidence.delivery_words(index);
+            let (fact, earlier) = match before.by {
+                By::Event(at) => {
+                    let earlier = evidence.delivery_words(at);
+                    (
+                        evidence.delivery(at, course.watch, format!("received {earlier}")),
+                        format!("{earlier} on one stream"),
+                    )
+                }
+                By::List(list, revision) => {
+                    let name = history.key_name(d.key);
+                    let says = format!("listed {name} at version {revision}, with the same selector");
+                    let earlier = format!("a list of the revision from which the watch went on had shown {name}");
+                    (evidence.item(list, d.key, before.uid, revision, says), earlier)
+                }
+            };
             let draft = Draft {
-                summary: format!(
-                    "{} received {event} after {earlier} on one stream",
-                    evidence.observer_words(&course.operation)
-                ),
+                summary: format!("{} received {event} after {earlier}", evidence.observer_words(&course.operation)),
                 facts: vec![
-                    evidence.delivery(before.at, course.watch, format!("received {earlier}")),
+                    fact,
                     evidence.delivery(index, course.watch, format!("received {event} next about that name")),
                 ],
                 reason: format!("{reason} Either the type is wrong or an event between the two was lost."),
@@ -255,6 +307,31 @@ view   |-WATCH from 20 ~a:u1@23 ..
         let w = s.watch("&resourceVersion=20");
         s.event(w, "ADDED", ("a", "u1", 23)).event(w, "DELETED", ("a", "u1", 23)).event(w, "ADDED", ("a", "u2", 29));
         assert!(s.kinds(&RULE).is_empty());
+    }
+
+    #[test]
+    fn what_the_list_of_the_same_selector_showed_is_in_it() {
+        let selected = "labelSelector=a%3Db";
+        for (listed, uid, from, first, found) in [
+            (selected, "u1", 20, "ADDED", 1),
+            (selected, "u1", 20, "MODIFIED", 0),
+            (selected, "u2", 20, "ADDED", 0),
+            // It may have left in between, and another selector says nothing.
+            (selected, "u1", 21, "ADDED", 0),
+            ("labelSelector=a%3Dc", "u1", 20, "ADDED", 0),
+        ] {
+            let mut s = Specimen::new();
+            s.list(&format!("?{listed}"), 20, &[("a", "u1", 15)]);
+            let w = s.watch(&format!("&resourceVersion={from}&{selected}"));
+            s.event(w, first, ("a", uid, 25));
+            assert_eq!(s.kinds(&RULE), vec![Kind::Violation; found], "{listed} {uid} {from} {first}");
+        }
+        // It left and came back.
+        let mut s = Specimen::new();
+        s.list(&format!("?{selected}"), 20, &[("a", "u1", 15)]);
+        let w = s.watch(&format!("&resourceVersion=20&{selected}"));
+        s.event(w, "DELETED", ("a", "u1", 24)).event(w, "ADDED", ("a", "u1", 25));
+        assert!(s.keeps(&RULE));
     }
 
     #[test]

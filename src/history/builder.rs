@@ -147,6 +147,8 @@ impl Builder {
             operation.answer_uid = moved.name(operation.answer_uid);
             operation.attributes = moved.attributes(operation.attributes);
             operation.decision = moved.name(operation.decision);
+            operation.page_after = moved.name(operation.page_after);
+            operation.page_end = moved.name(operation.page_end);
             operation.items_start += items_base;
             operation
         };
@@ -439,6 +441,8 @@ pub(super) const EMPTY: Operation = Operation {
     items_start: 0,
     items_len: 0,
     decision: Symbol::NONE,
+    page_after: Symbol::NONE,
+    page_end: Symbol::NONE,
     marks: Marks(0),
     status: 0,
     verb: Verb::Other,

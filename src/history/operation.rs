@@ -137,6 +137,10 @@ pub struct Operation {
     pub items_len: u32,
     /// The decision that it belongs to (capture format), else none.
     pub decision: Symbol,
+    /// Of a page of a list: the last key of the pages before, below the path of the list, where the request's continue token tells it.
+    pub page_after: Symbol,
+    /// Of a page that is not the last one: its own last key, where the answer's continue token tells it.
+    pub page_end: Symbol,
     /// Marks.
     pub marks: Marks,
     /// HTTP status, 0 without answer.

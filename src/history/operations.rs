@@ -105,8 +105,8 @@ impl Took {
     fn after(self, invoke: Time) -> Time {
         match self {
             Took::OPEN => Time::UNKNOWN,
-            Took(short) if short < Took::NANOSECONDS => Time(invoke.0 + i64::from(short)),
-            Took(long) => Time(invoke.0 + i64::from(long - Took::NANOSECONDS) * 1_000),
+            Took(short) if short < Took::NANOSECONDS => Time(invoke.0.saturating_add(i64::from(short))),
+            Took(long) => Time(invoke.0.saturating_add(i64::from(long - Took::NANOSECONDS) * 1_000)),
         }
     }
 }
@@ -159,6 +159,8 @@ impl Operations {
             items_start,
             items_len,
             decision: Symbol::NONE,
+            page_after: Symbol::NONE,
+            page_end: Symbol::NONE,
             marks: row.marks,
             status: (row.source & ((1 << STATUS) - 1)) as u16,
             verb: row.verb,
@@ -337,7 +339,7 @@ impl Operations {
                 && (o.position.offset << LINE) >> LINE == o.position.offset
                 && o.status >> STATUS == 0
                 && (source << STATUS) >> STATUS == source
-                && !o.decision.is_some();
+                && ![o.decision, o.page_after, o.page_end].iter().any(|name| name.is_some());
             fits.then_some((source, asked_revision, answered, took))
         })();
         let (source, asked_revision, answered, took) = fit.unwrap_or((0, 0, 0, Took::OPEN));
@@ -478,6 +480,8 @@ mod tests {
             items_start: n * 2,
             items_len: 3,
             decision: Symbol::NONE,
+            page_after: Symbol::NONE,
+            page_end: Symbol::NONE,
             marks: Marks(n % (1 << 21)),
             status: 409,
             verb: Verb::Patch,
@@ -518,6 +522,8 @@ mod tests {
             Operation { answered: Revision::new(u128::MAX), ..plain },
             Operation { answered: Revision::from(u64::MAX), ..plain },
             Operation { decision: Symbol(4), ..plain },
+            Operation { page_after: Symbol(5), ..plain },
+            Operation { page_end: Symbol(6), ..plain },
             Operation { ret: Time::UNKNOWN, ..plain },
             Operation { invoke: Time::UNKNOWN, ..plain },
             Operation { invoke: Time(i64::MIN), ..plain },

@@ -65,6 +65,7 @@ impl Builder {
                         namespace: moved.name(answer.namespace),
                         name: moved.name(answer.name),
                         attributes: moved.attributes(answer.attributes),
+                        page_end: moved.name(answer.page_end),
                         items: (answer.items.0 + items_base, answer.items.1),
                         ..answer
                     };

@@ -116,6 +116,8 @@ pub struct Options<'a> {
     pub asked: Asked,
     /// The version that goes with it.
     pub revision: Revision,
+    /// Behind which key a continue token goes on ([`ContinueToken::after`]).
+    pub after: String,
     /// Whether a positive limit was set.
     pub limited: bool,
     /// `labelSelector`.
@@ -212,22 +214,23 @@ pub fn options(query: &str) -> Options<'_> {
             _ => {}
         }
     }
-    (o.asked, o.revision) = asked(&version, &matching, &token, &o);
+    if token.is_empty() {
+        (o.asked, o.revision) = asked(&version, &matching, &o);
+        return o;
+    }
+    let token = ContinueToken::read(&token);
+    (o.asked, o.revision) = match &token {
+        _ if !(version.is_empty() || version == "0") || !matching.is_empty() => (Asked::Invalid, Revision::NONE),
+        Some(ContinueToken { revision: Some(revision), .. }) => (Asked::Continue, *revision),
+        Some(_) => (Asked::ContinueInconsistent, Revision::NONE),
+        None => (Asked::Invalid, Revision::NONE),
+    };
+    o.after = token.unwrap_or_default().after;
     o
 }
 
-fn asked(version: &str, matching: &str, token: &str, o: &Options<'_>) -> (Asked, Revision) {
+fn asked(version: &str, matching: &str, o: &Options<'_>) -> (Asked, Revision) {
     let none = Revision::NONE;
-    if !token.is_empty() {
-        if !(version.is_empty() || version == "0") || !matching.is_empty() {
-            return (Asked::Invalid, none);
-        }
-        return match continue_revision(token) {
-            Some(Some(revision)) => (Asked::Continue, revision),
-            Some(None) => (Asked::ContinueInconsistent, none),
-            None => (Asked::Invalid, none),
-        };
-    }
     if version.is_empty() {
         // With sendInitialEvents a match is required and no version means the most recent one.
         let plain = matching.is_empty() || (o.send_initial_events.is_some() && matching == "NotOlderThan");
@@ -244,19 +247,34 @@ fn asked(version: &str, matching: &str, token: &str, o: &Options<'_>) -> (Asked,
     }
 }
 
-/// The revision that a continue token discloses: base64url of `{"v":"meta.k8s.io/v1","rv":N,"start":KEY}` (apiserver
-/// `pkg/storage/continue.go`). `Some(None)` for the -1 of a 410 answer's token.
-fn continue_revision(token: &str) -> Option<Option<Revision>> {
-    #[derive(serde::Deserialize)]
-    struct Token {
-        rv: i64,
-    }
-    let bytes = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(token.trim_end_matches('=')).ok()?;
-    let token: Token = serde_json::from_slice(&bytes).ok()?;
-    match token.rv {
-        -1 => Some(None),
-        rv if rv > 0 => Some(Some(Revision::from(rv as u64))),
-        _ => None,
+/// What a continue token discloses: base64url of `{"v":"meta.k8s.io/v1","rv":N,"start":KEY}` (apiserver `pkg/storage/continue.go`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ContinueToken {
+    /// The revision of all pages; none for the -1 of a 410 answer's token.
+    pub revision: Option<Revision>,
+    /// The last key of the pages before, below the path of the request; empty where the token does not tell it.
+    pub after: String,
+}
+
+impl ContinueToken {
+    /// Reads one; none where it is not of this form.
+    pub fn read(token: &str) -> Option<ContinueToken> {
+        #[derive(serde::Deserialize)]
+        struct Token<'a> {
+            rv: i64,
+            #[serde(borrow, default)]
+            start: Cow<'a, str>,
+        }
+        let bytes = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(token.trim_end_matches('=')).ok()?;
+        let token: Token<'_> = serde_json::from_slice(&bytes).ok()?;
+        // Servers write the last key that they looked at and a zero behind it (storage/etcd3/store.go, getList).
+        let after = token.start.strip_suffix('\0').unwrap_or_default();
+        let after = after.strip_prefix('/').unwrap_or(after).to_owned();
+        match token.rv {
+            -1 => Some(ContinueToken { revision: None, after }),
+            rv if rv > 0 => Some(ContinueToken { revision: Some(Revision::from(rv as u64)), after }),
+            _ => None,
+        }
     }
 }
 
@@ -352,6 +370,12 @@ mod tests {
         let fresh = "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6LTEsInN0YXJ0Ijoid2ViLTM4XHUwMDAwIn0";
         assert_eq!(ask(&format!("limit=5&continue={fresh}")), (Asked::ContinueInconsistent, 0));
         assert_eq!(ask("limit=1&continue=bogus"), (Asked::Invalid, 0));
+        for (token, after) in [(token, "web-39"), (fresh, "web-38")] {
+            assert_eq!(options(&format!("continue={token}")).after, after);
+        }
+        // `{"v":"meta.k8s.io/v1","rv":7,"start":"web"}`: whoever writes no zero behind the key means something else.
+        let other = ContinueToken::read("eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6Nywic3RhcnQiOiJ3ZWIifQ").unwrap();
+        assert_eq!((other.revision, other.after.as_str()), (Some(Revision::from(7)), ""));
     }
 
     #[test]

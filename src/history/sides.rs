@@ -213,6 +213,7 @@ fn merge(rows: &mut Operations, row: u32, found: u32, joined: &mut Joined) {
         merged.answer_uid = server.answer_uid;
         merged.items_start = server.items_start;
         merged.items_len = server.items_len;
+        merged.page_end = server.page_end;
         merged.marks.set(Marks(
             server.marks.0
                 & (Marks::ANSWER_BODY.0

@@ -35,6 +35,11 @@ impl Time {
     pub fn is_known(self) -> bool {
         self != Time::UNKNOWN
     }
+
+    /// Nanoseconds from another time to this one; as many as a number holds where recorded times lie further apart.
+    pub fn since(self, other: Time) -> i64 {
+        self.0.saturating_sub(other.0)
+    }
 }
 
 impl Default for Time {

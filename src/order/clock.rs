@@ -114,7 +114,7 @@ impl Clocks {
                 }
                 for (of, sent) in latest.iter().enumerate() {
                     let Some((sent, id)) = *sent else { continue };
-                    let slack = returned.0.saturating_add(GRAIN).saturating_sub(sent.0);
+                    let slack = returned.since(sent).saturating_add(GRAIN);
                     if of != clock.index() {
                         self.limit(ClockId(of as u32), clock, slack);
                     } else if slack < 0
@@ -142,10 +142,10 @@ impl Clocks {
             let [only] = found.as_slice() else { continue };
             let server = history.operation(*only);
             if client.invoke.is_known() && server.invoke.is_known() {
-                self.limit(client.clock, server.clock, server.invoke.0 + GRAIN - client.invoke.0);
+                self.limit(client.clock, server.clock, server.invoke.since(client.invoke).saturating_add(GRAIN));
             }
             if client.verb != Verb::Watch && client.ret.is_known() && server.ret.is_known() {
-                self.limit(server.clock, client.clock, client.ret.0 + GRAIN - server.ret.0);
+                self.limit(server.clock, client.clock, client.ret.since(server.ret).saturating_add(GRAIN));
             }
         }
     }
@@ -160,8 +160,10 @@ impl Clocks {
                 }
                 for b in 0..n {
                     let right = self.bound[k * n + b];
-                    if right < OPEN && left + right < self.bound[a * n + b] {
-                        self.bound[a * n + b] = left + right;
+                    // What no number holds is a looser bound.
+                    let through = left.saturating_add(right);
+                    if right < OPEN && through < self.bound[a * n + b] {
+                        self.bound[a * n + b] = through;
                     }
                 }
             }
@@ -171,7 +173,7 @@ impl Clocks {
             let own = self.bound[a * n + a];
             if own < 0 && self.stepped[a].is_none() {
                 let clock = ClockId(a as u32);
-                self.stepped[a] = Some(ClockStep { clock, by: -own, at: None });
+                self.stepped[a] = Some(ClockStep { clock, by: own.saturating_neg(), at: None });
             }
         }
     }
@@ -233,7 +235,7 @@ impl Clocks {
         if self.horizon(b.1, a.1, a.0).is_some_and(|horizon| b.0 < horizon) {
             return Relation::NotBefore;
         }
-        if a.0 < b.0 { Relation::BeforeUnless(b.0.0 - a.0.0) } else { Relation::NotBefore }
+        if a.0 < b.0 { Relation::BeforeUnless(b.0.since(a.0)) } else { Relation::NotBefore }
     }
 
     /// Whether a moment is proved to be before another.

@@ -315,6 +315,11 @@ impl Timeline {
         list[from..to].iter().map(|v| self.version(*v))
     }
 
+    /// All removals whose revision is not known, by key.
+    pub fn open_removals(&self) -> &[Removal] {
+        &self.removals
+    }
+
     /// Removals of a key whose revision is not known.
     pub fn removals(&self, key: KeyId) -> &[Removal] {
         let from = self.removals.partition_point(|r| r.key < key);

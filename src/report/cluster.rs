@@ -305,8 +305,7 @@ fn revisions(page: &mut Page<'_>, recording: &Recording, analysis: &Analysis) ->
     let times = recording.operations.iter().flat_map(|o| [o.call, o.returned]);
     let times = times.chain(recording.responses.iter().map(|response| response.time));
     if let Some((first, last)) = span(times) {
-        let text =
-            format!("{} on one clock, that of the process which recorded", duration(last.0.saturating_sub(first.0)));
+        let text = format!("{} on one clock, that of the process which recorded", duration(last.since(first)));
         page.labelled(2, LABEL, (Tone::Title, "Time"), &text)?;
     }
     Ok(())

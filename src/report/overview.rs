@@ -124,7 +124,7 @@ fn clocks(page: &mut Page<'_>, history: &History) -> io::Result<()> {
                 time_of_day(first),
                 day(last),
                 time_of_day(last),
-                duration(last.0 - first.0)
+                duration(last.since(first))
             );
             Row::new(vec![if name.is_empty() { "unnamed".to_owned() } else { name.to_owned() }], text)
         })

@@ -114,7 +114,7 @@ impl Reading<'_> {
         let place = |position: Position| format!("{}:{}", history.file_name(position.file), position.line);
         let time = match (o.invoke.is_known(), o.ret.is_known()) {
             (true, true) => {
-                let took = duration(o.ret.0.saturating_sub(o.invoke.0));
+                let took = duration(o.ret.since(o.invoke));
                 format!("{} {}, {took} long, ", day(o.invoke), time_of_day(o.invoke))
             }
             (true, false) => format!("{} {}, ", day(o.invoke), time_of_day(o.invoke)),

@@ -121,3 +121,30 @@ fn graphviz_reads_every_picture_and_has_a_node_for_every_fact() {
         assert_eq!(nodes, facts, "{name}");
     }
 }
+
+#[test]
+fn times_as_far_apart_as_numbers_go_are_written_in_every_format() {
+    let folder = std::env::temp_dir().join(format!("retrograde-far-times-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let request = |client: &str, at: &str| {
+        let header = format!(r#"{{"kind":"capture","version":1,"client":"{client}","server":"A","clock":"lab"}}"#);
+        let request =
+            format!(r#"{{"kind":"request","id":1,"at":"{at}","method":"GET","uri":"/api/v1/namespaces/d/pods"}}"#);
+        let body = r#"{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[]}"#;
+        let answer = format!(r#"{{"kind":"response","id":1,"at":"{at}","status":200,"body":{body}}}"#);
+        format!("{header}\n{request}\n{answer}\n")
+    };
+    for (client, at) in [("early", "1677-09-21T00:12:44.145224193Z"), ("late", "2262-04-11T23:47:16.854775806Z")] {
+        std::fs::write(folder.join(format!("{client}.jsonl")), request(client, at)).unwrap();
+    }
+    let inputs = ingest::inputs(std::slice::from_ref(&folder), &[], &[]).unwrap();
+    let history = history::load(inputs, &ReadOptions::default(), &Domains::default(), &());
+    assert_eq!(history.operations.len(), 2);
+    let [one, other] = [0, 1].map(|index| history.operations.invoke(index).0);
+    assert_eq!(one.checked_sub(other).or(other.checked_sub(one)), None, "their difference is no number");
+    let judgement = retrograde::judge(&history, &retrograde::Options::default());
+    for format in Format::ALL {
+        assert!(!written(format.name(), &history, &judgement).is_empty(), "{}", format.name());
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}

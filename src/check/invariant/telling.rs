@@ -114,7 +114,7 @@ fn time_words(evidence: &Evidence<'_>, failure: &Failure) -> String {
     let length = began_by(failure).and_then(|began| {
         let (from, to) = (began.moment(evidence.history), ended.moment(evidence.history));
         let both = from.1 == to.1 && from.1.is_some() && from.0.is_known() && to.0.is_known();
-        both.then(|| to.0.0 - from.0.0).filter(|length| *length >= 0)
+        both.then(|| to.0.since(from.0)).filter(|length| *length >= 0)
     });
     let length = length.map_or(String::new(), |length| format!(" ({})", duration(length)));
     format!(" from revision {} through {}{length}", failure.from, failure.through)

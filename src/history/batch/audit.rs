@@ -148,13 +148,15 @@ impl Batch {
             items_start: self.items.len() as u32,
             items_len: 0,
             decision: Symbol::NONE,
+            page_after: Symbol::NONE,
+            page_end: Symbol::NONE,
             marks: mark_of_subresource(&object.subresource),
             status: event.response_status.as_ref().map_or(0, |s| s.code),
             verb,
             asked: Asked::Unset,
             subresource: Subresource::from_word(&object.subresource),
         };
-        Self::options(&mut operation, &options);
+        self.options(&mut operation, &options);
         if !object.name.is_empty() && !matches!(verb, Verb::List | Verb::Watch | Verb::DeleteCollection) {
             operation.key = self.tables.key(resource, namespace, &object.name);
         }

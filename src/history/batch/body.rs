@@ -2,7 +2,7 @@
 
 use super::super::ids::*;
 use super::super::operation::*;
-use super::super::request::Verb;
+use super::super::request::{ContinueToken, Verb};
 use super::super::resource::Key;
 use super::super::revision::Revision;
 use super::super::scope::Attributes;
@@ -27,6 +27,8 @@ pub struct Answer {
     pub attributes: AttributesId,
     /// Listed items: (start, length) in the batch.
     pub items: (u32, u32),
+    /// The last key of a page that is not the last one.
+    pub page_end: Symbol,
     /// A `Status` about the path that was asked for, not about an object.
     pub of_path: bool,
 }
@@ -95,6 +97,8 @@ impl Batch {
             }
             if !body.metadata.continue_token.is_empty() {
                 answer.marks.set(Marks::MORE_PAGES);
+                let token = ContinueToken::read(&body.metadata.continue_token).unwrap_or_default();
+                answer.page_end = self.tables.optional(&token.after);
             }
             answer.revision = self.version(&body.metadata.resource_version);
             answer.items = (start, self.items.len() as u32 - start);
@@ -228,6 +232,7 @@ pub fn put_answer<T>(
     operation.items_len = answer.items.1;
     if marks.has(Marks::LIST_ANSWER) {
         operation.answered = answer.revision;
+        operation.page_end = answer.page_end;
         return;
     }
     // A binding's or eviction's answer, a token, a log: none of them shows the parent's version.

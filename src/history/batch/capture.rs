@@ -197,6 +197,8 @@ impl Batch {
             items_start: 0,
             items_len: 0,
             decision: self.tables.optional(&line.decision),
+            page_after: Symbol::NONE,
+            page_end: Symbol::NONE,
             marks: Marks::CLIENT_SIDE,
             status: 0,
             verb,
@@ -205,7 +207,7 @@ impl Batch {
         };
         operation.marks.set(Marks::OPEN);
         operation.marks.set(mark_of_subresource(&parsed.subresource));
-        Self::options(&mut operation, &parsed.options);
+        self.options(&mut operation, &parsed.options);
         if verb == Verb::Other {
             operation.marks.set(Marks::NO_RESOURCE);
         }

@@ -123,7 +123,7 @@ impl Batch {
         ScopeId(self.tables.scopes.intern(scope))
     }
 
-    fn options(operation: &mut Operation, options: &request::Options<'_>) {
+    fn options(&mut self, operation: &mut Operation, options: &request::Options<'_>) {
         for (on, mark) in [
             (options.dry_run, Marks::DRY_RUN),
             (options.bookmarks, Marks::BOOKMARKS),
@@ -138,6 +138,7 @@ impl Batch {
         if !operation.verb.is_write() {
             operation.asked = options.asked;
             operation.asked_revision = options.revision;
+            operation.page_after = self.tables.optional(&options.after);
         }
     }
 

@@ -60,6 +60,8 @@ impl Batch {
             items_start: start,
             items_len: self.items.len() as u32 - start,
             decision: Symbol::NONE,
+            page_after: Symbol::NONE,
+            page_end: Symbol::NONE,
             marks: Marks(Marks::CLIENT_SIDE.0 | Marks::SAVED.0 | Marks::ANSWER_BODY.0),
             status: 200,
             verb: if is_list { Verb::List } else { Verb::Get },

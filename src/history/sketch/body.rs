@@ -219,7 +219,7 @@ impl Bodies<'_> {
                     items.iter().filter_map(|i| i.key.as_ref().map(|key| self.shown(key, i, false))).collect();
                 let mut metadata = json!({"resourceVersion": revision});
                 if *more {
-                    metadata["continue"] = json!(token(revision.parse().ok(), "next"));
+                    metadata["continue"] = json!(token(revision.parse().ok(), &request.page_end().unwrap_or_default()));
                 }
                 let body = json!({
                     "apiVersion": Self::api_version(kind),
@@ -297,11 +297,12 @@ fn reason(code: u16) -> &'static str {
     }
 }
 
-/// A continue token (apiserver `pkg/storage/continue.go`).
-pub fn token(revision: Option<u128>, start: &str) -> String {
+/// A continue token (apiserver `pkg/storage/continue.go`) that goes on behind a key; one that says nothing of keys where it is empty.
+pub fn token(revision: Option<u128>, after: &str) -> String {
     use base64::Engine as _;
     let revision = revision.map_or("-1".to_owned(), |r| r.to_string());
-    let token = format!("{{\"v\":\"meta.k8s.io/v1\",\"rv\":{revision},\"start\":\"/{start}\\u0000\"}}");
+    let start = if after.is_empty() { String::new() } else { format!("/{after}\\u0000") };
+    let token = format!("{{\"v\":\"meta.k8s.io/v1\",\"rv\":{revision},\"start\":\"{start}\"}}");
     base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(token)
 }
 

@@ -403,8 +403,8 @@ fn query(request: &Request) -> String {
         pairs.push(("allowWatchBookmarks", "true".to_owned()));
     }
     match ask.token {
-        Some(Token::At(revision)) => pairs.push(("continue", token(Some(revision), "next"))),
-        Some(Token::Inconsistent) => pairs.push(("continue", token(None, "next"))),
+        Some(Token::At(revision)) => pairs.push(("continue", token(Some(revision), &ask.after))),
+        Some(Token::Inconsistent) => pairs.push(("continue", token(None, &ask.after))),
         None => {}
     }
     if request.dry_run {

@@ -64,6 +64,7 @@
 //!
 //! ```text
 //! ASK     rv=0  rv=N  exact=N  atleast=N  limit=N  continue=N  continue=inconsistent
+//!         (continue: behind the last page that this client drew)
 //!         labels(SELECTOR)  fields(SELECTOR)  shards(SELECTOR)
 //!         a watch also: from N  initial  no-initial  bookmarks
 //! OBJECT  [KEY][:UID][@VERSION][[label=value node=N phase=P owner=Kind/name:uid finalizer=F .path=value deleting gone ?]]

@@ -232,6 +232,13 @@ impl Parser {
                 return Err(text.unexpected("`|` or `?` at its end: only a watch goes on"));
             }
         }
+        if let Act::Request(request) = &mut timed.act
+            && request.ask.token.is_some()
+        {
+            let before = self.sketch.acts.iter().rev().filter(|act| act.client == timed.client);
+            let ends = before.filter_map(|act| if let Act::Request(page) = &act.act { page.page_end() } else { None });
+            request.ask.after = ends.take(1).collect();
+        }
         self.sketch.acts.push(timed);
         Ok(())
     }

@@ -195,6 +195,8 @@ pub struct Ask {
     pub limit: Option<u128>,
     /// `continue`.
     pub token: Option<Token>,
+    /// Behind which key the token goes on: the last of the page before, empty where no page was drawn.
+    pub after: String,
     /// `sendInitialEvents`.
     pub initial: Option<bool>,
     /// `allowWatchBookmarks`.
@@ -234,6 +236,16 @@ pub struct Request {
     pub answer: Answer,
     /// Events of a watch.
     pub events: Vec<Event>,
+}
+
+impl Request {
+    /// The last key of a page that is not the last one, as continue tokens name it: below the request's own path.
+    pub fn page_end(&self) -> Option<String> {
+        let Answer::List(_, Some(items), true) = &self.answer else { return None };
+        let last = items.last()?.key.as_ref()?;
+        let whole = self.namespace.is_empty() && !last.namespace.is_empty();
+        Some(if whole { format!("{}/{}", last.namespace, last.name) } else { last.name.clone() })
+    }
 }
 
 /// An answer.

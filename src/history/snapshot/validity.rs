@@ -170,7 +170,7 @@ impl Bounds {
                 AuditId::Text(text) => self.names.has(text.index()),
                 AuditId::None | AuditId::Uuid(..) => true,
             };
-            let names = [o.request_uid, o.answer_uid, o.decision];
+            let names = [o.request_uid, o.answer_uid, o.decision, o.page_after, o.page_end];
             // Requests that are about no resource are left out when a history is built.
             let of_resource = || self.resources.has(history.scopes[o.scope.index()].resource.index());
             let sound = audit_id

@@ -40,12 +40,12 @@ pub(super) fn own(history: &History) -> Vec<Option<ClockStep>> {
         }
     };
     for o in history.operations.answered_before_sent() {
-        fell(o.clock, o.invoke.0.saturating_sub(o.ret.0), o.position);
+        fell(o.clock, o.invoke.since(o.ret), o.position);
     }
     let mut latest: FxHashMap<(FileId, IncarnationId), Time> = FxHashMap::default();
     for (at, time, clock, incarnation) in appended(history) {
         let latest = latest.entry((at.file, incarnation)).or_insert(time);
-        let by = latest.0.saturating_sub(time.0);
+        let by = latest.since(time);
         if by > APPENDED {
             fell(clock, by, at);
         }
@@ -116,7 +116,7 @@ pub(super) fn falls(history: &History) -> Vec<i64> {
     for (file, _, row) in rows {
         let (_, time, clock) = line(row);
         let latest = last.entry((file, clock)).or_insert(time);
-        falls[clock.index()] = latest.0.saturating_sub(time.0).max(falls[clock.index()]);
+        falls[clock.index()] = latest.since(time).max(falls[clock.index()]);
         *latest = time.max(*latest);
     }
     falls

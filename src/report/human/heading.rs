@@ -182,7 +182,7 @@ pub(super) fn basis(page: &mut Page<'_>, part: &Part<'_>) -> io::Result<()> {
             many => format!(", {}", count(many.len() as u64, "clock")),
         };
         let text =
-            format!("{} {} to {until} UTC, {}{clocks}", day(first), time_of_day(first), duration(last.0 - first.0));
+            format!("{} {} to {until} UTC, {}{clocks}", day(first), time_of_day(first), duration(last.since(first)));
         page.labelled(0, LABEL, (Tone::Title, "Time"), &text)?;
     }
     let mut domains: Vec<String> = extent

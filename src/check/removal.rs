@@ -1,0 +1,46 @@
+//! Removals of which nobody knows the revision: a request that removed an object was answered, and what was written after bounds it.
+
+use super::{Evidence, Fact};
+use crate::history::{KeyId, Revision, Symbol};
+use crate::order::{Removal, Version};
+
+/// A removal of an object that was certainly done at a revision or below it.
+pub fn through<'e>(evidence: &Evidence<'e>, key: KeyId, uid: Symbol, revision: Revision) -> Option<&'e Removal> {
+    if !uid.is_some() {
+        return None;
+    }
+    let done =
+        |r: &&Removal| r.uid == uid && is_bounded(r) && r.before.is_some_and(|b| b.value() <= revision.value() + 1);
+    evidence.order.timeline.removals(key).iter().find(done)
+}
+
+/// Whether a removal lies between two revisions that do not contradict each other.
+pub fn is_bounded(removal: &Removal) -> bool {
+    removal.before.is_some_and(|before| removal.after < before)
+}
+
+/// What shows that an object was removed, and by when.
+pub fn facts(evidence: &Evidence<'_>, removal: &Removal) -> Vec<Fact> {
+    let (history, order) = (evidence.history, evidence.order);
+    let o = history.operation(removal.operation);
+    let says = format!("{} was removed", history.key_name(removal.key));
+    let gone = evidence.operation(removal.operation, Revision::NONE, says);
+    let mut facts = vec![Fact { key: removal.key, uid: removal.uid, ..gone }];
+    let Some(before) = removal.before else { return facts };
+    let resource = history.resource_of(removal.key);
+    let sent = order.heads.after(history, &order.clocks, resource, o.clock, o.ret);
+    if let Some((_, write)) = sent.filter(|(revision, _)| *revision == before) {
+        facts.push(evidence.request(write, before, format!("the write of revision {before} was sent after that")));
+    } else if let Some(next) = order.timeline.version_at(removal.key, before) {
+        facts.push(evidence.version(&next, evidence.change_words(&next)));
+    }
+    facts
+}
+
+/// The last version of a removed object that is no earlier than the removal can have been.
+pub fn outlived_by(evidence: &Evidence<'_>, removal: &Removal) -> Option<Version> {
+    let before = removal.before.filter(|_| removal.uid.is_some())?;
+    let versions = evidence.order.timeline.versions(removal.key);
+    let lives = |v: &Version| v.uid == removal.uid && v.change.lives() == Some(true) && v.revision >= before;
+    versions.iter().rev().find(lives)
+}
