@@ -63,7 +63,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             let alone = evidence.order.heads.alone_against(Showing::Delivery(index as u32, course.watch)).first();
             let Some(write) = own.or(alone.copied()) else { continue };
             ruling.checked(course.operation.incarnation);
-            let early = evidence.history.operations.invoke(write.index()).0.saturating_sub(d.at.0);
+            let early = evidence.history.operations.invoke(write.index()).since(d.at);
             if early > GRAIN {
                 found(evidence, ruling, &course, (index, d), (write, own.is_some()), early);
             }
