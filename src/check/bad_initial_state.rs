@@ -53,14 +53,21 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             missing_marker(evidence, ruling, &course);
             continue;
         };
-        let Delivery { revision, position: end, .. } = evidence.history.deliveries[marker];
+        let Delivery { revision, position: end, at, .. } = evidence.history.deliveries[marker];
         if !revision.is_some() {
             continue;
         }
         ruling.checked(course.operation.incarnation);
         too_old(evidence, ruling, &course, marker, revision);
         let examiner = examiner.get_or_insert_with(|| Examiner::new(evidence));
-        for flaw in examiner.flaws(&snapshot(evidence, &course, revision)) {
+        for mut flaw in examiner.flaws(&snapshot(evidence, &course, revision)) {
+            // The state is said when the marker comes, and by its line.
+            let whole = |fact: &&mut Fact| {
+                (fact.operation, fact.position, fact.revision) == (course.watch, course.operation.position, revision)
+            };
+            for fact in flaw.facts.iter_mut().filter(whole) {
+                (fact.position, fact.time) = (end, at);
+            }
             let draft = draft(evidence, &course, flaw.key, flaw.says, flaw.facts, flaw.reason);
             ruling.found(evidence.unless_lost_before(draft, Some(end)));
         }
@@ -222,9 +229,21 @@ fn draft(
 mod tests {
     use super::super::Kind;
     use super::super::specimen::Specimen;
+    use super::super::trial::{drawn, judged};
     use super::RULE;
 
     const LIST: &str = "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+
+    #[test]
+    fn what_is_missing_is_missing_when_the_marker_comes() {
+        let text =
+            "web@A  CREATE a => a:u1@10\nctrl@B  WATCH initial rv=0 +b:u2@8 ^^12\nweb@A  PUT a:u1@10 => a:u1@20\n";
+        let history = drawn(text);
+        let found = judged(&RULE, &history).findings;
+        let facts = &found[0].certificate.facts;
+        let marker = history.deliveries.last().expect("the marker");
+        assert!(facts.iter().any(|fact| (fact.position, fact.time) == (marker.position, marker.at)), "{facts:?}");
+    }
 
     #[test]
     fn finds_a_missing_object_and_keeps_a_full_state() {

@@ -10,7 +10,8 @@
 //! ```
 //!
 //! ## Evidence
-//! The events of a watch as its client received them, asked with `allowWatchBookmarks=true`.
+//! The events of a watch as its client received them, asked with `allowWatchBookmarks=true`. Or a write of its scope that was sent
+//! after the bookmark and committed at or below it, where nothing else shows that the store had come so far.
 //!
 //! ## What it cannot see
 //! A bookmark that claims changes which never come: that needs another witness of the change (`watch-gap`).
@@ -22,10 +23,12 @@
 //!
 //! ## Sources
 //! KEP-956; etcd's watch guarantee "bookmarkable"; etcd#15220; kine#568; etcd `tests/robustness/validate/watch.go`.
+use super::alone;
 use super::course::Course;
 use super::etcd::{self, Recorded};
-use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
-use crate::history::{DeliveryKind, KeyId, Revision};
+use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling, lag};
+use crate::history::{DeliveryKind, KeyId, OperationId, Revision};
+use crate::order::Showing;
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -46,6 +49,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     for course in Course::all(evidence) {
         // The highest change and the highest bookmark so far. A marker is the first bookmark.
         let mut change: Option<(usize, Revision)> = None;
+        let mut disproved = Vec::new();
         let mut progress = course.marker.map(|at| (at, evidence.history.deliveries[at].revision));
         if let Some((at, revision)) = progress {
             ruling.checked(course.operation.incarnation);
@@ -85,10 +89,21 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             if let Some((at, reached)) = progress {
                 ruling.checked(course.operation.incarnation);
                 if d.revision <= reached {
+                    disproved.push(at);
                     found(evidence, ruling, &course, index, Against::Bookmark(at));
                 }
             }
             change = Some((index, d.revision));
+        }
+        let is_bookmark = |kind| matches!(kind, DeliveryKind::Bookmark | DeliveryKind::InitialEventsEnd);
+        let bookmarks = course.progress().filter(|(_, d)| is_bookmark(d.kind));
+        for (index, d) in course.marker.map(|at| (at, &evidence.history.deliveries[at])).into_iter().chain(bookmarks) {
+            if let Some(write) = alone::inside(evidence, Showing::Delivery(index as u32, course.watch))
+                && !disproved.contains(&index)
+            {
+                let gap = evidence.history.operation(write).invoke.since(d.at);
+                found(evidence, ruling, &course, index, Against::Write(write, gap));
+            }
         }
     }
 }
@@ -100,6 +115,8 @@ enum Against {
     Start,
     Change(usize),
     Bookmark(usize),
+    /// It was sent so many nanoseconds after.
+    Write(OperationId, i64),
 }
 
 fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, course: &Course<'_>, index: usize, against: Against) {
@@ -132,17 +149,42 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, course: &Course<'_>, 
             "A bookmark says that every change through its revision was delivered: none can follow, and no bookmark falls."
                 .to_owned(),
         ),
+        Against::Write(id, _) => {
+            let o = evidence.history.operation(id);
+            let asked = evidence.history.request_name(&o);
+            (
+                vec![
+                    received(index),
+                    evidence.request(id, o.answered, format!("{asked} was sent")),
+                    evidence.operation(id, o.answered, format!("it was answered as committed at revision {}", o.answered)),
+                ],
+                format!("{observer} received {words} before a change at revision {} was sent that belongs into the stream", o.answered),
+                "A bookmark says that every change through its revision was delivered: none can follow. Nothing else shows that the \
+                 store had come so far."
+                    .to_owned(),
+            )
+        }
+    };
+    let step = evidence.order.clocks.step(course.operation.clock);
+    let open = match against {
+        Against::Write(_, gap) => step.map(|_| lag::set_back(gap)),
+        _ => None,
     };
     let draft = Draft {
-        kind: Kind::Violation,
+        kind: if open.is_some() { Kind::Suspect } else { Kind::Violation },
         broken_by: BrokenBy::Server,
         incarnation: course.operation.incarnation,
         key: if d.key.is_some() { d.key } else { KeyId::NONE },
         cause: course.cause(),
         summary,
         facts,
-        reason,
-        refuted_by: "a record that shows two streams here".to_owned(),
+        reason: open.map_or(reason.clone(), |open| format!("{reason} {open}")),
+        refuted_by: match against {
+            Against::Write(..) => {
+                "evidence that the store had come so far, and went back (`revision-rewind`)".to_owned()
+            }
+            _ => "a record that shows two streams here".to_owned(),
+        },
         consequence: "a client that reconnects from such a bookmark misses changes, or goes through them again"
             .to_owned(),
     };
@@ -153,6 +195,8 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, course: &Course<'_>, 
 mod tests {
     use super::super::Kind;
     use super::super::specimen::Specimen;
+    use super::super::trial::{holds, kinds};
+    use super::super::{revision_reuse, revision_rewind, stale_consistent_read};
     use super::RULE;
 
     #[test]
@@ -194,5 +238,25 @@ mod tests {
         s.event(w, "ADDED", ("b", "u2", 9)).event(w, "ADDED", ("a", "u1", 7)).bookmark(w, 12, true);
         s.event(w, "MODIFIED", ("a", "u1", 13));
         assert!(s.keeps(&RULE));
+    }
+
+    #[test]
+    fn a_bookmark_of_the_future_is_false_and_convicts_nobody_else() {
+        let text = |bookmark: u32| {
+            format!(
+                "w@A  WATCH from 9 bookmarks\nc@A  CREATE a => a:u1@10\nw@A  ..  +a:u1@10 ^{bookmark}\nr@A  GET b => b:u2@8\n\
+                 c@A  PUT a:u1@10 => a:u1@11\nd@A  PUT b:u2@8 => b:u2@12\n"
+            )
+        };
+        let others = [&revision_reuse::RULE, &revision_rewind::RULE, &stale_consistent_read::RULE];
+        for bookmark in [11, 12, 13] {
+            assert_eq!(kinds(&RULE, &text(bookmark)), [Kind::Violation]);
+            assert!(others.iter().all(|rule| kinds(rule, &text(bookmark)).is_empty()), "{bookmark}");
+        }
+        assert!(holds(&RULE, &text(10)));
+        // Where somebody else was shown as much, it is the store that went back.
+        let rewound = text(13).replace("\nr@A", "\ns@A  LIST => 13 {a:u1@10 b:u2@8}\nr@A");
+        assert_eq!(kinds(&RULE, &rewound), []);
+        assert!(kinds(others[1], &rewound).contains(&Kind::Violation));
     }
 }

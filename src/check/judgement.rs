@@ -1,5 +1,6 @@
 //! From rulings to verdicts: per rule, per client, overall (`docs/verdicts.md`).
 
+use super::clusters;
 use super::etcd::Recorded;
 use super::etcd::published::resembled;
 use super::ruling::{self, Limits, Ruling};
@@ -84,13 +85,17 @@ pub fn judge(history: &History, order: &Order, options: &Options) -> Judgement {
     let cluster = history.cluster.is_some();
     let applies =
         |rule: &Rule| log == (rule.group == Group::Operations) || (cluster && rule.group == Group::Operations);
+    let clusters = if log || cluster { None } else { clusters::of_two(history, order) };
     let rulings: Vec<Option<Ruling<'_>>> = RULES
         .par_iter()
         .map(|rule| {
             (options.runs(rule) && applies(rule) && !options.is_late()).then(|| {
                 let mut ruling = Ruling::new(rule, &evidence);
                 ruling.limits = Limits { deadline: options.deadline, memory: options.memory, cancel: options.cancel };
-                (rule.check)(&evidence, &mut ruling);
+                match &clusters {
+                    Some(two) => ruling.open = Some(two.clone()),
+                    None => (rule.check)(&evidence, &mut ruling),
+                }
                 ruling
             })
         })
@@ -145,7 +150,7 @@ pub fn judge(history: &History, order: &Order, options: &Options) -> Judgement {
     }
     order_findings(&mut findings);
     let clients = client_reports(history, &findings, &per_client, &rules, lost.as_deref());
-    let verdict = overall(history, &rules);
+    let verdict = clusters.map_or_else(|| overall(history, &rules), Verdict::Unknown);
     if verdict == Verdict::Violated {
         // What one rule found to hold is no proof of that.
         proofs.retain(|proof| !matches!(proof, Proof::Etcd { .. }));

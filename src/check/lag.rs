@@ -85,6 +85,15 @@ pub fn unless_clocks_differ(mut draft: Draft, offset: Option<i64>, otherwise: &s
     draft
 }
 
+/// Why a finding that rests on two times of one clock is open, where times of that clock fall from one line to a later one.
+pub fn set_back(gap: i64) -> String {
+    format!(
+        "Not proved: times of the clock fall from one line to a later one, and if it was set back by {:.3} ms or more in between, the \
+         write was sent first.",
+        gap as f64 / 1e6
+    )
+}
+
 /// The highest revision that may have been complete before a moment, by proof or by bare times.
 pub fn bound(evidence: &Evidence<'_>, resource: ResourceId, clock: ClockId, time: Time) -> Option<Revision> {
     if !time.is_known() {

@@ -10,6 +10,7 @@ pub mod rule;
 pub mod rules;
 pub mod ruling;
 
+mod alone;
 mod author;
 mod bad_initial_state;
 mod basis;
@@ -19,6 +20,7 @@ mod broken_compare;
 mod causal_order;
 mod census;
 mod changes;
+mod clusters;
 mod commit;
 mod consistent_prefix;
 mod course;

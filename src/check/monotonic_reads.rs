@@ -50,7 +50,15 @@ pub const RULE: Rule = Rule {
     group: Group::Sessions,
     promise: BrokenBy::Nobody,
     needs: "two observations by one process",
-    causes: &["stale-consistent-read", "below-minimum", "delete-version", "resume-backwards", "revision-rewind"],
+    causes: &[
+        "stale-consistent-read",
+        "below-minimum",
+        "delete-version",
+        "resume-backwards",
+        "resume-from-item",
+        "ignored-gone",
+        "revision-rewind",
+    ],
     source: include_str!("monotonic_reads.rs"),
     check,
 };

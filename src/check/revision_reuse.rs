@@ -34,10 +34,11 @@
 //! ## Sources
 //! apiserver `pkg/storage/etcd3/store.go` (OptimisticPut); etcd#13766; kubernetes#107457 and #118501 (restored backups).
 
+use super::alone;
 use super::etcd::{self, Recorded};
-use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling, commit};
+use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling, commit, lag};
 use crate::history::{AuditId, IncarnationId, OperationId, Revision, Verb};
-use crate::order::{Contradiction, Provenance, Version, removes};
+use crate::order::{Contradiction, Head, Provenance, Version, removes};
 use rustc_hash::FxHashSet;
 
 /// Above this, revisions are hardly etcd's: some stores take times for revisions.
@@ -50,7 +51,7 @@ pub const RULE: Rule = Rule {
     group: Group::Writes,
     promise: BrokenBy::Server,
     needs: "versions of objects: bodies of answers, watch events, or an etcd witness",
-    causes: &[],
+    causes: &["torn-snapshot"],
     source: include_str!("revision_reuse.rs"),
     check,
 };
@@ -91,8 +92,21 @@ fn taken_before(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, said: &FxHashS
         }
         let Some(revision) = commit::proven(evidence, &o).filter(|r| !said.contains(r)) else { continue };
         let resource = history.resource_of(o.key);
-        let head = order.heads.before(evidence.history, &order.clocks, resource, o.clock, o.invoke);
-        let Some(head) = head.filter(|h| h.revision == revision) else { continue };
+        let taken = |head: &Head| head.revision == revision;
+        let proved = order.heads.before(history, &order.clocks, resource, o.clock, o.invoke).filter(taken);
+        let alone = order.heads.against(history, id).filter(taken);
+        // By the times of a clock that was set back.
+        let stepped = order.clocks.step(o.clock).is_some();
+        let bare = || order.heads.before_by_the_clock(history, resource, o.invoke).filter(taken);
+        let is_alone = proved.is_none() && alone.is_some();
+        let Some(head) = proved.or(alone).or_else(|| bare().filter(|head| stepped && head.clock == o.clock)) else {
+            continue;
+        };
+        if is_alone && alone::is_told(evidence, head.showing) {
+            continue;
+        }
+        let doubt = is_alone.then(|| alone::doubt(evidence, head.showing, o.key, revision)).flatten();
+        let step = (stepped && proved.is_none()).then(|| lag::set_back(o.invoke.since(head.time)));
         let (what, key) = (history.request_name(&o), history.key_name(o.key));
         let facts = vec![
             evidence.showing(head.showing, revision, format!("an answer showed that revision {revision} was complete")),
@@ -101,7 +115,7 @@ fn taken_before(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, said: &FxHashS
         ];
         let summary = format!("{key} was written at revision {revision}, which was complete before the write was sent");
         let cause = history.resource_name(resource);
-        state(ruling, Reuse { revision, facts, summary, open: None, cause });
+        state(ruling, Reuse { revision, facts, summary, open: doubt.or(step), cause });
     }
 }
 

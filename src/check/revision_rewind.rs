@@ -33,8 +33,9 @@
 //! ## Sources
 //! kubernetes#107457, #118501; etcd#16028 (`--bump-revision --mark-compacted`), #13766, #17780.
 
+use super::alone;
 use super::etcd::{self, Recorded};
-use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling, commit};
+use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling, commit, lag};
 use crate::history::{OperationId, Revision};
 use crate::order::{Head, Relation};
 
@@ -48,7 +49,7 @@ pub const RULE: Rule = Rule {
     group: Group::Writes,
     promise: BrokenBy::Server,
     needs: "a write whose answer proves its revision, and an answer before it",
-    causes: &["revision-reuse"],
+    causes: &["revision-reuse", "torn-snapshot"],
     source: include_str!("revision_rewind.rs"),
     check,
 };
@@ -70,33 +71,36 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             continue;
         }
         let order = evidence.order;
-        if let Some(head) = order.heads.before(evidence.history, &order.clocks, resource, o.clock, o.invoke)
-            && head.revision > revision
-        {
-            found(evidence, ruling, id, revision, head, None);
+        let rewound = |head: &Head| head.revision > revision;
+        let proved = order.heads.before(evidence.history, &order.clocks, resource, o.clock, o.invoke);
+        if let Some(head) = proved.filter(rewound) {
+            ruling.found(draft(evidence, id, revision, head, None));
             continue;
         }
-        if let Some(head) = order.heads.before_by_the_clock(evidence.history, resource, o.invoke)
-            && head.revision > revision
-        {
+        if let Some(head) = order.heads.against(evidence.history, id).filter(rewound) {
+            if !alone::is_told(evidence, head.showing) {
+                let gap = order.clocks.step(o.clock).map(|_| o.invoke.since(head.time));
+                let mut draft = draft(evidence, id, revision, head, gap);
+                if let Some(doubt) = alone::doubt(evidence, head.showing, o.key, revision) {
+                    (draft.kind, draft.reason) = (Kind::Suspect, doubt);
+                }
+                ruling.found(draft);
+            }
+            continue;
+        }
+        let bare = order.heads.before_by_the_clock(evidence.history, resource, o.invoke);
+        if let Some(head) = bare.filter(rewound) {
             let gap = o.invoke.since(head.time);
             let stepped = order.clocks.step(o.clock).or(order.clocks.step(head.clock)).is_some();
             let proved = order.clocks.relation((head.time, head.clock), (o.invoke, o.clock));
             if stepped || (matches!(proved, Relation::BeforeUnless(_)) && gap >= SKEW) {
-                found(evidence, ruling, id, revision, head, Some(gap));
+                ruling.found(draft(evidence, id, revision, head, Some(gap)));
             }
         }
     }
 }
 
-fn found(
-    evidence: &Evidence<'_>,
-    ruling: &mut Ruling<'_>,
-    id: OperationId,
-    revision: Revision,
-    head: Head,
-    unless: Option<i64>,
-) {
+fn draft(evidence: &Evidence<'_>, id: OperationId, revision: Revision, head: Head, unless: Option<i64>) -> Draft {
     let history = evidence.history;
     let o = history.operation(id);
     let resource = history.resource_name(history.resource_of(o.key));
@@ -104,12 +108,13 @@ fn found(
     let reason = match unless {
         None => "etcd's revision only grows: a write that is sent after an answer showed a revision commits above it"
             .to_owned(),
+        Some(offset) if o.clock == head.clock => lag::set_back(offset),
         Some(offset) => format!(
             "the two times are not proved to be of one clock: an offset of {} ms explains it away",
             offset as f64 / 1e6
         ),
     };
-    ruling.found(Draft {
+    Draft {
         kind: if unless.is_none() { Kind::Violation } else { Kind::Suspect },
         broken_by: BrokenBy::Server,
         incarnation: o.incarnation,
@@ -125,13 +130,15 @@ fn found(
             evidence.operation(id, revision, format!("it was answered as committed at revision {revision}")),
         ],
         reason,
-        refuted_by: "evidence that the two answers came from different etcd clusters, or a clock offset that puts the write \
+        refuted_by:
+            "evidence that the two answers came from different etcd clusters, or a clock offset that puts the write \
                      first"
-            .into(),
-        consequence: "writes between the two revisions are lost, and clients that stand above miss what comes until the \
+                .into(),
+        consequence:
+            "writes between the two revisions are lost, and clients that stand above miss what comes until the \
                       counter passes them"
-            .into(),
-    });
+                .into(),
+    }
 }
 
 #[cfg(test)]
@@ -172,5 +179,14 @@ mod tests {
         assert_eq!(kinds(&RULE, near), []);
         let far = near.replace("+40ms", "+5000ms");
         assert_eq!(kinds(&RULE, &far), [Kind::Suspect]);
+    }
+
+    #[test]
+    fn where_a_list_stands_alone_against_several_writes_it_may_be_the_list_that_is_wrong() {
+        let text = "a@A  CREATE x => x:u1@38\nb@A  LIST => 43 {x:u1@38}\na@A  PUT x:u1@38 => x:u1@39\na@A  PUT x:u1@39 => x:u1@41\n";
+        assert_eq!(kinds(&RULE, text), [Kind::Suspect]);
+        // Two lists agree.
+        let two = text.replace("\na@A  PUT x:u1@38", "\nc@A  LIST => 43 {x:u1@38}\na@A  PUT x:u1@38");
+        assert_eq!(kinds(&RULE, &two), [Kind::Violation]);
     }
 }

@@ -16,8 +16,9 @@
 //!
 //! **A suspect** is such a write where A had not written these objects before, or a replica that did not lead wrote such ones too (they
 //! may not be the leader's business), where A's user holds several locks (agents that hold one for each service lead nothing but
-//! that service), where a restart of A in between would not show, where A may have renewed unseen, where A's term had not run out yet
-//! (then B took the lock too early, or the clocks differ), or where nothing shows that B is not A.
+//! that service), where A held the lock in a single known version and let go of it itself (it may guard only what A did meanwhile; not
+//! where A wrote this very object then), where a restart of A in between would not show, where A may have renewed unseen, where A's
+//! term had not run out yet (then B took the lock too early, or the clocks differ), or where nothing shows that B is not A.
 //!
 //! **Evidence**: the lock's versions with holder and duration and who wrote them (write answers with bodies); the writes of A.
 //!
@@ -182,7 +183,10 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let Some(loss) = lost else {
             // It led still when it renewed its term, and until another took its place.
             let led = |loss: &Loss| [loss.term.last, loss.successor.first].map(|v| is_before(evidence, basis, id, &v));
-            known.led |= losses.iter().any(|loss| led(loss).contains(&true));
+            if losses.iter().any(|loss| led(loss).contains(&true)) {
+                known.led = true;
+                known.objects.insert(o.key);
+            }
             continue;
         };
         if let Some(again) = loss.again.filter(|again| !is_before(evidence, basis, id, again)) {
@@ -196,9 +200,12 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     }
     for (id, loss, led) in cases {
         let o = history.operation(id);
+        let known = &business[&(o.incarnation, history.resource_of(o.key))];
+        let renewed = loss.term.first.revision != loss.term.last.revision;
+        let is_whole = !loss.released || renewed || known.objects.contains(&o.key);
         let life = &history.incarnations[o.incarnation.index()];
         let shared = shared.contains(&(life.client, &*life.program, history.resource_of(o.key)));
-        judge.found(ruling, id, loss, led && !shared);
+        judge.found(ruling, id, loss, (led && !shared, is_whole));
     }
 }
 
@@ -305,6 +312,8 @@ fn is_before(evidence: &Evidence<'_>, basis: &Basis<'_>, write: OperationId, ver
 struct Business {
     before: bool,
     led: bool,
+    /// The objects that it wrote while it led.
+    objects: FxHashSet<KeyId>,
 }
 
 /// The terms of all locks of a resource.
@@ -386,7 +395,7 @@ struct Judge<'e, 'h> {
 }
 
 impl Judge<'_, '_> {
-    fn found(&self, ruling: &mut Ruling<'_>, write: OperationId, loss: &Loss, led: bool) {
+    fn found(&self, ruling: &mut Ruling<'_>, write: OperationId, loss: &Loss, led: (bool, bool)) {
         let (evidence, history) = (self.evidence, self.evidence.history);
         let o = history.operation(write);
         let (client, lock, object) = (evidence.short_client(&o), history.key_name(loss.lock), history.key_name(o.key));
@@ -422,7 +431,7 @@ impl Judge<'_, '_> {
     }
 
     /// Why a write of a former leader is no proved fault.
-    fn doubt(&self, o: &Operation, loss: &Loss, led: bool) -> Option<&'static str> {
+    fn doubt(&self, o: &Operation, loss: &Loss, (led, is_whole): (bool, bool)) -> Option<&'static str> {
         let (history, order) = (self.evidence.history, self.evidence.order);
         let life = &history.incarnations[o.incarnation.index()];
         let expired = loss.released
@@ -431,6 +440,10 @@ impl Judge<'_, '_> {
         match () {
             () if !led => Some(
                 "it had not written such objects while it led, or others did that did not lead, so they may not be the leader's business",
+            ),
+            () if !is_whole => Some(
+                "it is known to have held the lock once and to have let go of it, and did not write this object meanwhile: the lock may \
+                 guard only what it did then",
             ),
             () if self.crowds.contains(&(life.client, life.program.clone())) => Some(
                 "processes of this user hold several such locks, so losing one may say nothing about what else a process does",
@@ -519,6 +532,19 @@ mod tests {
         );
         let released = released.replace("op:l1@14[.spec.holderIdentity=b-1", "op:l1@16[.spec.holderIdentity=b-1");
         assert_eq!(kinds(&RULE, &released), [Kind::Violation]);
+    }
+
+    #[test]
+    fn a_lock_that_was_held_once_may_guard_only_what_its_holder_did_meanwhile() {
+        let once = "default ciliumnodes\n\
+            a@A CREATE leases/kube-system/op[.spec.holderIdentity=a-1] => leases/kube-system/op:l1@10\n\
+            a@A CREATE node-1 => node-1:n1@12\n\
+            a@A PUT leases/kube-system/op:l1@10[.spec.holderIdentity=\"\"] => leases/kube-system/op:l1@16\n\
+            b@A PUT leases/kube-system/op:l1@16[.spec.holderIdentity=b-1] => leases/kube-system/op:l1@40\n";
+        let more = "a@A CREATE node-2 => node-2:n2@44\na@A CREATE node-3 => node-3:n3@45\n";
+        assert_eq!(kinds(&RULE, &format!("{once}{more}")), [Kind::Suspect]);
+        // What it guarded then.
+        assert_eq!(kinds(&RULE, &format!("{once}a@A PUT node-1:n1@12 => node-1:n1@44\n")), [Kind::Violation]);
     }
 
     #[test]

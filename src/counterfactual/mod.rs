@@ -40,3 +40,52 @@ fn fault(evidence: &Evidence<'_>, finding: &Finding) -> Option<OperationId> {
     let facts = finding.certificate.facts.iter().rev();
     facts.map(|f| f.operation).find(|o| o.is_some() && o.index() < evidence.history.operations.len())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Options, prevent};
+    use crate::check::trial::drawn;
+    use crate::check::{Effect, Kind, judge};
+    use crate::order::{Order, OrderOptions};
+
+    /// What would have prevented the findings of a rule in a drawn history: the request, its effect, and why.
+    fn prevented(rule: &str, sketch: &str) -> Vec<(String, Effect, String)> {
+        let history = drawn(sketch);
+        let order = Order::derive(&history, &OrderOptions::default());
+        let options = Options::default();
+        let mut judgement = judge(&history, &order, &options);
+        prevent(&history, &order, &options, &mut judgement);
+        let found = judgement.findings.into_iter().filter(|f| f.rule == rule && f.kind == Kind::Violation);
+        found.flat_map(|f| f.prevention).map(|p| (p.request, p.effect, p.because)).collect()
+    }
+
+    #[test]
+    fn the_version_with_which_a_removed_object_lived_would_show_it_again() {
+        let text = "w@A CREATE a => a:u1@10\nw@A DELETE a => ok:u1\nw@A CREATE b => b:u2@12\nr@A LIST => 12 {a:u1@10 b:u2@12}\n";
+        let list = prevented("stale-consistent-read", text);
+        assert!(
+            list.iter().all(|(request, effect, _)| *effect == Effect::Narrowed && !request.contains("=10")),
+            "{list:?}"
+        );
+        assert!(list.iter().any(|(_, _, because)| because.contains("404")), "{list:?}");
+    }
+
+    #[test]
+    fn an_eviction_that_names_the_uid_that_was_seen_is_refused() {
+        let text =
+            "c@A GET w => w:u1@26\no@A DELETE w:u1 => ok\no@A CREATE w => w:u2@33\nc@A CREATE w eviction => ok\n";
+        let list = prevented("name-reuse", text);
+        let uid = list.iter().find(|(request, ..)| request.contains("on uid")).map(|(_, effect, _)| *effect);
+        assert_eq!(uid, Some(Effect::Impossible), "{list:?}");
+    }
+
+    #[test]
+    fn a_watch_from_an_items_version_should_have_begun_at_the_lists() {
+        let text =
+            "etcd  +a:u1@5  +b:u2@12  ~a@15  ~a@18\nctrl@A  LIST => 20 {a@18 b@12}\nctrl@A  WATCH from 12  ~a@15\n";
+        let list = prevented("monotonic-reads", text);
+        let (first, effect, _) = list.first().expect("a prevention");
+        assert!(first.contains("watch from resourceVersion=20") && *effect == Effect::Impossible, "{list:?}");
+        assert!(!list.iter().any(|(request, ..)| request.contains("NotOlderThan")), "{list:?}");
+    }
+}

@@ -11,10 +11,22 @@ pub fn preventions(evidence: &Evidence<'_>, finding: &Finding, fault: OperationI
     if o.verb.is_write() {
         return super::write::preventions(evidence, finding, fault);
     }
+    // What a stream delivers follows from where it began.
+    let reached = finding.certificate.facts.iter().map(|f| f.revision).max().unwrap_or(Revision::NONE);
+    if o.verb == Verb::Watch && o.asked == Asked::From && o.asked_revision < reached {
+        return resumptions(evidence, finding, fault);
+    }
     let resource = history.scopes[o.scope.index()].resource;
     // The highest revision that the session, or the contract, already stood at.
     let facts = &finding.certificate.facts;
-    let frontier = facts[..facts.len() - 1].iter().map(|f| f.revision).max().unwrap_or(Revision::NONE);
+    // A removal whose revision nobody knows is cited with the version that it ended: which the object had while it lived.
+    let removed = facts.iter().find(|f| {
+        f.key.is_some()
+            && f.operation.is_some()
+            && order.timeline.removals(f.key).iter().any(|r| r.operation == f.operation)
+    });
+    let versions = facts[..facts.len() - 1].iter().filter(|f| removed.is_none_or(|r| r.operation != f.operation));
+    let frontier = versions.map(|f| f.revision).max().unwrap_or(Revision::NONE);
     let answered = facts.last().map_or(Revision::NONE, |f| f.revision);
     let head = order.heads.before(history, &order.clocks, resource, o.clock, o.invoke);
     let mut list = Vec::new();
@@ -56,7 +68,7 @@ pub fn preventions(evidence: &Evidence<'_>, finding: &Finding, fault: OperationI
             );
         }
     }
-    let key = subject(finding);
+    let key = removed.map_or_else(|| subject(finding), |removed| removed.key);
     if o.verb != Verb::Get && key.is_some() {
         let found = head.and_then(|h| order.timeline.at_or_before(key, h.revision));
         say(
@@ -65,13 +77,16 @@ pub fn preventions(evidence: &Evidence<'_>, finding: &Finding, fault: OperationI
             head.map_or(Revision::NONE, |h| h.revision),
             format!(
                 "{}; the list stays old, and a window between that check and the act remains",
-                would_show(evidence, key, found)
+                match removed {
+                    Some(_) => "it answers 404: the removal had been answered".to_owned(),
+                    None => would_show(evidence, key, found),
+                }
             ),
         );
         let held = history.item(&o, key).map(|item| (item.uid, item.revision));
         if let Some((uid, version)) = held {
             let live = found.filter(|v| v.change != Change::Deleted);
-            let same = live.is_some_and(|v| v.uid == uid && v.revision == version);
+            let same = removed.is_none() && live.is_some_and(|v| v.uid == uid && v.revision == version);
             say(
                 "preconditions on uid and resourceVersion in the writes that follow".to_owned(),
                 if same { Effect::None } else { Effect::Narrowed },
@@ -79,7 +94,8 @@ pub fn preventions(evidence: &Evidence<'_>, finding: &Finding, fault: OperationI
                 if same {
                     "T had this very object and version: the conditions hold".to_owned()
                 } else {
-                    "the read stays as it is; a write based on it is refused, for T had come further".to_owned()
+                    "the read stays as it is; a write based on it is refused, for the object had changed or was gone"
+                        .to_owned()
                 },
             );
         }

@@ -15,7 +15,11 @@ pub fn preventions(evidence: &Evidence<'_>, finding: &Finding, fault: OperationI
         return Vec::new();
     }
     let object = history.key_name(o.key);
-    let live = o.answer_uid;
+    let head = order.heads.before(history, &order.clocks, history.resource_of(o.key), o.clock, o.invoke);
+    let stood = head.and_then(|head| order.timeline.at_or_before(o.key, head.revision));
+    // The answers to evictions and bindings show no object: what bore the name when they were sent.
+    let bore = stood.filter(|stood| stood.change.lives() == Some(true)).map_or(Symbol::NONE, |stood| stood.uid);
+    let live = if o.answer_uid.is_some() { o.answer_uid } else { bore };
     let believed = believed(finding, live, o.request_uid);
     let mut list = Vec::new();
     let uids = (evidence.short_uid(believed), evidence.short_uid(live));
@@ -27,11 +31,15 @@ pub fn preventions(evidence: &Evidence<'_>, finding: &Finding, fault: OperationI
             because: format!("the live object is uid {}: the server refuses (409)", uids.1),
         });
     } else {
+        let (effect, because) = match live.is_some() {
+            true => (Effect::None, "the object is the same life"),
+            false => (Effect::Narrowed, "nothing shows which object the request met"),
+        };
         list.push(Prevention {
             request: "a precondition on uid".to_owned(),
-            effect: Effect::None,
+            effect,
             smallest_revision: Revision::NONE,
-            because: "the object is the same life".to_owned(),
+            because: because.to_owned(),
         });
     }
     let committed = o.answered;
@@ -53,10 +61,8 @@ pub fn preventions(evidence: &Evidence<'_>, finding: &Finding, fault: OperationI
             },
         });
     }
-    let head = order.heads.before(history, &order.clocks, history.resource_of(o.key), o.clock, o.invoke);
     if let Some(head) = head {
-        let found = order.timeline.at_or_before(o.key, head.revision);
-        let seen = match found {
+        let seen = match stood {
             Some(v) if v.change == Change::Deleted => format!("it answers 404 (deleted at {})", v.revision),
             Some(v) => format!("it answers {}", evidence.version_words(o.key, v.uid, v.revision)),
             None => "what it answers is not in the evidence".to_owned(),

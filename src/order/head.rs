@@ -3,6 +3,11 @@
 //! An answer that shows revision R proves, at its return, that every revision through R is committed. The running maximum of
 //! all answers of one clock is that clock's view of the head.
 
+mod refuted;
+
+pub use refuted::write_of_event;
+
+use self::refuted::Refuted;
 use super::clock::{Clocks, RELATED};
 use super::sight::{Facts, Moments, Placed, Reading, Records, Sight, Sights};
 use super::timeline::Timeline;
@@ -145,6 +150,7 @@ pub struct Heads {
     future: FxHashMap<(u32, ClockId), Future>,
     /// The same of those that prove their revision, where these are not all.
     proven: FxHashMap<(u32, ClockId), Future>,
+    refuted: Refuted,
     /// See [`Heads::are_steady`].
     steady: bool,
 }
@@ -257,30 +263,37 @@ impl From<Sight> for Head {
 }
 
 impl Heads {
-    /// Builds the running maxima.
-    pub fn build(history: &History, counter: &Counter) -> Heads {
+    /// Builds the running maxima, without what is refuted.
+    pub fn build(history: &History, timeline: &Timeline, counter: &Counter) -> Heads {
         let facts = counter.facts.clone();
         let reading = Reading { history, facts: &facts };
         let mut raised = Vec::with_capacity(counter.groups());
         let (mut future, mut proven) = (FxHashMap::default(), FxHashMap::default());
+        let mut refuted = Refuted::default();
         let mut steady = history.clocks.len() == 1;
         for (group, (shown, sent)) in (0..).zip(counter.shown.iter().zip(&counter.sent)) {
-            let shown = reading.in_order(shown.iter().copied());
-            raised.push(Sights::raised(reading, &shown));
+            let mut shown = reading.in_order(shown.iter().copied());
             let sent = reading.in_order_of_sending(sent.iter().copied());
             for of_clock in sent.chunk_by(|a, b| a.clock == b.clock) {
                 let of = (group, of_clock[0].clock);
                 let all = lowest(reading, of_clock.iter());
-                steady = steady && never_fell(reading, &shown, &all);
+                let from = shown.partition_point(|shown| shown.clock < of.1);
+                let to = shown.partition_point(|shown| shown.clock <= of.1);
+                if !never_fell(reading, &shown[from..to], &all) {
+                    steady = false;
+                    refuted.add(reading, timeline, &shown[from..to], of_clock);
+                }
                 future.insert(of, Future::of(&all));
                 if !of_clock.iter().all(|placed| reading.is_proven(placed.fact)) {
                     let certain = of_clock.iter().filter(|placed| reading.is_proven(placed.fact));
                     proven.insert(of, Future::of(&lowest(reading, certain)));
                 }
             }
+            shown.retain(|shown| !refuted.has(shown.fact));
+            raised.push(Sights::raised(reading, &shown));
         }
         let group_of = counter.group_of.clone();
-        Heads { clocks: history.clocks.len(), group_of, facts, raised, future, proven, steady }
+        Heads { clocks: history.clocks.len(), group_of, facts, raised, future, proven, refuted, steady }
     }
 
     /// Whether all times are of one clock, and nothing was shown at or above the revision of a write that was sent afterwards: what is
@@ -308,6 +321,17 @@ impl Heads {
     pub(super) fn seen(&self, history: &History, group: usize, clock: ClockId, time: Time) -> Option<Revision> {
         let records = self.raised[group].records(self.reading(history));
         Some(records.of_clock(clock).last(time)?.revision)
+    }
+
+    /// The list or delivery that alone shows the revision of a write, or a higher one, before it was sent by the bare times of their
+    /// clock.
+    pub fn against(&self, history: &History, write: OperationId) -> Option<Head> {
+        self.refuted.by(write).map(|fact| self.reading(history).sight(fact).into())
+    }
+
+    /// The writes that a list or delivery is so alone against, in order of being sent.
+    pub fn alone_against(&self, showing: Showing) -> &[OperationId] {
+        self.refuted.writes(showing)
     }
 
     /// The highest revision that was certainly committed before a moment.

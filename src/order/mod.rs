@@ -26,7 +26,7 @@ pub use chain::{Chain, Chains, Start, Step};
 pub use claims::{removes, stream_base};
 pub use clock::{ClockStep, Clocks, Relation};
 pub use frontier::{Frontier, Frontiers, Scopes, held, is_deliberate, remembers};
-pub use head::{Counter, Head, Heads, Showing};
+pub use head::{Counter, Head, Heads, Showing, write_of_event};
 pub use lifetime::{Death, Lifetime, Lifetimes};
 pub use premise::{Decisions, Ground, Pass, Premise, Source};
 pub use presence::{After, Life, Presence};
@@ -86,7 +86,7 @@ impl Order {
     pub fn derive(history: &History, options: &OrderOptions) -> Order {
         let mut timeline = Timeline::rebuild(history);
         let mut counter = Counter::collect_all(history, &timeline);
-        let heads = Heads::build(history, &counter);
+        let heads = Heads::build(history, &timeline, &counter);
         let clocks = Clocks::bound(history, &mut counter, &heads, options.clock_skew);
         drop(counter);
         timeline.bound_removals(history, &clocks, &heads);

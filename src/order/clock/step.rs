@@ -96,6 +96,9 @@ pub(super) fn falls(history: &History) -> Vec<i64> {
                 let index = row as usize;
                 let (ret, is_watch) = (operations.ret(index), operations.verb(index) == Verb::Watch);
                 let time = if ret.is_known() && !is_watch { ret } else { operations.invoke(index) };
+                // A server logs a watch when it ends, or when it has begun, and other lines in between.
+                let logged = is_watch && !operations.get(index).marks.has(Marks::CLIENT_SIDE);
+                let time = if logged { Time::UNKNOWN } else { time };
                 (operations.position(index), time, operations.clock(index))
             }
         }
