@@ -228,6 +228,41 @@ fn a_log_that_attaches_a_key_to_another_lease_than_was_asked_for_is_no_log_of_wh
 }
 
 #[test]
+fn a_lease_that_nobody_is_recorded_to_have_granted_leaves_open_what_used_it() {
+    let grant = |lease: i64| {
+        let input = json!({"Type": "leaseGrant", "LeaseGrant": {"LeaseID": lease}});
+        operation(1, &input, &json!({"LeaseGrant": {"LeaseID": lease}, "Revision": 1}), 2)
+    };
+    let step = json!({"Type": "put-operation", "Put": {"Key": "a", "Value": {"Value": "1"}, "LeaseID": 7}});
+    let input = json!({"Type": "txn", "Txn": {"OperationsOnSuccess": [step]}});
+    let put_with = operation(10, &input, &json!({"Txn": {"Results": [{"Deleted": 0}]}, "Revision": 2}), 15);
+    let revoked = operation(
+        20,
+        &json!({"Type": "leaseRevoke", "LeaseRevoke": {"LeaseID": 7}}),
+        &json!({"LeaseRevoke": {}, "Revision": 3}),
+        25,
+    );
+    let message = Message::default;
+    let log = log(
+        &[
+            message().message(8, message().number(1, 60).number(2, 7)),
+            message().message(4, message().bytes(1, b"a").bytes(2, b"1").number(3, 7)),
+        ],
+        2,
+    );
+    let word = |client: &str, more: &[(&str, Vec<u8>)]| {
+        let files = [&[(CLIENT, client.as_bytes().to_vec())], more].concat();
+        judged(&files).verdict.word()
+    };
+    assert_eq!(word(&(grant(7) + &put_with), &[]), "holds");
+    assert_eq!(word(&(grant(8) + &put_with), &[]), "unknown");
+    assert_eq!(word(&(grant(8) + &put_with + &revoked), &[]), "unknown");
+    // The log shows who granted it; and who records no grants at all, says nothing.
+    assert_eq!(word(&(grant(8) + &put_with), &[(WAL, log)]), "holds");
+    assert_eq!(word(&put_with, &[]), "holds");
+}
+
+#[test]
 fn a_compaction_in_a_log_that_begins_later_may_have_been_in_force_at_any_time() {
     let later = Segment::after(0).snapshot(8).entry(9, 2, &compaction(3)).commit(9).bytes;
     for (told, _) in TOLD {

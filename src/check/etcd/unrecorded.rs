@@ -2,8 +2,12 @@
 //! that compacts leaves none.
 
 use super::Recorded;
-use crate::check::{Draft, Kind};
+use crate::check::{Draft, Kind, Ruling};
+use crate::history::Symbol;
+use crate::history::etcd::Request;
 use crate::ingest::Time;
+use crate::order::etcd::{Class, lease};
+use rustc_hash::FxHashSet;
 
 /// How many missing clients are named.
 const NAMED: usize = 3;
@@ -82,6 +86,48 @@ impl Recorded<'_> {
                          (server-*/member/wal), which hold every compaction, would decide"
                     .to_owned(),
             ..draft
+        }
+    }
+
+    /// Answers as if a lease were alive that nobody is recorded to have granted, where grants are recorded: a server refuses such a
+    /// request, unless somebody else was granted the lease.
+    pub fn ungranted(&self, ruling: &mut Ruling<'_>) {
+        let grants = |request: &Request| match *request {
+            Request::LeaseGrant { lease, .. } if lease != 0 => Some(lease),
+            _ => None,
+        };
+        let operations = &self.recording.operations;
+        if !operations.iter().any(|operation| grants(&operation.request).is_some()) {
+            return;
+        }
+        let members = &self.recording.members;
+        let entries = members.iter().filter_map(|member| member.log.as_ref()).flat_map(|log| &log.entries);
+        let stored = members.iter().filter_map(|member| member.store.as_ref()).flat_map(|store| &store.leases);
+        let granted = entries.filter_map(|entry| grants(&entry.request)).chain(stored.map(|lease| lease.id));
+        let granted: FxHashSet<i64> = granted.collect();
+        for (at, operation) in (0..).zip(operations) {
+            if !matches!(self.analysis.effects.class(at), Class::Write | Class::Same | Class::Either) {
+                continue;
+            }
+            let unknown = |lease: &i64| self.analysis.lives.is_always_alive(*lease) && !granted.contains(lease);
+            let used = match operation.request {
+                Request::Txn(txn) => lease::attached(self.recording, txn, !operation.failure).find(unknown),
+                Request::LeaseRevoke { lease } if lease != 0 => Some(lease).filter(unknown),
+                _ => None,
+            };
+            let Some(lease) = used else { continue };
+            let answered = format!("answered at revision {}, as if lease {lease} were alive", operation.revision);
+            let facts = vec![self.sent(at, self.asked(at)), self.answered(at, answered)];
+            let summary = format!(
+                "A request that names lease {lease} was not refused, and nobody is recorded to have granted it."
+            );
+            let reason = "What names a lease that is not alive is refused. Others are recorded to have been granted: the record of who \
+                          was granted this one may be missing.";
+            let (client, cause) = (self.client_of(at), format!("lease {lease}"));
+            let draft = self.draft(Kind::Suspect, client, Symbol::NONE, cause, summary, facts, reason);
+            let decides = "the operations.json of a client that was granted this lease; the members' write-ahead logs \
+                           (server-*/member/wal), which hold every grant, would decide";
+            ruling.found(Draft { refuted_by: decides.to_owned(), ..draft });
         }
     }
 }
