@@ -3,7 +3,8 @@
 //! - `histories/rules/SLUG/*.sketch`: `violation*` must find SLUG, `fixed*` and `trap*` must find neither a violation nor a
 //!   suspect. Folders of rules that do not exist yet are skipped.
 //! - The same for operation logs (`*.edn`, `*.jsonl`, `*.log`), of which `unknown*` must be unknown.
-//! - The same for reports of etcd's robustness suite: folders `violation*.report`, `fixed*.report`, `trap*.report`.
+//! - The same for reports of etcd's robustness suite: folders `violation*.report`, `fixed*.report`, `trap*.report`; in
+//!   `unknown*.report` SLUG must find a suspect, and nothing is violated.
 //! - `histories/models/MODEL/`: operation logs of each provided model. The model is the folder's; where nobody says it, it must
 //!   be found, or be said to be open.
 //! - `histories/corpus/ISSUE/*.sketch`: bugs that were published; the first line names the issue, `violation*` must find what it
@@ -216,6 +217,11 @@ fn etcd_report(slug: &str, folder: &Path) -> Result<(), Failed> {
     if name(folder).starts_with("violation") {
         let named = found.iter().any(|(kind, rule, _)| *kind == "violation" && *rule == slug);
         return if named { Ok(()) } else { Err(format!("{slug} found nothing; {found:?}").into()) };
+    }
+    if name(folder).starts_with("unknown") {
+        let named = found.iter().all(|(kind, rule, _)| *kind == "suspect" && *rule == slug) && !found.is_empty();
+        let open = judgement.verdict.word() == "unknown";
+        return if named && open { Ok(()) } else { Err(format!("{slug} is not left open; {found:?}").into()) };
     }
     match (judgement.verdict.word(), found.is_empty()) {
         ("holds", true) => Ok(()),

@@ -4,13 +4,17 @@
 //! answered, or a compaction through what had been compacted before it was sent was acknowledged. A compaction in a log cannot have
 //! been done before the writes in front of it were sent.
 //!
+//! That nobody asked is certain where members' logs hold everything; where a later answer shows it (a write that made that revision
+//! or one below, a read of it, a compaction through it); or where a compaction is recorded, and no number is missing among those of
+//! the clients. Else a client that only compacts may be missing: then it is a suspect, and says so.
+//!
 //! ## Why it matters
 //! The first makes clients list again for nothing, and hides lost events behind an error that looks legal. The second reads what
 //! may already be half removed.
 //!
 //! ## Example
 //! ```text
-//! client-3   compact through 40, acknowledged
+//! client-1   compact through 40, acknowledged
 //! client-2                                      watch from 55 on: "required revision has been compacted"
 //! ```
 //!
@@ -18,7 +22,8 @@
 //! Reports of etcd's robustness suite: all requests for compaction, and the answers to reads and watches of past revisions.
 //!
 //! ## What it cannot see
-//! Compactions of a cluster that compacts by itself, where no log is in the report. Where compactions of unknown outcome have to
+//! Compactions of a cluster that compacts by itself, where no log is in the report, and those of a client that is missing behind all
+//! that are there while another one that compacts is recorded. Where compactions of unknown outcome have to
 //! explain several answers, and no choice of them seems to, the rule is left open rather than broken.
 //!
 //! ## Traps

@@ -1,6 +1,7 @@
 //! ## What it proves
 //! An event names a previous value that the key did not have before, or none although the watch asked for it, the key was there,
-//! and no compaction can have taken it away.
+//! and no compaction can have taken it away. Where a client that compacts may be missing, the latter is a suspect (as of
+//! `false-compaction`).
 //!
 //! ## Why it matters
 //! Kubernetes finds out from it which watches with selectors an event concerns, and what a deleted object was.

@@ -193,7 +193,7 @@ pub fn is_possible(small: &Small) -> bool {
 }
 
 /// Leases of which no grant is recorded: somebody else's.
-fn granted_elsewhere(small: &Small) -> BTreeSet<i64> {
+pub fn granted_elsewhere(small: &Small) -> BTreeSet<i64> {
     let mut leases = BTreeSet::new();
     for operation in &small.operations {
         match &operation.ask {

@@ -5,6 +5,7 @@ pub mod published;
 pub mod reads;
 #[cfg(test)]
 mod tests;
+mod unrecorded;
 pub mod watches;
 pub mod writes;
 
@@ -113,13 +114,18 @@ impl<'e> Recorded<'e> {
         Fact { time: self.operation(at).call, ..self.answered(at, says) }
     }
 
+    /// When an event was delivered.
+    pub fn time_of(&self, watch: u32, e: u32) -> Time {
+        let responses = self.recording.watches[watch as usize].responses.of(&self.recording.responses);
+        let holds = |r: &&crate::history::etcd::Response| (r.events.start..r.events.start + r.events.len).contains(&e);
+        responses.iter().find(holds).map_or(Time::UNKNOWN, |response| response.time)
+    }
+
     /// Cites an event.
     pub fn event(&self, watch: u32, e: u32, says: impl Into<String>) -> Fact {
         let event = &self.recording.events[e as usize];
         let w = &self.recording.watches[watch as usize];
-        let responses = &self.recording.responses[w.responses.start as usize..][..w.responses.len as usize];
-        let holds = |r: &&crate::history::etcd::Response| (r.events.start..r.events.start + r.events.len).contains(&e);
-        let time = responses.iter().find(holds).map_or(Time::UNKNOWN, |response| response.time);
+        let time = self.time_of(watch, e);
         let position = Position { line: event.line, offset: event.offset, ..w.position };
         Fact { incarnation: self.watcher(watch), ..self.fact(position, event.revision, event.key, time, says.into()) }
     }
@@ -198,13 +204,6 @@ impl<'e> Recorded<'e> {
     /// A version by its index.
     pub fn version_at(&self, at: u32) -> &'e Version {
         &self.analysis.timeline.versions[at as usize]
-    }
-
-    /// How sure a finding is that rests on nobody else having asked: where revisions have no maker, or a file is damaged, records are
-    /// missing.
-    pub fn unless_incomplete(&self) -> Kind {
-        let incomplete = self.damaged || !self.analysis.filling.unfilled.is_empty();
-        if incomplete { Kind::Suspect } else { Kind::Violation }
     }
 
     /// A key or a text.

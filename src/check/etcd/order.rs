@@ -66,6 +66,7 @@ pub fn check(evidence: &Evidence<'_>, r: &Recorded<'_>, ruling: &mut Ruling<'_>)
     for misuse in &analysis.misuses {
         leases(r, misuse, ruling, &mut leave_open);
     }
+    r.ungranted(ruling);
     let explained = |gap: &Unfilled| repeated(gap).is_some() || gap.refused.is_some();
     let whole = !r.damaged && analysis.filling.unfilled.iter().all(explained);
     for (gap, &fault) in analysis.filling.unfilled.iter().zip(&analysis.faults.unfilled) {

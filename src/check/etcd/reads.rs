@@ -127,15 +127,9 @@ pub fn compactions(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
                     range.revision
                 );
                 let reason = "A revision is compacted only below the one that a compaction names.";
-                ruling.found(r.draft(
-                    r.unless_incomplete(),
-                    r.client_of(at),
-                    range.keys.key,
-                    String::new(),
-                    summary,
-                    facts,
-                    reason,
-                ));
+                let (client, key) = (r.client_of(at), range.keys.key);
+                let draft = r.draft(Kind::Violation, client, key, String::new(), summary, facts, reason);
+                ruling.found(r.without_compaction(draft, range.revision, until));
             }
             _ => {}
         }
@@ -161,6 +155,6 @@ fn refused(r: &Recorded<'_>, compactions: &Compactions, at: u32, through: i64, r
     };
     let summary = format!("A compaction through {through} was refused as done already; {others}.");
     let reason = "A revision is compacted only once a compaction names it or a later one.";
-    let (kind, client) = (r.unless_incomplete(), r.client_of(at));
-    ruling.found(r.draft(kind, client, Symbol::NONE, String::new(), summary, facts, reason));
+    let draft = r.draft(Kind::Violation, r.client_of(at), Symbol::NONE, String::new(), summary, facts, reason);
+    ruling.found(r.without_compaction(draft, through - 1, until));
 }

@@ -9,6 +9,12 @@ use serde_json::{Value, json};
 
 const COMPACTED: &str = "etcdserver: mvcc: required revision has been compacted";
 
+/// A file of a report.
+type File = (&'static str, Vec<u8>);
+
+/// What is told at a time.
+type Told = fn(i64) -> File;
+
 /// A client's request, when it was sent, the answer, and when it came.
 fn operation(call: i64, input: &Value, output: &Value, returned: i64) -> String {
     json!({"ClientId": 1, "Input": input, "Call": call, "Output": output, "Return": returned}).to_string() + "\n"
@@ -49,10 +55,26 @@ fn compacting(behind: usize, committed: u64) -> Vec<u8> {
 
 /// What is found in a report of the three puts, with more files: `KIND RULE`.
 fn found(more: &[(&str, Vec<u8>)]) -> Vec<String> {
+    found_behind("", more)
+}
+
+/// The same where the client that put did more.
+fn found_behind(then: &str, more: &[(&str, Vec<u8>)]) -> Vec<String> {
     let puts: String = (0..).zip(PUTS).map(|(n, text)| acknowledged(10 + 20 * n, text, 2 + n)).collect();
-    let files: Vec<_> = std::iter::once((CLIENT, puts.into_bytes())).chain(more.iter().cloned()).collect();
+    let first = (CLIENT, (puts + then).into_bytes());
+    let files: Vec<_> = std::iter::once(first).chain(more.iter().cloned()).collect();
     let judgement = judged(&files);
     judgement.findings.iter().map(|found| format!("{} {}", found.kind_word(), found.rule)).collect()
+}
+
+/// An acknowledged compaction.
+fn compacted(call: i64, through: i64) -> String {
+    operation(
+        call,
+        &json!({"Type": "compact", "Compact": {"Revision": through}}),
+        &json!({"Compact": {}, "Revision": -1}),
+        call + 5,
+    )
 }
 
 fn judged(files: &[(&str, Vec<u8>)]) -> Judgement {
@@ -68,49 +90,105 @@ const CLIENT: &str = "r/client-1/operations.json";
 const WAL: &str = "r/server-a/member/wal/0000000000000000-0000000000000000.wal";
 
 /// A read of revision 2 that is told at a time that it is compacted.
-fn refused_read(at: i64) -> (&'static str, Vec<u8>) {
+fn refused_read(at: i64) -> File {
     let input = json!({"Type": "range", "Range": {"Start": "a", "Revision": 2}});
     let output = json!({"ClientError": COMPACTED, "Revision": 0});
     ("r/client-2/operations.json", operation(11, &input, &output, at).into_bytes())
 }
 
 /// A watch from revision 2 on that is told at a time that it is compacted.
-fn ended_watch(at: i64) -> (&'static str, Vec<u8>) {
+fn ended_watch(at: i64) -> File {
     let told = json!({"Revision": 0, "Time": at, "Error": COMPACTED});
-    ("r/client-3/watch.json", watch(2, &[told]).into_bytes())
+    ("r/client-2/watch.json", watch(2, &[told]).into_bytes())
 }
 
 /// A compaction through revision 2 that is told at a time that it was done before.
-fn refused_compaction(at: i64) -> (&'static str, Vec<u8>) {
+fn refused_compaction(at: i64) -> File {
     let input = json!({"Type": "compact", "Compact": {"Revision": 2}});
     let output = json!({"ClientError": COMPACTED, "Revision": 0});
     ("r/client-2/operations.json", operation(11, &input, &output, at).into_bytes())
 }
 
 /// An event of revision 3 without the value before, delivered at a time.
-fn event_alone(at: i64) -> (&'static str, Vec<u8>) {
+fn event_alone(at: i64) -> File {
     let event = json!({"Type": "put-operation", "Key": "a", "Value": {"Value": "2"}, "Revision": 3});
     let told = json!({"Events": [event], "Revision": 4, "Time": at});
-    ("r/client-3/watch.json", watch(3, &[told]).into_bytes())
+    ("r/client-2/watch.json", watch(3, &[told]).into_bytes())
 }
+
+/// What only a compaction above revision 2, or through it, explains, told at a time, and the rule that is broken where there is none.
+const TOLD: [(Told, &str); 4] = [
+    (refused_read, "false-compaction"),
+    (ended_watch, "false-compaction"),
+    (refused_compaction, "false-compaction"),
+    (event_alone, "watch-prev-value"),
+];
 
 #[test]
 fn a_compaction_in_the_log_was_not_in_force_before_the_writes_in_front_of_it_were_sent() {
-    for (told, rule) in [
-        (refused_read as fn(i64) -> _, "violation false-compaction"),
-        (ended_watch, "violation false-compaction"),
-        (refused_compaction, "violation false-compaction"),
-        (event_alone, "violation watch-prev-value"),
-    ] {
+    for (told, rule) in TOLD {
+        let violation = [format!("violation {rule}")];
         // Behind the put that was sent at 50.
-        assert_eq!(found(&[told(49), (WAL, compacting(3, 4))]), [rule]);
+        assert_eq!(found(&[told(49), (WAL, compacting(3, 4))]), violation);
         assert_eq!(found(&[told(50), (WAL, compacting(3, 4))]), [""; 0]);
         // Behind the one that was sent at 30.
         assert_eq!(found(&[told(49), (WAL, compacting(2, 4))]), [""; 0]);
         // What is only written may have been replaced.
         assert_eq!(found(&[told(49), (WAL, compacting(3, 2))]), [""; 0]);
-        // Nobody asked, and no log shows one.
-        assert_eq!(found(&[told(50)]), [rule]);
+    }
+}
+
+#[test]
+fn a_compaction_that_nobody_is_recorded_to_have_asked_for_may_be_of_a_client_that_is_not_recorded() {
+    let another = ("r/client-4/watch.json", watch(2, &[]).into_bytes());
+    let puts = PUTS.map(|text| put("a", text.as_bytes()));
+    for (told, rule) in TOLD {
+        let (suspect, violation) = ([format!("suspect {rule}")], [format!("violation {rule}")]);
+        assert_eq!(found(&[told(50)]), suspect);
+        // A log that goes to the end holds all of them.
+        assert_eq!(found(&[told(50), (WAL, log(&puts, 3))]), violation);
+        assert_eq!(found(&[told(50), (WAL, log(&puts[..2], 2))]), suspect);
+        // Who compacts is recorded, and everybody else.
+        assert_eq!(found_behind(&compacted(60, 4), &[told(50)]), violation);
+        assert_eq!(found_behind(&compacted(60, 4), &[told(50), another.clone()]), suspect);
+        // Whoever asked for one above, this one would have been refused.
+        assert_eq!(found_behind(&compacted(60, 2), &[told(50), another.clone()]), violation);
+        assert_eq!(found_behind(&compacted(50, 3), &[told(50), another.clone()]), [""; 0]);
+    }
+    // No store has compacted through what it had not come to, nor what is read later.
+    let read = json!({"Type": "range", "Range": {"Start": "a", "Revision": 2}});
+    let pair = json!({"Key": "a", "Value": {"Value": "1"}, "ModRevision": 2, "Version": 1});
+    let answer = json!({"Range": {"KVs": [pair], "Count": 1}, "Revision": 4});
+    for told in [refused_read as Told, ended_watch] {
+        assert_eq!(found(&[told(29)]), ["violation false-compaction"]);
+        assert_eq!(found(&[told(30)]), ["suspect false-compaction"]);
+        let behind = |call: i64| found_behind(&operation(call, &read, &answer, 80), &[told(60)]);
+        assert_eq!(behind(61), ["violation false-compaction"]);
+        assert_eq!(behind(60), ["suspect false-compaction"]);
+    }
+}
+
+#[test]
+fn who_may_have_compacted_is_named() {
+    let (name, told) = ended_watch(50);
+    let files = [(
+        CLIENT,
+        PUTS.iter().zip(2..).map(|(text, n)| acknowledged(10 * n, text, n)).collect::<String>().into_bytes(),
+    )];
+    let reason = |of: &str| {
+        let files = [files[0].clone(), (of, told.clone())];
+        let found = &judged(&files).findings[0];
+        (found.kind_word(), found.certificate.reason.clone())
+    };
+    let (kind, said) = reason(name);
+    assert!(kind == "suspect" && said.contains("No compaction request is recorded"), "{said}");
+    for (of, words) in [
+        ("r/client-3/watch.json", "(client-2 is not in this report)"),
+        ("r/client-4/watch.json", "(client-2, client-3 are not in this report)"),
+        ("r/client-90/watch.json", "(client-2, client-3, client-4 and more are not in this report)"),
+    ] {
+        let (_, said) = reason(of);
+        assert!(said.contains(words), "{said}");
     }
 }
 
@@ -147,4 +225,47 @@ fn a_log_that_attaches_a_key_to_another_lease_than_was_asked_for_is_no_log_of_wh
     assert_eq!(word(7, logged(0)), "unknown");
     // Of transactions clients record no leases.
     assert_eq!(word(0, logged(7)), "holds");
+}
+
+#[test]
+fn a_lease_that_nobody_is_recorded_to_have_granted_leaves_open_what_used_it() {
+    let grant = |lease: i64| {
+        let input = json!({"Type": "leaseGrant", "LeaseGrant": {"LeaseID": lease}});
+        operation(1, &input, &json!({"LeaseGrant": {"LeaseID": lease}, "Revision": 1}), 2)
+    };
+    let step = json!({"Type": "put-operation", "Put": {"Key": "a", "Value": {"Value": "1"}, "LeaseID": 7}});
+    let input = json!({"Type": "txn", "Txn": {"OperationsOnSuccess": [step]}});
+    let put_with = operation(10, &input, &json!({"Txn": {"Results": [{"Deleted": 0}]}, "Revision": 2}), 15);
+    let revoked = operation(
+        20,
+        &json!({"Type": "leaseRevoke", "LeaseRevoke": {"LeaseID": 7}}),
+        &json!({"LeaseRevoke": {}, "Revision": 3}),
+        25,
+    );
+    let message = Message::default;
+    let log = log(
+        &[
+            message().message(8, message().number(1, 60).number(2, 7)),
+            message().message(4, message().bytes(1, b"a").bytes(2, b"1").number(3, 7)),
+        ],
+        2,
+    );
+    let word = |client: &str, more: &[(&str, Vec<u8>)]| {
+        let files = [&[(CLIENT, client.as_bytes().to_vec())], more].concat();
+        judged(&files).verdict.word()
+    };
+    assert_eq!(word(&(grant(7) + &put_with), &[]), "holds");
+    assert_eq!(word(&(grant(8) + &put_with), &[]), "unknown");
+    assert_eq!(word(&(grant(8) + &put_with + &revoked), &[]), "unknown");
+    // The log shows who granted it; and who records no grants at all, says nothing.
+    assert_eq!(word(&(grant(8) + &put_with), &[(WAL, log)]), "holds");
+    assert_eq!(word(&put_with, &[]), "holds");
+}
+
+#[test]
+fn a_compaction_in_a_log_that_begins_later_may_have_been_in_force_at_any_time() {
+    let later = Segment::after(0).snapshot(8).entry(9, 2, &compaction(3)).commit(9).bytes;
+    for (told, _) in TOLD {
+        assert_eq!(found_behind(&compacted(60, 4), &[told(50), (WAL, later.clone())]), [""; 0]);
+    }
 }

@@ -307,9 +307,12 @@ pub fn previous(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         };
         let reason =
             "A watch that asks for previous values gets the one of the revision before, unless that was compacted.";
-        // Nobody who is recorded had asked for a compaction that takes it away.
-        let kind = if shown.previous.is_some() { Kind::Violation } else { r.unless_incomplete() };
-        Some(r.draft(kind, r.watcher(watch), shown.key, stream(watch), summary, facts, reason))
+        let draft = r.draft(Kind::Violation, r.watcher(watch), shown.key, stream(watch), summary, facts, reason);
+        Some(match shown.previous {
+            Some(_) => draft,
+            // Nobody who is recorded had asked for a compaction that takes it away.
+            None => r.without_compaction(draft, shown.revision - 1, r.time_of(watch, event)),
+        })
     });
 }
 
@@ -326,7 +329,9 @@ pub fn compaction(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         };
         let summary = format!("A watch that goes on at revision {next} was ended as compacted; {by_then}.");
         let reason = "A revision is compacted only below the one that a compaction names.";
-        Some(r.draft(r.unless_incomplete(), r.watcher(watch), Symbol::NONE, stream(watch), summary, facts, reason))
+        let told = r.recording.responses[response as usize].time;
+        let draft = r.draft(Kind::Violation, r.watcher(watch), Symbol::NONE, stream(watch), summary, facts, reason);
+        Some(r.without_compaction(draft, next, told))
     });
     super::reads::compactions(r, ruling);
 }

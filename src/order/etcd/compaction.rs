@@ -24,13 +24,17 @@ pub struct Compactions {
     done: Vec<(Time, i64, u32)>,
     /// In the members' logs: not before, through; both ascending.
     logged: Vec<(Time, i64)>,
+    /// Answers that a store gives that is compacted through a revision at most: sent at, that revision, the operation. Where they
+    /// were sent later, they allow more.
+    allowing: Vec<(Time, i64, u32)>,
 }
 
 impl Compactions {
     /// Of all clients, and of the members' logs, which show those of clients that are not recorded too.
-    pub fn of(recording: &Recording, log: &Log, timeline: &Timeline) -> Compactions {
+    pub fn of(recording: &Recording, effects: &Effects, log: &Log, timeline: &Timeline) -> Compactions {
         let logged = logged(recording, log, timeline);
-        let mut compactions = Compactions { asked: Vec::new(), first: Vec::new(), done: Vec::new(), logged };
+        let allowing = allowing(recording, effects);
+        let mut compactions = Compactions { asked: Vec::new(), first: Vec::new(), done: Vec::new(), logged, allowing };
         for (at, operation) in (0..).zip(&recording.operations) {
             let Request::Compact { revision } = operation.request else { continue };
             if !matches!(operation.outcome, Outcome::Refused | Outcome::Future) {
@@ -71,11 +75,45 @@ impl Compactions {
         self.logged[..at].last().map_or(NOT_COMPACTED, |(_, through)| *through)
     }
 
+    /// Whether a compaction is recorded that took effect, or may have: then those who compact are.
+    pub fn is_recorded(&self) -> bool {
+        !self.first.is_empty()
+    }
+
+    /// An answer to what was sent behind a time that shows that nothing above a revision had been compacted by then, whoever asked.
+    pub fn ruled_out(&self, above: i64, by: Time) -> Option<u32> {
+        let behind = self.allowing.partition_point(|(sent, ..)| *sent <= by);
+        self.allowing.get(behind).filter(|(_, most, _)| *most <= above).map(|(.., operation)| *operation)
+    }
+
     /// A compaction that was over before a time, above a revision.
     pub fn certain(&self, before: Time, above: i64) -> Option<u32> {
         let at = self.done.partition_point(|(answered, ..)| *answered < before);
         self.done[..at].iter().find(|(_, through, _)| *through > above).map(|(.., operation)| *operation)
     }
+}
+
+/// Answers that bound what was compacted when they were asked for: nothing is compacted that has not come about, nor what is read
+/// or compacted later. Each with the lowest bound of it and all that were sent later.
+fn allowing(recording: &Recording, effects: &Effects) -> Vec<(Time, i64, u32)> {
+    let bound = |(at, operation): (u32, &crate::history::etcd::Operation)| {
+        let most = match (operation.outcome, operation.request, effects.class(at)) {
+            (Outcome::Answered, Request::Compact { revision }, _) => revision.checked_sub(1)?,
+            (.., Class::Write) => operation.revision.checked_sub(1)?,
+            (_, Request::Range(range), Class::Same) if range.revision > 0 => range.revision.min(operation.revision),
+            (.., Class::Same) => operation.revision,
+            _ => return None,
+        };
+        operation.call.is_known().then_some((operation.call, most, at))
+    };
+    let mut bounds: Vec<(Time, i64, u32)> = (0..).zip(&recording.operations).filter_map(bound).collect();
+    bounds.sort_unstable();
+    for at in (1..bounds.len()).rev() {
+        if bounds[at].1 <= bounds[at - 1].1 {
+            (bounds[at - 1].1, bounds[at - 1].2) = (bounds[at].1, bounds[at].2);
+        }
+    }
+    bounds
 }
 
 /// Compactions of the members' logs, each with a time before which no member can have applied it: it stands behind the entries of
@@ -95,7 +133,10 @@ fn logged(recording: &Recording, log: &Log, timeline: &Timeline) -> Vec<(Time, i
         }
         (sent, one.through)
     };
-    log.compactions.iter().map(not_before).collect()
+    let unplaced = log.unplaced.map(|through| (Time(i64::MIN), through));
+    let least = log.unplaced.unwrap_or(NOT_COMPACTED);
+    let placed = log.compactions.iter().map(not_before).map(|(from, through)| (from, through.max(least)));
+    unplaced.into_iter().chain(placed).collect()
 }
 
 /// An answer that only a compaction above a revision explains.

@@ -60,6 +60,8 @@ pub struct Log {
     pub splits: Vec<Split>,
     /// Compactions that took effect, in their order: that of their revisions too.
     pub compactions: Vec<LoggedCompaction>,
+    /// The highest revision that compactions name behind what could be replayed: nobody knows what they stand behind.
+    pub unplaced: Option<i64>,
     /// Whether the entries hold everything that was committed, as far as the members that left a log knew.
     pub whole: bool,
 }
@@ -123,6 +125,7 @@ impl Log {
 
     fn replay(&mut self, recording: &Recording) {
         let mut store = Store::default();
+        let mut replayed = 0;
         for (at, logged) in self.entries.iter().enumerate() {
             let Some(entry) = entry(recording, *logged) else { break };
             // What a request that cannot be evaluated did, and so every number behind it, is not known.
@@ -130,6 +133,7 @@ impl Log {
                 self.whole = false;
                 break;
             };
+            replayed = entry.index;
             if let Request::Compact { revision } = entry.request
                 && !applied.refused
             {
@@ -143,6 +147,12 @@ impl Log {
             let certain = at < self.certain;
             self.steps.push(Step { revision: store.revision, entry: *logged, changes, certain });
         }
+        let entries = recording.members.iter().filter_map(|member| member.log.as_ref()).flat_map(|log| &log.entries);
+        let behind = entries.filter(|entry| entry.index > replayed).filter_map(|entry| match entry.request {
+            Request::Compact { revision } => Some(revision),
+            _ => None,
+        });
+        self.unplaced = behind.max();
     }
 }
 

@@ -148,7 +148,7 @@ impl Held {
         let backward = proofs::backward(recording, effects, proofs, denied);
         let answers = Answers::compare(recording, effects, &timeline);
         let filling = Filling::of(recording, effects, &timeline, proofs, lives, supposed);
-        let compactions = Compactions::of(recording, log, &timeline);
+        let compactions = Compactions::of(recording, effects, log, &timeline);
         let streams = Streams::of(recording, effects, &timeline, &compactions);
         let placing = Placing::of(recording, effects, &timeline, &filling, &streams.demands, &compactions);
         let makers: rustc_hash::FxHashSet<Filler> = filling.fillers.iter().map(|(_, filler)| *filler).collect();

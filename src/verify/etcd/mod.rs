@@ -1,8 +1,11 @@
 //! The order of a report of etcd, replayed: over a small store of its own, against every answer and every delivery.
 
 mod facts;
+mod log;
 mod order;
 mod store;
+#[cfg(test)]
+mod tests;
 mod watches;
 
 use super::operations::{ProofCheck, ProofFlaw};

@@ -1,5 +1,6 @@
 //! An order of operations, replayed.
 
+use super::log::Logged;
 use super::store::{Applied, Store, Told};
 use super::watches;
 use crate::history::etcd::{Operation, Outcome, Recording, Request};
@@ -128,6 +129,16 @@ pub(super) struct Course<'r> {
     pub born: Vec<Time>,
     /// Through what was compacted, and when; both ascending.
     pub compactions: Vec<(i64, Time)>,
+    /// Acknowledged transactions that made a revision: that, and when they were sent.
+    pub written: Vec<(i64, Time)>,
+}
+
+/// An answer that says that something is compacted which the order so far has not.
+struct Excused {
+    operation: u32,
+    /// A compaction above this revision explains it.
+    above: i64,
+    flaw: EtcdFlaw,
 }
 
 /// Whether an order explains a recording: every answered operation once, refused ones never, ones of unknown outcome at most once
@@ -135,7 +146,8 @@ pub(super) struct Course<'r> {
 /// place; every watch told just what it asks for, none of it before its time. `removed`: keys that ends of leases removed, by
 /// revision; of puts in transactions no lease is recorded.
 ///
-/// What clients asked of which the format tells nothing is left out; members' logs are not compared.
+/// What clients asked of which the format tells nothing is left out; of members' logs only compactions are looked at, which excuse
+/// what only they explain.
 ///
 /// # Errors
 /// The first flaw.
@@ -164,7 +176,13 @@ pub fn replay(
             .iter()
             .map(|(revision, keys)| (*revision, keys.iter().filter_map(|key| known(recording, key)).collect()))
             .collect(),
-        course: Course { store: Store::new(recording, granted, asked), born: Vec::new(), compactions: Vec::new() },
+        course: Course {
+            store: Store::new(recording, granted, asked),
+            born: Vec::new(),
+            compactions: Vec::new(),
+            written: Vec::new(),
+        },
+        excused: Vec::new(),
         placed: vec![false; operations.len()],
         latest: None,
         now: Time(i64::MIN),
@@ -187,7 +205,14 @@ pub fn replay(
     if let Some(((operation, _), _)) = missing {
         return Err(EtcdFlaw::Missing { operation });
     }
-    watches::check(recording, &replay.course)?;
+    let logged = Logged::of(recording, &replay.course);
+    for Excused { operation, above, flaw } in replay.excused {
+        let Operation { returned, .. } = operations[operation as usize];
+        if above >= logged.through(returned) {
+            return Err(flaw);
+        }
+    }
+    watches::check(recording, &replay.course, &logged)?;
     stores(recording, &replay.course)?;
     let placed = replay.placed.iter().filter(|placed| **placed).count();
     let never = operations.len() - placed;
@@ -225,6 +250,8 @@ struct Replay<'r> {
     recording: &'r Recording,
     removed: BTreeMap<i64, Vec<&'r str>>,
     course: Course<'r>,
+    /// Answers that only a compaction of members' logs explains, which no client asked for.
+    excused: Vec<Excused>,
     placed: Vec<bool>,
     /// The operation of the order so far that was sent last: whoever follows must not have returned before that.
     latest: Option<u32>,
@@ -302,14 +329,18 @@ impl<'r> Replay<'r> {
                 Request::Compact { revision } => (revision, revision <= store.compacted),
                 _ => return Ok(()),
             };
-            // Members' logs may show compactions that no client asked for.
-            let logged = matches!(operation.request, Request::Range(_) if asked < logged(recording))
-                || matches!(operation.request, Request::Compact { .. } if asked <= logged(recording));
+            let flaw = wrong(format!("the store is at {}, compacted through {}", store.revision, store.compacted));
             return match operation.outcome {
                 // The latest state, which negative revisions of reads mean too, is never compacted.
-                Outcome::Compacted if (asked > 0 || compacts) && (missing || logged) => Ok(()),
+                Outcome::Compacted if asked > 0 || compacts => {
+                    if !missing {
+                        let above = if compacts { asked.saturating_sub(1) } else { asked };
+                        self.excused.push(Excused { operation: at, above, flaw });
+                    }
+                    Ok(())
+                }
                 Outcome::Future if asked > store.revision => Ok(()),
-                _ => Err(wrong(format!("the store is at {}, compacted through {}", store.revision, store.compacted))),
+                _ => Err(flaw),
             };
         }
         let results = operation.results.of(&recording.results);
@@ -321,7 +352,12 @@ impl<'r> Replay<'r> {
             }
             Request::Txn(txn) => {
                 let told = Told { failure: operation.failure, results };
-                store.txn(txn, Some(told)).map_err(wrong)?
+                let before = store.revision;
+                let applied = store.txn(txn, Some(told)).map_err(wrong)?;
+                if store.revision > before && operation.call.is_known() {
+                    self.course.written.push((self.course.store.revision, operation.call));
+                }
+                applied
             }
             Request::LeaseGrant { lease, .. } => store.grant(lease),
             Request::LeaseRevoke { lease } => self.end(lease, operation.revision > self.course.store.revision)?,
@@ -363,16 +399,6 @@ impl<'r> Replay<'r> {
             _ => Err(EtcdFlaw::NoTrace { lease, place }),
         }
     }
-}
-
-/// The highest revision that an entry of a member's log compacts through; -1: none does.
-pub(super) fn logged(recording: &Recording) -> i64 {
-    let entries = recording.members.iter().filter_map(|member| member.log.as_ref()).flat_map(|log| &log.entries);
-    let through = entries.filter_map(|entry| match entry.request {
-        Request::Compact { revision } => Some(revision),
-        _ => None,
-    });
-    through.max().unwrap_or(-1)
 }
 
 /// What members stored is what happened.

@@ -2,20 +2,17 @@
 //!
 //! Source: etcd `Documentation/learning/api_guarantees` (ordered, unique, reliable, atomic, resumable, bookmarkable).
 
-use super::order::{Course, EtcdFlaw, logged};
+use super::log::Logged;
+use super::order::{Course, EtcdFlaw};
 use super::store::{Changed, Live};
 use crate::history::etcd::{Event, Recording, Response, Watch};
 use crate::ingest::Time;
 use std::collections::BTreeMap;
 
 /// All watches.
-pub(super) fn check(recording: &Recording, course: &Course<'_>) -> Result<(), EtcdFlaw> {
-    let streams = Streams {
-        recording,
-        course,
-        marks_creation: recording.events.iter().any(|event| event.create),
-        logged: logged(recording),
-    };
+pub(super) fn check(recording: &Recording, course: &Course<'_>, logged: &Logged) -> Result<(), EtcdFlaw> {
+    let streams =
+        Streams { recording, course, marks_creation: recording.events.iter().any(|event| event.create), logged };
     for (at, watch) in (0..).zip(&recording.watches) {
         let responses = watch.responses.of(&recording.responses);
         let mut state = State { from: 0, through: 0, next: 0, events: 0 };
@@ -49,8 +46,8 @@ struct Streams<'s> {
     course: &'s Course<'s>,
     /// Whether events of this report say what they create.
     marks_creation: bool,
-    /// Through what members' logs compact.
-    logged: i64,
+    /// What members' logs compact, which no client may have asked for.
+    logged: &'s Logged,
 }
 
 /// How far a watch has come.
@@ -176,7 +173,7 @@ impl Streams<'_> {
     /// Whether a revision may be compacted by a time.
     fn compacted(&self, above: i64, time: Time) -> bool {
         let at = self.course.compactions.partition_point(|(through, _)| *through <= above);
-        above < self.logged || self.course.compactions.get(at).is_some_and(|(_, when)| *when <= time)
+        above < self.logged.through(time) || self.course.compactions.get(at).is_some_and(|(_, when)| *when <= time)
     }
 
     /// A revision existed by a time.

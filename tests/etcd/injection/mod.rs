@@ -174,6 +174,12 @@ impl Report {
         self.operations.iter().map(|operation| operation.ret).chain(told).max().unwrap_or(0)
     }
 
+    /// Whether a client is recorded that compacts: else one that is not recorded may.
+    fn compacts(&self) -> bool {
+        let asked = self.operations.iter().filter(|operation| !operation.input["Compact"].is_null());
+        asked.into_iter().any(|operation| operation.output["ClientError"].is_null())
+    }
+
     /// The highest revision that anybody had asked to compact through by a time, and was not told that it cannot be.
     fn asked_to_compact(&self, by: i64) -> i64 {
         let asked = self.operations.iter().filter(|o| o.call <= by && o.output["ClientError"].is_null());

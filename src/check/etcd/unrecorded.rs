@@ -1,0 +1,133 @@
+//! Findings that rest on nobody having asked for something. A client whose records are missing leaves a trace only where it wrote: one
+//! that compacts leaves none.
+
+use super::Recorded;
+use crate::check::{Draft, Kind, Ruling};
+use crate::history::Symbol;
+use crate::history::etcd::Request;
+use crate::ingest::Time;
+use crate::order::etcd::{Class, lease};
+use rustc_hash::FxHashSet;
+
+/// How many missing clients are named.
+const NAMED: usize = 3;
+
+impl Recorded<'_> {
+    /// Whether records are known to be missing: where revisions have no maker, or a file is damaged.
+    fn is_incomplete(&self) -> bool {
+        self.damaged || !self.analysis.filling.unfilled.is_empty()
+    }
+
+    /// How sure a finding is that rests on no other client having written, or ended what writes show.
+    pub fn unless_incomplete(&self) -> Kind {
+        if self.is_incomplete() { Kind::Suspect } else { Kind::Violation }
+    }
+
+    /// Whether members' logs hold everything that was applied, as far as anybody knows.
+    fn is_logged(&self) -> bool {
+        let (log, timeline) = (&self.analysis.log, &self.analysis.timeline);
+        let last = log.steps.last().map_or(1, |last| last.revision);
+        let reached = timeline.revisions.last().is_none_or(|known| known.number <= last);
+        log.whole && reached && timeline.contradictions.is_empty()
+    }
+
+    /// Numbers that are missing among those of clients, which count from 1.
+    fn missing_clients(&self) -> Vec<u64> {
+        let number = |name: &str| name.strip_prefix("client-")?.parse::<u64>().ok();
+        let mut next = 1;
+        let mut missing = Vec::new();
+        for here in self.recording.clients.iter().filter_map(|client| number(&client.name)) {
+            missing.extend((next..here).take(NAMED + 1));
+            missing.truncate(NAMED + 1);
+            next = next.max(here.saturating_add(1));
+        }
+        missing
+    }
+
+    /// What becomes of a finding about an answer that only a compaction above a revision explains, where no record shows one by that
+    /// time. It is sure where a later answer shows that there was none, whoever asked; where members' logs hold all; and where those
+    /// who compact are recorded, and no client is missing.
+    pub fn without_compaction(&self, draft: Draft, above: i64, by: Time) -> Draft {
+        let (compactions, faults) = (&self.analysis.compactions, &self.analysis.faults);
+        let later = compactions.ruled_out(above, by).filter(|_| by.is_known());
+        if let Some(at) = later.filter(|at| faults.moved_between(by, self.operation(*at).call).is_none()) {
+            let asked = self.asked(at);
+            let told = match self.operation(at).revision {
+                ..=0 => format!("asked later: {asked}; and was answered"),
+                number => format!("asked later: {asked}; and was answered at revision {number}"),
+            };
+            let mut draft = draft;
+            draft.facts.push(self.sent(at, told));
+            draft.reason += " The later answer shows that none had, whoever asked for it.";
+            return draft;
+        }
+        let missing = self.missing_clients();
+        let recorded = compactions.is_recorded();
+        if !self.is_incomplete() && (self.is_logged() || (recorded && missing.is_empty())) {
+            return draft;
+        }
+        let mut why = match recorded {
+            true => " The record of another client that asked for one may be missing".to_owned(),
+            false => {
+                " No compaction request is recorded: the record of the client that sends them may be missing".to_owned()
+            }
+        };
+        if !missing.is_empty() {
+            let names: Vec<String> = missing.iter().take(NAMED).map(|number| format!("client-{number}")).collect();
+            let more = if missing.len() > NAMED { " and more" } else { "" };
+            let be = if missing.len() > 1 { "are" } else { "is" };
+            why += &format!(" ({}{more} {be} not in this report)", names.join(", "));
+        }
+        Draft {
+            kind: Kind::Suspect,
+            reason: format!("{}{why}.", draft.reason),
+            refuted_by:
+                "the operations.json of a client that asked for a compaction by then; the members' write-ahead logs \
+                         (server-*/member/wal), which hold every compaction, would decide"
+                    .to_owned(),
+            ..draft
+        }
+    }
+
+    /// Answers as if a lease were alive that nobody is recorded to have granted, where grants are recorded: a server refuses such a
+    /// request, unless somebody else was granted the lease.
+    pub fn ungranted(&self, ruling: &mut Ruling<'_>) {
+        let grants = |request: &Request| match *request {
+            Request::LeaseGrant { lease, .. } if lease != 0 => Some(lease),
+            _ => None,
+        };
+        let operations = &self.recording.operations;
+        if !operations.iter().any(|operation| grants(&operation.request).is_some()) {
+            return;
+        }
+        let members = &self.recording.members;
+        let entries = members.iter().filter_map(|member| member.log.as_ref()).flat_map(|log| &log.entries);
+        let stored = members.iter().filter_map(|member| member.store.as_ref()).flat_map(|store| &store.leases);
+        let granted = entries.filter_map(|entry| grants(&entry.request)).chain(stored.map(|lease| lease.id));
+        let granted: FxHashSet<i64> = granted.collect();
+        for (at, operation) in (0..).zip(operations) {
+            if !matches!(self.analysis.effects.class(at), Class::Write | Class::Same | Class::Either) {
+                continue;
+            }
+            let unknown = |lease: &i64| self.analysis.lives.is_always_alive(*lease) && !granted.contains(lease);
+            let used = match operation.request {
+                Request::Txn(txn) => lease::attached(self.recording, txn, !operation.failure).find(unknown),
+                Request::LeaseRevoke { lease } if lease != 0 => Some(lease).filter(unknown),
+                _ => None,
+            };
+            let Some(lease) = used else { continue };
+            let answered = format!("answered at revision {}, as if lease {lease} were alive", operation.revision);
+            let facts = vec![self.sent(at, self.asked(at)), self.answered(at, answered)];
+            let summary = format!(
+                "A request that names lease {lease} was not refused, and nobody is recorded to have granted it."
+            );
+            let reason = "What names a lease that is not alive is refused. Others are recorded to have been granted: the record of who \
+                          was granted this one may be missing.";
+            let (client, cause) = (self.client_of(at), format!("lease {lease}"));
+            let draft = self.draft(Kind::Suspect, client, Symbol::NONE, cause, summary, facts, reason);
+            let decides = "the operations.json of a client that was granted this lease; the members' write-ahead logs \
+                           (server-*/member/wal), which hold every grant, would decide";
+            ruling.found(Draft { refuted_by: decides.to_owned(), ..draft });
+        }
+    }
+}
