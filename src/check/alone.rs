@@ -18,7 +18,7 @@ fn is_inside(evidence: &Evidence<'_>, showing: Showing, key: KeyId, revision: Re
 /// Writes that are looked at for one inside a watch.
 const LOOKED_AT: usize = 1_000;
 
-/// The write of a watch's own scope that stands against a bookmark of it: no stream may go past a change of its own.
+/// A write of its own scope that stands against a list, or a bookmark: no stream may go past a change of its own.
 pub fn inside(evidence: &Evidence<'_>, showing: Showing) -> Option<OperationId> {
     let writes = evidence.order.heads.alone_against(showing).iter().take(LOOKED_AT);
     writes.copied().find(|write| {
@@ -47,13 +47,13 @@ pub fn is_told(evidence: &Evidence<'_>, showing: Showing) -> bool {
         || inside(evidence, showing).is_some()
 }
 
-/// Why a finding that rests on nothing but a list is open: several writes stand against it that it should have shown, so it is
+/// Why a finding that rests on nothing but a list is open: several writes stand against it, one of them on what it was about, so it is
 /// likelier that the list is wrong. `torn-snapshot` looks at what it showed.
-pub fn doubt(evidence: &Evidence<'_>, showing: Showing, key: KeyId, revision: Revision) -> Option<String> {
+pub fn doubt(evidence: &Evidence<'_>, showing: Showing) -> Option<String> {
     let writes = evidence.order.heads.alone_against(showing).len();
     let Showing::Answer(list) = showing else { return None };
     let shows = evidence.history.operation(list).marks.has(Marks::ANSWER_BODY);
-    (writes > 1 && shows && is_inside(evidence, showing, key, revision)).then(|| {
+    (writes > 1 && shows && inside(evidence, showing).is_some()).then(|| {
         format!(
             "only that list shows the revision, and {writes} writes stand against it: it may be the list that is wrong"
         )

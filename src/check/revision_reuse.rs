@@ -105,7 +105,7 @@ fn taken_before(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, said: &FxHashS
         if is_alone && alone::is_told(evidence, head.showing) {
             continue;
         }
-        let doubt = is_alone.then(|| alone::doubt(evidence, head.showing, o.key, revision)).flatten();
+        let doubt = is_alone.then(|| alone::doubt(evidence, head.showing)).flatten();
         let step = (stepped && proved.is_none()).then(|| lag::set_back(o.invoke.since(head.time)));
         let (what, key) = (history.request_name(&o), history.key_name(o.key));
         let facts = vec![

@@ -81,7 +81,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             if !alone::is_told(evidence, head.showing) {
                 let gap = order.clocks.step(o.clock).map(|_| o.invoke.since(head.time));
                 let mut draft = draft(evidence, id, revision, head, gap);
-                if let Some(doubt) = alone::doubt(evidence, head.showing, o.key, revision) {
+                if let Some(doubt) = alone::doubt(evidence, head.showing) {
                     (draft.kind, draft.reason) = (Kind::Suspect, doubt);
                 }
                 ruling.found(draft);
