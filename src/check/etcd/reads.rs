@@ -123,7 +123,7 @@ pub fn compactions(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
                     r.answered(at, "was told that this revision is compacted"),
                 ];
                 let summary = format!(
-                    "A read of revision {} was refused as compacted; the highest compaction that anybody had asked for was through {highest}.",
+                    "A read of revision {} was refused as compacted; the highest compaction that anybody is recorded to have asked for was through {highest}.",
                     range.revision
                 );
                 let reason = "A revision is compacted only below the one that a compaction names.";
@@ -150,8 +150,8 @@ fn refused(r: &Recorded<'_>, compactions: &Compactions, at: u32, through: i64, r
         r.answered(at, "was told that this revision is compacted"),
     ];
     let others = match highest {
-        ..0 => "nobody else had asked for a compaction".to_owned(),
-        highest => format!("the highest one that anybody else had asked for was through {highest}"),
+        ..0 => "nobody else is recorded to have asked for a compaction".to_owned(),
+        highest => format!("the highest one that anybody else is recorded to have asked for was through {highest}"),
     };
     let summary = format!("A compaction through {through} was refused as done already; {others}.");
     let reason = "A revision is compacted only once a compaction names it or a later one.";

@@ -80,7 +80,7 @@ impl Recorded<'_> {
         }
         Draft {
             kind: Kind::Suspect,
-            reason: format!("{}{why}.", draft.reason),
+            reason: format!("{}{why}", draft.reason),
             refuted_by:
                 "the operations.json of a client that asked for a compaction by then; the members' write-ahead logs \
                          (server-*/member/wal), which hold every compaction, would decide"
@@ -122,7 +122,7 @@ impl Recorded<'_> {
                 "A request that names lease {lease} was not refused, and nobody is recorded to have granted it."
             );
             let reason = "What names a lease that is not alive is refused. Others are recorded to have been granted: the record of who \
-                          was granted this one may be missing.";
+                          was granted this one may be missing";
             let (client, cause) = (self.client_of(at), format!("lease {lease}"));
             let draft = self.draft(Kind::Suspect, client, Symbol::NONE, cause, summary, facts, reason);
             let decides = "the operations.json of a client that was granted this lease; the members' write-ahead logs \

@@ -323,9 +323,9 @@ pub fn compaction(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         let fact = r.response(watch, response, "was told that the revision asked for is compacted");
         let facts = vec![r.watch(watch), Fact { revision: revision(next), ..fact }];
         let by_then = if highest > 0 {
-            format!("the highest compaction that anybody had asked for was through {highest}")
+            format!("the highest compaction that anybody is recorded to have asked for was through {highest}")
         } else {
-            "nobody had asked for a compaction".to_owned()
+            "nobody is recorded to have asked for a compaction".to_owned()
         };
         let summary = format!("A watch that goes on at revision {next} was ended as compacted; {by_then}.");
         let reason = "A revision is compacted only below the one that a compaction names.";
