@@ -10,23 +10,27 @@
 //! guess concerns what happened before that place, and of that only the steps of the one before count.
 //!
 //! Where a guess leads to no goal, or the legs do not meet soon, the first leg goes on alone: it alone says that there is no order.
-//! All this depends on the history and on counted work. On one thread the same legs are run one after the other.
+//! It goes the same way whatever becomes of the others, and all this depends on the history and on counted work. So where no thread
+//! may be idle, a leg is run only when the one before it has come to where this one stood soon after its guess; and where one
+//! may, all are run at once, until the first one has missed the second.
 
 use super::{Configuration, Entry, Ladder, Reached, Rung, Width};
 use crate::search::budget::{NOBODY, Watch};
 use crate::search::mask::Mask;
 use crate::search::race::Runner;
+use crate::search::register::Problem;
 use crate::search::register::automaton::Kind;
 use crate::search::register::course::NEVER;
 use crate::search::register::open::Open;
 use crate::search::register::path::{BEGIN, Step};
+use crate::search::register::reductions::Reductions;
 use crate::search::register::used::Uses;
-use crate::search::room;
 use crate::search::schedule::first_work;
 use crate::search::verdict::Limit;
 use rayon::prelude::*;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 
 #[cfg(test)]
 mod tests;
@@ -46,8 +50,9 @@ const MEETING: u32 = 1 << 10;
 /// A guess after which so many drafts of one move are looked at was no good one.
 const MOST_DRAFTS: u64 = 1 << 11;
 
-/// A guess from which there is no way is followed by others, so many in all, within the events where legs may meet.
-const GUESSES: u32 = 8;
+/// A guess from which there is no way is followed by another one where that ended, or so many events later, within those where legs
+/// may meet.
+const NEXT_GUESS: u32 = 1 << 5;
 
 /// Where a search that began at a guess stood at first: all places on the way of those that go on now.
 #[derive(Debug)]
@@ -85,21 +90,53 @@ impl<M: Mask> Places<M> {
     }
 }
 
-/// What is to be taken over: the way to the goal from a guess.
-struct Rest<M> {
+/// Where a leg stood soon after its guess.
+#[derive(Debug)]
+struct Beginning<M> {
     begin: u32,
-    /// The places of its beginning, by event, each with how many steps were taken before.
-    places: Vec<(u32, usize, Configuration<M>)>,
+    /// By event.
+    places: Vec<(u32, Configuration<M>)>,
     uses: Uses,
-    steps: Vec<Step>,
+}
+
+/// How a search comes to where another one stood.
+enum Meeting<M> {
+    /// More work is needed.
+    Later,
+    /// It came to an end before.
+    End(Reached<M>),
+    /// It does not, soon enough.
+    Never,
+    /// By these steps, at this event.
+    At(Vec<Step>, u32),
+}
+
+/// A search from a guess, that has begun or is at its end.
+struct Leg<'p, M> {
+    beginning: Arc<Beginning<M>>,
+    ladder: Ladder<'p, M>,
+    /// Where the next one begins, or the end.
+    end: u32,
+    /// The steps to the goal, of one that got there.
+    goal: Option<Vec<Step>>,
+}
+
+/// What is known of the legs after the first.
+enum Others<'p, M> {
+    /// Nothing: the first has not come to where the second begins.
+    Unknown,
+    /// The second has begun, or all are at their ends.
+    Begun(Vec<Leg<'p, M>>),
+    /// They come to nothing, or are not needed any more.
+    Gone,
 }
 
 /// A search with a beam of one, in legs where the history is long.
 pub(in crate::search::register) struct Relay<'p, M> {
     first: Ladder<'p, M>,
-    /// Where the others begin. Empty once it is known what comes of them.
-    begins: Vec<u32>,
-    rest: Option<Rest<M>>,
+    /// Where the others begin, and the end.
+    bounds: Vec<u32>,
+    others: Others<'p, M>,
 }
 
 impl<'p, M: Mask> Relay<'p, M> {
@@ -107,37 +144,110 @@ impl<'p, M: Mask> Relay<'p, M> {
     pub(in crate::search::register) fn new(first: Ladder<'p, M>, leg: usize) -> Self {
         let (events, classes) = (first.open.course().events.len(), first.open.automaton().kinds.len());
         let legs = if classes <= CLASSES * leg { (events / leg).clamp(1, LEGS) } else { 1 };
-        Relay { first, begins: (1..legs).map(|leg| (events / legs * leg) as u32).collect(), rest: None }
+        let bounds = (1..legs).map(|leg| (events / legs * leg) as u32).chain([events as u32]).collect();
+        let others = if legs > 1 { Others::Unknown } else { Others::Gone };
+        Relay { first, bounds, others }
     }
 
-    /// Runs the first leg to where the second begins, and the others: in the first round beside it, as nobody else needs room.
-    fn run_legs(&mut self, until: u64, memory: usize, watch: &Watch<'_>) -> Result<Option<Reached<M>>, Limit> {
-        let Relay { first, begins, rest } = self;
-        let (problem, reductions) = (first.open.problem().clone(), first.reductions);
-        let begin = || Ladder::new(problem.clone(), reductions, Width::Beam(1));
+    /// Runs the first leg to where the second begins and until it has met that one; and the others, where a thread may be idle.
+    fn run_first(&mut self, until: u64, memory: usize, watch: &Watch<'_>) -> Result<Option<Reached<M>>, Limit> {
+        let Relay { first, bounds, others } = self;
+        // Later, somebody else runs beside it.
+        let beside = first.work() == 0 && rayon::current_num_threads() > 1;
         let ended = AtomicUsize::new(NOBODY);
-        let bounds: Vec<u32> = begins.iter().copied().chain([first.open.course().events.len() as u32]).collect();
-        let legs = |memory: usize| Leg::run_all(&begin, &bounds, memory / begins.len(), watch, &ended);
-        first.pause = begins[0];
-        let (found, others) = if first.work() == 0 {
-            let run_first = || {
-                let found = first.run(until, memory, watch);
-                if first.open.at < first.pause {
+        let legs = Legs::after(first, bounds, memory, watch.among(&ended, 1));
+        let (begun, second) = (OnceLock::new(), Mutex::new(None));
+        // Whoever needs it first runs the second leg to where the first one may meet it.
+        let begin = || {
+            let begin = || {
+                let leg = legs.begin(&bounds[..2])?;
+                let beginning = leg.beginning.clone();
+                *second.lock().ok()? = Some(leg);
+                Some(beginning)
+            };
+            begun.get_or_init(begin).as_ref()
+        };
+        let mut run = || {
+            first.pause = bounds[0];
+            let found = first.run(until, memory, watch)?;
+            if found.is_some() || first.open.at < first.pause {
+                return Ok((found, false));
+            }
+            let Some(beginning) = begin() else { return Ok((None, false)) };
+            Ok(match first.meet(beginning, until, memory, watch)? {
+                Meeting::End(found) => (Some(found), false),
+                Meeting::Never => (None, false),
+                Meeting::Later | Meeting::At(..) => (None, true),
+            })
+        };
+        let mut run = || {
+            let found = run();
+            if !matches!(found, Ok((_, true))) {
+                ended.store(0, Ordering::Relaxed);
+            }
+            found
+        };
+        let run_others = || {
+            let run = |(at, bounds): (usize, &[u32])| {
+                let leg = match at {
+                    0 => begin().and_then(|_| second.lock().ok()?.take()),
+                    _ => legs.begin(bounds),
+                };
+                let leg = leg.and_then(|leg| legs.end(leg));
+                if leg.is_none() {
                     ended.store(0, Ordering::Relaxed);
                 }
-                found
+                leg
             };
-            rayon::join(run_first, || legs(memory))
-        } else {
-            let found = first.run(until, memory, watch);
-            let others = if first.open.at < first.pause { None } else { legs(memory.saturating_sub(first.bytes())) };
-            (found, others)
+            bounds.par_windows(2).enumerate().map(run).collect::<Option<Vec<_>>>()
         };
-        if first.open.at >= first.pause {
-            *rest = others;
-            begins.clear();
+        let (found, all) = match beside {
+            true => rayon::join(run, run_others),
+            false => (run(), second.lock().ok().and_then(|mut leg| leg.take()).map(|leg| vec![leg])),
+        };
+        let (found, is_met) = found?;
+        if first.open.at >= bounds[0] {
+            *others = all.filter(|_| is_met).map_or(Others::Gone, Others::Begun);
         }
-        found
+        Ok(found)
+    }
+
+    /// The steps to the goal of the first leg, which came by some steps to where the second one stood at an event.
+    fn take_over(
+        &self,
+        mut steps: Vec<Step>,
+        mut event: u32,
+        begun: Vec<Leg<'p, M>>,
+        memory: usize,
+        watch: &Watch<'_>,
+    ) -> Option<Vec<Step>> {
+        let legs = Legs::after(&self.first, &self.bounds, memory.saturating_sub(self.first.bytes()), *watch);
+        let mut begun = begun.into_iter();
+        let mut next = |bounds| begun.next().or_else(|| legs.begin(bounds));
+        let mut bounds = self.bounds.windows(2);
+        let mut leg = next(bounds.next()?)?;
+        loop {
+            leg = legs.end(leg)?;
+            let (own, following) = match leg.goal.take() {
+                Some(goal) => (goal, None),
+                None => {
+                    let following = next(bounds.next()?)?;
+                    match leg.ladder.meet(&following.beginning, legs.work, legs.memory, watch).ok()? {
+                        Meeting::At(steps, event) => (steps, Some((following, event))),
+                        _ => return None,
+                    }
+                }
+            };
+            // It may have gone another way in the end.
+            let places = &leg.ladder.places.noted;
+            let place = places.binary_search_by_key(&event, |place| place.0).ok()?;
+            let before = leg.ladder.paths.steps(places[place].1.path).len();
+            steps.extend(&own[before..]);
+            match following {
+                Some(following) => (leg, event) = following,
+                None => return Some(steps),
+            }
+        }
     }
 }
 
@@ -145,102 +255,107 @@ impl<M: Mask> Runner for Relay<'_, M> {
     type Found = Reached<M>;
 
     fn run(&mut self, until: u64, memory: usize, watch: &Watch<'_>) -> Result<Option<Reached<M>>, Limit> {
-        if !self.begins.is_empty() {
-            let found = self.run_legs(until, memory, watch)?;
-            if found.is_some() || !self.begins.is_empty() {
+        if matches!(self.others, Others::Unknown) {
+            let found = self.run_first(until, memory, watch)?;
+            if found.is_some() || matches!(self.others, Others::Unknown) {
                 return Ok(found);
             }
         }
-        if let Some(rest) = &self.rest {
-            let memory = memory.saturating_sub(room::bytes(&rest.steps) + rest.uses.bytes());
-            let found = self.first.take_over(rest, until, memory, watch)?;
-            if found.is_some() || self.first.work() >= until {
-                return Ok(found);
+        if let Others::Begun(legs) = std::mem::replace(&mut self.others, Others::Gone) {
+            let left = memory.saturating_sub(legs.iter().map(Leg::bytes).sum());
+            match self.first.meet(&legs[0].beginning, until, left, watch)? {
+                Meeting::Later => {
+                    self.others = Others::Begun(legs);
+                    return Ok(None);
+                }
+                Meeting::End(found) => return Ok(Some(found)),
+                Meeting::Never => {}
+                Meeting::At(steps, event) => {
+                    if let Some(steps) = self.take_over(steps, event, legs, memory, watch) {
+                        return Ok(Some(Reached::Goal(steps, PhantomData)));
+                    }
+                }
             }
-            self.rest = None;
         }
         self.first.pause = NEVER;
         self.first.run(until, memory, watch)
     }
 }
 
-/// A leg that got to where the next one begins, or to the goal, by these steps.
-struct Leg<'p, M> {
-    begin: u32,
-    ladder: Ladder<'p, M>,
-    goal: Option<Vec<Step>>,
+/// How the legs after the first are run.
+struct Legs<'p, 'w> {
+    problem: Arc<Problem<'p>>,
+    reductions: Reductions,
+    /// For each.
+    memory: usize,
+    watch: Watch<'w>,
+    /// For each: as much as the first one may do in the first round, for some places are hard for each.
+    work: u64,
 }
 
-impl<'p, M: Mask> Leg<'p, M> {
-    /// Runs a leg from a guess. `None`: nothing comes of it.
-    fn run(
-        new: &impl Fn() -> Ladder<'p, M>,
-        (begin, end): (u32, u32),
-        memory: usize,
-        watch: &Watch<'_>,
-    ) -> Result<Option<Self>, Limit> {
-        for begin in (0..GUESSES).map(|guess| begin + guess * (MEETING / 32)).take_while(|&begin| begin < end) {
-            if let Some(limit) = watch.reached() {
-                return Err(limit);
-            }
-            let mut ladder = new();
-            let until = ladder.first_work();
-            ladder.guess(begin);
-            ladder.moves.most = MOST_DRAFTS;
-            ladder.pause = end.min(begin + MEETING);
-            if let Some(Reached::Nothing(..)) = ladder.run(until, memory, watch)? {
-                continue;
-            }
-            ladder.pause = end;
-            return Ok(match ladder.run(until, memory, watch)? {
-                Some(Reached::Goal(steps, _)) => Some(Leg { begin, ladder, goal: Some(steps) }),
-                None if ladder.open.at >= end => Some(Leg { begin, ladder, goal: None }),
-                _ => None,
-            });
+impl<'p, 'w> Legs<'p, 'w> {
+    fn after<M: Mask>(first: &Ladder<'p, M>, bounds: &[u32], memory: usize, watch: Watch<'w>) -> Self {
+        let (problem, reductions) = (first.open.problem().clone(), first.reductions);
+        Legs {
+            problem,
+            reductions,
+            memory: memory / bounds.len(),
+            watch,
+            work: first_work(first.open.course().events.len()),
         }
-        Ok(None)
     }
 
-    /// Runs the legs between these events side by side, and takes them together. `None`: one of them came to nothing, or they
-    /// are not needed any more, for which `ended` stands.
-    fn run_all(
-        new: &(impl Fn() -> Ladder<'p, M> + Sync),
-        bounds: &[u32],
-        memory: usize,
-        watch: &Watch<'_>,
-        ended: &AtomicUsize,
-    ) -> Option<Rest<M>> {
-        let watch = watch.among(ended, 1);
-        let run = |leg: &[u32]| {
-            let leg = Leg::run(new, (leg[0], leg[1]), memory, &watch).ok().flatten();
-            if leg.is_none() {
-                ended.store(0, Ordering::Relaxed);
-            }
-            leg
-        };
-        let legs: Vec<Leg<'p, M>> = bounds.par_windows(2).map(run).collect::<Option<_>>()?;
-        let mut rest = None;
-        for Leg { begin, mut ladder, mut goal } in legs.into_iter().rev() {
-            if let (None, Some(rest)) = (&goal, &rest)
-                && let Ok(Some(Reached::Goal(steps, _))) = ladder.take_over(rest, ladder.first_work(), memory, &watch)
-            {
-                goal = Some(steps);
-            }
-            let Ladder { places, uses, paths, .. } = ladder;
-            let noted = places.noted.into_iter();
-            let places = noted.map(|(event, at)| (event, paths.steps(at.path).len(), at)).collect();
-            rest = Some(Rest { begin, places, uses, steps: goal? });
+    /// Begins one between two events, at a guess. `None`: nothing comes of it.
+    fn begin<M: Mask>(&self, bounds: &[u32]) -> Option<Leg<'p, M>> {
+        let (mut begin, end) = (bounds[0], bounds[1]);
+        let (last, mut work) = (end.min(begin + MEETING), 0);
+        while begin < last && self.watch.reached().is_none() {
+            let mut ladder = Ladder::new(self.problem.clone(), self.reductions, Width::Beam(1));
+            ladder.work = work;
+            ladder.guess(begin);
+            ladder.moves.most = MOST_DRAFTS;
+            let goal = match self.run(&mut ladder, end.min(begin + MEETING))? {
+                Some(Reached::Nothing(..)) => {
+                    work = ladder.work();
+                    begin = ladder.furthest.max(begin + NEXT_GUESS);
+                    continue;
+                }
+                Some(Reached::Goal(steps, _)) => Some(steps),
+                None => None,
+            };
+            let beginning = Beginning { begin, places: ladder.places.noted.clone(), uses: ladder.uses.clone() };
+            return Some(Leg { beginning: Arc::new(beginning), ladder, end, goal });
         }
-        rest
+        None
+    }
+
+    /// Runs one to its end.
+    fn end<M: Mask>(&self, mut leg: Leg<'p, M>) -> Option<Leg<'p, M>> {
+        if leg.goal.is_none() {
+            leg.goal = match self.run(&mut leg.ladder, leg.end)? {
+                Some(Reached::Goal(steps, _)) => Some(steps),
+                Some(Reached::Nothing(..)) => return None,
+                None => None,
+            };
+        }
+        Some(leg)
+    }
+
+    /// Runs one up to an event.
+    fn run<M: Mask>(&self, ladder: &mut Ladder<'p, M>, pause: u32) -> Option<Option<Reached<M>>> {
+        ladder.pause = pause;
+        let found = ladder.run(self.work, self.memory, &self.watch).ok()?;
+        (found.is_some() || ladder.open.at >= pause).then_some(found)
+    }
+}
+
+impl<M: Mask> Leg<'_, M> {
+    fn bytes(&self) -> usize {
+        self.ladder.bytes() + self.beginning.uses.bytes()
     }
 }
 
 impl<M: Mask> Ladder<'_, M> {
-    /// How much work a leg is worth: as much as the first one may do in the first round, for some places are hard for each.
-    fn first_work(&self) -> u64 {
-        first_work(self.open.course().events.len())
-    }
-
     /// Begins at a guess: what is open may have happened, writes of it right before the last one, and the register holds what a
     /// read is the next to say.
     fn guess(&mut self, event: u32) {
@@ -263,45 +378,41 @@ impl<M: Mask> Ladder<'_, M> {
         self.places.end = event + MEETING;
     }
 
-    /// Goes on to where it stands where another leg stood, and takes over the rest of the way. `None`: they do not meet, or more
-    /// work is needed.
-    fn take_over(
+    /// Goes on to where it stands where another leg stood.
+    fn meet(
         &mut self,
-        rest: &Rest<M>,
+        other: &Beginning<M>,
         until: u64,
         memory: usize,
         watch: &Watch<'_>,
-    ) -> Result<Option<Reached<M>>, Limit> {
+    ) -> Result<Meeting<M>, Limit> {
         loop {
             if let Some(found) = self.run(until, memory, watch)? {
-                return Ok(Some(found));
+                return Ok(Meeting::End(found));
             }
             if self.open.at < self.pause {
-                return Ok(None);
+                return Ok(Meeting::Later);
             }
-            if let Some(steps) = self.meet(rest) {
-                return Ok(Some(Reached::Goal(steps, PhantomData)));
+            if let Some(path) = self.stands_at(other) {
+                return Ok(Meeting::At(self.paths.steps(path), self.open.at));
             }
-            if self.open.at >= rest.begin + MEETING {
-                return Ok(None);
+            if self.open.at >= other.begin + MEETING {
+                return Ok(Meeting::Never);
             }
             self.pause = self.open.at + 1;
         }
     }
 
-    /// The steps to the goal, if one of those that go on stands where another leg stood.
-    fn meet(&self, rest: &Rest<M>) -> Option<Vec<Step>> {
-        let place = rest.places.binary_search_by_key(&self.open.at, |place| place.0).ok()?;
-        let (_, before, there) = &rest.places[place];
+    /// The way to where another leg stood, of one of those that go on.
+    fn stands_at(&self, other: &Beginning<M>) -> Option<u32> {
+        let place = other.places.binary_search_by_key(&self.open.at, |place| place.0).ok()?;
+        let there = &other.places[place].1;
         let meets = |at: &Configuration<M>| {
             (at.state, at.gap) == (there.state, there.gap)
                 && at.done == there.done
                 && at.idle == there.idle
-                && self.uses.is_within_of(at.used, &rest.uses, there.used)
+                && self.uses.is_within_of(at.used, &other.uses, there.used)
         };
-        let (_, at) = self.going.iter().find(|(_, at)| meets(at))?;
-        let mut steps = self.paths.steps(at.path);
-        steps.extend(&rest.steps[*before..]);
-        Some(steps)
+        self.going.iter().find(|(_, at)| meets(at)).map(|(_, at)| at.path)
     }
 }
