@@ -157,6 +157,13 @@ mod tests {
     }
 
     #[test]
+    fn a_version_from_before_the_removal_shows_only_that_revisions_went_back() {
+        let text =
+            "w@A CREATE x => x:u1@20\nw@A PUT x:u1@20 => x:u1@26\nw@A DELETE x => ok:u1\nw@A CREATE y => y:u2@24\n";
+        assert_eq!(kinds(&RULE, text), []);
+    }
+
+    #[test]
     fn a_write_of_the_same_life_that_was_sent_after_its_end_was_accepted() {
         for (write, found) in [
             ("PUT x:u1@20 => x:u1@25", 1),

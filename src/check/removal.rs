@@ -36,10 +36,13 @@ pub fn facts(evidence: &Evidence<'_>, removal: &Removal) -> Vec<Fact> {
     facts
 }
 
-/// The last version of a removed object that is no earlier than the removal can have been.
+/// The last version of a removed object that is no earlier than the removal can have been. One that was there before the removal was
+/// answered shows only that revisions went back (`revision-rewind`).
 pub fn outlived_by(evidence: &Evidence<'_>, removal: &Removal) -> Option<Version> {
     let before = removal.before.filter(|_| removal.uid.is_some())?;
-    let versions = evidence.order.timeline.versions(removal.key);
-    let lives = |v: &Version| v.uid == removal.uid && v.change.lives() == Some(true) && v.revision >= before;
-    versions.iter().rev().find(lives)
+    let (history, clocks) = (evidence.history, &evidence.order.clocks);
+    let o = history.operation(removal.operation);
+    let later = |v: &Version| v.revision >= before && !clocks.before(v.moment(history), (o.ret, o.clock));
+    let lives = |v: &Version| v.uid == removal.uid && v.change.lives() == Some(true) && later(v);
+    evidence.order.timeline.versions(removal.key).iter().rev().find(lives)
 }
