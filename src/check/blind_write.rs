@@ -24,7 +24,7 @@
 //!
 //! Sources: API concepts, "updates to existing resources"; kubernetes-semantics, P-BLIND-WRITE.
 
-use super::outdated::{AT_ONCE, Outdated, reverted, unconditioned};
+use super::outdated::{AT_ONCE, Outdated, reverted};
 use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
 use crate::history::Revision;
 use crate::order::Version;
@@ -42,7 +42,7 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
-    let writes = unconditioned(evidence);
+    let writes = evidence.unconditioned();
     writes.checked.iter().for_each(|life| ruling.checked(*life));
     for _ in 0..writes.undecided {
         ruling.undecided("writes without condition by processes whose reads were recorded without their answers");
@@ -55,7 +55,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     }
 }
 
-fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, blind: &Outdated<'_>, reverted: Option<&(String, Version)>) {
+fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, blind: &Outdated, reverted: Option<&(String, Version)>) {
     let history = evidence.history;
     let o = history.operation(blind.id);
     let (client, key) = (evidence.short_client(&o), history.key_name(o.key));

@@ -158,7 +158,12 @@ mod tests {
         let history = sketch(text).unwrap_or_else(|error| panic!("{error}"));
         let order = Order::derive(&history, &OrderOptions::default());
         let options = crate::check::Options::default();
-        let evidence = Evidence { history: &history, order: &order, options: &options };
+        let evidence = Evidence {
+            history: &history,
+            order: &order,
+            options: &options,
+            derived: &crate::check::Derived::default(),
+        };
         let found = removals(&evidence).into_values();
         found.map(|version| (version.revision.to_string(), history.name(version.uid).to_owned())).collect()
     }

@@ -1,6 +1,6 @@
 //! What rules look at, and how they cite it.
 
-use super::{Draft, Fact, Kind, Options};
+use super::{Derived, Draft, Fact, Kind, Options};
 use crate::history::{DeliveryKind, History, IncarnationId, KeyId, Operation, OperationId, Revision, Symbol, Verb};
 use crate::ingest::{FileId, Position};
 use crate::order::graph::{HappensBefore, Reason, Record};
@@ -19,6 +19,8 @@ pub struct Evidence<'h> {
     pub order: &'h Order,
     /// What rules are told.
     pub options: &'h Options,
+    /// What more than one rule derives of it.
+    pub derived: &'h Derived,
 }
 
 impl<'h> Evidence<'h> {

@@ -5,7 +5,8 @@ use super::etcd::Recorded;
 use super::etcd::published::resembled;
 use super::ruling::{self, Limits, Ruling};
 use super::{
-    ClientReport, CoverageReport, Evidence, Finding, Group, Judgement, Kind, Proof, RULES, Rule, RuleReport, Verdict,
+    ClientReport, CoverageReport, Derived, Evidence, Finding, Group, Judgement, Kind, Proof, RULES, Rule, RuleReport,
+    Verdict,
 };
 #[cfg(feature = "container")]
 use crate::history::snapshot::beside;
@@ -80,7 +81,7 @@ impl Options {
 
 /// Runs the rules and draws the verdicts.
 pub fn judge(history: &History, order: &Order, options: &Options) -> Judgement {
-    let evidence = Evidence { history, order, options };
+    let evidence = Evidence { history, order, options, derived: &Derived::default() };
     let log = !history.calls.is_empty();
     let cluster = history.cluster.is_some();
     let applies =

@@ -118,7 +118,8 @@ fn a_spent_budget_is_unknown_and_says_what_is_open() {
     let log = Log { calls: &history.calls, names: &history.names };
     let order = crate::order::Order::derive(&history, &Default::default());
     let options = crate::check::Options::default();
-    let evidence = Evidence { history: &history, order: &order, options: &options };
+    let evidence =
+        Evidence { history: &history, order: &order, options: &options, derived: &crate::check::Derived::default() };
     let mut ruling = Ruling::new(&RULE, &evidence);
     std::mem::swap(&mut ruling.limits, &mut ruling_limits);
     Model::Register.visit(

@@ -29,7 +29,7 @@ use super::author::Author;
 use super::basis::{Basis, ENDLESS};
 use super::laundered_conflict::laundered;
 use super::memory::Memories;
-use super::outdated::{AT_ONCE, Compared, is_others, present_before, reverted, unconditioned, undone};
+use super::outdated::{AT_ONCE, Compared, is_others, present_before, reverted, undone};
 use super::reversion::Course;
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling, derivation};
 use crate::history::{Marks, OperationId, Revision, Subresource, Verb};
@@ -72,7 +72,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
 }
 
 fn without_condition(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) -> Vec<Lost> {
-    let writes = unconditioned(evidence);
+    let writes = evidence.unconditioned();
     writes.checked.iter().for_each(|life| ruling.checked(*life));
     let mut lost = Vec::new();
     for part in writes.outdated.chunks(AT_ONCE) {

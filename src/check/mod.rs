@@ -29,6 +29,7 @@ mod dangling_reference;
 mod dead_binding;
 mod delete_version;
 mod derivation;
+mod derived;
 mod double_allocation;
 mod double_bind;
 mod doubt;
@@ -102,6 +103,7 @@ mod write_skew;
 mod writes_follow_reads;
 mod wrong_snapshot;
 
+pub use derived::Derived;
 pub use etcd::published::{PUBLISHED, Published};
 pub use evidence::Evidence;
 pub use finding::*;

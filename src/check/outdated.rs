@@ -16,22 +16,23 @@ pub const AT_ONCE: usize = 500;
 const VERSIONS: usize = 256;
 
 /// A write on top of an outdated read.
-pub struct Outdated<'e> {
+#[derive(Debug)]
+pub struct Outdated {
     /// The write.
     pub id: OperationId,
     /// What its process had last read.
     pub read: Glimpse,
-    /// All versions in between.
-    pub since: Versions<'e>,
-    /// The first of them that another process made.
+    /// Through which revision every version was there before it took effect.
+    pub through: Revision,
+    /// The first of the versions in between that another process made.
     pub other: Version,
 }
 
 /// The writes without condition of a history, as far as a read came before them.
-#[derive(Default)]
-pub struct Unconditioned<'e> {
+#[derive(Debug, Default)]
+pub struct Unconditioned {
     /// Those on top of a read that was no longer current.
-    pub outdated: Vec<Outdated<'e>>,
+    pub outdated: Vec<Outdated>,
     /// The process of every write that could be judged.
     pub checked: Vec<IncarnationId>,
     /// How many could not be judged, because the process may have read more than the evidence shows.
@@ -49,45 +50,49 @@ fn is_unconditioned(o: &Operation) -> bool {
     o.marks.has(Marks::UNCONDITIONED) || names_uid_alone
 }
 
-/// Writes that name no version (and deletions that name no uid either), after a read of the same object by the same process.
-pub fn unconditioned<'e>(evidence: &Evidence<'e>) -> Unconditioned<'e> {
-    let history = evidence.history;
-    let removals = commit::removals(evidence);
-    let candidates: Vec<OperationId> = evidence
-        .of_verbs(&[Verb::Update, Verb::Patch, Verb::Delete])
-        .filter(|(_, o)| {
-            evidence.committed(o)
-                && is_unconditioned(o)
-                && o.key.is_some()
-                && o.status != 201
-                && matches!(o.subresource, Subresource::None | Subresource::Status | Subresource::Part)
-                && remembers(history, o.incarnation)
-        })
-        .map(|(id, _)| id)
-        .collect();
-    let wanted: FxHashSet<_> =
-        candidates.iter().map(|&id| (history.operation(id).incarnation, history.operation(id).key)).collect();
-    let memories = Memories::collect(evidence, &wanted);
-    let mut found = Unconditioned::default();
-    for id in candidates {
-        let Some(through) = present_before(evidence, id, removals.get(&id)) else { continue };
-        let o = history.operation(id);
-        let Some(read) = memories.last(evidence, o.incarnation, o.key, (o.invoke, o.clock), |_| true) else { continue };
-        let same = matches!(read.known, Known::Life(uid) if uid == o.answer_uid || !o.answer_uid.is_some());
-        if !same || !read.revision.is_some() {
-            continue;
+impl Unconditioned {
+    /// Of one history. [`Evidence::unconditioned`] keeps them.
+    pub(super) fn of(evidence: &Evidence<'_>) -> Unconditioned {
+        let history = evidence.history;
+        let removals = commit::removals(evidence);
+        let candidates: Vec<OperationId> = evidence
+            .of_verbs(&[Verb::Update, Verb::Patch, Verb::Delete])
+            .filter(|(_, o)| {
+                evidence.committed(o)
+                    && is_unconditioned(o)
+                    && o.key.is_some()
+                    && o.status != 201
+                    && matches!(o.subresource, Subresource::None | Subresource::Status | Subresource::Part)
+                    && remembers(history, o.incarnation)
+            })
+            .map(|(id, _)| id)
+            .collect();
+        let wanted: FxHashSet<_> =
+            candidates.iter().map(|&id| (history.operation(id).incarnation, history.operation(id).key)).collect();
+        let memories = Memories::collect(evidence, &wanted);
+        let mut found = Unconditioned::default();
+        for id in candidates {
+            let Some(through) = present_before(evidence, id, removals.get(&id)) else { continue };
+            let o = history.operation(id);
+            let Some(read) = memories.last(evidence, o.incarnation, o.key, (o.invoke, o.clock), |_| true) else {
+                continue;
+            };
+            let same = matches!(read.known, Known::Life(uid) if uid == o.answer_uid || !o.answer_uid.is_some());
+            if !same || !read.revision.is_some() {
+                continue;
+            }
+            if memories.may_know_more(evidence, o.incarnation, o.key, read.moment, (o.invoke, o.clock)) {
+                found.undecided += 1;
+                continue;
+            }
+            found.checked.push(o.incarnation);
+            let mut since = evidence.order.timeline.between(o.key, read.revision, through).iter();
+            if let Some(other) = since.find(|v| is_others(evidence, v, id)) {
+                found.outdated.push(Outdated { id, read, through, other });
+            }
         }
-        if memories.may_know_more(evidence, o.incarnation, o.key, read.moment, (o.invoke, o.clock)) {
-            found.undecided += 1;
-            continue;
-        }
-        found.checked.push(o.incarnation);
-        let since = evidence.order.timeline.between(o.key, read.revision, through);
-        if let Some(other) = since.iter().find(|v| is_others(evidence, v, id)) {
-            found.outdated.push(Outdated { id, read, since, other });
-        }
+        found
     }
-    found
 }
 
 /// Through which revision every version was there before the write took effect; `None` where it is not known to have written.
@@ -112,11 +117,12 @@ pub fn is_others(evidence: &Evidence<'_>, version: &Version, id: OperationId) ->
 }
 
 /// Which of these writes put a field back, by place: the field, and the version that had changed it.
-pub fn reverted<'e>(evidence: &Evidence<'e>, writes: &[Outdated<'e>]) -> FxHashMap<usize, (String, Version)> {
-    let key = |write: &Outdated<'_>| -> KeyId { evidence.history.operation(write.id).key };
+pub fn reverted<'e>(evidence: &Evidence<'e>, writes: &[Outdated]) -> FxHashMap<usize, (String, Version)> {
+    let key = |write: &Outdated| -> KeyId { evidence.history.operation(write.id).key };
+    let since = |write: &Outdated| evidence.order.timeline.between(key(write), write.read.revision, write.through);
     let compared: Vec<Compared<'e>> = writes
         .iter()
-        .map(|write| Compared { id: write.id, read: write.read.document(key(write)), since: write.since })
+        .map(|write| Compared { id: write.id, read: write.read.document(key(write)), since: since(write) })
         .collect();
     let mut found = undone(evidence, &compared, |course| course.reverted());
     let history = evidence.history;

@@ -1,7 +1,7 @@
 //! Small histories for the tests of rules, spelled as capture lines.
 
 use super::trial::reading;
-use super::{Evidence, Finding, Kind, Options, Rule, Ruling};
+use super::{Derived, Evidence, Finding, Kind, Options, Rule, Ruling};
 use crate::history::{Domains, History, load};
 use crate::ingest::{FileId, InputFile};
 use crate::order::{Order, OrderOptions};
@@ -197,7 +197,7 @@ impl Specimen {
         let history = self.history();
         let order = Order::derive(&history, &OrderOptions::default());
         let options = Options::default();
-        let evidence = Evidence { history: &history, order: &order, options: &options };
+        let evidence = Evidence { history: &history, order: &order, options: &options, derived: &Derived::default() };
         let mut ruling = Ruling::new(rule, &evidence);
         (rule.check)(&evidence, &mut ruling);
         for finding in &ruling.findings {

@@ -1,6 +1,6 @@
 //! One rule over a drawn history, for tests.
 
-use super::{Evidence, Finding, Kind, Options, Rule, Ruling};
+use super::{Derived, Evidence, Finding, Kind, Options, Rule, Ruling};
 use crate::history::sketch::evidence;
 use crate::history::{Domains, History, load};
 use crate::ingest::{FileId, InputFile, ReadOptions, SourceRule};
@@ -132,7 +132,7 @@ pub fn judged(rule: &Rule, history: &History) -> Trial {
 
 fn judged_with(rule: &Rule, history: &History, options: &Options) -> Trial {
     let order = Order::derive(history, &OrderOptions::default());
-    let evidence = Evidence { history, order: &order, options };
+    let evidence = Evidence { history, order: &order, options, derived: &Derived::default() };
     let mut ruling = Ruling::new(rule, &evidence);
     (rule.check)(&evidence, &mut ruling);
     for finding in &ruling.findings {

@@ -122,7 +122,8 @@ pub fn explain(mut plan: Explaining, out: &mut dyn Write) -> anyhow::Result<Exit
     for history in histories.iter().filter(|history| history.calls.is_empty()) {
         let order = Order::derive(history, &plan.input.order);
         let judgement = check::judge(history, &order, &options);
-        let evidence = check::Evidence { history, order: &order, options: &options };
+        let evidence =
+            check::Evidence { history, order: &order, options: &options, derived: &check::Derived::default() };
         met |= reading::write(page, &evidence, &judgement, &plan.wanted)?;
     }
     out.flush()?;

@@ -8,13 +8,13 @@ mod premise;
 mod read;
 mod write;
 
-use crate::check::{Evidence, Finding, Judgement, Kind, Options, Prevention};
+use crate::check::{Derived, Evidence, Finding, Judgement, Kind, Options, Prevention};
 use crate::history::{History, OperationId};
 use crate::order::Order;
 
 /// Fills in what would have prevented each violation and suspect.
 pub fn prevent(history: &History, order: &Order, options: &Options, judgement: &mut Judgement) {
-    let evidence = Evidence { history, order, options };
+    let evidence = Evidence { history, order, options, derived: &Derived::default() };
     for finding in judgement.findings.iter_mut().filter(|f| f.kind != Kind::Hazard) {
         finding.prevention = preventions(&evidence, finding);
     }

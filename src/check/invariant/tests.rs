@@ -31,7 +31,8 @@ fn agree(rules: &str, sketch: &str) -> usize {
     let history = drawn_for(sketch, &declarations);
     let order = Order::derive(&history, &OrderOptions::default());
     let options = Options { declarations, ..Options::default() };
-    let evidence = Evidence { history: &history, order: &order, options: &options };
+    let evidence =
+        Evidence { history: &history, order: &order, options: &options, derived: &crate::check::Derived::default() };
     let found = |mode| {
         let tallies = evaluate(&evidence, Limits::default(), mode);
         let told = |nth: usize, f: &Failure| (nth, f.of.clone(), f.from.value(), f.is_certain);
