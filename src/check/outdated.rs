@@ -98,17 +98,16 @@ impl Unconditioned {
 /// Through which revision every version was there before the write took effect; `None` where it is not known to have written.
 pub fn present_before(evidence: &Evidence<'_>, id: OperationId, removal: Option<&Version>) -> Option<Revision> {
     let o = evidence.history.operation(id);
-    let below = |revision: Revision| revision.previous();
     if let Some(removal) = removal {
-        return Some(below(removal.revision));
+        return Some(removal.revision.previous());
     }
     let timeline = &evidence.order.timeline;
     let open = timeline.removals(o.key).iter().find(|r| r.operation == id);
-    let open = open.map(|r| r.before.map_or(r.after, |before| r.after.min(below(before))));
+    let open = open.map(|r| r.before.map_or(r.after, |before| r.after.min(before.previous())));
     // A deletion of uncertain date comes after every version below it all the same.
     let shown = || timeline.versions(o.key).iter().rfind(|v| v.change == Change::Deleted && v.writer == id);
-    let deleted = || shown().filter(|_| o.verb == Verb::Delete).map(|v| below(v.revision));
-    open.or_else(deleted).or_else(|| commit::attributed(evidence, id).map(below))
+    let deleted = || shown().filter(|_| o.verb == Verb::Delete).map(|v| v.revision.previous());
+    open.or_else(deleted).or_else(|| commit::attributed(evidence, id).map(Revision::previous))
 }
 
 /// Whether certainly another process than the writer of `id` made a version.

@@ -19,7 +19,7 @@
 //! object, sent when L was complete, by a watch of its scope that went past L without an event of its end, or by a witness of etcd.
 //!
 //! ## What it cannot see
-//! Objects that nobody else recorded. Missing objects of lists whose answer is cut, of saved files (nobody recorded the scope),
+//! Objects that nobody else recorded. That no revision is left at which a missing object could have been removed. Missing objects of lists whose answer is cut, of saved files (nobody recorded the scope),
 //! and of tables without objects. With a selector, a missing object whose labels at L nothing shows.
 //!
 //! ## Traps
