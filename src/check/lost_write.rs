@@ -36,7 +36,7 @@
 
 use super::etcd::{Recorded, writes};
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling, removal};
-use crate::history::{KeyId, Marks, OperationId, Verb};
+use crate::history::{Marks, OperationId, Verb};
 use crate::order::Removal;
 use rustc_hash::FxHashMap;
 
@@ -56,23 +56,25 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     if let Some(recorded) = Recorded::of(evidence) {
         return writes::lost(&recorded, ruling);
     }
-    let mut writes = None;
+    if evidence.order.timeline.open_removals().is_empty() {
+        return;
+    }
+    let later = accepted_after(evidence);
     for removal in evidence.order.timeline.open_removals().iter().filter(|removal| removal.uid.is_some()) {
         let o = evidence.history.operation(removal.operation);
-        let name = evidence.history.key_name(removal.key);
+        let name = || evidence.history.key_name(removal.key);
         if removal.before.is_some() {
             ruling.checked(o.incarnation);
         }
         if let Some(version) = removal::outlived_by(evidence, removal) {
-            let says = format!("{name} of the same uid was at version {}", version.revision);
+            let says = format!("{} of the same uid was at version {}", name(), version.revision);
             lived_on(evidence, removal, evidence.version(&version, says), ruling);
             continue;
         }
-        let writes = writes.get_or_insert_with(|| Accepted::of(evidence));
-        if let Some(write) = writes.after(evidence, removal) {
+        if let Some(&write) = later.get(&removal.operation) {
             ruling.checked(o.incarnation);
             let answered = evidence.history.operation(write).answered;
-            let says = format!("a {} of {name} that was sent after that was accepted", verb(evidence, write));
+            let says = format!("a {} of {} that was sent after that was accepted", verb(evidence, write), name());
             lived_on(evidence, removal, evidence.operation(write, answered, says), ruling);
         }
     }
@@ -82,33 +84,22 @@ fn verb(evidence: &Evidence<'_>, write: OperationId) -> &'static str {
     evidence.history.operation(write).verb.name()
 }
 
-/// Accepted writes about objects that somebody removed at a revision that nobody knows.
-struct Accepted(FxHashMap<KeyId, Vec<OperationId>>);
-
-impl Accepted {
-    fn of(evidence: &Evidence<'_>) -> Accepted {
-        let removals = evidence.order.timeline.open_removals();
-        let mut of: FxHashMap<KeyId, Vec<OperationId>> = removals.iter().map(|r| (r.key, Vec::new())).collect();
-        for (id, o) in evidence.of_verbs(&[Verb::Update, Verb::Patch, Verb::Delete]) {
-            let accepted = o.is_answered() && o.answer_uid.is_some() && !o.marks.has(Marks::DRY_RUN);
-            if let Some(writes) = of.get_mut(&o.key).filter(|_| accepted) {
-                writes.push(id);
+/// By removal of an object at a revision that nobody knows, the first accepted write of that object that was sent after it had been answered.
+fn accepted_after(evidence: &Evidence<'_>) -> FxHashMap<OperationId, OperationId> {
+    let (history, timeline, clocks) = (evidence.history, &evidence.order.timeline, &evidence.order.clocks);
+    let mut later = FxHashMap::default();
+    for (id, o) in evidence.of_verbs(&[Verb::Update, Verb::Patch, Verb::Delete]) {
+        if !o.key.is_some() || !o.is_answered() || !o.answer_uid.is_some() || o.marks.has(Marks::DRY_RUN) {
+            continue;
+        }
+        for removal in timeline.removals(o.key).iter().filter(|r| r.uid == o.answer_uid && r.operation != id) {
+            let of = history.operation(removal.operation);
+            if clocks.before((of.ret, of.clock), (o.invoke, o.clock)) {
+                later.entry(removal.operation).or_insert(id);
             }
         }
-        Accepted(of)
     }
-
-    /// One about the same object that was sent after its removal had been answered.
-    fn after(&self, evidence: &Evidence<'_>, removal: &Removal) -> Option<OperationId> {
-        let removed = evidence.history.operation(removal.operation);
-        let later = |id: &&OperationId| {
-            let o = evidence.history.operation(**id);
-            **id != removal.operation
-                && o.answer_uid == removal.uid
-                && evidence.order.clocks.before((removed.ret, removed.clock), (o.invoke, o.clock))
-        };
-        self.0.get(&removal.key)?.iter().find(later).copied()
-    }
+    later
 }
 
 fn lived_on(evidence: &Evidence<'_>, removal: &Removal, lives: Fact, ruling: &mut Ruling<'_>) {

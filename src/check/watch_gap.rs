@@ -66,16 +66,16 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         return etcd::watches::gap(&recorded, ruling);
     }
     let mut changes = Changes::new(evidence);
-    let mut removals = removals::Removals::of(evidence);
+    let mut removals = None;
     for course in Course::all(evidence) {
         let Some(end) = identified(evidence, &course) else { continue };
         if let Some(account) = Account::open(evidence, &course, end) {
             account.audit(&mut changes, ruling);
-            removals.audit(&account, ruling);
+            removals.get_or_insert_with(|| removals::Removals::of(evidence)).audit(&account, ruling);
         }
         lives::audit(evidence, &course, end, ruling);
     }
-    if removals.skipped {
+    if removals.is_some_and(|removals| removals.skipped) {
         ruling.undecided("there are more removals of unknown revision than were held against every stream");
     }
 }

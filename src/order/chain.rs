@@ -267,7 +267,7 @@ fn reached(history: &History, heads: &Heads) -> Flags {
     let mut walk = heads.walk(history);
     for (id, o) in history.operations.all_of_verbs(&[Verb::Watch]).filter(|(_, o)| steady && o.asked == Asked::From) {
         if history.scopes.get(o.scope.index()).is_some_and(|scope| walk.has_reached(scope.resource, &o)) {
-            reached.set(id);
+            reached.set(id.index());
         }
     }
     reached
@@ -290,7 +290,7 @@ impl Known<'_> {
 
     /// See [`Heads::may_have_reached`].
     fn was_reached(&self, id: OperationId, watch: &Operation) -> bool {
-        self.reached.has(id) || self.heads.may_have_reached(self.history, self.clocks, watch)
+        self.reached.has(id.index()) || self.heads.may_have_reached(self.history, self.clocks, watch)
     }
 }
 

@@ -211,7 +211,7 @@ impl Timeline {
             let version = self.fold(history, group);
             // A claim of a write is of the version that it was answered with.
             if version.writer.is_some() {
-                self.wrote.set(version.writer);
+                self.wrote.set(version.writer.index());
             }
             self.versions.push(version);
         }
@@ -408,6 +408,8 @@ impl Timeline {
             }
         });
         removals.sort_by_key(|r| (r.key, r.after));
+        self.removed = Flags::none(history.keys.len());
+        removals.iter().filter(|r| r.key.is_some()).for_each(|r| self.removed.set(r.key.index()));
         self.removals = removals;
     }
 

@@ -1,25 +1,23 @@
-//! A flag for each operation, one bit each: what rules would otherwise ask again and again of the same operations.
+//! A flag for each operation, or each key, one bit each: what rules would otherwise ask again and again of the same.
 
-use crate::history::OperationId;
-
-/// Flags by operation.
+/// Flags by index.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Flags(Vec<u64>);
 
 impl Flags {
-    /// None is set of so many operations.
-    pub(super) fn none(operations: usize) -> Flags {
-        Flags(vec![0; operations.div_ceil(64)])
+    /// None is set of so many.
+    pub(super) fn none(many: usize) -> Flags {
+        Flags(vec![0; many.div_ceil(64)])
     }
 
-    /// Sets the flag of an operation.
-    pub(super) fn set(&mut self, id: OperationId) {
-        self.0[id.index() / 64] |= 1 << (id.index() % 64);
+    /// Sets the flag of one.
+    pub(super) fn set(&mut self, index: usize) {
+        self.0[index / 64] |= 1 << (index % 64);
     }
 
-    /// Whether the flag of an operation is set.
+    /// Whether the flag of one is set.
     #[inline]
-    pub(super) fn has(&self, id: OperationId) -> bool {
-        self.0.get(id.index() / 64).is_some_and(|word| word >> (id.index() % 64) & 1 != 0)
+    pub(super) fn has(&self, index: usize) -> bool {
+        self.0.get(index / 64).is_some_and(|word| word >> (index % 64) & 1 != 0)
     }
 }

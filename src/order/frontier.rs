@@ -232,7 +232,7 @@ impl Frontiers {
     ///
     /// So no session had seen a higher version of that object by then, nor had committed one.
     pub fn is_current(&self, id: OperationId) -> bool {
-        self.current.has(id)
+        self.current.has(id.index())
     }
 
     /// Rules look at everything, as where it is not steady.
@@ -381,7 +381,7 @@ impl Collection<'_> {
         let next = self.order.timeline.next(o.key, named).map(|next| self.order.timeline.revision(next));
         let later = walk.from(resource, o.invoke);
         if next.is_none_or(|next| later.is_some_and(|lowest| lowest <= next)) {
-            self.current.set(id);
+            self.current.set(id.index());
         }
     }
 

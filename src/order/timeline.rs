@@ -203,6 +203,8 @@ pub struct Timeline {
     pub(super) by_resource: Vec<Vec<VersionId>>,
     /// Removals without revision, by key.
     pub(super) removals: Vec<Removal>,
+    /// Whether a key has any.
+    pub(super) removed: Flags,
     /// DELETED events (indices of deliveries) that carry an earlier version of their object: they say nothing about T.
     pub(super) misdated: FxHashSet<u32>,
     /// Deletions that DELETED events certainly show at their own revisions.
@@ -322,6 +324,9 @@ impl Timeline {
 
     /// Removals of a key whose revision is not known.
     pub fn removals(&self, key: KeyId) -> &[Removal] {
+        if !self.removed.has(key.index()) {
+            return &[];
+        }
         let from = self.removals.partition_point(|r| r.key < key);
         let to = self.removals.partition_point(|r| r.key <= key);
         &self.removals[from..to]
@@ -359,7 +364,7 @@ impl Timeline {
 
     /// Whether an operation is the writer of the version that it was answered with.
     pub fn wrote_its_answer(&self, id: OperationId) -> bool {
-        self.wrote.has(id)
+        self.wrote.has(id.index())
     }
 
     /// The first known version of a key above a revision.
