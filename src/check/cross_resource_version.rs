@@ -115,8 +115,10 @@ fn is_unexplained(evidence: &Evidence<'_>, id: OperationId, o: &Operation) -> bo
 }
 
 impl Origins {
-    fn saw(&mut self, session: u32, revision: Revision, resource: ResourceId, sighting: Option<Sighting>) {
+    /// That a session saw a version. What of, and where, is asked only of versions that somebody named.
+    fn saw(&mut self, session: u32, revision: Revision, sight: impl FnOnce() -> (ResourceId, Option<Sighting>)) {
         if self.wanted.contains(&(session, revision)) {
+            let (resource, sighting) = sight();
             self.resources.insert((session, revision, resource));
             if let Some(sighting) = sighting.filter(|s| s.key.is_some()) {
                 self.objects.entry((session, revision)).or_default().push(sighting);
@@ -126,50 +128,48 @@ impl Origins {
 
     fn collect(&mut self, evidence: &Evidence<'_>, requests: &[OperationId]) {
         let (history, order) = (evidence.history, evidence.order);
-        for (id, o) in evidence.operations() {
-            let session = order.sessions.index_of(o.incarnation);
+        for id in history.operations.ids_but_shadows() {
+            let session = order.sessions.index_of(history.operations.incarnation(id.index()));
             if !self.sessions.get(session as usize).is_some_and(|wanted| *wanted) {
                 continue;
             }
-            let resource = history.scopes[o.scope.index()].resource;
+            let o = history.operation(id);
+            let resource = || history.scopes[o.scope.index()].resource;
             let sighting = |key, uid| Sighting { moment: (o.ret, o.clock), record: Record::Operation(id), key, uid };
             for item in history.items_of(&o) {
-                self.saw(session, item.revision, resource, Some(sighting(item.key, item.uid)));
+                self.saw(session, item.revision, || (resource(), Some(sighting(item.key, item.uid))));
             }
             let listed = (o.verb == Verb::List).then(|| order.list_revision(history, id)).flatten();
             let revision = listed.map_or(o.answered, |(revision, _)| revision);
-            self.saw(session, revision, resource, Some(sighting(o.key, o.answer_uid)));
+            self.saw(session, revision, || (resource(), Some(sighting(o.key, o.answer_uid))));
             if o.verb.is_write() {
-                self.saw(session, o.asked_revision, resource, None);
+                self.saw(session, o.asked_revision, || (resource(), None));
+                continue;
             }
-            let asks = requests.binary_search(&id).is_ok();
-            match o.verb {
-                Verb::Watch => {
-                    let stream = history.stream_of(id);
-                    for index in stream.into_iter().flat_map(|stream| stream.deliveries()) {
-                        let d = history.deliveries[index];
-                        let record = Record::Delivery(index as u32, id);
-                        let sighting = Sighting { moment: (d.at, o.clock), record, key: d.key, uid: d.uid };
-                        self.saw(session, d.revision, resource, Some(sighting));
-                    }
-                    // A start that another one explains was learnt from the resource itself.
-                    if !asks {
-                        self.saw(session, o.asked_revision, resource, None);
-                    }
-                    if !asks && stream.is_none() && o.outcome() != Outcome::Rejected {
-                        self.silent.insert((session, resource));
-                    }
-                }
-                _ if !o.verb.is_write() && o.outcome() != Outcome::Rejected && !revision.is_some() => {
-                    self.silent.insert((session, resource));
-                }
-                _ => {}
+            // A start that another one explains was learnt from the resource itself.
+            let explained = o.verb == Verb::Watch && requests.binary_search(&id).is_err();
+            let stream = history.stream_of(id).filter(|_| o.verb == Verb::Watch);
+            for index in stream.into_iter().flat_map(|stream| stream.deliveries()) {
+                let d = &history.deliveries[index];
+                let record = Record::Delivery(index as u32, id);
+                let sighting = || Sighting { moment: (d.at, o.clock), record, key: d.key, uid: d.uid };
+                self.saw(session, d.revision, || (resource(), Some(sighting())));
+            }
+            if explained {
+                self.saw(session, o.asked_revision, || (resource(), None));
+            }
+            let shows = match o.verb {
+                Verb::Watch => !explained || stream.is_some(),
+                _ => revision.is_some(),
+            };
+            if !shows && o.outcome() != Outcome::Rejected {
+                self.silent.insert((session, resource()));
             }
         }
         for (index, read) in history.cache_reads.iter().enumerate() {
             let (session, record) = (order.sessions.index_of(read.incarnation), Record::Cache(index as u32));
             let sighting = Sighting { moment: (read.at, read.clock), record, key: read.key, uid: read.uid };
-            self.saw(session, read.revision, history.resource_of(read.key), Some(sighting));
+            self.saw(session, read.revision, || (history.resource_of(read.key), Some(sighting)));
         }
     }
 }

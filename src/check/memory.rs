@@ -117,11 +117,17 @@ impl Memories {
                 }
             }
         }
-        for (id, o) in evidence.operations() {
-            let Some(keys) = names.get(&o.incarnation) else { continue };
-            if o.marks.has(Marks::SAVED) {
+        let mut wanted = vec![false; evidence.history.keys.len()];
+        memories.of.keys().for_each(|(_, key)| wanted[key.index()] = true);
+        let operations = &evidence.history.operations;
+        // Most are about one object that nobody asked for.
+        let may_tell = |verb: Verb, key: KeyId| !is_about_one(verb, key) || wanted[key.index()];
+        for id in operations.ids_but_shadows() {
+            if !may_tell(operations.verb(id.index()), operations.key(id.index())) {
                 continue;
             }
+            let o = evidence.history.operation(id);
+            let Some(keys) = names.get(&o.incarnation).filter(|_| !o.marks.has(Marks::SAVED)) else { continue };
             memories.collect_list(evidence, id, &o, keys);
             if o.verb == Verb::Watch {
                 memories.collect_stream(evidence, id, &o);
@@ -261,10 +267,17 @@ fn is_silent(evidence: &Evidence<'_>, id: OperationId, o: &Operation) -> bool {
     }
 }
 
+/// Whether a request names the one object that it is about.
+fn is_about_one(verb: Verb, key: KeyId) -> bool {
+    key.is_some() && !matches!(verb, Verb::List | Verb::Watch | Verb::DeleteCollection)
+}
+
 /// What the answer about one object told.
 fn of_answer(id: OperationId, o: &Operation) -> Option<Glimpse> {
-    let about_one = o.key.is_some() && !matches!(o.verb, Verb::List | Verb::Watch | Verb::DeleteCollection);
-    if !about_one || o.marks.has(Marks::DRY_RUN) || matches!(o.subresource, Subresource::Effect | Subresource::Other) {
+    if !is_about_one(o.verb, o.key)
+        || o.marks.has(Marks::DRY_RUN)
+        || matches!(o.subresource, Subresource::Effect | Subresource::Other)
+    {
         return None;
     }
     let named = o.answer_uid.is_some().then_some(Known::Life(o.answer_uid));

@@ -6,8 +6,11 @@ use super::reversion::{Course, written};
 use super::{Evidence, commit, derivation};
 use crate::history::{Document, IncarnationId, KeyId, Marks, Operation, OperationId, Revision, Subresource, Verb};
 use crate::order::{Change, Version, Versions, remembers};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use serde_json::Value;
+
+/// For how many writes what their processes had read is kept at a time, which bounds it.
+const JUDGED_AT_ONCE: usize = 1 << 18;
 
 /// How many writes are compared at a time, which bounds the bodies in memory.
 pub const AT_ONCE: usize = 500;
@@ -55,7 +58,7 @@ impl Unconditioned {
     pub(super) fn of(evidence: &Evidence<'_>) -> Unconditioned {
         let history = evidence.history;
         let removals = commit::removals(evidence);
-        let candidates: Vec<OperationId> = evidence
+        let mut candidates: Vec<OperationId> = evidence
             .of_verbs(&[Verb::Update, Verb::Patch, Verb::Delete])
             .filter(|(_, o)| {
                 evidence.committed(o)
@@ -67,31 +70,37 @@ impl Unconditioned {
             })
             .map(|(id, _)| id)
             .collect();
-        let wanted: FxHashSet<_> =
-            candidates.iter().map(|&id| (history.operation(id).incarnation, history.operation(id).key)).collect();
-        let memories = Memories::collect(evidence, &wanted);
+        // Those of one object together.
+        candidates.sort_by_key(|id| history.operations.key(id.index()));
         let mut found = Unconditioned::default();
-        for id in candidates {
-            let Some(through) = present_before(evidence, id, removals.get(&id)) else { continue };
-            let o = history.operation(id);
-            let Some(read) = memories.last(evidence, o.incarnation, o.key, (o.invoke, o.clock), |_| true) else {
-                continue;
-            };
-            let same = matches!(read.known, Known::Life(uid) if uid == o.answer_uid || !o.answer_uid.is_some());
-            if !same || !read.revision.is_some() {
-                continue;
-            }
-            if memories.may_know_more(evidence, o.incarnation, o.key, read.moment, (o.invoke, o.clock)) {
-                found.undecided += 1;
-                continue;
-            }
-            found.checked.push(o.incarnation);
-            let mut since = evidence.order.timeline.between(o.key, read.revision, through).iter();
-            if let Some(other) = since.find(|v| is_others(evidence, v, id)) {
-                found.outdated.push(Outdated { id, read, through, other });
+        for candidates in candidates.chunks(JUDGED_AT_ONCE) {
+            let pair =
+                |id: &OperationId| (history.operations.incarnation(id.index()), history.operations.key(id.index()));
+            let memories = Memories::collect(evidence, &candidates.iter().map(pair).collect());
+            for &id in candidates {
+                found.judge(evidence, &memories, id, removals.get(&id));
             }
         }
+        found.outdated.sort_unstable_by_key(|outdated| outdated.id);
         found
+    }
+
+    fn judge(&mut self, evidence: &Evidence<'_>, memories: &Memories, id: OperationId, removal: Option<&Version>) {
+        let Some(through) = present_before(evidence, id, removal) else { return };
+        let o = evidence.history.operation(id);
+        let read = memories.last(evidence, o.incarnation, o.key, (o.invoke, o.clock), |_| true);
+        let is_same =
+            |read: &Glimpse| matches!(read.known, Known::Life(uid) if uid == o.answer_uid || !o.answer_uid.is_some());
+        let Some(read) = read.filter(|read| is_same(read) && read.revision.is_some()) else { return };
+        if memories.may_know_more(evidence, o.incarnation, o.key, read.moment, (o.invoke, o.clock)) {
+            self.undecided += 1;
+            return;
+        }
+        self.checked.push(o.incarnation);
+        let mut since = evidence.order.timeline.between(o.key, read.revision, through).iter();
+        if let Some(other) = since.find(|v| is_others(evidence, v, id)) {
+            self.outdated.push(Outdated { id, read, through, other });
+        }
     }
 }
 
@@ -105,9 +114,10 @@ pub fn present_before(evidence: &Evidence<'_>, id: OperationId, removal: Option<
     let open = timeline.removals(o.key).iter().find(|r| r.operation == id);
     let open = open.map(|r| r.before.map_or(r.after, |before| r.after.min(before.previous())));
     // A deletion of uncertain date comes after every version below it all the same.
-    let shown = || timeline.versions(o.key).iter().rfind(|v| v.change == Change::Deleted && v.writer == id);
-    let deleted = || shown().filter(|_| o.verb == Verb::Delete).map(|v| v.revision.previous());
-    open.or_else(deleted).or_else(|| commit::attributed(evidence, id).map(Revision::previous))
+    let ends = |v: &Version| v.change == Change::Deleted && v.writer == id;
+    let deleted = || timeline.versions(o.key).iter().rfind(ends).map(|v| v.revision.previous());
+    open.or_else(|| (o.verb == Verb::Delete).then(deleted).flatten())
+        .or_else(|| commit::attributed(evidence, id).map(Revision::previous))
 }
 
 /// Whether certainly another process than the writer of `id` made a version.

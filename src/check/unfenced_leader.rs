@@ -149,11 +149,14 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let mut shared: FxHashSet<(ClientId, &str, ResourceId)> = FxHashSet::default();
     let mut cases: Vec<(OperationId, &Loss, bool)> = Vec::new();
     let mut business: FxHashMap<(IncarnationId, ResourceId), Business> = FxHashMap::default();
-    for (id, o) in evidence.operations() {
-        let former = losses.get(&o.incarnation);
-        let of = kin.get(&o.incarnation);
-        let peer = followers.are_peers(o.incarnation);
-        if former.is_none() && of.is_none() && !peer || !commits(evidence, basis, id, &o) {
+    for id in history.operations.ids_but_shadows() {
+        let process = history.operations.incarnation(id.index());
+        let (former, of, peer) = (losses.get(&process), kin.get(&process), followers.are_peers(process));
+        if former.is_none() && of.is_none() && !peer {
+            continue;
+        }
+        let o = history.operation(id);
+        if !commits(evidence, basis, id, &o) {
             continue;
         }
         let resource = history.resource_of(o.key);

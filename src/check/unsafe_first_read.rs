@@ -43,7 +43,7 @@ pub const RULE: Rule = Rule {
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let history = evidence.history;
-    let mut first: Vec<((IncarnationId, ScopeId), OperationId)> = first_reads(evidence).into_iter().collect();
+    let mut first: Vec<_> = evidence.first_reads().iter().map(|(of, id)| (*of, *id)).collect();
     first.sort_unstable_by_key(|(_, id)| *id);
     for ((incarnation, scope), id) in first {
         let o = history.operation(id);
@@ -81,8 +81,11 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     }
 }
 
-/// The first list or watch of each process life on each scope that was answered.
-pub(super) fn first_reads(evidence: &Evidence<'_>) -> FxHashMap<(IncarnationId, ScopeId), OperationId> {
+/// The first reads of process lives, by scope.
+pub(super) type FirstReads = FxHashMap<(IncarnationId, ScopeId), OperationId>;
+
+/// Of one history. [`Evidence::first_reads`] keeps them.
+pub(super) fn first_reads(evidence: &Evidence<'_>) -> FirstReads {
     let history = evidence.history;
     let mut first = FxHashMap::default();
     let mut reflects: FxHashSet<(IncarnationId, ScopeId)> = FxHashSet::default();

@@ -17,7 +17,7 @@
 //! Sources: kubernetes#59848, kubernetes#83520 (relists name the last version since 1.18); client-go `reflector.go`,
 //! relistResourceVersion.
 
-use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling, unsafe_first_read};
+use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
 use crate::history::{Asked, Marks, Revision, Verb};
 use crate::order::remembers;
 
@@ -35,7 +35,7 @@ pub const RULE: Rule = Rule {
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let (history, order) = (evidence.history, evidence.order);
-    let first = unsafe_first_read::first_reads(evidence);
+    let first = evidence.first_reads();
     for (id, o) in evidence.of_verbs(&[Verb::List]) {
         let lists = o.is_answered() && !o.marks.has(Marks::SAVED);
         if !lists || !remembers(history, o.incarnation) || history.client_name(o.incarnation) == "system:apiserver" {

@@ -194,6 +194,11 @@ impl Operations {
         Sorted { operations: self, at: 0, wanted: (1 << SHADOW) - 1 }
     }
 
+    /// The numbers of those that are no shadow of a client's own record, in order.
+    pub fn ids_but_shadows(&self) -> impl Iterator<Item = OperationId> + use<'_> {
+        (0..).zip(&self.sorts).filter(|(_, sort)| **sort < SHADOW).map(|(index, _)| OperationId(index))
+    }
+
     /// Those of some verbs that are no shadow of a client's own record, in order of their numbers.
     pub fn of_verbs(&self, verbs: &[Verb]) -> impl Iterator<Item = (OperationId, Operation)> + use<'_> {
         Sorted { operations: self, at: 0, wanted: sorts(verbs) }
