@@ -14,15 +14,15 @@
 //! **Evidence**: the request, and all that the process read of both resources before: lists with their answers, watches with their
 //! events.
 //!
-//! **Not judged**: a watch that the list or stream before it explains; processes with reads of that resource that are recorded
-//! without what they showed; command-line tools.
+//! **Not judged**: a watch that the list or stream before it explains, or may explain, where it asked for bookmarks and none is
+//! recorded; processes with reads of that resource that are recorded without what they showed; command-line tools.
 //!
 //! Sources: API concepts, "resource versions" (they must not be compared across resource types); kube-apiserver,
 //! `--etcd-servers-overrides`; kubernetes-semantics, P-XRES-RV.
 
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
 use crate::history::{
-    Asked, ClockId, KeyId, Marks, Operation, OperationId, Outcome, ResourceId, Revision, Symbol, Verb,
+    Asked, ClockId, DeliveryKind, KeyId, Marks, Operation, OperationId, Outcome, ResourceId, Revision, Symbol, Verb,
 };
 use crate::ingest::Time;
 use crate::order::graph::Record;
@@ -107,11 +107,22 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
 /// Whether a request names a version that no list or stream before it explains.
 fn is_unexplained(evidence: &Evidence<'_>, id: OperationId, o: &Operation) -> bool {
     let names = matches!(o.asked, Asked::From | Asked::Exact | Asked::LegacyExact) && o.asked_revision.is_some();
-    let start = || evidence.order.chains.start_of(id);
-    names
-        && !o.marks.has(Marks::SAVED)
-        && remembers(evidence.history, o.incarnation)
-        && !matches!(start(), Some(Start::List(_) | Start::Pair(_) | Start::Continues(_) | Start::Item(_)))
+    let is_explained = || match evidence.order.chains.start_of(id) {
+        Some(Start::List(_) | Start::Pair(_) | Start::Item(_)) => true,
+        Some(Start::Continues(before)) => may_have_shown(evidence, before, o.asked_revision),
+        _ => false,
+    };
+    names && !o.marks.has(Marks::SAVED) && remembers(evidence.history, o.incarnation) && !is_explained()
+}
+
+/// Whether a stream showed a version, or may have, because it or its bookmarks were not recorded.
+fn may_have_shown(evidence: &Evidence<'_>, watch: OperationId, revision: Revision) -> bool {
+    let (history, o) = (evidence.history, evidence.history.operation(watch));
+    let Some(stream) = history.stream_of(watch) else { return true };
+    let deliveries = || history.deliveries_of(stream).iter();
+    o.asked_revision == revision
+        || deliveries().rev().any(|d| d.revision == revision)
+        || (o.marks.has(Marks::BOOKMARKS) && !deliveries().any(|d| d.kind == DeliveryKind::Bookmark))
 }
 
 impl Origins {
@@ -229,6 +240,24 @@ mod tests {
             "c@A GET p => p:p1@41\nc@A WATCH services from 9 ^41 closed\nc@A LIST services atleast=41 => 60 {}\n"
         ));
         assert!(holds(&RULE, "o@A GET p => p:p1@41\nc@A WATCH services from 41\n"));
+    }
+
+    #[test]
+    fn a_stream_is_resumed_from_what_it_showed() {
+        let resumed = |shown: &str, from: u32| {
+            let text = format!(
+                "c@A LIST services => 9 {{}}\nc@A WATCH services from 9 +services/s:s1@12 {shown} closed\nc@A GET p => p:p1@41\n\
+                 c@A WATCH services from {from}\n"
+            );
+            kinds(&RULE, &text)
+        };
+        assert_eq!(resumed("", 41), [Kind::Hazard]);
+        assert_eq!(resumed("", 12), []);
+        assert_eq!(resumed("", 9), []);
+        assert_eq!(resumed("^41", 41), [], "a bookmark showed it");
+        let text = "c@A LIST services => 9 {}\nc@A WATCH services from 9 bookmarks +services/s:s1@12 closed\nc@A GET p => p:p1@41\n\
+                    c@A WATCH services from 41\n";
+        assert_eq!(kinds(&RULE, text), [], "a bookmark may have shown it, and none is recorded");
     }
 
     #[test]
