@@ -55,6 +55,8 @@ struct Sighting {
 struct Origins {
     /// Versions of interest, by session.
     wanted: FxHashSet<(u32, Revision)>,
+    /// The lowest bits of these: most versions are known by them not to be of interest.
+    lowest: Vec<bool>,
     /// Whether there is one of a session.
     sessions: Vec<bool>,
     /// Objects that bore one.
@@ -76,11 +78,13 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     if requests.is_empty() {
         return;
     }
-    let mut origins = Origins { sessions: vec![false; order.sessions.sessions.len()], ..Origins::default() };
+    let (sessions, lowest) = (vec![false; order.sessions.sessions.len()], vec![false; 1 << 16]);
+    let mut origins = Origins { sessions, lowest, ..Origins::default() };
     for &id in &requests {
         let o = history.operation(id);
         let session = order.sessions.index_of(o.incarnation);
         origins.wanted.insert((session, o.asked_revision));
+        origins.lowest[lowest_bits(o.asked_revision)] = true;
         origins.sessions[session as usize] = true;
     }
     origins.collect(evidence, &requests);
@@ -125,10 +129,14 @@ fn may_have_shown(evidence: &Evidence<'_>, watch: OperationId, revision: Revisio
         || (o.marks.has(Marks::BOOKMARKS) && !deliveries().any(|d| d.kind == DeliveryKind::Bookmark))
 }
 
+fn lowest_bits(revision: Revision) -> usize {
+    usize::from(revision.value() as u16)
+}
+
 impl Origins {
     /// That a session saw a version. What of, and where, is asked only of versions that somebody named.
     fn saw(&mut self, session: u32, revision: Revision, sight: impl FnOnce() -> (ResourceId, Option<Sighting>)) {
-        if self.wanted.contains(&(session, revision)) {
+        if self.lowest[lowest_bits(revision)] && self.wanted.contains(&(session, revision)) {
             let (resource, sighting) = sight();
             self.resources.insert((session, revision, resource));
             if let Some(sighting) = sighting.filter(|s| s.key.is_some()) {

@@ -23,8 +23,6 @@ pub struct Operations {
     /// Where records come from: file, server, clock.
     sources: Vec<Source>,
     known: FxHashMap<Source, u32>,
-    /// Listed items, by row: the first, and how many.
-    items: FxHashMap<u32, (u32, u32)>,
     /// Operations that need more than a row.
     whole: FxHashMap<u32, Operation>,
 }
@@ -68,7 +66,8 @@ const _: () = assert!(size_of::<Row>() == 64 && size_of::<Record>() == 24);
 const LINE: u32 = 28;
 /// Bits of the status in [`Row::source`], the index of the source above them.
 const STATUS: u32 = 10;
-/// Forms of a row: which kind of audit id, whether items or the whole operation stand beside.
+/// Forms of a row: which kind of audit id, whether its uid and attributes are the first of its items and how many, whether the whole
+/// operation stands beside.
 const UUID: u8 = 1;
 const TEXT: u8 = 2;
 const ITEMS: u8 = 4;
@@ -136,7 +135,10 @@ impl Operations {
             return self.whole(index);
         }
         let (file, server, clock) = self.sources[(row.source >> STATUS) as usize];
-        let (items_start, items_len) = if row.form & ITEMS != 0 { self.items_of(index) } else { (0, 0) };
+        let (answer_uid, attributes, (items_start, items_len)) = match row.form & ITEMS {
+            0 => (row.answer_uid, row.attributes, (0, 0)),
+            _ => (Symbol::NONE, AttributesId::NONE, (row.answer_uid.0, row.attributes.0)),
+        };
         Operation {
             position: record.position(file),
             audit_id: match row.form & (UUID | TEXT) {
@@ -154,8 +156,8 @@ impl Operations {
             scope: row.scope,
             key: row.key,
             request_uid: row.request_uid,
-            answer_uid: row.answer_uid,
-            attributes: row.attributes,
+            answer_uid,
+            attributes,
             items_start,
             items_len,
             decision: Symbol::NONE,
@@ -172,11 +174,6 @@ impl Operations {
     #[cold]
     fn whole(&self, index: usize) -> Operation {
         self.whole[&(index as u32)]
-    }
-
-    #[cold]
-    fn items_of(&self, index: usize) -> (u32, u32) {
-        self.items[&(index as u32)]
     }
 
     /// All of them, in order of their numbers.
@@ -310,7 +307,6 @@ impl Operations {
 
     /// Replaces one.
     pub(super) fn set(&mut self, index: usize, operation: Operation) {
-        self.items.remove(&(index as u32));
         self.whole.remove(&(index as u32));
         (self.rows[index], self.records[index]) = self.row(index, &operation);
         self.sorts[index] = sort(&operation);
@@ -344,7 +340,8 @@ impl Operations {
                 && (o.position.offset << LINE) >> LINE == o.position.offset
                 && o.status >> STATUS == 0
                 && (source << STATUS) >> STATUS == source
-                && ![o.decision, o.page_after, o.page_end].iter().any(|name| name.is_some());
+                && ![o.decision, o.page_after, o.page_end].iter().any(|name| name.is_some())
+                && (o.items_len == 0 || !(o.answer_uid.is_some() || o.attributes.is_some()));
             fits.then_some((source, asked_revision, answered, took))
         })();
         let (source, asked_revision, answered, took) = fit.unwrap_or((0, 0, 0, Took::OPEN));
@@ -358,8 +355,12 @@ impl Operations {
             self.whole.insert(index as u32, *o);
         } else if o.items_len > 0 {
             form |= ITEMS;
-            self.items.insert(index as u32, (o.items_start, o.items_len));
         }
+        // A list has no uid and no attributes of its own: its items stand there.
+        let (answer_uid, attributes) = match form & ITEMS {
+            0 => (o.answer_uid, o.attributes),
+            _ => (Symbol(o.items_start), AttributesId(o.items_len)),
+        };
         let record = Record { audit_id, place: o.position.offset << LINE | u64::from(o.position.line) };
         let row = Row {
             invoke: o.invoke,
@@ -372,8 +373,8 @@ impl Operations {
             scope: o.scope,
             key: o.key,
             request_uid: o.request_uid,
-            answer_uid: o.answer_uid,
-            attributes: o.attributes,
+            answer_uid,
+            attributes,
             verb: o.verb,
             asked: o.asked,
             subresource: o.subresource,
@@ -397,14 +398,10 @@ impl Operations {
     /// most of the memory that a history ever takes.
     pub(super) fn arrange(&mut self, mut order: Vec<u32>) {
         const DONE: u32 = u32::MAX;
-        let (items, whole) = (std::mem::take(&mut self.items), std::mem::take(&mut self.whole));
+        let whole = std::mem::take(&mut self.whole);
         self.sorts = order.iter().map(|&old| self.sorts[old as usize]).collect();
         for (new, old) in order.iter().enumerate() {
-            let form = self.rows[*old as usize].form;
-            if form & ITEMS != 0 {
-                self.items.insert(new as u32, items[old]);
-            }
-            if form & WHOLE != 0 {
+            if self.rows[*old as usize].form & WHOLE != 0 {
                 self.whole.insert(new as u32, whole[old]);
             }
         }

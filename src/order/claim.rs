@@ -3,6 +3,7 @@
 use super::timeline::{Change, Provenance, Version};
 use super::versions::Origin;
 use crate::history::{AttributesId, ClockId, History, KeyId, Marks, OperationId, Revision, Symbol};
+use crate::ingest::Time;
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
 
@@ -54,8 +55,13 @@ impl Claim {
     /// It says nothing that this one does not say, is trusted no more, was no earlier, and proves no write. What conflicts
     /// with this one conflicts with it in the same way, so a contradiction shows once for all who repeat it.
     fn makes_void(&self, history: &History, other: &Claim) -> bool {
+        self.of_time_makes_void(history, || self.origin.time(history), other)
+    }
+
+    /// The same, where somebody knows the time of this one.
+    fn of_time_makes_void(&self, history: &History, time: impl FnOnce() -> Time, other: &Claim) -> bool {
         let is_earlier = || {
-            let time = self.origin.time(history);
+            let time = time();
             time.is_known() && time <= other.origin.time(history)
         };
         (!other.uid.is_some() || other.uid == self.uid)
@@ -74,8 +80,8 @@ impl Claim {
 pub(super) struct Claims<'h> {
     history: &'h History,
     pub(super) rows: Vec<Claim>,
-    /// The last row of each key: nearly every read shows what was written last.
-    latest: Vec<u32>,
+    /// The last row of each key and its time: nearly every read shows what was written last.
+    latest: Vec<(u32, Time)>,
     /// A row of each version that was shown by a list or a stream and was not the last one of its key then.
     shown: FxHashMap<(KeyId, Revision), u32>,
 }
@@ -83,31 +89,32 @@ pub(super) struct Claims<'h> {
 impl Claims<'_> {
     /// None yet.
     pub(super) fn new(history: &History) -> Claims<'_> {
-        Claims { history, rows: Vec::new(), latest: vec![u32::MAX; history.keys.len()], shown: FxHashMap::default() }
+        let latest = vec![(u32::MAX, Time::UNKNOWN); history.keys.len()];
+        Claims { history, rows: Vec::new(), latest, shown: FxHashMap::default() }
     }
 
     /// Takes a claim.
     pub(super) fn push(&mut self, claim: Claim) {
-        self.latest[claim.key.index()] = self.rows.len() as u32;
+        self.latest[claim.key.index()] = (self.rows.len() as u32, claim.origin.time(self.history));
         self.rows.push(claim);
     }
 
-    fn repeats(&self, row: u32, claim: &Claim) -> bool {
-        self.rows
-            .get(row as usize)
-            .is_some_and(|row| row.is_of_one_version(claim) && row.makes_void(self.history, claim))
+    fn repeats_latest(&self, claim: &Claim) -> bool {
+        let (row, time) = self.latest[claim.key.index()];
+        let latest = self.rows.get(row as usize).filter(|latest| latest.is_of_one_version(claim));
+        latest.is_some_and(|latest| latest.of_time_makes_void(self.history, || time, claim))
     }
 
     /// Takes a claim that often repeats what was just written.
     pub(super) fn observe(&mut self, claim: Claim) {
-        if !self.repeats(self.latest[claim.key.index()], &claim) {
+        if !self.repeats_latest(&claim) {
             self.push(claim);
         }
     }
 
     /// Takes a claim that many others repeat.
     pub(super) fn observe_again(&mut self, claim: Claim) {
-        if self.repeats(self.latest[claim.key.index()], &claim) {
+        if self.repeats_latest(&claim) {
             return;
         }
         let new = self.rows.len() as u32;
