@@ -47,7 +47,7 @@ pub const RULE: Rule = Rule {
 struct Acts {
     of_decision: FxHashMap<(IncarnationId, Symbol), Series>,
     of_key: FxHashMap<(IncarnationId, KeyId), Series>,
-    /// When the last one of each object was sent, for observations that lack nothing.
+    /// When the last one of each object was sent, where somebody observed it: for observations that lack nothing.
     last: FxHashMap<(IncarnationId, KeyId), Time>,
 }
 
@@ -72,15 +72,11 @@ impl Acts {
         let mut observed = vec![false; evidence.history.keys.len()];
         for observation in effect::observations(evidence).filter(|observation| observation.key.is_some()) {
             observed[observation.key.index()] = true;
-            let of = (observation.incarnation, observation.key);
-            if is_settled(evidence, &observation) {
-                acts.last.entry(of).or_insert(Time(i64::MIN));
-            } else {
-                acts.of_key.entry(of).or_default();
+            if !is_settled(evidence, &observation) {
+                acts.of_key.entry((observation.incarnation, observation.key)).or_default();
             }
         }
-        let writes = [Verb::Create, Verb::Update, Verb::Patch, Verb::Delete, Verb::DeleteCollection];
-        for (id, o) in evidence.of_verbs(&writes) {
+        for (id, o) in evidence.of_verbs(&Verb::WRITES) {
             if !evidence.committed(&o) || !o.key.is_some() || !o.invoke.is_known() {
                 continue;
             }
@@ -90,12 +86,12 @@ impl Acts {
             if !observed[o.key.index()] {
                 continue;
             }
-            if let Some(of_key) = acts.of_key.get_mut(&(o.incarnation, o.key)) {
+            let of = (o.incarnation, o.key);
+            if let Some(of_key) = acts.of_key.get_mut(&of) {
                 of_key.push(id, &o);
             }
-            if let Some(last) = acts.last.get_mut(&(o.incarnation, o.key)) {
-                *last = o.invoke.max(*last);
-            }
+            let last = acts.last.entry(of).or_insert(o.invoke);
+            *last = o.invoke.max(*last);
         }
         let series = acts.of_decision.values_mut().chain(acts.of_key.values_mut());
         for (_, writes) in series.flat_map(|series| &mut series.0) {

@@ -58,7 +58,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let history = evidence.history;
     let mut unnamed: Vec<OperationId> = Vec::new();
     let mut ends: FxHashMap<KeyId, Vec<OperationId>> = FxHashMap::default();
-    for (id, o) in evidence.of_verbs(&[Verb::Create, Verb::Update, Verb::Patch, Verb::Delete, Verb::DeleteCollection]) {
+    for (id, o) in evidence.of_verbs(&Verb::WRITES) {
         let effect = o.subresource == Subresource::Effect;
         if may_end(&o) {
             ends.entry(o.key).or_default().push(id);

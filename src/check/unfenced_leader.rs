@@ -149,7 +149,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let mut shared: FxHashSet<(ClientId, &str, ResourceId)> = FxHashSet::default();
     let mut cases: Vec<(OperationId, &Loss, bool)> = Vec::new();
     let mut business: FxHashMap<(IncarnationId, ResourceId), Business> = FxHashMap::default();
-    for id in history.operations.ids_but_shadows() {
+    for id in history.operations.ids_of_verbs(&Verb::WRITES) {
         let process = history.operations.incarnation(id.index());
         let (former, of, peer) = (losses.get(&process), kin.get(&process), followers.are_peers(process));
         if former.is_none() && of.is_none() && !peer {
@@ -261,7 +261,7 @@ impl Followers {
 
 /// Whether a write certainly took effect, at a revision that is known or between its request and its answer.
 fn commits(evidence: &Evidence<'_>, basis: &Basis<'_>, id: OperationId, o: &Operation) -> bool {
-    let writes = evidence.committed(o) && o.key.is_some() && o.verb != Verb::Other;
+    let writes = evidence.committed(o) && o.key.is_some();
     let effect = o.subresource == Subresource::Effect && o.verb == Verb::Create;
     writes && (effect || basis.committed_at(id).is_some() || crate::order::removes(o))
 }

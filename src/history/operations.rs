@@ -193,7 +193,17 @@ impl Operations {
 
     /// The numbers of those that are no shadow of a client's own record, in order.
     pub fn ids_but_shadows(&self) -> impl Iterator<Item = OperationId> + use<'_> {
-        (0..).zip(&self.sorts).filter(|(_, sort)| **sort < SHADOW).map(|(index, _)| OperationId(index))
+        self.ids((1 << SHADOW) - 1)
+    }
+
+    /// The numbers of those of some verbs that are no shadow of a client's own record, in order.
+    pub fn ids_of_verbs(&self, verbs: &[Verb]) -> impl Iterator<Item = OperationId> + use<'_> {
+        self.ids(sorts(verbs))
+    }
+
+    fn ids(&self, wanted: u32) -> impl Iterator<Item = OperationId> + use<'_> {
+        let found = (0..).zip(&self.sorts).filter(move |(_, sort)| wanted >> **sort & 1 != 0);
+        found.map(|(index, _)| OperationId(index))
     }
 
     /// Those of some verbs that are no shadow of a client's own record, in order of their numbers.

@@ -62,6 +62,9 @@ impl Verb {
         }
     }
 
+    /// Those that may change the store.
+    pub const WRITES: [Verb; 5] = [Verb::Create, Verb::Update, Verb::Patch, Verb::Delete, Verb::DeleteCollection];
+
     /// Whether it may change the store.
     pub fn is_write(self) -> bool {
         matches!(self, Verb::Create | Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection)

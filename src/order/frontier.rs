@@ -137,6 +137,8 @@ struct Collection<'c> {
     facts: Facts,
     /// The numbers of the frontiers of each session.
     numbers: Vec<Vec<(ResourceId, u32)>>,
+    /// The resource of each scope, close together: every operation asks for it.
+    resources: Vec<ResourceId>,
     /// The facts of each frontier, by kind.
     rows: Vec<[Vec<u32>; 3]>,
     removals: FxHashMap<u32, FxHashMap<KeyId, Vec<OwnRemoval>>>,
@@ -154,6 +156,7 @@ impl Frontiers {
             order,
             facts: Facts::of(history),
             numbers: vec![Vec::new(); order.sessions.sessions.len()],
+            resources: history.scopes.iter().map(|scope| scope.resource).collect(),
             rows: Vec::new(),
             removals: FxHashMap::default(),
             walk: steady.then(|| order.heads.walk(history)),
@@ -313,7 +316,7 @@ impl Collection<'_> {
 
     fn operation(&mut self, id: OperationId, o: &Operation) {
         let (history, order) = (self.history, self.order);
-        let resource = history.scopes[o.scope.index()].resource;
+        let resource = self.resources[o.scope.index()];
         let number = self.number(o.incarnation, resource);
         match o.verb {
             Verb::List => {
@@ -377,7 +380,7 @@ impl Collection<'_> {
         if !named.is_some() || !of_one_resource || !o.invoke.is_known() {
             return;
         }
-        let resource = self.history.scopes[o.scope.index()].resource;
+        let resource = self.resources[o.scope.index()];
         let next = self.order.timeline.next(o.key, named).map(|next| self.order.timeline.revision(next));
         let later = walk.from(resource, o.invoke);
         if next.is_none_or(|next| later.is_some_and(|lowest| lowest <= next)) {
