@@ -32,13 +32,6 @@ pub(super) fn is_archive(sample: &[u8]) -> bool {
     sample.first_chunk().is_some_and(|block| block[0] != 0 && sum_is_right(block))
 }
 
-/// As [`members`], where the stream begins like an archive; what was read of it is lost otherwise.
-pub(super) fn members_if_archive(stream: &mut dyn Read) -> Option<(Vec<Member>, Option<Fault>)> {
-    let mut block = [0; BLOCK];
-    let n = fill(stream, &mut block).ok()?;
-    (n == BLOCK && is_archive(&block)).then(|| members(&mut Read::chain(&block[..], stream)))
-}
-
 /// The files of an archive in their order, hidden ones left out. A file that is there twice counts as unpacking would leave it: the last one. What
 /// was found before an archive breaks off is returned beside the fault.
 pub(super) fn members(archive: &mut dyn Read) -> (Vec<Member>, Option<Fault>) {

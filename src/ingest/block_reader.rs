@@ -183,7 +183,9 @@ impl<'a> OpenFile<'a> {
             open.fault = Some(Fault::new("UTF-8 text", "UTF-16 text (a byte order mark)"));
             Err(String::new())
         } else {
-            match detect(sample, open.eof, input.format) {
+            // The beginning of a file is mostly known: it was looked at to tell what belongs together.
+            let known = input.beginning.detected(sample, open.eof).filter(|_| input.format.is_none());
+            match known.unwrap_or_else(|| detect(sample, open.eof, input.format)) {
                 Detected::Evidence(format, framing) => Ok((format, framing)),
                 Detected::Ignored(reason) => {
                     let is_archive = archive::is_archive(sample);

@@ -29,7 +29,7 @@ pub(super) enum Framing {
 }
 
 /// What a sample says about its file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Detected {
     /// Evidence.
     Evidence(Format, Framing),
@@ -70,14 +70,16 @@ pub(super) fn detect(sample: &[u8], whole: bool, forced: Option<Format>) -> Dete
         }
         Some(_) => {}
     }
-    let ends = memchr::memchr_iter(b'\n', sample).chain([sample.len()]);
-    let lines_of = ends.scan(0, |start, end| Some(&sample[std::mem::replace(start, end + 1)..end]));
-    let text: Vec<&[u8]> = lines_of.map(trimmed).filter(|line| !line.is_empty()).collect();
-    let Some(first) = text.first() else {
+    let lines_of = || {
+        let ends = memchr::memchr_iter(b'\n', sample).chain([sample.len()]);
+        let lines = ends.scan(0, |start, end| Some(&sample[std::mem::replace(start, end + 1)..end]));
+        lines.map(trimmed).filter(|line| !line.is_empty())
+    };
+    let Some(first) = lines_of().next() else {
         let nuls = sample.contains(&0);
         return Detected::Ignored(if nuls { "nothing but NUL bytes" } else { "empty" });
     };
-    if forced == Some(Format::LegacyAudit) || (forced.is_none() && is_legacy(&text)) {
+    if forced == Some(Format::LegacyAudit) || (forced.is_none() && is_legacy(lines_of())) {
         return Detected::Evidence(Format::LegacyAudit, Framing::Lines);
     }
     match forced {
@@ -92,11 +94,16 @@ pub(super) fn detect(sample: &[u8], whole: bool, forced: Option<Format>) -> Dete
         return Detected::Evidence(Format::Operations, Framing::Elements { json: true });
     }
     // An indented first value decides for documents, which may be compact as well.
-    let indented = *first == b"{";
+    let indented = first == b"{";
     let versioned = memmem::find(sample, b"\"resourceVersion\"").is_some();
-    let lines = lines(&text, versioned, forced);
+    let lines = || lines(&lines_of().collect::<Vec<_>>(), versioned, forced);
     let documents = || documents(sample, whole, versioned, forced);
-    let found = if indented { documents().or(lines) } else { lines.or_else(documents) };
+    let found = match memchr::memchr(b'{', sample) {
+        // No object stands in it.
+        None => None,
+        Some(_) if indented => documents().or_else(lines),
+        Some(_) => lines().or_else(documents),
+    };
     match found {
         Some((format, framing)) => {
             let format = forced.unwrap_or(format);
@@ -112,7 +119,7 @@ pub(super) fn detect(sample: &[u8], whole: bool, forced: Option<Format>) -> Dete
         None => match call::detect(sample) {
             Some(Format::JepsenLog) => Detected::Evidence(Format::JepsenLog, Framing::Lines),
             Some(format) => Detected::Evidence(format, Framing::Elements { json: format == Format::Operations }),
-            None => Detected::Ignored(reason(first, &text)),
+            None => Detected::Ignored(reason(first, &lines_of().collect::<Vec<_>>())),
         },
     }
 }
@@ -132,8 +139,8 @@ pub(super) fn trimmed_end(mut line: &[u8]) -> &[u8] {
 }
 
 /// `2026-11-20T20:26:45.607755314Z AUDIT: id="..."` (k8s.io/apiserver `plugin/pkg/audit/log`).
-fn is_legacy(text: &[&[u8]]) -> bool {
-    text.iter().take(4).any(|line| line[0] != b'{' && memmem::find(line, b" AUDIT: id=\"").is_some())
+fn is_legacy<'a>(text: impl Iterator<Item = &'a [u8]>) -> bool {
+    text.take(4).any(|line| line[0] != b'{' && memmem::find(line, b" AUDIT: id=\"").is_some())
 }
 
 /// The first line that is one whole value of a known format. Text that merely quotes JSON is not taken for evidence: at

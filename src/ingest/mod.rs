@@ -3,6 +3,7 @@
 
 mod archive;
 pub mod audit;
+mod beginning;
 mod block;
 mod block_reader;
 mod body;
@@ -33,6 +34,7 @@ mod text;
 pub mod timestamp;
 
 pub use archive::Member;
+pub use beginning::Beginning;
 pub use format::Format;
 pub use identity::Identity;
 pub use position::{FileId, Position, Time};

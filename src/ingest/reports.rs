@@ -1,12 +1,12 @@
 //! Which inputs are one history: those of an etcd report belong together, and not to anything else.
 
-use super::detection::{Detected, SAMPLE, detect};
+use super::beginning::Seen;
+use super::detection::Detected;
 use super::etcd::layout::{self, Place};
-use super::etcd::wal;
 use super::format::Format;
 use super::position::FileId;
 use super::source::InputFile;
-use super::stream::{self, Opener};
+use super::stream::Opener;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Inputs, told apart.
@@ -99,22 +99,23 @@ fn look<'a>(opener: &mut Opener<'a>, file: &'a InputFile, buffer: &mut Vec<u8>) 
     if let Some(format) = file.format {
         return Look::Evidence(format, None);
     }
-    if file.bytes.is_none() && !std::fs::metadata(&file.path).is_ok_and(|data| data.is_file()) {
-        return Look::Unseen;
-    }
-    // What cannot be opened will say so when it is read.
-    let Ok(mut stream) = opener.open(file, &()) else { return Look::Other };
-    let room = stream.room(SAMPLE);
-    if buffer.len() < room {
-        buffer.resize(room, 0);
-    }
-    let (n, _) = stream::fill(&mut stream, &mut buffer[..room]);
+    let seen = match file.beginning.seen().filter(|_| file.bytes.is_none()) {
+        Some(seen) => seen,
+        None if file.bytes.is_none() && !std::fs::metadata(&file.path).is_ok_and(|data| data.is_file()) => {
+            return Look::Unseen;
+        }
+        None => match opener.open(file, &()) {
+            Ok(mut stream) => Seen::at(&mut stream, buffer),
+            // What cannot be opened will say so when it is read.
+            Err(_) => return Look::Other,
+        },
+    };
     #[cfg(feature = "container")]
-    if buffer[..n].starts_with(&crate::container::MAGIC) {
+    if seen.is_container {
         return Look::Container;
     }
-    match detect(&buffer[..n], n < room, None) {
-        Detected::Evidence(format, _) => Look::Evidence(format, wal::writer(&buffer[..n])),
+    match seen.detected {
+        Detected::Evidence(format, _) => Look::Evidence(format, seen.writer),
         Detected::Ignored(_) => Look::Other,
     }
 }

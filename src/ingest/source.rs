@@ -1,6 +1,7 @@
 //! What the user says about inputs, and the files that paths stand for.
 
 use super::archive::{self, Member};
+use super::beginning::{Beginning, Seen};
 use super::format::Format;
 use super::identity::Identity;
 use super::position::FileId;
@@ -8,6 +9,7 @@ use super::stream;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use thiserror::Error;
@@ -83,6 +85,9 @@ pub struct InputFile {
     pub bytes: Option<Arc<[u8]>>,
     /// Which file of the archive at `path` it is, where it is one.
     pub member: Option<Member>,
+    /// What its first bytes showed, where they were looked at.
+    #[serde(skip)]
+    pub beginning: Beginning,
     /// What it was when it was read, where somebody wants to know later whether it still is.
     pub identity: Option<Identity>,
     /// Whether it can no longer be read as it was: it belongs to a history that was packed, and has changed or is gone since.
@@ -127,11 +132,11 @@ pub fn inputs(
     sources: &[SourceRule],
     formats: &[(String, Format)],
 ) -> Result<Vec<InputFile>, InputError> {
-    let mut walk = Walk { sources, formats, seen: HashSet::new(), files: Vec::new() };
+    let mut walk = Walk { sources, formats, first: None, seen: HashSet::new(), files: Vec::new(), buffer: Vec::new() };
     for path in paths {
         let shown = path.to_string_lossy().into_owned();
         if shown == "-" {
-            walk.add(path, shown);
+            walk.push(path, shown, None);
             continue;
         }
         let known = fs::metadata(path);
@@ -142,7 +147,8 @@ pub fn inputs(
         }
         match known {
             Ok(data) if data.is_dir() => walk.directory(path, &shown),
-            _ => walk.add(path, shown),
+            Ok(data) if data.is_file() => walk.file(path, shown),
+            _ => walk.push(path, shown, None),
         }
     }
     Ok(walk.files)
@@ -151,13 +157,26 @@ pub fn inputs(
 struct Walk<'a> {
     sources: &'a [SourceRule],
     formats: &'a [(String, Format)],
+    /// The first path met, as it was named: alone, it need not be told from others, and finding out where it really is takes as
+    /// long as reading a small file.
+    first: Option<PathBuf>,
     /// Canonical paths met so far: ends symlink loops, and keeps a file from being read twice.
     seen: HashSet<PathBuf>,
     files: Vec<InputFile>,
+    /// What beginnings of files are read into.
+    buffer: Vec<u8>,
 }
 
 impl Walk<'_> {
     fn first_visit(&mut self, path: &Path) -> bool {
+        match self.first.take() {
+            Some(first) => self.seen.extend(fs::canonicalize(first)),
+            None if self.seen.is_empty() => {
+                self.first = Some(path.to_owned());
+                return true;
+            }
+            None => {}
+        }
         match fs::canonicalize(path) {
             Ok(real) => self.seen.insert(real),
             Err(_) => true,
@@ -171,12 +190,12 @@ impl Walk<'_> {
             let data = match fs::metadata(&path) {
                 Ok(data) => data,
                 Err(_) => {
-                    self.add(&path, shown);
+                    self.push(&path, shown, None);
                     continue;
                 }
             };
             if data.is_file() {
-                self.add(&path, shown);
+                self.file(&path, shown);
                 continue;
             }
             if !data.is_dir() || !self.first_visit(&path) {
@@ -198,26 +217,30 @@ impl Walk<'_> {
         }
     }
 
-    fn add(&mut self, path: &Path, shown: String) {
-        let regular = fs::metadata(path).is_ok_and(|data| data.is_file());
-        if !regular || (self.first_visit(path) && !self.archive(path, &shown)) {
-            self.push(path, shown, None);
+    /// Adds a file, unless it was reached before; or the files of an archive, of which one that is damaged is an input as well,
+    /// and will say so.
+    fn file(&mut self, path: &Path, shown: String) {
+        if !self.first_visit(path) {
+            return;
         }
-    }
-
-    /// Adds the files of an archive. One that is damaged is an input as well, and will say so.
-    fn archive(&mut self, path: &Path, shown: &str) -> bool {
         let input = InputFile { path: path.to_owned(), ..InputFile::default() };
-        let Ok(mut content) = stream::open(&input, &()) else { return false };
-        let Some((members, fault)) = archive::members_if_archive(&mut content) else { return false };
+        let Ok(mut content) = stream::open(&input, &()) else { return self.push(path, shown, None) };
+        let seen = Seen::at(&mut content, &mut self.buffer);
+        if !archive::is_archive(&self.buffer) {
+            self.push(path, shown, None);
+            if let Some(file) = self.files.last_mut() {
+                file.beginning = seen.into();
+            }
+            return;
+        }
+        let (members, fault) = archive::members(&mut io::Read::chain(&self.buffer[..], content));
         for member in members {
             let shown = format!("{shown}/{}", member.name);
             self.push(path, shown, Some(member));
         }
         if fault.is_some() {
-            self.push(path, shown.to_owned(), None);
+            self.push(path, shown, None);
         }
-        true
     }
 
     fn push(&mut self, path: &Path, shown: String, member: Option<Member>) {
@@ -244,6 +267,7 @@ impl Walk<'_> {
             format,
             bytes: None,
             member,
+            beginning: Beginning::default(),
             identity: None,
             gone: false,
         });

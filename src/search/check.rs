@@ -5,7 +5,7 @@ use super::core;
 use super::depth::Depth;
 use super::history::{History, Outcome};
 use super::partition::{self, Part};
-use super::ranks::MOST_CALLS;
+use super::ranks::{self, Event, MOST_CALLS};
 use super::register::{self, Deed, Forms};
 use super::schedule::{self, Dead, Found, Known, Parts, Search};
 use super::slots::Slots;
@@ -42,16 +42,35 @@ pub fn check_with<S: Spec>(
         return Verdict::Unknown(Undecided { limit: Limit::Memory, spent: watch.spent(), calls });
     }
     let trial = Trial { spec, history, switches: *switches, watch };
-    match switches.forms.then(|| Forms::of(spec, history)).flatten() {
-        Some(forms) => {
-            let parts = partition::registers(history, &forms);
+    match switches.forms.then(|| forms_and_events(spec, history)) {
+        Some((Some(forms), events)) => {
+            let parts = partition::registers(history, events, &forms);
             let held = forms.bytes() + parts.iter().map(Part::bytes).sum::<usize>();
             let trial = Trial { watch: watch.beside(held), ..trial };
             trial.decide(&parts, Some(&forms)).unwrap_or_else(|| trial.by_steps())
         }
-        None => trial.by_steps(),
+        _ => trial.by_steps(),
     }
 }
+
+/// The operations as registers see them, if all have a form, and their events; both at once where another thread may be idle.
+fn forms_and_events<'h, S: Spec>(
+    spec: &'h S,
+    history: &'h History<S::Operation, S::Answer>,
+) -> (Option<Forms<'h>>, Vec<Event>) {
+    let (forms, events) = (|| Forms::of(spec, history), || ranks::events(history.calls()));
+    match history.calls().len() >= MANY && rayon::current_num_threads() > 1 {
+        true => rayon::join(forms, events),
+        false => {
+            let forms = forms();
+            let events = if forms.is_some() { events() } else { Vec::new() };
+            (forms, events)
+        }
+    }
+}
+
+/// So many calls are made ready by more than one thread.
+const MANY: usize = 1 << 13;
 
 /// What is held of each call at least, in bytes: its form and its events.
 const LEAST: usize = 32;

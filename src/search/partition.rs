@@ -66,14 +66,28 @@ pub(super) fn parts<S: Spec>(spec: &S, history: &History<S::Operation, S::Answer
 /// Stands for the register of operations that can happen anywhere.
 const FREE: u32 = u32::MAX;
 
-/// The registers of a history, by their first invocation, and a part of the operations that can happen anywhere.
-pub(super) fn registers<O, A>(history: &History<O, A>, forms: &Forms<'_>) -> Vec<Part> {
+/// The registers of a history with these events, by their first invocation, and a part of the operations that can happen anywhere.
+pub(super) fn registers<O, A>(history: &History<O, A>, events: Vec<Event>, forms: &Forms<'_>) -> Vec<Part> {
     let calls = history.calls();
-    split(calls.len(), &ranks::events(calls), |call| match (forms.deed[call as usize], &calls[call as usize].outcome) {
+    let register_of = |call: u32| match (forms.deed[call as usize], &calls[call as usize].outcome) {
         (Deed::Nothing, Outcome::Completed { .. }) => Some(FREE),
         (Deed::Nothing, _) => None,
         _ => Some(forms.register(call)),
-    })
+    };
+    match is_one_part(calls.len(), &events, register_of) {
+        true => vec![Part { calls: (0..calls.len() as u32).collect(), events, invoked: Vec::new() }],
+        false => split(calls.len(), &events, register_of),
+    }
+}
+
+/// Whether all calls are of one part, and invoked in their order: then its operations are the calls.
+fn is_one_part(calls: usize, events: &[Event], part_of: impl Fn(u32) -> Option<u32>) -> bool {
+    let mut invoked = 0..calls as u32;
+    let Some(first) = (calls > 0).then(|| part_of(0)).flatten() else { return false };
+    let in_order = |event: &Event| event.is_return() || invoked.next() == Some(event.of());
+    (0..calls as u32).all(|call| part_of(call) == Some(first))
+        && events.iter().all(in_order)
+        && invoked.next().is_none()
 }
 
 /// Distributes events to the parts that their calls belong to.

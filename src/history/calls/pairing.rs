@@ -126,10 +126,12 @@ impl Pairing {
         self.clock = self.clock.take().or_else(|| batch.clock.clone());
         self.calls.others += batch.others;
         // A log has few names and many events.
-        let mut known: FxHashMap<Symbol, Symbol> = FxHashMap::default();
+        let texts = if first { self.calls.values.texts.len() } else { batch.values.texts.len() };
+        let mut known: Vec<Option<Symbol>> = vec![None; texts];
         for row in &batch.rows {
             let texts = if first { &self.calls.values.texts } else { &batch.values.texts };
-            let mut name = |symbol| *known.entry(symbol).or_insert_with(|| names.intern(texts.get(symbol)));
+            let mut name =
+                |symbol: Symbol| *known[symbol.index()].get_or_insert_with(|| names.intern(texts.get(symbol)));
             let (process, function) = (name(row.process), name(row.function));
             let position = Position { file: self.file, line: first_line + row.line, offset: row.offset };
             let row = Row { key: value(row.key), value: value(row.value), result: value(row.result), ..*row };

@@ -23,7 +23,10 @@ pub(super) fn line(text: &str) -> Result<Option<Line<'_>>, Fault> {
             Next::Form => {}
         }
         let rest = reader.rest();
-        if rest.starts_with("#_") {
+        if rest.starts_with('{') {
+            reader.skip();
+            break;
+        } else if rest.starts_with("#_") {
             reader.discarded()?;
         } else if rest.starts_with('^') {
             begun = true;
@@ -39,9 +42,6 @@ pub(super) fn line(text: &str) -> Result<Option<Line<'_>>, Fault> {
             if reader.token().is_empty() {
                 return Err(fault(EXPECTED, text));
             }
-        } else if rest.starts_with('{') {
-            reader.skip();
-            break;
         } else {
             return Err(fault(EXPECTED, text));
         }

@@ -59,7 +59,49 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads one value.
+    #[inline]
     pub fn value(&mut self, nodes: &mut Vec<Node<'a>>) -> Result<(), Fault> {
+        match self.plain() {
+            Some(node) => {
+                nodes.push(node);
+                Ok(())
+            }
+            None => self.any(nodes),
+        }
+    }
+
+    /// The value, if it is what most are: a keyword, a short number, a text without escapes, `nil`. Otherwise nothing of it is read.
+    #[inline]
+    pub fn plain(&mut self) -> Option<Node<'a>> {
+        while let Some(b' ' | b',' | b'\n' | b'\t') = self.bytes.get(self.at) {
+            self.at += 1;
+        }
+        let start = self.at;
+        let node = match self.bytes.get(start)? {
+            b':' if self.dialect == Dialect::Edn && self.bytes.get(start + 1) != Some(&b':') => {
+                self.at += 1;
+                Some(Node::Keyword(self.token())).filter(|_| self.at > start + 1)
+            }
+            b'"' => {
+                let rest = &self.bytes[start + 1..];
+                let end = rest.iter().position(|byte| matches!(byte, b'"' | b'\\'))?;
+                (rest[end] == b'"').then(|| {
+                    self.at += end + 2;
+                    Node::Text(Cow::Borrowed(&self.text[start + 1..start + 1 + end]))
+                })
+            }
+            b'0'..=b'9' => short(self.token()).map(Node::Int),
+            b'n' => (self.token() == "nil").then_some(Node::Nil),
+            _ => None,
+        };
+        if node.is_none() {
+            self.at = start;
+        }
+        node
+    }
+
+    /// Reads one value, whatever it is.
+    fn any(&mut self, nodes: &mut Vec<Node<'a>>) -> Result<(), Fault> {
         self.open.clear();
         loop {
             if nodes.len() + self.open.len() > MOST_NODES {
@@ -412,14 +454,16 @@ pub(super) fn is_delimiter(byte: u8) -> bool {
     DELIMITERS[byte as usize]
 }
 
+/// Most numbers: few digits and nothing else.
+#[inline]
+fn short(token: &str) -> Option<i64> {
+    let next = |number, byte: u8| byte.is_ascii_digit().then(|| number * 10 + i64::from(byte - b'0'));
+    if matches!(token.len(), 1..=18) { token.bytes().try_fold(0, next) } else { None }
+}
+
 /// A number in one way of writing it: equal numbers of one sort come to equal nodes.
 fn canonical(token: &str) -> Option<Node<'_>> {
-    // Most numbers: few digits and nothing else.
-    if matches!(token.len(), 1..=18)
-        && let Some(number) = token
-            .bytes()
-            .try_fold(0, |number, byte| byte.is_ascii_digit().then(|| number * 10 + i64::from(byte - b'0')))
-    {
+    if let Some(number) = short(token) {
         return Some(Node::Int(number));
     }
     let unsigned = token.strip_prefix(['+', '-']).unwrap_or(token);

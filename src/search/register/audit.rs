@@ -4,28 +4,47 @@ use super::forms::{Deed, Forms};
 use crate::model::Value;
 use crate::search::partition::Part;
 
-/// Whether an order has every operation that returns, each once, keeps to the intervals, and explains every answer.
+/// Whether an order has every operation that returns, each once, keeps to the intervals, and explains every answer. The former and
+/// the latter are asked at once where the order is long and another thread may be idle.
 pub(in crate::search) fn is_order(part: &Part, forms: &Forms<'_>, order: &[u32]) -> bool {
+    let (intervals, answers) = (|| keeps_to_intervals(part, order), || explains_answers(part, forms, order));
+    match order.len() >= LONG && rayon::current_num_threads() > 1 {
+        true => rayon::join(intervals, answers) == (true, true),
+        false => intervals() && answers(),
+    }
+}
+
+/// Such an order is worth waking another thread for.
+const LONG: usize = 1 << 14;
+
+/// Whether an order has every operation that returns, each once, and each happens between its invocation and its return.
+fn keeps_to_intervals(part: &Part, order: &[u32]) -> bool {
     const NEVER: u32 = u32::MAX;
-    let operations = part.calls.len();
     // By operation: when it is invoked, and when it returns.
-    let mut open = vec![(0, NEVER); operations];
+    let mut open = vec![(0, NEVER); part.calls.len()];
     for (at, event) in (0..).zip(&part.events) {
         let (invoked, returned) = &mut open[event.of() as usize];
         *(if event.is_return() { returned } else { invoked }) = at;
     }
-    let Some(&first) = part.calls.first() else { return order.is_empty() };
-    let mut held = Held::Known(forms.content[forms.register(first) as usize]);
     let mut latest = 0;
     for &operation in order {
-        let Some(&call) = part.calls.get(operation as usize) else { return false };
-        let (invoked, returned) = &mut open[operation as usize];
+        let Some((invoked, returned)) = open.get_mut(operation as usize) else { return false };
         latest = latest.max(*invoked);
         // What happened once cannot happen again: it has returned before it is invoked.
         if *returned < latest || *invoked == NEVER {
             return false;
         }
         *invoked = NEVER;
+    }
+    open.iter().all(|&(invoked, returned)| invoked == NEVER || returned == NEVER)
+}
+
+/// Whether the register answers what was answered, where the operations happen in this order.
+fn explains_answers(part: &Part, forms: &Forms<'_>, order: &[u32]) -> bool {
+    let Some(&first) = part.calls.first() else { return order.is_empty() };
+    let mut held = Held::Known(forms.content[forms.register(first) as usize]);
+    for &operation in order {
+        let Some(&call) = part.calls.get(operation as usize) else { return false };
         let happens = match forms.deed[call as usize] {
             Deed::Nothing => true,
             Deed::Read(value) => held.is(value, &forms.values),
@@ -45,7 +64,7 @@ pub(in crate::search) fn is_order(part: &Part, forms: &Forms<'_>, order: &[u32])
             return false;
         }
     }
-    open.iter().all(|&(invoked, returned)| invoked == NEVER || returned == NEVER)
+    true
 }
 
 /// What the register holds.

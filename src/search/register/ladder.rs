@@ -14,6 +14,7 @@ use super::moves::{Finder, Moves};
 use super::open::{Open, Passed};
 use super::path::{BEGIN, Paths, Step};
 use super::reductions::Reductions;
+use super::replay::Seam;
 use super::used::{UNUSED, Uses};
 use crate::search::budget::Watch;
 use crate::search::mask::Mask;
@@ -23,7 +24,6 @@ use crate::search::schedule::{Dead, first_work};
 use crate::search::verdict::Limit;
 use fold::{Fold, Stretches};
 use relay::Places;
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 mod fold;
@@ -37,8 +37,8 @@ pub(super) use relay::Relay;
 /// How a search up to a goal ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reached<M> {
-    /// The steps of an order that explains every answer before the goal.
-    Goal(Vec<Step>, PhantomData<M>),
+    /// The steps of an order that explains every answer before the goal, and a place in the middle that a long one has.
+    Goal(Vec<Step>, Option<Seam<M>>),
     /// No order does. With the steps of an order that gets to [`Dead::reached`], where it is certain that none gets further.
     Nothing(Dead, Option<Vec<Step>>),
 }
@@ -134,6 +134,11 @@ pub(super) struct Ladder<'p, M> {
 
 impl<'p, M: Mask> Ladder<'p, M> {
     pub(super) fn new(problem: Arc<Problem<'p>>, reductions: Reductions, width: Width) -> Self {
+        Ladder::before(0, problem, reductions, width)
+    }
+
+    /// One that knows what is open before an event.
+    fn before(event: u32, problem: Arc<Problem<'p>>, reductions: Reductions, width: Width) -> Self {
         let (automaton, course) = (&problem.automaton, &problem.course);
         let first = Configuration {
             state: automaton.initial,
@@ -144,7 +149,7 @@ impl<'p, M: Mask> Ladder<'p, M> {
             idle: M::none(course.slots),
         };
         Ladder {
-            open: Open::new(problem.clone(), 0),
+            open: Open::new(problem.clone(), event),
             reductions,
             width,
             uses: Uses::new(),
@@ -495,7 +500,7 @@ impl<M: Mask> Runner for Ladder<'_, M> {
         while self.work() < until {
             self.look(memory, watch)?;
             if self.open.at as usize == self.open.course().events.len() {
-                return Ok(Some(Reached::Goal(self.paths.steps(self.going[0].1.path), PhantomData)));
+                return Ok(Some(Reached::Goal(self.paths.steps(self.going[0].1.path), None)));
             }
             if self.open.at >= self.pause {
                 return Ok(None);

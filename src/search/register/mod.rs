@@ -181,8 +181,12 @@ impl<'p, M: Mask, W: Runner<Found = Reached<M>>> Runner for Ordered<'p, W> {
                     None => dead,
                 })
             }
-            Reached::Goal(steps, _) => {
-                let order = Replay::<M>::new(self.problem.clone()).order(&steps, self.problem.course.events.len());
+            Reached::Goal(steps, seam) => {
+                let (problem, end) = (self.problem.clone(), self.problem.course.events.len());
+                let order = match seam.filter(|_| rayon::current_num_threads() > 1) {
+                    Some(seam) => Replay::<M>::by_two(problem, &steps, &seam, end),
+                    None => Replay::<M>::new(problem).order(&steps, end),
+                };
                 // An order that is none is not believed: see `audit`.
                 Found::Order(order.unwrap_or_default())
             }

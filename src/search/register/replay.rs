@@ -24,7 +24,26 @@ pub(super) struct Replay<'p, M> {
     gap_state: u32,
     /// By slot: what a write stands right before that was open while the register held its value.
     anchor: Vec<u32>,
+    /// Items of these numbers stand for some of those before the seam that it began at: the last write, then by slot what the
+    /// write there would stand right before.
+    outer: u32,
 }
+
+/// A place on the way of a search where it is known what has happened, however that came about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Seam<M> {
+    /// The event, which is next.
+    pub(super) event: u32,
+    /// How many steps were taken before it.
+    pub(super) steps: usize,
+    /// The event of the last write.
+    pub(super) gap: u32,
+    /// The slots of what has happened and not yet returned.
+    pub(super) done: M,
+}
+
+/// The state in the gap before a seam, which nobody asks for behind it.
+const UNKNOWN: u32 = OTHER - 1;
 
 /// An operation in its place.
 struct Item {
@@ -47,13 +66,85 @@ impl<'p, M: Mask> Replay<'p, M> {
             last_write: NONE,
             gap_state: OTHER,
             anchor: vec![NONE; course.slots],
+            outer: 0,
             open: Open::new(problem.clone(), 0),
         }
+    }
+
+    /// Behind a seam, to which these steps led.
+    fn behind(problem: &Arc<Problem<'p>>, seam: &Seam<M>, steps: &[Step]) -> Option<Self> {
+        let (course, slots) = (&problem.course, problem.course.slots as u32);
+        let mut replay = Replay {
+            done: seam.done.clone(),
+            state: problem.automaton.initial,
+            gap: seam.gap,
+            items: Vec::with_capacity(course.operations.len() / 2),
+            last_write: 0,
+            gap_state: UNKNOWN,
+            anchor: (1..=slots).collect(),
+            outer: 1 + slots,
+            open: Open::new(problem.clone(), seam.event),
+        };
+        let class = |step: &Step| course.operation(step.operation()).class;
+        let mut since = 0;
+        for (at, step) in steps.iter().enumerate().rev().filter(|(_, step)| step.place() == Place::Present) {
+            if let Kind::Write(state) = problem.automaton.kinds[class(step) as usize] {
+                (replay.state, since) = (state, at + 1);
+                break;
+            }
+        }
+        for step in steps[since..].iter().filter(|step| step.place() == Place::Present) {
+            replay.state = replay.follow(replay.state, class(step))?;
+        }
+        Some(replay)
     }
 
     /// The order of the operations before an event, without those that never happened. `None` if these are not the steps of a
     /// search up to there.
     pub(super) fn order(mut self, steps: &[Step], end: usize) -> Option<Vec<u32>> {
+        self.take_all(steps, end)?;
+        Some(self.flat())
+    }
+
+    /// The same by two threads, one of which begins at a seam.
+    pub(super) fn by_two(problem: Arc<Problem<'p>>, steps: &[Step], seam: &Seam<M>, end: usize) -> Option<Vec<u32>> {
+        let (before, behind) = steps.split_at_checked(seam.steps)?;
+        let mut first = Replay::new(problem.clone());
+        let other = || {
+            let mut second = Replay::behind(&problem, seam, before)?;
+            let state = second.state;
+            second.take_all(behind, end)?;
+            Some((second, state))
+        };
+        let (taken, second) = rayon::join(|| first.take_all(before, seam.event as usize), other);
+        taken?;
+        match second {
+            // What was behind the seam is what is there.
+            Some((second, state)) if (first.state, first.gap, &first.done) == (state, seam.gap, &seam.done) => {
+                first.append(second)?;
+            }
+            _ => first.take_all(behind, end)?,
+        }
+        Some(first.flat())
+    }
+
+    /// Adds the items of one that began at a seam, where this one stands.
+    fn append(&mut self, second: Self) -> Option<()> {
+        let moved = self.items.len() as u32;
+        for Item { operation, before } in second.items {
+            let before = match before {
+                LAST.. => before,
+                0 => self.last_write,
+                _ if before < second.outer => self.anchor[before as usize - 1],
+                _ => before - second.outer + moved,
+            };
+            self.items.push(Item { operation, before: (before != NONE).then_some(before)? });
+        }
+        Some(())
+    }
+
+    /// Takes all steps of a search on its way to an event. `None` if they are not.
+    fn take_all(&mut self, steps: &[Step], end: usize) -> Option<()> {
         let mut steps = steps.iter().copied().peekable();
         while (self.open.at as usize) < end {
             match self.open.forward() {
@@ -75,7 +166,7 @@ impl<'p, M: Mask> Replay<'p, M> {
                 }
             }
         }
-        steps.next().is_none().then(|| self.flat())
+        steps.next().is_none().then_some(())
     }
 
     fn take(&mut self, step: Step) -> Option<()> {
@@ -112,6 +203,7 @@ impl<'p, M: Mask> Replay<'p, M> {
                 self.gap_state = match kind {
                     Kind::Write(state) => state,
                     _ if step.place() == Place::Gap => OTHER,
+                    _ if self.gap_state == UNKNOWN => return None,
                     _ => self.follow(self.gap_state, class)?,
                 };
                 if step.place() == Place::More || matches!(kind, Kind::Write(_)) {
@@ -151,7 +243,7 @@ impl<'p, M: Mask> Replay<'p, M> {
 
     /// Puts an operation last before another one, or last of all.
     fn put(&mut self, operation: u32, place: u32) -> u32 {
-        let item = self.items.len() as u32;
+        let item = self.outer + self.items.len() as u32;
         self.items.push(Item { operation, before: place.min(LAST) });
         item
     }

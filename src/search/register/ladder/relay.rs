@@ -21,14 +21,13 @@ use crate::search::race::Runner;
 use crate::search::register::Problem;
 use crate::search::register::automaton::Kind;
 use crate::search::register::course::NEVER;
-use crate::search::register::open::Open;
 use crate::search::register::path::{BEGIN, Step};
 use crate::search::register::reductions::Reductions;
+use crate::search::register::replay::Seam;
 use crate::search::register::used::Uses;
 use crate::search::schedule::first_work;
 use crate::search::verdict::Limit;
 use rayon::prelude::*;
-use std::marker::PhantomData;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -212,7 +211,8 @@ impl<'p, M: Mask> Relay<'p, M> {
         Ok(found)
     }
 
-    /// The steps to the goal of the first leg, which came by some steps to where the second one stood at an event.
+    /// The steps to the goal of the first leg, which came by some steps to where the second one stood at an event; and the place
+    /// where one leg takes over that is nearest to the middle.
     fn take_over(
         &self,
         mut steps: Vec<Step>,
@@ -220,7 +220,9 @@ impl<'p, M: Mask> Relay<'p, M> {
         begun: Vec<Leg<'p, M>>,
         memory: usize,
         watch: &Watch<'_>,
-    ) -> Option<Vec<Step>> {
+    ) -> Option<(Vec<Step>, Seam<M>)> {
+        let middle = self.bounds.last()? / 2;
+        let mut seam: Option<Seam<M>> = None;
         let legs = Legs::after(&self.first, &self.bounds, memory.saturating_sub(self.first.bytes()), *watch);
         let mut begun = begun.into_iter();
         let mut next = |bounds| begun.next().or_else(|| legs.begin(bounds));
@@ -241,11 +243,15 @@ impl<'p, M: Mask> Relay<'p, M> {
             // It may have gone another way in the end.
             let places = &leg.ladder.places.noted;
             let place = places.binary_search_by_key(&event, |place| place.0).ok()?;
-            let before = leg.ladder.paths.steps(places[place].1.path).len();
+            let there = &places[place].1;
+            if seam.as_ref().is_none_or(|seam| event.abs_diff(middle) < seam.event.abs_diff(middle)) {
+                seam = Some(Seam { event, steps: steps.len(), gap: there.gap, done: there.done.clone() });
+            }
+            let before = leg.ladder.paths.steps(there.path).len();
             steps.extend(&own[before..]);
             match following {
                 Some(following) => (leg, event) = following,
-                None => return Some(steps),
+                None => return Some((steps, seam?)),
             }
         }
     }
@@ -271,8 +277,8 @@ impl<M: Mask> Runner for Relay<'_, M> {
                 Meeting::End(found) => return Ok(Some(found)),
                 Meeting::Never => {}
                 Meeting::At(steps, event) => {
-                    if let Some(steps) = self.take_over(steps, event, legs, memory, watch) {
-                        return Ok(Some(Reached::Goal(steps, PhantomData)));
+                    if let Some((steps, seam)) = self.take_over(steps, event, legs, memory, watch) {
+                        return Ok(Some(Reached::Goal(steps, Some(seam))));
                     }
                 }
             }
@@ -310,9 +316,9 @@ impl<'p, 'w> Legs<'p, 'w> {
         let (mut begin, end) = (bounds[0], bounds[1]);
         let (last, mut work) = (end.min(begin + MEETING), 0);
         while begin < last && self.watch.reached().is_none() {
-            let mut ladder = Ladder::new(self.problem.clone(), self.reductions, Width::Beam(1));
+            let mut ladder = Ladder::before(begin, self.problem.clone(), self.reductions, Width::Beam(1));
             ladder.work = work;
-            ladder.guess(begin);
+            ladder.guess();
             ladder.moves.most = MOST_DRAFTS;
             let goal = match self.run(&mut ladder, end.min(begin + MEETING))? {
                 Some(Reached::Nothing(..)) => {
@@ -358,9 +364,8 @@ impl<M: Mask> Leg<'_, M> {
 impl<M: Mask> Ladder<'_, M> {
     /// Begins at a guess: what is open may have happened, writes of it right before the last one, and the register holds what a
     /// read is the next to say.
-    fn guess(&mut self, event: u32) {
-        self.open = Open::new(self.open.problem().clone(), event);
-        let (automaton, course) = (self.open.automaton(), self.open.course());
+    fn guess(&mut self) {
+        let (event, automaton, course) = (self.open.at, self.open.automaton(), self.open.course());
         let returns = course.events[event as usize..].iter().filter(|event| event.is_return());
         let mut kinds = returns.filter_map(|event| automaton.kinds.get(course.operation(event.of()).class as usize));
         let read = kinds.find_map(|kind| if let Kind::Read(state) = kind { Some(*state) } else { None });

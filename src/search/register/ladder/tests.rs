@@ -5,6 +5,7 @@ use super::*;
 use crate::model::Spec;
 use crate::search::history::{Call, History};
 use crate::search::partition::registers;
+use crate::search::ranks::events;
 use crate::search::register::Forms;
 use crate::search::tests::random::{Random, Register, Text, long_history, long_text_history};
 use crate::search::tests::shapes;
@@ -156,7 +157,7 @@ struct Compared {
 fn compare<S: Spec>(spec: &S, calls: Vec<Call<S::Operation, S::Answer>>, compared: &mut Compared) {
     let history = History::new(calls).unwrap_or_else(|e| panic!("{e}"));
     let forms = Forms::of(spec, &history).unwrap_or_else(|| panic!("registers have forms"));
-    for part in &registers(&history, &forms) {
+    for part in &registers(&history, events(history.calls()), &forms) {
         let Some(problem) = Problem::new(part, &forms, part.events.len()) else { continue };
         let one = Walk::new(problem).compare(&|| format!("{:#?}", history.calls()));
         compared.moves += one.moves;

@@ -3,6 +3,7 @@
 use super::*;
 use crate::search::history::{Call, History, Outcome};
 use crate::search::partition::registers;
+use crate::search::ranks::events;
 use crate::search::register::reductions::Reductions;
 use crate::search::register::replay::Replay;
 use crate::search::register::{Forms, Problem, is_order};
@@ -93,7 +94,7 @@ fn legs_come_to_the_same_on_any_number_of_threads_whether_they_meet_or_not() {
         };
         let history = History::new(busy.draw(&mut random)).unwrap_or_else(|e| panic!("{e}"));
         let forms = Forms::of(&Register, &history).unwrap_or_else(|| panic!("registers have forms"));
-        let parts = registers(&history, &forms);
+        let parts = registers(&history, events(history.calls()), &forms);
         let part = parts.iter().max_by_key(|part| part.events.len()).unwrap_or_else(|| panic!("calls"));
         let problem = Problem::new(part, &forms, part.events.len()).unwrap_or_else(|| panic!("forms are enough"));
         let problem = Arc::new(problem);
@@ -101,10 +102,13 @@ fn legs_come_to_the_same_on_any_number_of_threads_whether_they_meet_or_not() {
         assert!(found.iter().all(|other| *other == found[0]), "{busy:?}");
         let (reached, is_met) = &found[0];
         match reached {
-            Some(Reached::Goal(steps, _)) => {
+            Some(Reached::Goal(steps, seam)) => {
                 assert!(!busy.wrong, "{busy:?}");
                 let order = Replay::<Slots>::new(problem.clone()).order(steps, part.events.len());
-                assert!(order.is_some_and(|order| is_order(part, &forms, &order)), "{busy:?}");
+                assert!(order.as_ref().is_some_and(|order| is_order(part, &forms, order)), "{busy:?}");
+                if let Some(seam) = seam {
+                    assert_eq!(Replay::by_two(problem.clone(), steps, seam, part.events.len()), order, "{busy:?}");
+                }
                 *(if *is_met { &mut met } else { &mut alone }) += 1;
             }
             Some(Reached::Nothing(..)) => assert!(busy.wrong, "{busy:?}"),
@@ -135,7 +139,7 @@ fn what_one_leg_has_used_and_the_other_has_not_is_not_used_twice() {
     call(Ask::Write(2), Some(Told::Written));
     let history = History::new(calls).unwrap_or_else(|e| panic!("{e}"));
     let forms = Forms::of(&Register, &history).unwrap_or_else(|| panic!("registers have forms"));
-    let parts = registers(&history, &forms);
+    let parts = registers(&history, events(history.calls()), &forms);
     let problem = Problem::new(&parts[0], &forms, parts[0].events.len()).map(Arc::new);
     let problem = problem.unwrap_or_else(|| panic!("forms are enough"));
     let (found, _) = run(&problem, problem.course.events.len() / 2);
