@@ -117,13 +117,15 @@ impl Memories {
                 }
             }
         }
-        let mut wanted = vec![false; evidence.history.keys.len()];
-        memories.of.keys().for_each(|(_, key)| wanted[key.index()] = true);
+        let mut asked_for = vec![false; evidence.history.keys.len()];
+        for (_, key) in memories.of.keys().filter(|(_, key)| key.is_some()) {
+            asked_for[key.index()] = true;
+        }
         let operations = &evidence.history.operations;
-        // Most are about one object that nobody asked for.
-        let may_tell = |verb: Verb, key: KeyId| !is_about_one(verb, key) || wanted[key.index()];
         for id in operations.ids_but_shadows() {
-            if !may_tell(operations.verb(id.index()), operations.key(id.index())) {
+            let (verb, key) = (operations.verb(id.index()), operations.key(id.index()));
+            // Most are about one object that nobody asked for.
+            if is_about_one(verb, key) && !asked_for[key.index()] {
                 continue;
             }
             let o = evidence.history.operation(id);

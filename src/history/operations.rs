@@ -525,8 +525,15 @@ mod tests {
     fn every_operation_comes_back_as_it_was_put_in() {
         let plain = operation(1);
         let late = |after: i64| Operation { ret: Time(plain.invoke.0 + after), ..plain };
+        let list = Operation { answer_uid: Symbol::NONE, attributes: AttributesId::NONE, ..plain };
         let odd = [
             plain,
+            list,
+            Operation { answer_uid: Symbol(9), ..list },
+            Operation { attributes: AttributesId(9), ..list },
+            Operation { items_start: u32::MAX, items_len: u32::MAX, ..list },
+            Operation { items_start: 0, items_len: 0, ..list },
+            Operation { items_start: 0, items_len: 1, decision: Symbol(4), ..list },
             EMPTY,
             Operation { audit_id: AuditId::None, ..plain },
             Operation { audit_id: AuditId::Text(Symbol(7)), ..plain },
@@ -626,9 +633,10 @@ mod tests {
     fn arranged_operations_keep_what_stands_beside_their_rows() {
         let mut operations = Operations::default();
         let all: Vec<Operation> = (0..100)
-            .map(|n| match n % 3 {
+            .map(|n| match n % 4 {
                 0 => Operation { decision: Symbol(n), ..operation(n) },
                 1 => Operation { items_start: 0, items_len: 0, ..operation(n) },
+                2 => Operation { answer_uid: Symbol::NONE, attributes: AttributesId::NONE, ..operation(n) },
                 _ => operation(n),
             })
             .collect();

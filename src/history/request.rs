@@ -67,7 +67,7 @@ impl Verb {
 
     /// Whether it may change the store.
     pub fn is_write(self) -> bool {
-        matches!(self, Verb::Create | Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection)
+        Verb::WRITES.contains(&self)
     }
 }
 
