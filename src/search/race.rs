@@ -3,7 +3,7 @@
 //! The result does not depend on threads or time. Work is counted, not clocked, and done in rounds of doubling size. The way that
 //! comes to an end in the earlier round counts, the first one where both do in one. So where one has come to an end, the other goes
 //! on only until it is known not to do so in an earlier round. Where a result is such that the other way can come to no other
-//! ([`Outcome::is_settled`]), nobody waits.
+//! ([`Outcome::is_settled`]), nobody waits, but for a first way that may soon say more of it.
 //!
 //! On two threads neither way waits for the other after each round, unless it is more than a round ahead: both run at their own
 //! speed. On one they take turns.
@@ -37,6 +37,8 @@ pub(super) struct Race<A: Runner, B: Runner, F> {
     first: Way<A>,
     second: Way<B>,
     begin: Option<F>,
+    /// The first way does its rounds before this, whatever the second one has settled.
+    patience: u32,
 }
 
 /// A way, and how far it has come.
@@ -97,7 +99,12 @@ where
 {
     /// `base` is the work of the first round.
     pub(super) fn new(base: u64, first: A, begin: F) -> Self {
-        Race { base, first: Way::new(Some(first), 0), second: Way::new(None, 1), begin: Some(begin) }
+        Race { base, first: Way::new(Some(first), 0), second: Way::new(None, 1), begin: Some(begin), patience: 0 }
+    }
+
+    /// The first way says more than the second, if it comes to an end in so many rounds: it does these in any case.
+    pub(super) fn patient(self, rounds: u32) -> Self {
+        Race { patience: rounds, ..self }
     }
 
     /// The result, if it is known.
@@ -106,6 +113,7 @@ where
         let second_counts = match (&first.found, &second.found) {
             (None, None) => return None,
             _ if first.is_settled() => false,
+            _ if second.is_settled() && first.goes_on(self.patience) => return None,
             _ if second.is_settled() => true,
             (Some((round, _)), None) if second.known() >= *round => false,
             (None, Some((round, _))) if first.known() > *round => true,
@@ -130,9 +138,8 @@ where
             is_ahead || waits[1 - at].load(Ordering::Relaxed) && next.saturating_add(1) >= other
         };
         // The round from which on the other one need not go on, and one more.
-        let stop = |round: usize, settled: bool| AtomicUsize::new(if settled { 0 } else { round });
-        let first_won = stop(first.found.as_ref().map_or(NOBODY, |found| found.0 as usize), first.is_settled());
-        let second_won = stop(second.found.as_ref().map_or(NOBODY, |found| found.0 as usize + 1), second.is_settled());
+        let [first_won, second_won] = [NOBODY, NOBODY].map(AtomicUsize::new);
+        let patience = self.patience as usize;
         rayon::join(
             || {
                 while first.goes_on(end) && !pauses(0, first.next) {
@@ -155,7 +162,8 @@ where
                     }
                     second.round(base, memory, &watch.among(&first_won, rank));
                     if let Some((round, found)) = &second.found {
-                        second_won.store(if found.is_settled() { 0 } else { *round as usize + 1 }, Ordering::Relaxed);
+                        let won = if found.is_settled() { patience } else { *round as usize + 1 };
+                        second_won.store(won, Ordering::Relaxed);
                     }
                     known[1].store(second.known(), Ordering::Relaxed);
                 }
@@ -244,11 +252,12 @@ mod tests {
     fn race(
         first: (u64, &'static str),
         second: (u64, &'static str),
+        patience: u32,
         threads: usize,
         steps: bool,
     ) -> Result<&'static str, Limit> {
         let count = |(end, found)| Count { work: 0, end, found };
-        let mut race = Race::new(100, count(first), || count(second));
+        let mut race = Race::new(100, count(first), || count(second)).patient(patience);
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let watch = Watch::begin(&Budget::default());
         pool.install(|| {
@@ -283,11 +292,35 @@ mod tests {
         ] {
             for (threads, steps) in [(1, false), (2, false), (1, true), (2, true), (3, false)] {
                 for _ in 0..20 {
-                    assert_eq!(race(first, second, threads, steps), result, "{first:?} {second:?} {threads} {steps}");
+                    assert_eq!(
+                        race(first, second, 0, threads, steps),
+                        result,
+                        "{first:?} {second:?} {threads} {steps}"
+                    );
                 }
             }
         }
     }
+
+    #[test]
+    fn a_first_way_that_says_more_is_waited_for_in_its_first_rounds_only() {
+        for (first, second, result) in [
+            ((350, "settled, more"), (10, "settled"), "settled, more"),
+            ((350, "settled, more"), (350, "settled"), "settled, more"),
+            ((450, "settled, more"), (10, "settled"), "settled"),
+            ((u64::MAX, "settled, more"), (350, "settled"), "settled"),
+            ((u64::MAX, "settled, more"), (5_000, "settled"), "settled"),
+            ((350, "memory"), (150, "settled"), "settled"),
+        ] {
+            for (threads, steps) in [(1, false), (2, false), (1, true), (2, true), (3, false)] {
+                for _ in 0..20 {
+                    let found = race(first, second, 3, threads, steps);
+                    assert_eq!(found, Ok(result), "{first:?} {second:?} {threads} {steps}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn a_race_within_a_race_comes_to_the_same_on_any_number_of_threads() {
         let ends = [10, 350, 5_000, 90_000];

@@ -39,8 +39,19 @@ pub(super) use relay::Relay;
 pub(super) enum Reached<M> {
     /// The steps of an order that explains every answer before the goal, and a place in the middle that a long one has.
     Goal(Vec<Step>, Option<Seam<M>>),
-    /// No order does. With the steps of an order that gets to [`Dead::reached`], where it is certain that none gets further.
-    Nothing(Dead, Option<Vec<Step>>),
+    /// No order does.
+    Nothing(Dead, Furthest),
+}
+
+/// What a search that came to nothing knows of how far an order gets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Furthest {
+    /// By these steps to [`Dead::reached`]; none gets further.
+    Steps(Vec<Step>),
+    /// Something was given up for what was still to come: perhaps further.
+    Doubtful,
+    /// Nothing that another search would say as well.
+    Unknown,
 }
 
 impl<M: Send> Outcome for Reached<M> {
@@ -48,6 +59,9 @@ impl<M: Send> Outcome for Reached<M> {
         matches!(self, Reached::Nothing(..))
     }
 }
+
+/// So many rounds of a race are worth knowing how far an order gets.
+pub(super) const ROUNDS: u32 = 2;
 
 /// How many configurations go on at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -414,17 +428,19 @@ impl<'p, M: Mask> Ladder<'p, M> {
         Dead { reached, suspect: suspect.max(reached), longest: None }
     }
 
-    /// The steps of an order that gets as far as any does, once all have ended. `None` where something was given up for what was
-    /// still to come. Only a search that goes the same way on any number of threads knows, and only after so little work that a
-    /// search made for this comes to the same.
-    fn longest(&self) -> Option<Vec<Step>> {
-        let certain = !self.moves.suspicion.is_any() && self.width == Width::Beam(1) && self.work() < self.how_far();
-        certain.then(|| self.paths.steps(self.longest))
+    /// How far an order gets, once all have ended. Only a search that goes the same way on any number of threads knows, and only after
+    /// so little work that each such search has come to its end, or a search made for this comes to the same.
+    fn longest(&self) -> Furthest {
+        match self.width == Width::Beam(1) && self.work() < self.how_far() {
+            true if self.moves.suspicion.is_any() => Furthest::Doubtful,
+            true => Furthest::Steps(self.paths.steps(self.longest)),
+            false => Furthest::Unknown,
+        }
     }
 
     /// How much work it is worth to know how far an order gets.
     pub(super) fn how_far(&self) -> u64 {
-        4 * first_work(self.open.course().events.len())
+        first_work(self.open.course().events.len()) << (ROUNDS - 1)
     }
 
     /// Looks at the limits now and then.

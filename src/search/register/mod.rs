@@ -30,7 +30,7 @@ use super::switches::Switches;
 use super::verdict::Limit;
 use automaton::{Automaton, Kind};
 use course::Course;
-use ladder::{Ladder, Reached, Relay};
+use ladder::{Furthest, Ladder, ROUNDS, Reached, Relay};
 use path::{MOST_OPERATIONS, Step};
 use replay::Replay;
 use std::borrow::Cow;
@@ -128,6 +128,7 @@ fn within<'p, M: Mask + 'p>(problem: Arc<Problem<'p>>, switches: Switches, whole
             let work = first_work(problem.course.events.len());
             let first = Relay::new(begin(Width::Beam(1)), switches.leg);
             let way = Race::new(work, first, move || Race::new(work, wide(), everything));
+            let way = way.patient(if whole { ROUNDS } else { 0 });
             Box::new(Ordered { way: Some(way), problem, reductions: whole.then_some(switches.reductions) })
         }
     }
@@ -149,7 +150,7 @@ impl<W> Ordered<'_, W> {
         let reductions = Reductions { last_producer: false, ..self.reductions? };
         let mut ladder = Ladder::<M>::new(self.problem.clone(), reductions, Width::Beam(1));
         match ladder.run(ladder.how_far(), memory, watch) {
-            Ok(Some(Reached::Nothing(dead, Some(steps)))) => Some((dead, steps)),
+            Ok(Some(Reached::Nothing(dead, Furthest::Steps(steps)))) => Some((dead, steps)),
             _ => None,
         }
     }
@@ -168,10 +169,11 @@ impl<'p, M: Mask, W: Runner<Found = Reached<M>>> Runner for Ordered<'p, W> {
         // An order takes as much room as the search for it.
         self.way = None;
         Ok(Some(match found {
-            Reached::Nothing(dead, steps) => {
-                let certain = match steps {
-                    Some(steps) => self.reductions.map(|_| (dead.clone(), steps)),
-                    None => self.longest::<M>(memory, watch),
+            Reached::Nothing(dead, furthest) => {
+                let certain = match furthest {
+                    Furthest::Steps(steps) => self.reductions.map(|_| (dead.clone(), steps)),
+                    Furthest::Doubtful => self.longest::<M>(memory, watch),
+                    Furthest::Unknown => None,
                 };
                 Found::Impossible(match certain {
                     Some((dead, steps)) => {
