@@ -135,6 +135,10 @@ fn once(histories: &mut Vec<History>) {
         let format = history.files.first().and_then(|file| file.format).and_then(Format::from_name);
         format.filter(|_| !history.calls.is_empty())
     };
+    if histories.len() < 2 {
+        return;
+    }
+    let mut outlines: Vec<u64> = histories.iter().map(calls::outline_of_run).collect();
     let mut at = 0;
     while at < histories.len() {
         let is_log = format(&histories[at]) == Some(Format::JepsenLog);
@@ -142,12 +146,14 @@ fn once(histories: &mut Vec<History>) {
             Some(Format::Edn) => true,
             Some(Format::JepsenLog) => other < at,
             _ => false,
-        } && calls::same_run(&histories[at], &histories[other]));
+        } && outlines[at] == outlines[other]
+            && calls::same_run(&histories[at], &histories[other]));
         let Some(same) = same else {
             at += 1;
             continue;
         };
         let left = histories.remove(at);
+        outlines.remove(at);
         let kept = &mut histories[if same > at { same - 1 } else { same }];
         let why = format!("the same run as {}", short_name(&kept.files[0].path));
         for (input, mut file) in left.inputs.into_iter().zip(left.files) {

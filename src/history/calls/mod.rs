@@ -8,7 +8,7 @@ mod values;
 
 pub(super) use pairing::{Batch, Pairing};
 pub use rows::CallRows;
-pub(super) use run::same as same_run;
+pub(super) use run::{outline as outline_of_run, same as same_run};
 pub use values::{Value, Values};
 
 use super::ids::{IncarnationId, KeyId, Symbol, ValueId};

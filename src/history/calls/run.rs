@@ -1,13 +1,23 @@
 //! Several logs of one run: Jepsen keeps the operations of a test as `history.edn`, as `history.txt` and in `jepsen.log`.
 
 use super::super::store::History;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
+use std::hash::BuildHasher;
 use std::path::Path;
 
 /// Whether two logs stand in one folder and tell the same of every process: what it asked, in its order, and what came of it.
 /// Times, and how the processes lie to each other, are not asked: loggers of several threads get ahead of one another.
 pub fn same(one: &History, other: &History) -> bool {
     folder(one) == folder(other) && one.calls.calls.len() == other.calls.calls.len() && told(one) == told(other)
+}
+
+/// A number that is the same for all logs of one run, and seldom for others: thousands of logs may stand in one folder.
+pub fn outline(history: &History) -> u64 {
+    let of = |process, function, ending| {
+        FxBuildHasher.hash_one((history.client_name(process), history.name(function), ending))
+    };
+    let calls = history.calls.calls.iter();
+    calls.map(|call| of(call.process, call.function, call.ending)).fold(0, u64::wrapping_add)
 }
 
 fn folder(history: &History) -> Option<&Path> {

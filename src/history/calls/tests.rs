@@ -295,6 +295,8 @@ fn a_run_that_jepsen_kept_three_times_counts_once() {
     assert_eq!(runs(&[("a/jepsen.log", &log), ("b/history.edn", &edn)]).len(), 2);
     let other = text.replace(":ok\t:write", ":info\t:write");
     assert_eq!(runs(&[("a/history.edn", &edn), ("a/history.txt", &other)]).len(), 2);
+    let other = text.replace("write\t1", "write\t2");
+    assert_eq!(runs(&[("a/history.edn", &edn), ("a/history.txt", &other)]).len(), 2);
     assert_eq!(runs(&[("a/history.edn", &edn), ("a/again.edn", &edn)]).len(), 2);
 }
 
