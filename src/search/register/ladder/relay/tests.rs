@@ -1,6 +1,7 @@
 //! Histories of thousands of operations, on some threads and on one.
 
 use super::*;
+use crate::search::check;
 use crate::search::history::{Call, History, Outcome};
 use crate::search::partition::registers;
 use crate::search::ranks::events;
@@ -8,8 +9,8 @@ use crate::search::register::reductions::Reductions;
 use crate::search::register::replay::Replay;
 use crate::search::register::{Forms, Problem, is_order};
 use crate::search::tests::random::{Ask, Random, Register, Told};
-use crate::search::verdict::Budget;
-use rayon::ThreadPoolBuilder;
+use crate::search::verdict::{Budget, Verdict};
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::Arc;
 
 type Slots = [u64; 2];
@@ -22,8 +23,8 @@ struct Busy {
     values: u64,
     /// Answers that nobody saw, in percent.
     unknown: u64,
-    /// One read is told something else.
-    wrong: bool,
+    /// One read is told something else: this.
+    wrong: Option<i64>,
 }
 
 impl Busy {
@@ -60,8 +61,8 @@ impl Busy {
             Outcome::Completed { answer: Told::Value(value), .. } => Some(value),
             _ => None,
         });
-        if let (true, Some(value)) = (self.wrong, read) {
-            *value = -1;
+        if let (Some(wrong), Some(value)) = (self.wrong, read) {
+            *value = wrong;
         }
         calls
     }
@@ -79,18 +80,46 @@ fn run(problem: &Arc<Problem<'_>>, leg: usize) -> (Option<Reached<Slots>>, bool)
     (found, is_met)
 }
 
+/// Pools of one thread, of two and of four.
+fn pools() -> [ThreadPool; 3] {
+    [1, 2, 4].map(|threads| {
+        let pool = ThreadPoolBuilder::new().num_threads(threads).build();
+        pool.unwrap_or_else(|e| panic!("{e}"))
+    })
+}
+
+/// Whichever way finds out first that there is no order: the calls, and the longest order, are of the first way where that comes to its
+/// end in its first rounds.
+#[test]
+fn violations_are_told_alike_on_any_number_of_threads() {
+    let (pools, mut random, mut violated) = (pools(), Random(22), 0);
+    for round in 0..40 {
+        let busy = Busy {
+            calls: 400 + random.below(1_200),
+            clients: [10, 30][round % 2],
+            values: [20, 100, 1_000][round % 3],
+            unknown: [0, 1, 5][round / 3 % 3],
+            wrong: Some(random.below(20) as i64),
+        };
+        let history = History::new(busy.draw(&mut random)).unwrap_or_else(|e| panic!("{e}"));
+        let decide = || check(&Register, &history, &Budget::default());
+        let found = pools.each_ref().map(|pool| pool.install(decide));
+        assert!(found.iter().all(|other| *other == found[0]), "{busy:?}: {found:?}");
+        violated += u32::from(matches!(found[0], Verdict::Violated(_)));
+    }
+    assert!(violated > 20, "{violated}");
+}
+
 #[test]
 fn legs_come_to_the_same_on_any_number_of_threads_whether_they_meet_or_not() {
-    let pools = [1, 2, 4].map(|threads| ThreadPoolBuilder::new().num_threads(threads).build());
-    let pools = pools.map(|pool| pool.unwrap_or_else(|e| panic!("{e}")));
-    let (mut random, mut met, mut alone) = (Random(9), 0, 0);
+    let (pools, mut random, mut met, mut alone) = (pools(), Random(9), 0, 0);
     for round in 0..36 {
         let busy = Busy {
             calls: 2_000 + random.below(2_000),
             clients: [4, 20, 60][round % 3],
             values: [5, 40][usize::from(round < 12)],
             unknown: [0, 1, 5][round / 12 % 3],
-            wrong: round == 3,
+            wrong: (round == 3).then_some(-1),
         };
         let history = History::new(busy.draw(&mut random)).unwrap_or_else(|e| panic!("{e}"));
         let forms = Forms::of(&Register, &history).unwrap_or_else(|| panic!("registers have forms"));
@@ -103,7 +132,7 @@ fn legs_come_to_the_same_on_any_number_of_threads_whether_they_meet_or_not() {
         let (reached, is_met) = &found[0];
         match reached {
             Some(Reached::Goal(steps, seam)) => {
-                assert!(!busy.wrong, "{busy:?}");
+                assert!(busy.wrong.is_none(), "{busy:?}");
                 let order = Replay::<Slots>::new(problem.clone()).order(steps, part.events.len());
                 assert!(order.as_ref().is_some_and(|order| is_order(part, &forms, order)), "{busy:?}");
                 if let Some(seam) = seam {
@@ -111,7 +140,7 @@ fn legs_come_to_the_same_on_any_number_of_threads_whether_they_meet_or_not() {
                 }
                 *(if *is_met { &mut met } else { &mut alone }) += 1;
             }
-            Some(Reached::Nothing(..)) => assert!(busy.wrong, "{busy:?}"),
+            Some(Reached::Nothing(..)) => assert!(busy.wrong.is_some(), "{busy:?}"),
             None => {}
         }
     }
