@@ -62,15 +62,46 @@ pub(super) fn line(text: &str) -> Result<Option<Line<'_>>, Fault> {
     fields.line(&nodes, text).map(Some)
 }
 
-/// The fields of an operation that count; those that are words and numbers as places in a list of nodes.
+/// A field of an operation that counts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Field {
+    Process,
+    Type,
+    Function,
+    Time,
+    Key,
+    Value,
+}
+
+impl Field {
+    /// All, in their order, by the names of their keys.
+    const NAMES: [(&str, Field); 6] = [
+        ("process", Field::Process),
+        ("type", Field::Type),
+        ("f", Field::Function),
+        ("time", Field::Time),
+        ("key", Field::Key),
+        ("value", Field::Value),
+    ];
+
+    fn of(name: &str) -> Option<Field> {
+        Field::NAMES.iter().find(|(known, _)| *known == name).map(|(_, field)| *field)
+    }
+}
+
+/// What stands behind a key: words and numbers as places in a list of nodes.
+enum Content<'a> {
+    Word(Range<usize>),
+    Any(Datum<'a>),
+}
+
+/// The fields of an operation that count.
 #[derive(Default)]
 struct Fields<'a> {
-    process: Option<Range<usize>>,
-    kind: Option<Range<usize>>,
-    function: Option<Range<usize>>,
-    time: Option<Range<usize>>,
-    key: Option<Datum<'a>>,
-    value: Option<Datum<'a>>,
+    /// Those whose keys are plain, by [`Field`].
+    plain: [Option<Content<'a>>; Field::NAMES.len()],
+    /// Those whose keys are of a namespace.
+    spaced: Vec<(&'a str, Field, Content<'a>)>,
 }
 
 impl<'a> Fields<'a> {
@@ -78,10 +109,12 @@ impl<'a> Fields<'a> {
     fn take(&mut self, reader: &mut Reader<'a>, nodes: &mut Vec<Node<'a>>, text: &str) -> Result<(), Fault> {
         let start = nodes.len();
         reader.value(nodes)?;
-        // `:jepsen/type` and `:type` mean the same.
-        let name = match nodes[start..] {
-            [Node::Keyword(name)] => name.bytes().rposition(|byte| byte == b'/').map_or(name, |at| &name[at + 1..]),
-            _ => "",
+        let (space, name) = match nodes[start..] {
+            [Node::Keyword(name)] => match name.bytes().rposition(|byte| byte == b'/') {
+                Some(at) => (&name[..at], &name[at + 1..]),
+                None => ("", name),
+            },
+            _ => ("", ""),
         };
         nodes.truncate(start);
         loop {
@@ -92,32 +125,65 @@ impl<'a> Fields<'a> {
                 Next::End => return Err(cut_off(text)),
             }
         }
-        let field = match name {
-            "process" => &mut self.process,
-            "type" => &mut self.kind,
-            "f" => &mut self.function,
-            "time" => &mut self.time,
-            _ => {
+        let Some(field) = Field::of(name) else {
+            reader.value(nodes)?;
+            nodes.truncate(start);
+            return Ok(());
+        };
+        let content = match field {
+            Field::Key | Field::Value => {
                 let mut value = Vec::new();
                 reader.value(&mut value)?;
-                match name {
-                    "key" => self.key = Some(Datum(value)),
-                    "value" => self.value = Some(Datum(value)),
-                    _ => {}
-                }
-                return Ok(());
+                Content::Any(Datum(value))
+            }
+            _ => {
+                reader.value(nodes)?;
+                Content::Word(start..nodes.len())
             }
         };
-        reader.value(nodes)?;
-        *field = Some(start..nodes.len());
+        if !space.is_empty() {
+            self.spaced.push((space, field, content));
+        } else if self.plain[field as usize].replace(content).is_some() {
+            // No map is read so that has a key twice: which of the two values it is, nobody knows.
+            return Err(Fault::new("each key once", format!(":{name} twice")));
+        }
         Ok(())
     }
 
-    fn line(self, nodes: &[Node<'a>], text: &'a str) -> Result<Line<'a>, Fault> {
-        let of = |field: Option<Range<usize>>| field.map(|place| &nodes[place]);
-        let (Some(process), Some(kind)) = (of(self.process), of(self.kind)) else { return Err(fault(EXPECTED, text)) };
-        let word = name(kind).unwrap_or_default();
-        let Some(kind) = Kind::of(&word) else {
+    /// Fields that have no plain key are those of the namespace in which the operation says who does what. Keys of others are
+    /// somebody's notes: `:error/type`, `:db/value`.
+    fn take_spaced(&mut self) -> Result<(), Fault> {
+        let mut own = None;
+        for field in [Field::Process, Field::Type, Field::Function] {
+            let mut spaces = self.spaced.iter().filter(|spaced| spaced.1 == field).map(|spaced| spaced.0);
+            if let (None, None, Some(space)) = (own, &self.plain[field as usize], spaces.next()) {
+                if let Some(other) = spaces.next() {
+                    let (name, _) = Field::NAMES[field as usize];
+                    return Err(Fault::new(format!("one :{name}"), format!(":{space}/{name} and :{other}/{name}")));
+                }
+                own = Some(space);
+            }
+        }
+        for (space, field, content) in std::mem::take(&mut self.spaced) {
+            if Some(space) == own {
+                self.plain[field as usize].get_or_insert(content);
+            }
+        }
+        Ok(())
+    }
+
+    fn line(mut self, nodes: &[Node<'a>], text: &'a str) -> Result<Line<'a>, Fault> {
+        if !self.spaced.is_empty() {
+            self.take_spaced()?;
+        }
+        let word = |field: Field| match &self.plain[field as usize] {
+            Some(Content::Word(place)) => Some(&nodes[place.clone()]),
+            _ => None,
+        };
+        let (Some(process), Some(kind)) = (word(Field::Process), word(Field::Type)) else {
+            return Err(fault(EXPECTED, text));
+        };
+        let Some(kind) = Kind::of(&name(kind).unwrap_or_default()) else {
             return Err(fault(":type :invoke, :ok, :fail or :info", text));
         };
         let process = match process {
@@ -131,13 +197,16 @@ impl<'a> Fields<'a> {
             [Node::Keyword(name)] => Cow::Owned(format!(":{name}")),
             _ => return Err(fault(":process with a number or a name", text)),
         };
-        let Some(function) = of(self.function).and_then(name) else { return Err(fault(EXPECTED, text)) };
-        let at = match of(self.time) {
+        let Some(function) = word(Field::Function).and_then(name) else { return Err(fault(EXPECTED, text)) };
+        let at = match word(Field::Time) {
             None | Some([Node::Nil]) => Time::UNKNOWN,
             Some([Node::Int(time)]) => Time(*time),
             Some(_) => return Err(fault(":time in whole nanoseconds", text)),
         };
-        let (key, value) = (self.key, self.value);
+        let [.., key, value] = self.plain.map(|content| match content {
+            Some(Content::Any(datum)) => Some(datum),
+            _ => None,
+        });
         Ok(Line::Event(Event { process, kind, function, key, value, result: None, at, until: Time::UNKNOWN }))
     }
 }
@@ -190,6 +259,24 @@ mod tests {
     }
 
     #[test]
+    fn keys_of_another_namespace_than_that_of_the_operation_are_notes() {
+        let plain = event("{:process 3, :type :ok, :f :read, :value 1}");
+        for text in [
+            "{:process 3, :type :ok, :f :read, :value 1, :error/type :timeout, :db/value 9, :txn/key 7, :node/process 8}",
+            "{:error/type :timeout, :db/value 9, :txn/key 7, :node/process 8, :process 3, :type :ok, :f :read, :value 1}",
+            "{:op/process 3, :op/type :ok, :error/type :timeout, :db/value 9, :op/f :read, :op/value 1, :extra/f :x}",
+            "{:process 3, :op/type :ok, :op/f :read, :op/value 1, :txn/key 7, :op/process 8}",
+        ] {
+            assert_eq!(event(text), plain, "{text}");
+        }
+        assert_eq!(event("{:process 3, :type :ok, :f :read, :db/value 9}").value, None);
+        assert_eq!(
+            refused("{:op/process 3, :node/process 8, :op/type :ok, :op/f :read}"),
+            "expected one :process, found :op/process and :node/process"
+        );
+    }
+
+    #[test]
     fn the_nemesis_is_no_client_and_a_discarded_operation_is_none() {
         let nemesis = "{:type :info, :f :start, :process :nemesis, :value \"cut off {n1 #{n2}}\"}";
         assert_eq!(line(nemesis).ok(), Some(Some(Line::Other)));
@@ -224,6 +311,7 @@ mod tests {
             ("^{:line 1}", "cut off"),
             ("#_{:process 1} #jepsen.history.Op #_{}", "cut off"),
             ("{:process 1, :type}", "a key without value"),
+            ("{:process 1, :type :ok, :f :read, :value 1, :value 2}", "expected each key once, found :value twice"),
             ("{:process 1] }", "found ]"),
             ("[1 2]", "an operation"),
             ("17", "an operation"),
