@@ -151,7 +151,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Fields that have no plain key are those of the namespace in which the operation says who does what. Keys of others are
-    /// somebody's notes: `:error/type`, `:db/value`.
+    /// somebody's notes beside such fields: `:error/type`, `:db/value`. A value or key that stands only there may be the operation's.
     fn take_spaced(&mut self) -> Result<(), Fault> {
         let mut own = None;
         for field in [Field::Process, Field::Type, Field::Function] {
@@ -164,12 +164,24 @@ impl<'a> Fields<'a> {
                 own = Some(space);
             }
         }
+        let mut notes = Vec::new();
         for (space, field, content) in std::mem::take(&mut self.spaced) {
             if Some(space) == own {
                 self.plain[field as usize].get_or_insert(content);
+            } else {
+                notes.push((space, field));
             }
         }
-        Ok(())
+        let open = |&&(_, field): &&(&str, Field)| {
+            matches!(field, Field::Key | Field::Value) && self.plain[field as usize].is_none()
+        };
+        match notes.iter().find(open) {
+            Some(&(space, field)) => {
+                let (name, _) = Field::NAMES[field as usize];
+                Err(Fault::new(format!(":{name} of the operation itself"), format!(":{space}/{name} alone")))
+            }
+            None => Ok(()),
+        }
     }
 
     fn line(mut self, nodes: &[Node<'a>], text: &'a str) -> Result<Line<'a>, Fault> {
@@ -262,18 +274,29 @@ mod tests {
     fn keys_of_another_namespace_than_that_of_the_operation_are_notes() {
         let plain = event("{:process 3, :type :ok, :f :read, :value 1}");
         for text in [
-            "{:process 3, :type :ok, :f :read, :value 1, :error/type :timeout, :db/value 9, :txn/key 7, :node/process 8}",
-            "{:error/type :timeout, :db/value 9, :txn/key 7, :node/process 8, :process 3, :type :ok, :f :read, :value 1}",
+            "{:process 3, :type :ok, :f :read, :value 1, :error/type :timeout, :db/value 9, :node/process 8, :x/time 7}",
+            "{:error/type :timeout, :db/value 9, :node/process 8, :process 3, :type :ok, :f :read, :value 1}",
             "{:op/process 3, :op/type :ok, :error/type :timeout, :db/value 9, :op/f :read, :op/value 1, :extra/f :x}",
-            "{:process 3, :op/type :ok, :op/f :read, :op/value 1, :txn/key 7, :op/process 8}",
+            "{:process 3, :op/type :ok, :op/f :read, :op/value 1, :op/process 8}",
         ] {
             assert_eq!(event(text), plain, "{text}");
         }
-        assert_eq!(event("{:process 3, :type :ok, :f :read, :db/value 9}").value, None);
-        assert_eq!(
-            refused("{:op/process 3, :node/process 8, :op/type :ok, :op/f :read}"),
-            "expected one :process, found :op/process and :node/process"
-        );
+        for (text, why) in [
+            (
+                "{:process 3, :type :ok, :f :read, :db/value 9}",
+                "expected :value of the operation itself, found :db/value alone",
+            ),
+            (
+                "{:process 3, :type :ok, :f :read, :value 1, :txn/key 7}",
+                "expected :key of the operation itself, found :txn/key alone",
+            ),
+            (
+                "{:op/process 3, :node/process 8, :op/type :ok, :op/f :read}",
+                "expected one :process, found :op/process and :node/process",
+            ),
+        ] {
+            assert_eq!(refused(text), why, "{text}");
+        }
     }
 
     #[test]
