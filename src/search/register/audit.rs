@@ -67,6 +67,9 @@ fn explains_answers(part: &Part, forms: &Forms<'_>, order: &[u32]) -> bool {
     true
 }
 
+/// Most texts do not grow beyond so many bytes.
+const ROOM: usize = 256;
+
 /// What the register holds.
 enum Held {
     /// This value.
@@ -90,7 +93,7 @@ impl Held {
             *self = match (values[held as usize], values[value as usize]) {
                 (Value::Text(text), _) => Held::Text(text.to_owned()),
                 (Value::List(list), _) => Held::List(list.to_vec()),
-                (Value::Absent, Value::Text(_)) => Held::Text(String::new()),
+                (Value::Absent, Value::Text(_)) => Held::Text(String::with_capacity(ROOM)),
                 (Value::Absent, Value::List(_)) => Held::List(Vec::new()),
                 _ => return false,
             };

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 pub(super) const NONE: u32 = u32::MAX;
 
 /// The state of a register that holds something nobody asks for.
-pub(super) const OTHER: u32 = u32::MAX;
+pub(super) const OTHER: u32 = NONE;
 
 /// What the operations of a class do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -59,25 +59,26 @@ impl Automaton {
     /// appended to, and for appends with failed compare-and-sets: any append might be needed to make one fail, also one that leads
     /// to [`OTHER`], and that is not followed here.
     pub(super) fn new(deeds: &[Deed], content: u32, forms: &Forms<'_>) -> Option<(Self, Vec<u32>)> {
-        let (mut state, mut asked) = (States::new(deeds.len(), forms.count), Vec::new());
+        let (mut state, mut asked) = (ByValue::new(deeds.len(), forms.count), Vec::with_capacity(deeds.len().min(FEW)));
         for deed in deeds {
             if let Deed::Read(value) | Deed::FailedCas(value) | Deed::Cas(value, _) = *deed
-                && state.of(value) == OTHER
+                && state.of(value) == NONE
             {
-                state.set(value, asked.len() as u32);
+                *state.place(value) = asked.len() as u32;
                 asked.push(value);
             }
         }
-        let growth = match deeds.iter().any(|deed| matches!(deed, Deed::Append(_))) {
+        let appends = deeds.iter().any(|deed| matches!(deed, Deed::Append(_)));
+        let growth = match appends {
             true if deeds.iter().any(|deed| matches!(deed, Deed::FailedCas(_))) => return None,
             true => prefixes::grow(deeds, content, &forms.values, &asked, state)?,
-            false => Growth { states: asked.len(), edges: Vec::new(), pieces: 0, state },
+            false => Growth { states: asked.len(), edges: Vec::new(), state },
         };
         let state_of = |value: u32| growth.state.of(value);
         let states = growth.states;
         let mut automaton = Automaton {
             initial: state_of(content),
-            kinds: Vec::new(),
+            kinds: Vec::with_capacity(deeds.len().min(FEW)),
             states: vec![Named { reads: NONE, failures: NONE, writes: NONE }; states],
             write_other: NONE,
             out: Lists::default(),
@@ -85,8 +86,7 @@ impl Automaton {
             by_class: Lists::default(),
         };
         let mut edges: FxHashMap<Deed, u32> = FxHashMap::default();
-        let mut appended: FxHashMap<u32, u32> = FxHashMap::default();
-        appended.reserve(growth.pieces);
+        let mut appended = if appends { ByValue::new(deeds.len(), forms.count) } else { ByValue::default() };
         let class_of = deeds
             .iter()
             .map(|deed| {
@@ -109,7 +109,7 @@ impl Automaton {
                         let (from, to) = (state_of(from), state_of(to));
                         (edges.entry(Deed::Cas(from, to)).or_insert(NONE), Kind::Cas(from, to))
                     }
-                    Deed::Append(value) => (appended.entry(value).or_insert(NONE), Kind::Append),
+                    Deed::Append(value) => (appended.place(value), Kind::Append),
                 };
                 if *class == NONE {
                     *class = fresh;
@@ -119,11 +119,8 @@ impl Automaton {
             })
             .collect();
         automaton.kinds.shrink_to_fit();
-        let mut ways: Vec<(u32, u32, u32)> = growth
-            .edges
-            .iter()
-            .filter_map(|&(from, value, to)| appended.get(&value).map(|&class| (from, class, to)))
-            .collect();
+        let mut ways = growth.edges;
+        ways.iter_mut().for_each(|(_, way, _)| *way = appended.of(*way));
         ways.extend((0..).zip(&automaton.kinds).filter_map(|(class, kind)| match *kind {
             Kind::Cas(from, to) => Some((from, class, to)),
             _ => None,
@@ -178,35 +175,37 @@ impl Automaton {
     }
 }
 
-/// The state of each value that is one.
+/// More classes than these are seldom needed.
+const FEW: usize = 32;
+
+/// Numbers of some values.
 #[derive(Default)]
-pub(super) struct States {
-    /// By value: its state, or [`OTHER`]. Empty where the values of the history are many more than those of this register.
+pub(super) struct ByValue {
+    /// By value: its number, or [`NONE`]. Empty where the values of the history are many more than those of this register.
     dense: Vec<u32>,
     sparse: FxHashMap<u32, u32>,
 }
 
-impl States {
+impl ByValue {
     /// For so many operations, of a history with so many values.
     fn new(operations: usize, values: usize) -> Self {
-        let dense = if values <= 8 * operations + 64 { vec![OTHER; values] } else { Vec::new() };
-        States { dense, sparse: FxHashMap::default() }
+        let dense = if values <= 8 * operations + 64 { vec![NONE; values] } else { Vec::new() };
+        ByValue { dense, sparse: FxHashMap::default() }
     }
 
-    /// The state of a value, or [`OTHER`].
-    fn of(&self, value: u32) -> u32 {
+    /// The number of a value, or [`NONE`].
+    pub(super) fn of(&self, value: u32) -> u32 {
         match self.dense.get(value as usize) {
-            Some(&state) => state,
-            None => self.sparse.get(&value).copied().unwrap_or(OTHER),
+            Some(&number) => number,
+            None => self.sparse.get(&value).copied().unwrap_or(NONE),
         }
     }
 
-    pub(super) fn set(&mut self, value: u32, state: u32) {
+    /// Where the number of a value stands; at first [`NONE`].
+    pub(super) fn place(&mut self, value: u32) -> &mut u32 {
         match self.dense.get_mut(value as usize) {
-            Some(place) => *place = state,
-            None => {
-                self.sparse.insert(value, state);
-            }
+            Some(place) => place,
+            None => self.sparse.entry(value).or_insert(NONE),
         }
     }
 }

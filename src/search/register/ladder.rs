@@ -355,7 +355,8 @@ impl<'p, M: Mask> Ladder<'p, M> {
         }
         at.path = self.paths.extend(at.path, steps);
         // Most rungs hold one.
-        let few = usize::from(rung.entries.len() == rung.entries.capacity() && rung.entries.len() < 8);
+        let full = rung.entries.len() == rung.entries.capacity() && rung.entries.len() < 8;
+        let few = if full { rung.entries.len().max(1) } else { 0 };
         rung.entries.reserve_exact(few);
         self.room += few + room::push(&mut rung.entries, Entry { at, optional: 0, waits: true });
         self.entries += 1;

@@ -87,7 +87,7 @@ impl Paths {
 
     /// The steps of a path, first to last.
     pub(super) fn steps(&self, mut path: u32) -> Vec<Step> {
-        let mut steps = Vec::new();
+        let mut steps = Vec::with_capacity(self.steps.len());
         while path != BEGIN {
             let (before, step) = self.steps[path as usize];
             steps.push(step);

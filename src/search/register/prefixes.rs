@@ -4,7 +4,7 @@
 //! by appending never become one; all such contents are [`super::automaton::OTHER`]. So no text is ever built: a state is a
 //! place in the sorted list of the values asked for, and a length.
 
-use super::automaton::States;
+use super::automaton::{ByValue, NONE};
 use super::forms::Deed;
 use crate::model::Value;
 use rustc_hash::FxHashMap;
@@ -17,42 +17,44 @@ pub(super) struct Growth {
     pub(super) states: usize,
     /// From which state, what is appended, to which state.
     pub(super) edges: Vec<(u32, u32, u32)>,
-    /// How many different values are appended.
-    pub(super) pieces: usize,
     /// The state of each value that is one.
-    pub(super) state: States,
+    pub(super) state: ByValue,
 }
 
-/// `None` where something stands that cannot be appended to, or not this. `state` has the values asked for.
-pub(super) fn grow(deeds: &[Deed], content: u32, values: &[Value<'_>], asked: &[u32], state: States) -> Option<Growth> {
-    let mut named = vec![content];
-    let mut added = Vec::new();
-    for deed in deeds {
-        match *deed {
-            Deed::Write(value) | Deed::Cas(_, value) => named.push(value),
-            Deed::Append(value) => added.push(value),
-            Deed::Nothing | Deed::Read(_) | Deed::FailedCas(_) => {}
-        }
-    }
-    named.extend_from_slice(asked);
-    named.sort_unstable();
-    named.dedup();
-    added.sort_unstable();
-    added.dedup();
-    let kind = |&value: &u32| match &values[value as usize] {
+/// `None` where something stands that cannot be appended to, or not this. `state` has the values asked for, each with its place there.
+pub(super) fn grow(
+    deeds: &[Deed],
+    content: u32,
+    values: &[Value<'_>],
+    asked: &[u32],
+    state: ByValue,
+) -> Option<Growth> {
+    let written = deeds.iter().filter_map(|deed| match *deed {
+        Deed::Write(value) | Deed::Cas(_, value) => Some(value),
+        _ => None,
+    });
+    let written = written.chain([content]);
+    let added = deeds.iter().filter_map(|deed| match *deed {
+        Deed::Append(value) => Some(value),
+        _ => None,
+    });
+    let kind = |value: u32| match &values[value as usize] {
         Value::Absent => None,
         held => Some(discriminant(held)),
     };
-    let one = kind(added.first()?)?;
-    if added.iter().any(|value| kind(value) != Some(one)) || named.iter().filter_map(kind).any(|other| other != one) {
+    let first = added.clone().next()?;
+    let one = kind(first)?;
+    let mut named = written.clone().chain(asked.iter().copied());
+    if added.clone().any(|value| kind(value) != Some(one)) || named.any(|value| kind(value).is_some_and(|of| of != one))
+    {
         return None;
     }
-    match values[added[0] as usize] {
-        Value::Text(_) => Some(Trie::grow(&named, &added, asked, state, |value| match values[value as usize] {
+    match values[first as usize] {
+        Value::Text(_) => Some(Trie::grow(asked, written, added, state, |value| match values[value as usize] {
             Value::Text(text) => Some(text.as_bytes()),
             _ => None,
         })),
-        Value::List(_) => Some(Trie::grow(&named, &added, asked, state, |value| match values[value as usize] {
+        Value::List(_) => Some(Trie::grow(asked, written, added, state, |value| match values[value as usize] {
             Value::List(list) => Some(list),
             _ => None,
         })),
@@ -60,56 +62,71 @@ pub(super) fn grow(deeds: &[Deed], content: u32, values: &[Value<'_>], asked: &[
     }
 }
 
-/// The values asked for, sorted, with the places in them that are states.
+/// The values asked for, with the places in them that are states.
 struct Trie<'a, T> {
-    asked: Vec<&'a [T]>,
-    /// By the first value that begins like this, and the length.
-    index: FxHashMap<(u32, u32), u32>,
-    /// The states: the same pairs.
+    /// Sorted, each with its state.
+    asked: Vec<(&'a [T], u32)>,
+    /// The states: the first value that begins like this, and the length.
     states: Vec<(u32, u32)>,
+    /// Those of these pairs that are not the whole of a value.
+    index: FxHashMap<(u32, u32), u32>,
 }
+
+/// The state of no sequence at all, which is no beginning of one.
+const ABSENT: (u32, u32) = (u32::MAX, 0);
 
 impl<'a, T: Ord + Hash> Trie<'a, T> {
     fn grow(
-        named: &[u32],
-        added: &[u32],
         asked: &[u32],
-        mut state: States,
+        written: impl Iterator<Item = u32>,
+        added: impl Iterator<Item = u32> + Clone,
+        mut state: ByValue,
         of: impl Fn(u32) -> Option<&'a [T]>,
     ) -> Growth {
-        let mut trie =
-            Trie { asked: asked.iter().filter_map(|&v| of(v)).collect(), index: FxHashMap::default(), states: vec![] };
-        trie.index.reserve(named.len());
-        trie.asked.sort_unstable();
-        trie.asked.dedup();
-        let mut absent = None;
-        for &value in named {
-            let at = match of(value) {
-                Some(sequence) => trie.locate(sequence),
-                None => Some(*absent.get_or_insert_with(|| trie.add(u32::MAX, 0))),
-            };
-            if let Some(at) = at {
-                state.set(value, at);
-            }
-        }
-        let pieces: FxHashMap<&[T], u32> =
-            added.iter().filter_map(|&value| of(value).map(|piece| (piece, value))).collect();
+        let appends = added.clone().count();
+        let mut pieces: FxHashMap<&[T], u32> = FxHashMap::default();
+        pieces.reserve(appends);
+        pieces.extend(added.filter_map(|value| of(value).map(|piece| (piece, value))));
         let mut lengths: Vec<usize> = pieces.keys().map(|piece| piece.len()).collect();
         lengths.sort_unstable();
         lengths.dedup();
-        let mut edges = Vec::new();
+        let mut trie = Trie {
+            asked: Vec::with_capacity(asked.len()),
+            states: vec![ABSENT; asked.len()],
+            index: FxHashMap::default(),
+        };
+        trie.asked.extend((0..).zip(asked).filter_map(|(at, &value)| of(value).map(|sequence| (sequence, at))));
+        trie.asked.sort_unstable();
+        // What is appended once leads on from one state.
+        trie.states.reserve(pieces.len());
+        trie.index.reserve(pieces.len());
+        for (first, &(sequence, at)) in (0..).zip(&trie.asked) {
+            trie.states[at as usize] = (first, sequence.len() as u32);
+        }
+        for value in written {
+            if state.of(value) == NONE {
+                let at = match of(value) {
+                    Some(sequence) => trie.locate(sequence),
+                    None => Some(trie.add(ABSENT)),
+                };
+                if let Some(at) = at {
+                    *state.place(value) = at;
+                }
+            }
+        }
+        let mut edges = Vec::with_capacity(pieces.len());
         let mut from = 0;
         while let Some(&(first, length)) = trie.states.get(from) {
             // Nothing is the beginning of everything.
             let (at, length) = if first == u32::MAX { (0, 0) } else { (first as usize, length as usize) };
-            let begin: &[T] = if first == u32::MAX { &[] } else { &trie.asked[at][..length] };
-            let end = at + trie.asked[at..].partition_point(|value| value.starts_with(begin));
+            let begin = trie.asked.get(at).map_or(&[][..], |&(value, _)| &value[..length]);
+            let end = at + so_many(&trie.asked[at..], |value| value.starts_with(begin));
             for &more in &lengths {
                 trie.extend(from as u32, (at..end, length), more, &pieces, &mut edges);
             }
             from += 1;
         }
-        Growth { states: trie.states.len(), edges, pieces: added.len(), state }
+        Growth { states: trie.states.len(), edges, state }
     }
 
     /// The ways out of a state by pieces of one length. The state: the values asked for that begin so, and how long that is.
@@ -123,31 +140,39 @@ impl<'a, T: Ord + Hash> Trie<'a, T> {
     ) {
         let Range { start: mut at, end } = asked;
         while at < end {
-            let value: &'a [T] = self.asked[at];
-            let Some(piece) = value.get(length..length + more) else {
+            let Some(piece) = self.asked[at].0.get(length..length + more) else {
                 at += 1;
                 continue;
             };
             if let Some(&added) = pieces.get(piece) {
-                let to = self.add(at as u32, (length + more) as u32);
+                let to = self.add((at as u32, (length + more) as u32));
                 edges.push((from, added, to));
             }
-            let whole = &value[..length + more];
-            at += self.asked[at..end].partition_point(|value| value.starts_with(whole));
+            at += so_many(&self.asked[at..end], |value| value[length..].starts_with(piece));
         }
     }
 
     fn locate(&mut self, sequence: &[T]) -> Option<u32> {
-        let at = self.asked.partition_point(|value| *value < sequence);
-        let begins = self.asked.get(at).is_some_and(|value| value.starts_with(sequence));
-        begins.then(|| self.add(at as u32, sequence.len() as u32))
+        let at = self.asked.partition_point(|&(value, _)| value < sequence);
+        let begins = self.asked.get(at).is_some_and(|(value, _)| value.starts_with(sequence));
+        begins.then(|| self.add((at as u32, sequence.len() as u32)))
     }
 
-    fn add(&mut self, first: u32, length: u32) -> u32 {
-        let fresh = self.states.len() as u32;
-        *self.index.entry((first, length)).or_insert_with(|| {
-            self.states.push((first, length));
-            fresh
-        })
+    fn add(&mut self, (first, length): (u32, u32)) -> u32 {
+        match self.asked.get(first as usize) {
+            Some(&(value, state)) if value.len() == length as usize => state,
+            _ => *self.index.entry((first, length)).or_insert_with(|| {
+                self.states.push((first, length));
+                self.states.len() as u32 - 1
+            }),
+        }
+    }
+}
+
+/// How many of these begin so, which are the first of them. Often all do: answers grow.
+fn so_many<T>(asked: &[(&[T], u32)], begins: impl Fn(&[T]) -> bool) -> usize {
+    match asked.last() {
+        Some((last, _)) if begins(last) => asked.len(),
+        _ => asked.partition_point(|(value, _)| begins(value)),
     }
 }
