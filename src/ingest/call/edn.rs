@@ -151,8 +151,9 @@ impl<'a> Fields<'a> {
     }
 
     /// Fields that have no plain key are those of the namespace in which the operation says who does what. Keys of others are
-    /// somebody's notes beside such fields: `:error/type`, `:db/value`. A value or key that stands only there may be the operation's.
-    fn take_spaced(&mut self) -> Result<(), Fault> {
+    /// somebody's notes beside such fields: `:error/type`, `:db/value`. A value or key that stands only there may be the operation's: the fault
+    /// that this is for a client.
+    fn take_spaced(&mut self) -> Result<Option<Fault>, Fault> {
         let mut own = None;
         for field in [Field::Process, Field::Type, Field::Function] {
             let mut spaces = self.spaced.iter().filter(|spaced| spaced.1 == field).map(|spaced| spaced.0);
@@ -175,19 +176,14 @@ impl<'a> Fields<'a> {
         let open = |&&(_, field): &&(&str, Field)| {
             matches!(field, Field::Key | Field::Value) && self.plain[field as usize].is_none()
         };
-        match notes.iter().find(open) {
-            Some(&(space, field)) => {
-                let (name, _) = Field::NAMES[field as usize];
-                Err(Fault::new(format!(":{name} of the operation itself"), format!(":{space}/{name} alone")))
-            }
-            None => Ok(()),
-        }
+        Ok(notes.iter().find(open).map(|&(space, field)| {
+            let (name, _) = Field::NAMES[field as usize];
+            Fault::new(format!(":{name} of the operation itself"), format!(":{space}/{name} alone"))
+        }))
     }
 
     fn line(mut self, nodes: &[Node<'a>], text: &'a str) -> Result<Line<'a>, Fault> {
-        if !self.spaced.is_empty() {
-            self.take_spaced()?;
-        }
+        let open = if self.spaced.is_empty() { None } else { self.take_spaced()? };
         let word = |field: Field| match &self.plain[field as usize] {
             Some(Content::Word(place)) => Some(&nodes[place.clone()]),
             _ => None,
@@ -209,6 +205,9 @@ impl<'a> Fields<'a> {
             [Node::Keyword(name)] => Cow::Owned(format!(":{name}")),
             _ => return Err(fault(":process with a number or a name", text)),
         };
+        if let Some(open) = open {
+            return Err(open);
+        }
         let Some(function) = word(Field::Function).and_then(name) else { return Err(fault(EXPECTED, text)) };
         let at = match word(Field::Time) {
             None | Some([Node::Nil]) => Time::UNKNOWN,
@@ -303,6 +302,8 @@ mod tests {
     fn the_nemesis_is_no_client_and_a_discarded_operation_is_none() {
         let nemesis = "{:type :info, :f :start, :process :nemesis, :value \"cut off {n1 #{n2}}\"}";
         assert_eq!(line(nemesis).ok(), Some(Some(Line::Other)));
+        let noted = "{:type :info, :f :start, :process :nemesis, :net/value \"cut off\"}";
+        assert_eq!(line(noted).ok(), Some(Some(Line::Other)));
         assert_eq!(line("#_{:process 3}").ok(), Some(None));
         assert_eq!(line("; nothing\n").ok(), Some(None));
     }
