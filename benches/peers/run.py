@@ -4,8 +4,8 @@
     run.py --retrograde target/release/retrograde --timing target/release/deps/peers-HASH --peers /tmp/peers LOG...
 
 `go build -o /tmp/peers .` in this folder makes the one, `cargo bench --no-run` the others. LOGs are Jepsen logs of registers (*.log) and
-logs of key-value stores (*.txt). For each: the check alone, in process, the median of five runs or, where they are short, of as many as
-take 50 ms; reading and check, the median of five; peak resident memory of a process that did only this; 30 s (`--limit`) and 4 GB for one check.
+logs of key-value stores (*.txt). For each: the check alone, and reading and check, in process, the medians of five runs or, where they are
+short, of as many as take 50 ms; peak resident memory of a process that did only this; 30 s (`--limit`) and 4 GB for one check.
 And the processor time of a whole `retrograde check`, which also explains and writes its report: the median of five processes.
 """
 import argparse
