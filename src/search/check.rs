@@ -132,7 +132,7 @@ impl<'t, S: Spec> Trial<'t, S> {
             if forms.deed[part.calls[0] as usize] == Deed::Nothing {
                 return Box::new(Known((0..part.calls.len() as u32).collect()));
             }
-            if let Some(search) = register::search(part, forms, goal, self.switches) {
+            if let Some(search) = register::search(part, forms, goal, self.switches, &self.watch) {
                 return search;
             }
         }

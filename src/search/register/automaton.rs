@@ -5,6 +5,7 @@
 
 use super::forms::{Deed, Forms};
 use super::prefixes::{self, Growth};
+use crate::search::budget::Watch;
 use crate::search::room;
 use rustc_hash::FxHashMap;
 
@@ -57,8 +58,8 @@ pub(super) struct Automaton {
 impl Automaton {
     /// For deeds on one register; with the class of each, [`NONE`] for those that do nothing. `None` where a value cannot be
     /// appended to, and for appends with failed compare-and-sets: any append might be needed to make one fail, also one that leads
-    /// to [`OTHER`], and that is not followed here.
-    pub(super) fn new(deeds: &[Deed], content: u32, forms: &Forms<'_>) -> Option<(Self, Vec<u32>)> {
+    /// to [`OTHER`], and that is not followed here; and where a limit is reached.
+    pub(super) fn new(deeds: &[Deed], content: u32, forms: &Forms<'_>, watch: &Watch<'_>) -> Option<(Self, Vec<u32>)> {
         let (mut state, mut asked) = (ByValue::new(deeds.len(), forms.count), Vec::with_capacity(deeds.len().min(FEW)));
         for deed in deeds {
             if let Deed::Read(value) | Deed::FailedCas(value) | Deed::Cas(value, _) = *deed
@@ -71,7 +72,7 @@ impl Automaton {
         let appends = deeds.iter().any(|deed| matches!(deed, Deed::Append(_)));
         let growth = match appends {
             true if deeds.iter().any(|deed| matches!(deed, Deed::FailedCas(_))) => return None,
-            true => prefixes::grow(deeds, content, &forms.values, &asked, state)?,
+            true => prefixes::grow(deeds, content, &forms.values, &asked, state, watch)?,
             false => Growth { states: asked.len(), edges: Vec::new(), state },
         };
         let state_of = |value: u32| growth.state.of(value);

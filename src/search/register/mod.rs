@@ -44,8 +44,8 @@ struct Problem<'p> {
 }
 
 impl<'p> Problem<'p> {
-    /// The operations of a part up to an event. `None` where the forms are not enough.
-    fn new(part: &'p Part, forms: &Forms<'_>, goal: usize) -> Option<Self> {
+    /// The operations of a part up to an event. `None` where the forms are not enough, or a limit is reached.
+    fn new(part: &'p Part, forms: &Forms<'_>, goal: usize, watch: &Watch<'_>) -> Option<Self> {
         // Operations are numbered by invocation: later ones do not matter.
         let invoked = match part.events.len() {
             all if all == goal => part.calls.len(),
@@ -61,7 +61,7 @@ impl<'p> Problem<'p> {
             return None;
         }
         let content = part.calls.first().map(|&call| forms.content[forms.register(call) as usize])?;
-        let (automaton, class) = Automaton::new(&deeds, content, forms)?;
+        let (automaton, class) = Automaton::new(&deeds, content, forms, watch)?;
         let optional = |class: u32| !matches!(automaton.kinds[class as usize], Kind::Read(_) | Kind::FailedCas(_));
         let course = Course::new(part, &class, automaton.kinds.len(), optional, goal);
         Some(Problem { automaton, course })
@@ -69,12 +69,13 @@ impl<'p> Problem<'p> {
 }
 
 /// A search for an order of the operations on one register that explains every answer before event `goal`, or of all where there is
-/// none; such a search also says how far an order gets. `None` where the forms are not enough.
+/// none; such a search also says how far an order gets. `None` where the forms are not enough, or a limit is reached.
 pub(super) fn search<'p>(
     part: &'p Part,
     forms: &Forms<'_>,
     goal: Option<usize>,
     switches: Switches,
+    watch: &Watch<'_>,
 ) -> Option<Search<'p>> {
     let whole = goal.is_none();
     if whole
@@ -83,7 +84,7 @@ pub(super) fn search<'p>(
     {
         return Some(Box::new(Known(order)));
     }
-    let problem = Arc::new(Problem::new(part, forms, goal.unwrap_or(part.events.len()))?);
+    let problem = Arc::new(Problem::new(part, forms, goal.unwrap_or(part.events.len()), watch)?);
     Some(match problem.course.slots {
         0..=64 => within::<[u64; 1]>(problem, switches, whole),
         65..=128 => within::<[u64; 2]>(problem, switches, whole),

@@ -7,6 +7,7 @@
 use super::automaton::{ByValue, NONE};
 use super::forms::Deed;
 use crate::model::Value;
+use crate::search::budget::Watch;
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
 use std::mem::discriminant;
@@ -21,13 +22,14 @@ pub(super) struct Growth {
     pub(super) state: ByValue,
 }
 
-/// `None` where something stands that cannot be appended to, or not this. `state` has the values asked for, each with its place there.
+/// `None` where something stands that cannot be appended to, or not this; and where a limit is reached. `state` has the values asked for, each with its place there.
 pub(super) fn grow(
     deeds: &[Deed],
     content: u32,
     values: &[Value<'_>],
     asked: &[u32],
     state: ByValue,
+    watch: &Watch<'_>,
 ) -> Option<Growth> {
     let written = deeds.iter().filter_map(|deed| match *deed {
         Deed::Write(value) | Deed::Cas(_, value) => Some(value),
@@ -50,14 +52,14 @@ pub(super) fn grow(
         return None;
     }
     match values[first as usize] {
-        Value::Text(_) => Some(Trie::grow(asked, written, added, state, |value| match values[value as usize] {
+        Value::Text(_) => Trie::grow(asked, written, added, state, watch, |value| match values[value as usize] {
             Value::Text(text) => Some(text.as_bytes()),
             _ => None,
-        })),
-        Value::List(_) => Some(Trie::grow(asked, written, added, state, |value| match values[value as usize] {
+        }),
+        Value::List(_) => Trie::grow(asked, written, added, state, watch, |value| match values[value as usize] {
             Value::List(list) => Some(list),
             _ => None,
-        })),
+        }),
         Value::Absent | Value::Number(_) => None,
     }
 }
@@ -66,14 +68,14 @@ pub(super) fn grow(
 struct Trie<'a, T> {
     /// Sorted, each with its state.
     asked: Vec<(&'a [T], u32)>,
-    /// The states: the first value that begins like this, and the length.
-    states: Vec<(u32, u32)>,
-    /// Those of these pairs that are not the whole of a value.
+    /// The states: the values that begin like this, as far as they are known already, and the length.
+    states: Vec<(Range<u32>, u32)>,
+    /// By the first of the values, and the length: those that are not the whole of a value.
     index: FxHashMap<(u32, u32), u32>,
 }
 
 /// The state of no sequence at all, which is no beginning of one.
-const ABSENT: (u32, u32) = (u32::MAX, 0);
+const ABSENT: u32 = u32::MAX;
 
 impl<'a, T: Ord + Hash> Trie<'a, T> {
     fn grow(
@@ -81,8 +83,9 @@ impl<'a, T: Ord + Hash> Trie<'a, T> {
         written: impl Iterator<Item = u32>,
         added: impl Iterator<Item = u32> + Clone,
         mut state: ByValue,
+        watch: &Watch<'_>,
         of: impl Fn(u32) -> Option<&'a [T]>,
-    ) -> Growth {
+    ) -> Option<Growth> {
         let appends = added.clone().count();
         let mut pieces: FxHashMap<&[T], u32> = FxHashMap::default();
         pieces.reserve(appends);
@@ -92,7 +95,7 @@ impl<'a, T: Ord + Hash> Trie<'a, T> {
         lengths.dedup();
         let mut trie = Trie {
             asked: Vec::with_capacity(asked.len()),
-            states: vec![ABSENT; asked.len()],
+            states: vec![(ABSENT..ABSENT, 0); asked.len()],
             index: FxHashMap::default(),
         };
         trie.asked.extend((0..).zip(asked).filter_map(|(at, &value)| of(value).map(|sequence| (sequence, at))));
@@ -101,13 +104,13 @@ impl<'a, T: Ord + Hash> Trie<'a, T> {
         trie.states.reserve(pieces.len());
         trie.index.reserve(pieces.len());
         for (first, &(sequence, at)) in (0..).zip(&trie.asked) {
-            trie.states[at as usize] = (first, sequence.len() as u32);
+            trie.states[at as usize] = (first..first, sequence.len() as u32);
         }
         for value in written {
             if state.of(value) == NONE {
                 let at = match of(value) {
                     Some(sequence) => trie.locate(sequence),
-                    None => Some(trie.add(ABSENT)),
+                    None => Some(trie.add(ABSENT..ABSENT, 0)),
                 };
                 if let Some(at) = at {
                     *state.place(value) = at;
@@ -115,18 +118,32 @@ impl<'a, T: Ord + Hash> Trie<'a, T> {
             }
         }
         let mut edges = Vec::with_capacity(pieces.len());
-        let mut from = 0;
-        while let Some(&(first, length)) = trie.states.get(from) {
-            // Nothing is the beginning of everything.
-            let (at, length) = if first == u32::MAX { (0, 0) } else { (first as usize, length as usize) };
-            let begin = trie.asked.get(at).map_or(&[][..], |&(value, _)| &value[..length]);
-            let end = at + so_many(&trie.asked[at..], |value| value.starts_with(begin));
+        let (mut from, mut looked) = (0, 0);
+        while let Some((values, length)) = trie.states.get(from) {
+            let (Range { start, end }, length) = (values.clone(), *length as usize);
+            let values = match (start, end) {
+                // Nothing is the beginning of everything.
+                (ABSENT, _) => 0..trie.asked.len(),
+                (start, end) if start < end => start as usize..end as usize,
+                (start, _) => {
+                    let start = start as usize;
+                    let begin = &trie.asked[start].0[..length];
+                    start..start + so_many(&trie.asked[start..], |value| value.starts_with(begin))
+                }
+            };
             for &more in &lengths {
-                trie.extend(from as u32, (at..end, length), more, &pieces, &mut edges);
+                trie.extend(from as u32, (values.clone(), length), more, &pieces, &mut edges);
             }
             from += 1;
+            looked += lengths.len();
+            if looked > 1 << 12 {
+                looked = 0;
+                if watch.reached().is_some() {
+                    return None;
+                }
+            }
         }
-        Growth { states: trie.states.len(), edges, state }
+        Some(Growth { states: trie.states.len(), edges, state })
     }
 
     /// The ways out of a state by pieces of one length. The state: the values asked for that begin so, and how long that is.
@@ -144,25 +161,27 @@ impl<'a, T: Ord + Hash> Trie<'a, T> {
                 at += 1;
                 continue;
             };
+            let same = at + so_many(&self.asked[at..end], |value| value[length..].starts_with(piece));
             if let Some(&added) = pieces.get(piece) {
-                let to = self.add((at as u32, (length + more) as u32));
+                let to = self.add(at as u32..same as u32, (length + more) as u32);
                 edges.push((from, added, to));
             }
-            at += so_many(&self.asked[at..end], |value| value[length..].starts_with(piece));
+            at = same;
         }
     }
 
     fn locate(&mut self, sequence: &[T]) -> Option<u32> {
         let at = self.asked.partition_point(|&(value, _)| value < sequence);
         let begins = self.asked.get(at).is_some_and(|(value, _)| value.starts_with(sequence));
-        begins.then(|| self.add((at as u32, sequence.len() as u32)))
+        begins.then(|| self.add(at as u32..at as u32, sequence.len() as u32))
     }
 
-    fn add(&mut self, (first, length): (u32, u32)) -> u32 {
-        match self.asked.get(first as usize) {
+    /// The state of values that begin alike, for so long.
+    fn add(&mut self, values: Range<u32>, length: u32) -> u32 {
+        match self.asked.get(values.start as usize) {
             Some(&(value, state)) if value.len() == length as usize => state,
-            _ => *self.index.entry((first, length)).or_insert_with(|| {
-                self.states.push((first, length));
+            _ => *self.index.entry((values.start, length)).or_insert_with(|| {
+                self.states.push((values, length));
                 self.states.len() as u32 - 1
             }),
         }
@@ -174,5 +193,35 @@ fn so_many<T>(asked: &[(&[T], u32)], begins: impl Fn(&[T]) -> bool) -> usize {
     match asked.last() {
         Some((last, _)) if begins(last) => asked.len(),
         _ => asked.partition_point(|(value, _)| begins(value)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::search::verdict::Budget;
+    use std::sync::atomic::AtomicBool;
+
+    /// Pieces that make up a text, which is read.
+    fn states_of_a_text(pieces: u32, cancel: &AtomicBool) -> Option<usize> {
+        let texts: Vec<String> = (0..pieces).map(|piece| format!("{piece} ")).collect();
+        let whole = texts.concat();
+        let values: Vec<Value<'_>> =
+            texts.iter().map(|text| Value::Text(text)).chain([Value::Text(&whole), Value::Absent]).collect();
+        let mut deeds: Vec<Deed> = (0..pieces).map(Deed::Append).collect();
+        deeds.push(Deed::Read(pieces));
+        let mut state = ByValue::default();
+        *state.place(pieces) = 0;
+        let budget = Budget { cancel: Some(cancel), ..Budget::default() };
+        let growth = grow(&deeds, pieces + 1, &values, &[pieces], state, &Watch::begin(&budget))?;
+        assert_eq!(growth.state.of(pieces), 0);
+        Some(growth.states)
+    }
+
+    #[test]
+    fn a_text_in_many_pieces_has_a_state_for_each_and_who_is_told_to_stop_does_so_on_the_way() {
+        assert_eq!(states_of_a_text(2_000, &AtomicBool::new(false)), Some(2_001));
+        assert_eq!(states_of_a_text(10, &AtomicBool::new(true)), Some(11));
+        assert_eq!(states_of_a_text(2_000, &AtomicBool::new(true)), None);
     }
 }

@@ -158,7 +158,9 @@ fn compare<S: Spec>(spec: &S, calls: Vec<Call<S::Operation, S::Answer>>, compare
     let history = History::new(calls).unwrap_or_else(|e| panic!("{e}"));
     let forms = Forms::of(spec, &history).unwrap_or_else(|| panic!("registers have forms"));
     for part in &registers(&history, events(history.calls()), &forms) {
-        let Some(problem) = Problem::new(part, &forms, part.events.len()) else { continue };
+        let Some(problem) = Problem::new(part, &forms, part.events.len(), &Watch::begin(&Budget::default())) else {
+            continue;
+        };
         let one = Walk::new(problem).compare(&|| format!("{:#?}", history.calls()));
         compared.moves += one.moves;
         compared.standing += one.standing;

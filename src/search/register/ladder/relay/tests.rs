@@ -125,7 +125,9 @@ fn legs_come_to_the_same_on_any_number_of_threads_whether_they_meet_or_not() {
         let forms = Forms::of(&Register, &history).unwrap_or_else(|| panic!("registers have forms"));
         let parts = registers(&history, events(history.calls()), &forms);
         let part = parts.iter().max_by_key(|part| part.events.len()).unwrap_or_else(|| panic!("calls"));
-        let problem = Problem::new(part, &forms, part.events.len()).unwrap_or_else(|| panic!("forms are enough"));
+        let watch = Watch::begin(&Budget::default());
+        let problem =
+            Problem::new(part, &forms, part.events.len(), &watch).unwrap_or_else(|| panic!("forms are enough"));
         let problem = Arc::new(problem);
         let found = pools.each_ref().map(|pool| pool.install(|| run(&problem, 500)));
         assert!(found.iter().all(|other| *other == found[0]), "{busy:?}");
@@ -169,7 +171,8 @@ fn what_one_leg_has_used_and_the_other_has_not_is_not_used_twice() {
     let history = History::new(calls).unwrap_or_else(|e| panic!("{e}"));
     let forms = Forms::of(&Register, &history).unwrap_or_else(|| panic!("registers have forms"));
     let parts = registers(&history, events(history.calls()), &forms);
-    let problem = Problem::new(&parts[0], &forms, parts[0].events.len()).map(Arc::new);
+    let watch = Watch::begin(&Budget::default());
+    let problem = Problem::new(&parts[0], &forms, parts[0].events.len(), &watch).map(Arc::new);
     let problem = problem.unwrap_or_else(|| panic!("forms are enough"));
     let (found, _) = run(&problem, problem.course.events.len() / 2);
     assert!(matches!(found, Some(Reached::Nothing(..))), "{found:?}");
