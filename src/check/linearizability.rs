@@ -35,7 +35,8 @@ use crate::ingest::call::Ending;
 use crate::ingest::problem::{KEPT_PROBLEMS_PER_FILE, Problem};
 use crate::model::{self, Beginnings, Effect, Log, Model, Spec, TypedLog, Visitor};
 use crate::search::{
-    self, Alternative, Budget, Call, Claim, Core, HistoryError, Limit, Outcome, Reason, SpecHistory, Undecided, Verdict,
+    self, Alternative, Budget, Call, Claim, Core, HistoryError, Limit, Others, Outcome, Reason, SpecHistory, Undecided,
+    Verdict,
 };
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
@@ -61,6 +62,9 @@ const SHOWN: usize = 16;
 
 /// Pairs of calls that a reason names.
 const PAIRS: usize = 6;
+
+/// Calls that came too late, and that a reason names.
+const LATE: usize = 2;
 
 /// Ways in which the calls could have happened that a reason names.
 const ALTERNATIVES: usize = 4;
@@ -595,6 +599,7 @@ impl Decision<'_, '_> {
                 reason += "Other orders end alike. ";
             }
         }
+        reason += &self.others(&why.others, core, recorded);
         reason += &self.longest_prefix(core, recorded);
         if core.minimal {
             reason += "Without any one of them the others can be explained.";
@@ -607,6 +612,29 @@ impl Decision<'_, '_> {
             reason += "Some of them may not be needed for that: time ran out before it was shown.";
         }
         reason
+    }
+
+    /// What the core would take of the other calls.
+    fn others(&self, others: &Others, core: &Core, recorded: &[u32]) -> String {
+        let name = |at: u32| self.named(at, core, recorded);
+        match others {
+            Others::TooLate(late) if core.minimal => {
+                let told = late.iter().take(LATE).map(|&(call, before)| {
+                    let line = self.recorded(recorded, call).invoke.position.line;
+                    format!("{} (invoked at line {line}, after {} was answered)", name(call), name(before))
+                });
+                let more = late.len().saturating_sub(LATE);
+                let more = (more > 0).then(|| format!("{more} more such calls"));
+                format!(
+                    "This could be explained had {} come sooner. ",
+                    told.chain(more).collect::<Vec<_>>().join(" and ")
+                )
+            }
+            Others::NoHelp if core.minimal => {
+                "No other call of the log would help, whenever it had happened. ".to_owned()
+            }
+            Others::Open | Others::TooLate(_) | Others::NoHelp => String::new(),
+        }
     }
 
     /// Of the calls that each must come behind, the one that was answered last, which says most.

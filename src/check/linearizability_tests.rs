@@ -199,9 +199,41 @@ fn the_reason_names_what_lies_before_what_and_every_way_to_go_on() {
                   `read` answered 1, then process 3's `read` answered 2, then process 2's `read` answered 2, next must come \
                   process 3's `read` answered 1: impossible. After process 3's `read` answered 2, then process 2's `read` \
                   answered 1, then process 3's `read` answered 1, next must come process 2's `read` answered 2: impossible. \
-                  The longest order found that begins the log has 5 calls, the last of them process 2's `read`. Without any \
-                  one of them the others can be explained.";
+                  No other call of the log would help, whenever it had happened. The longest order found that begins the log \
+                  has 5 calls, the last of them process 2's `read`. Without any one of them the others can be explained.";
     assert_eq!(finding.certificate.reason, reason);
+}
+
+#[test]
+fn the_reason_names_the_call_that_was_invoked_too_late() {
+    let reason = |calls: &[(u32, &str, &str, &str)]| {
+        let line = |&(process, kind, function, value): &(u32, &str, &str, &str)| {
+            format!("{{:process {process}, :type {kind}, :f {function}, :value {value}}}\n")
+        };
+        let (_, judgement) = judged(&calls.iter().map(line).collect::<String>());
+        let [finding] = judgement.findings.as_slice() else { panic!("{:?}", judgement.findings) };
+        finding.certificate.reason.clone()
+    };
+    let read = [(1, ":invoke", ":read", "nil"), (1, ":ok", ":read", "2")];
+    let write = [(0, ":invoke", ":write", "2"), (0, ":ok", ":write", "2")];
+    let late = reason(&[&read[..], &write].concat());
+    let told = "This could be explained had process 0's `write 2` (invoked at line 3, after process 1's `read` was answered) come sooner.";
+    assert!(late.contains(told), "{late}");
+    let other = [(0, ":invoke", ":write", "3"), (0, ":ok", ":write", "3")];
+    let never = reason(&[&read[..], &other].concat());
+    assert!(never.contains("No other call of the log would help, whenever it had happened."), "{never}");
+    let growing = [
+        (0, ":invoke", ":append", "\"a\""),
+        (0, ":ok", ":append", "\"a\""),
+        (1, ":invoke", ":append", "\"b\""),
+        (1, ":ok", ":append", "\"b\""),
+        (2, ":invoke", ":get", "nil"),
+        (2, ":ok", ":get", "\"ba\""),
+    ];
+    let swapped = reason(&growing);
+    let told = "This could be explained had process 1's `append \"b\"` (invoked at line 3, after process 0's `append \"a\"` was answered) come \
+                sooner.";
+    assert!(swapped.contains(told), "{swapped}");
 }
 
 #[test]

@@ -28,7 +28,7 @@ mod tests;
 pub use check::check;
 #[doc(hidden)]
 pub use check::check_with;
-pub use core::{Alternative, Claim, Reason, minimal, reason};
+pub use core::{Alternative, Claim, Others, Reason, minimal, reason};
 pub use history::{Call, History, HistoryError, Outcome, SpecHistory};
 #[doc(hidden)]
 pub use register::{Reductions, Width};

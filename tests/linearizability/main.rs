@@ -16,7 +16,7 @@ mod ways;
 use chance::Chance;
 use rayon::ThreadPoolBuilder;
 use retrograde::model::Spec;
-use retrograde::search::{self, Budget, Call, Core, History, Outcome, Verdict};
+use retrograde::search::{self, Budget, Call, Core, History, Others, Outcome, Verdict};
 use retrograde::verify;
 use std::ops::Add;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -208,6 +208,26 @@ fn core_is_right(subject: &Subject, history: &History<Word, Word>, found: &Core,
         let core = search::minimal(subject, history, found, &Budget::default());
         let checked = verify::core(subject, history, &core.calls, core.minimal, STEPS);
         assert!(checked.is_ok() && core.minimal, "{checked:?} {core:?} {shown}");
+        // Which other calls would explain it, had they come sooner.
+        let explained = |sooner: &dyn Fn(u32) -> bool| {
+            let changed = |(at, call): (u32, &Call<Word, Word>)| {
+                let (own, invoke) = (core.calls.contains(&at), if sooner(at) { i64::MIN } else { call.invoke });
+                match own {
+                    true => Call { process: at, ..call.clone() },
+                    false => Call { process: at, invoke, outcome: Outcome::Unknown, ..call.clone() },
+                }
+            };
+            let changed = History::new((0..).zip(history.calls()).map(changed).collect());
+            oracle::is_linearizable(subject, &changed.unwrap_or_else(|e| panic!("{e} {shown}")), STEPS)
+        };
+        match search::reason(subject, history, &core, &Budget::default()).others {
+            Others::Open => {}
+            Others::NoHelp => assert_ne!(explained(&|_| true), Some(true), "{core:?} {shown}"),
+            Others::TooLate(late) => {
+                let is_late = |at: u32| late.iter().any(|late| late.0 == at);
+                assert_ne!(explained(&is_late), Some(false), "{late:?} {core:?} {shown}");
+            }
+        }
     }
 }
 

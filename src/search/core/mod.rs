@@ -23,7 +23,7 @@ mod registers;
 mod relaxed;
 mod world;
 
-pub use reason::{Alternative, Claim, Reason, reason};
+pub use reason::{Alternative, Claim, Others, Reason, reason};
 
 use super::budget::Watch;
 use super::history::{History, Outcome, SpecHistory};

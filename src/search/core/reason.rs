@@ -24,6 +24,20 @@ pub struct Reason {
     pub alternatives: Vec<Alternative>,
     /// Whether these are all.
     pub complete: bool,
+    /// What the core would take of the others.
+    pub others: Others,
+}
+
+/// What it would take to explain a core, of calls that are not in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Others {
+    /// Not found in the time there was.
+    #[default]
+    Open,
+    /// These, had they not been invoked only after a call of the core had returned: each with the first such call.
+    TooLate(Vec<(u32, u32)>),
+    /// Nothing: no order explains the core even if each of them could have happened at any time.
+    NoHelp,
 }
 
 /// What of a call of a core counts: no order explains the core even if the rest were otherwise.
@@ -93,6 +107,7 @@ impl<O, A> Task<O, A> for Explain<'_, '_, '_> {
             (claim.invoked, claim.returned) = (false, false);
         }
         let is_failed: Vec<bool> = what.claims.iter().map(|claim| failed(claim.call)).collect();
+        let others = what.others(&mut search, &known, &is_failed, &mut self.budget);
         let mut minimal = true;
         for at in (0..what.claims.len()).filter(|&at| !is_failed[at]) {
             // The first that is given up is missed the least: most writes have nothing to say, and the past says less.
@@ -109,7 +124,8 @@ impl<O, A> Task<O, A> for Explain<'_, '_, '_> {
         let required = what.required(&is_failed);
         let relaxed = Relaxed::new(&mut search.world, &what.times, &known, required);
         let (alternatives, complete) = Orders::of(relaxed, &mut self.budget);
-        Some(Reason { before: what.before(search.times), claims: what.claims, minimal, alternatives, complete })
+        let before = what.before(search.times);
+        Some(Reason { before, claims: what.claims, minimal, alternatives, complete, others })
     }
 }
 
@@ -162,6 +178,42 @@ impl Claims {
             happened.map(|(claim, _)| Required { call: claim.call, answered: claim.answer }).collect();
         required.sort_by_key(|required| (self.times.invoke[required.call as usize], required.call));
         required
+    }
+
+    /// What it would take of the calls that are not known, could they happen at any time. Before any claim is given up: what
+    /// explains less of the core may not explain all of it.
+    fn others<O, A, W: World>(
+        &self,
+        search: &mut Search<'_, O, A, W>,
+        known: &[bool],
+        is_failed: &[bool],
+        budget: &mut Budget<'_, '_>,
+    ) -> Others {
+        let mut times = self.times.clone();
+        let others = times.invoke.iter_mut().zip(known).filter(|(_, known)| !**known);
+        others.for_each(|(invoke, _)| *invoke = i64::MIN);
+        let required = self.required(is_failed);
+        let order = match Relaxed::new(&mut search.world, &times, known, required).decide(budget) {
+            Decision::Open => return Others::Open,
+            Decision::Impossible => return Others::NoHelp,
+            Decision::Explained(order) => order,
+        };
+        let mut late = Vec::new();
+        // Of the calls of the core that come behind, the one that returned first.
+        let mut first: Option<u32> = None;
+        for placed in order.iter().rev() {
+            let (call, returned) = (placed.call, &self.times.returned);
+            if known[call as usize] {
+                let sooner = |other: u32| returned[call as usize] < returned[other as usize];
+                first = if first.is_none_or(sooner) { Some(call) } else { first };
+            } else if let Some(first) =
+                first.filter(|&first| returned[first as usize] < self.times.invoke[call as usize])
+            {
+                late.push((call, first));
+            }
+        }
+        late.reverse();
+        if late.is_empty() { Others::Open } else { Others::TooLate(late) }
     }
 
     /// The pairs that real time orders, without those that follow from two others.
