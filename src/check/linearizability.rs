@@ -63,8 +63,11 @@ const SHOWN: usize = 16;
 /// Pairs of calls that a reason names.
 const PAIRS: usize = 6;
 
-/// Calls that came too late, and that a reason names.
+/// Calls that came too late, where a reason names them: by more than these almost anything can be explained.
 const LATE: usize = 2;
+
+/// So many calls do not contradict each other without others.
+const FEW: usize = 2;
 
 /// Ways in which the calls could have happened that a reason names.
 const ALTERNATIVES: usize = 4;
@@ -614,26 +617,21 @@ impl Decision<'_, '_> {
         reason
     }
 
-    /// What the core would take of the other calls.
+    /// What a small core would take of the other calls. In a larger one the calls contradict each other, as a stale read does
+    /// the writes before it: that later calls could have brought the old value back tells nobody anything.
     fn others(&self, others: &Others, core: &Core, recorded: &[u32]) -> String {
         let name = |at: u32| self.named(at, core, recorded);
         match others {
-            Others::TooLate(late) if core.minimal => {
-                let told = late.iter().take(LATE).map(|&(call, before)| {
+            _ if !core.minimal || core.calls.len() > FEW => String::new(),
+            Others::TooLate(late) if late.len() <= LATE => {
+                let told = late.iter().map(|&(call, before)| {
                     let line = self.recorded(recorded, call).invoke.position.line;
                     format!("{} (invoked at line {line}, after {} was answered)", name(call), name(before))
                 });
-                let more = late.len().saturating_sub(LATE);
-                let more = (more > 0).then(|| format!("{more} more such calls"));
-                format!(
-                    "This could be explained had {} come sooner. ",
-                    told.chain(more).collect::<Vec<_>>().join(" and ")
-                )
+                format!("This could be explained had {} come sooner. ", told.collect::<Vec<_>>().join(" and "))
             }
-            Others::NoHelp if core.minimal => {
-                "No other call of the log would help, whenever it had happened. ".to_owned()
-            }
-            Others::Open | Others::TooLate(_) | Others::NoHelp => String::new(),
+            Others::NoHelp => "No other call of the log would help, whenever it had happened. ".to_owned(),
+            Others::Open | Others::TooLate(_) => String::new(),
         }
     }
 

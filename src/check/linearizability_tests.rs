@@ -199,8 +199,8 @@ fn the_reason_names_what_lies_before_what_and_every_way_to_go_on() {
                   `read` answered 1, then process 3's `read` answered 2, then process 2's `read` answered 2, next must come \
                   process 3's `read` answered 1: impossible. After process 3's `read` answered 2, then process 2's `read` \
                   answered 1, then process 3's `read` answered 1, next must come process 2's `read` answered 2: impossible. \
-                  No other call of the log would help, whenever it had happened. The longest order found that begins the log \
-                  has 5 calls, the last of them process 2's `read`. Without any one of them the others can be explained.";
+                  The longest order found that begins the log has 5 calls, the last of them process 2's `read`. Without any \
+                  one of them the others can be explained.";
     assert_eq!(finding.certificate.reason, reason);
 }
 
