@@ -151,8 +151,8 @@ impl<'a> Fields<'a> {
     }
 
     /// Fields that have no plain key are those of the namespace in which the operation says who does what. Keys of others are
-    /// somebody's notes beside such fields: `:error/type`, `:db/value`. A value or key that stands only there may be the operation's: the fault
-    /// that this is for a client.
+    /// somebody's notes beside such fields: `:error/type`, `:db/value`. A value or key that stands only there may be the
+    /// operation's: the fault that this is for a client.
     fn take_spaced(&mut self) -> Result<Option<Fault>, Fault> {
         let mut own = None;
         for field in [Field::Process, Field::Type, Field::Function] {

@@ -22,7 +22,8 @@ pub(super) struct Growth {
     pub(super) state: ByValue,
 }
 
-/// `None` where something stands that cannot be appended to, or not this; and where a limit is reached. `state` has the values asked for, each with its place there.
+/// `None` where something stands that cannot be appended to, or not this; and where a limit is reached. `state` has the values
+/// asked for, each with its place there.
 pub(super) fn grow(
     deeds: &[Deed],
     content: u32,
