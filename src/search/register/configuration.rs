@@ -1,7 +1,6 @@
 //! Where a search stands: what an order of the operations so far has come to.
 
 use super::open::Open;
-use super::used::Uses;
 use crate::search::mask::Mask;
 
 /// What an order of operations has come to, at a return.
@@ -28,8 +27,9 @@ impl<M: Mask> Configuration<M> {
     /// Both are in the same state. No optional operation is used up here that is not there. What could be put into the gap there can
     /// be put into the gap here. A read or failed compare-and-set that is done there is done here. Another operation is done in both
     /// or neither; or it is a write that is done there, and here could be put where nobody sees it when it returns. And a write that
-    /// could be put so there, and is not done, can be put so here.
-    pub(super) fn dominates(&self, other: &Self, open: &Open<'_, M>, uses: &Uses) -> bool {
+    /// could be put so there, and is not done, can be put so here. `is_within`: as [`super::used::Uses::is_within`], of what is used
+    /// here and there.
+    pub(super) fn dominates(&self, other: &Self, open: &Open<'_, M>, is_within: impl Fn(u32, u32) -> bool) -> bool {
         if self.state != other.state || self.gap < other.gap {
             return false;
         }
@@ -60,7 +60,7 @@ impl<M: Mask> Configuration<M> {
             }
         }
         // What is used lies elsewhere in memory.
-        uses.is_within(self.used, other.used)
+        is_within(self.used, other.used)
     }
 
     /// Whether both are one, however they came about.

@@ -27,6 +27,7 @@ use relay::Places;
 use std::sync::Arc;
 
 mod fold;
+mod layer;
 mod relay;
 #[cfg(test)]
 mod tests;
@@ -107,6 +108,17 @@ impl<M> Rung<M> {
     fn configurations(&mut self) -> impl Iterator<Item = &mut Configuration<M>> {
         let folded = self.fold.iter_mut().flat_map(|fold| fold.begins());
         self.entries.iter_mut().map(|entry| &mut entry.at).chain(folded)
+    }
+}
+
+/// Forgets the state of a configuration past a return, if nothing that is left can tell it from others.
+fn forget_state<M: Mask>(at: &mut Configuration<M>, reductions: Reductions, open: &Open<'_, M>, uses: &Uses) {
+    if reductions.forgotten_states
+        && at.state != OTHER
+        && !open.is_useful(at.state, at, uses)
+        && !open.is_shunned(at.state, at)
+    {
+        at.state = OTHER;
     }
 }
 
@@ -225,8 +237,9 @@ impl<'p, M: Mask> Ladder<'p, M> {
             return Ok(());
         }
         self.next_rung(watch)?;
+        let begun = if self.is_wide() { self.pass_side_by_side(slot, memory, watch)? } else { 0 };
         let others = self.bytes() - self.moves.bytes() - self.uses.bytes();
-        for turn in 0..self.going.len() {
+        for turn in begun..self.going.len() {
             let (entry, mut from) = self.going[turn].clone();
             if from.done.has(slot) {
                 from.done.remove(slot);
@@ -306,14 +319,19 @@ impl<'p, M: Mask> Ladder<'p, M> {
             }
             least = most_optional(least) + 1;
             if self.width != Width::Everything {
-                let rung = &mut self.rungs[self.here];
-                rung.entries[entry].optional = least;
-                rung.entries[entry].waits = true;
-                rung.waiting += 1;
-                self.waiting += 1;
+                self.wait(entry, least);
                 return Ok(());
             }
         }
+    }
+
+    /// One of those that went on waits for its next moves, which use at least so many optional operations.
+    fn wait(&mut self, entry: usize, least: u32) {
+        let rung = &mut self.rungs[self.here];
+        rung.entries[entry].optional = least;
+        rung.entries[entry].waits = true;
+        rung.waiting += 1;
+        self.waiting += 1;
     }
 
     /// Makes room for those that get past this return.
@@ -328,27 +346,31 @@ impl<'p, M: Mask> Ladder<'p, M> {
 
     /// Keeps a configuration on a rung, unless another one there stands for it.
     fn keep(&mut self, rung: usize, mut at: Configuration<M>, steps: &[Step]) {
-        if self.reductions.forgotten_states
-            && at.state != OTHER
-            && !self.open.is_useful(at.state, &at, &self.uses)
-            && !self.open.is_shunned(at.state, &at)
-        {
-            at.state = OTHER;
-        }
+        forget_state(&mut at, self.reductions, &self.open, &self.uses);
+        self.keep_beside(rung, at, steps, &mut 0, true);
+    }
+
+    /// The same of one whose state is forgotten if it can be, and for which none of the first `seen` there stands; and whether it may
+    /// stand for one of them.
+    fn keep_beside(&mut self, rung: usize, mut at: Configuration<M>, steps: &[Step], seen: &mut usize, stands: bool) {
+        self.count_keeping(rung);
         let (open, uses) = (&self.open, &self.uses);
         let rung = &mut self.rungs[rung];
-        // Looking at a cache line is about a unit.
-        self.work += (size_of_val(&*rung.entries) / 64) as u64 + 1;
-        let stands = |kept: &Entry<M>| match self.reductions.dominance {
-            true => kept.at.dominates(&at, open, uses),
+        let within = |less: u32, more: u32| uses.is_within(less, more);
+        let stands_for_it = |kept: &Entry<M>| match self.reductions.dominance {
+            true => kept.at.dominates(&at, open, within),
             false => kept.at.is_same(&at),
         };
-        if rung.entries.iter().any(stands) {
+        if rung.entries[*seen..].iter().any(stands_for_it) {
             return;
         }
         if self.reductions.dominance && rung.waiting > 0 {
             let before = rung.entries.len();
-            rung.entries.retain(|kept| !(kept.waits && at.dominates(&kept.at, open, uses)));
+            let falls = |kept: &mut Entry<M>| kept.waits && at.dominates(&kept.at, open, within);
+            if stands {
+                *seen -= rung.entries.extract_if(..*seen, falls).count();
+            }
+            rung.entries.extract_if(*seen.., falls).for_each(drop);
             rung.waiting -= (before - rung.entries.len()) as u32;
             self.entries -= before - rung.entries.len();
             self.waiting -= before - rung.entries.len();
@@ -362,6 +384,11 @@ impl<'p, M: Mask> Ladder<'p, M> {
         self.entries += 1;
         rung.waiting += 1;
         self.waiting += 1;
+    }
+
+    /// Looking at what a new one is held against on a rung is work: a cache line is about a unit.
+    fn count_keeping(&mut self, rung: usize) {
+        self.work += (size_of_val(&*self.rungs[rung].entries) / 64) as u64 + 1;
     }
 
     /// Those that go on from this rung: the best of those that wait.

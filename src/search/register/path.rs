@@ -72,6 +72,9 @@ pub(super) struct Paths {
     kept: usize,
 }
 
+/// A look for so few steps more is not worth it.
+const FEW: usize = if cfg!(test) { 1 << 6 } else { 1 << 16 };
+
 /// The path without steps.
 pub(super) const BEGIN: u32 = u32::MAX;
 
@@ -99,7 +102,7 @@ impl Paths {
 
     /// Whether so much was added that a look for what nobody needs any more pays off.
     pub(super) fn is_due(&self) -> bool {
-        self.steps.len() > self.kept + self.kept / 2 + (1 << 16)
+        self.steps.len() > self.kept + self.kept / 2 + FEW
     }
 
     /// Forgets what is on none of these paths.

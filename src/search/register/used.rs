@@ -141,6 +141,22 @@ impl Uses {
         self.keep(Set { hash, classes, total, uses })
     }
 
+    /// A set of another search.
+    pub(super) fn adopt(&mut self, others: &Uses, set: u32) -> u32 {
+        if set == UNUSED {
+            return UNUSED;
+        }
+        let set = &others.sets[set as usize];
+        let known = self.index.find(set.hash, |&known| {
+            let known = &self.sets[known as usize];
+            known.hash == set.hash && known.uses == set.uses
+        });
+        match known {
+            Some(&known) => known,
+            None => self.keep(set.clone()),
+        }
+    }
+
     /// Whether whatever can be used after `more` can be used after `less`: no more were used of any class, nor of those from before
     /// the gap.
     pub(super) fn is_within(&self, less: u32, more: u32) -> bool {

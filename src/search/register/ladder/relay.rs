@@ -32,7 +32,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 /// Events of a leg, at least.
 pub(in crate::search) const LEG: usize = 1 << 13;
@@ -68,6 +68,11 @@ impl<M: Mask> Places<M> {
         Places { end: 0, noted: Vec::new() }
     }
 
+    /// Whether they are of a search that began at a guess.
+    pub(super) fn is_guess(&self) -> bool {
+        self.end > 0
+    }
+
     /// Notes who goes on past a return that none had got past before.
     pub(super) fn note(&mut self, event: u32, going: &[(usize, Configuration<M>)]) {
         if event < self.end
@@ -80,7 +85,7 @@ impl<M: Mask> Places<M> {
     /// The search, which has got to `furthest`, goes back to an event. Whether it can still be taken over, or need not be.
     pub(super) fn leave(&mut self, event: u32, furthest: u32) -> bool {
         while self.noted.pop_if(|noted| noted.0 >= event).is_some() {}
-        self.end == 0 || furthest < self.end || !self.noted.is_empty()
+        !self.is_guess() || furthest < self.end || !self.noted.is_empty()
     }
 
     /// The configurations that they keep.

@@ -127,16 +127,17 @@ impl<'p> Walk<'p> {
         shown: &dyn Fn() -> String,
     ) {
         let (open, uses) = (&self.ladder.open, &self.ladder.uses);
+        let within = |less: u32, more: u32| uses.is_within(less, more);
         let ends: Vec<bool> = all.iter().map(|at| self.can_end(open.at + 1, slice::from_ref(at))).collect();
         for (at, ends_at) in all.iter().zip(&ends) {
             let dominated = |(kept, kept_ends): &(&Configuration<Slots>, &bool)| {
-                **kept_ends != *ends_at && kept.dominates(at, open, uses)
+                **kept_ends != *ends_at && kept.dominates(at, open, within)
             };
             for (kept, _) in all.iter().zip(&ends).filter(dominated) {
                 assert!(!ends_at, "{kept:#?} stands for {at:#?}: {uses:?} {}", shown());
             }
             compared.standing +=
-                all.iter().filter(|kept| !kept.is_same(at) && kept.dominates(at, open, uses)).count() as u32;
+                all.iter().filter(|kept| !kept.is_same(at) && kept.dominates(at, open, within)).count() as u32;
             if at.state != OTHER && !open.is_useful(at.state, at, uses) && !open.is_shunned(at.state, at) {
                 let forgotten = Configuration { state: OTHER, ..at.clone() };
                 compared.forgotten += 1;

@@ -139,6 +139,12 @@ impl<M: Mask> Moves<M> {
         &self.steps[of.steps.0 as usize..of.steps.1 as usize]
     }
 
+    /// Adds the work that was done with others beside these, and why moves were given up there.
+    pub(super) fn join(&mut self, others: Moves<M>) {
+        self.work += others.work;
+        self.suspicion.join(others.suspicion);
+    }
+
     /// Bytes held.
     pub(super) fn bytes(&self) -> usize {
         let heap = 2 * self.drafts.first().map_or(0, |draft| draft.at.done.heap_bytes());

@@ -33,8 +33,20 @@ impl Suspicion {
         let first = |class| open.undone(class, done).next().map(|slot| open.returned(slot));
         match classes.filter_map(first).min() {
             Some(returned) => self.returned = self.returned.max(Some(returned)),
-            None if self.states.len() < MOST && !self.states.contains(&state) => self.states.push(state),
-            None => {}
+            None => self.remember(state),
+        }
+    }
+
+    /// What was lost in moves that come after these.
+    pub(super) fn join(&mut self, later: Suspicion) {
+        self.any |= later.any;
+        self.returned = self.returned.max(later.returned);
+        later.states.into_iter().for_each(|state| self.remember(state));
+    }
+
+    fn remember(&mut self, state: u32) {
+        if self.states.len() < MOST && !self.states.contains(&state) {
+            self.states.push(state);
         }
     }
 

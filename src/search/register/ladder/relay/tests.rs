@@ -17,18 +17,18 @@ type Slots = [u64; 2];
 
 /// How busy a register is.
 #[derive(Clone, Copy, Debug)]
-struct Busy {
-    calls: u64,
-    clients: u64,
-    values: u64,
+pub(in super::super) struct Busy {
+    pub(in super::super) calls: u64,
+    pub(in super::super) clients: u64,
+    pub(in super::super) values: u64,
     /// Answers that nobody saw, in percent.
-    unknown: u64,
+    pub(in super::super) unknown: u64,
     /// One read is told something else: this.
-    wrong: Option<i64>,
+    pub(in super::super) wrong: Option<i64>,
 }
 
 impl Busy {
-    fn draw(self, random: &mut Random) -> Vec<Call<Ask, Told>> {
+    pub(in super::super) fn draw(self, random: &mut Random) -> Vec<Call<Ask, Told>> {
         let mut clock = vec![0; self.clients as usize];
         let mut planned = Vec::new();
         for process in 0..self.calls {
@@ -81,7 +81,7 @@ fn run(problem: &Arc<Problem<'_>>, leg: usize) -> (Option<Reached<Slots>>, bool)
 }
 
 /// Pools of one thread, of two and of four.
-fn pools() -> [ThreadPool; 3] {
+pub(in super::super) fn pools() -> [ThreadPool; 3] {
     [1, 2, 4].map(|threads| {
         let pool = ThreadPoolBuilder::new().num_threads(threads).build();
         pool.unwrap_or_else(|e| panic!("{e}"))

@@ -1,0 +1,88 @@
+//! Wide layers, on some threads and on one.
+
+use super::super::relay::tests::{Busy, pools};
+use super::super::{Furthest, Reached};
+use super::*;
+use crate::search::history::History;
+use crate::search::partition::registers;
+use crate::search::race::Runner;
+use crate::search::ranks::events;
+use crate::search::register::{Forms, Problem};
+use crate::search::tests::random::{Random, Register};
+use crate::search::verdict::Budget;
+use std::sync::Arc;
+
+type Slots = [u64; 1];
+
+/// Histories of a register with a hundred configurations and more at a return.
+fn each_history(test: impl Fn(&Arc<Problem<'_>>, Busy)) {
+    let mut random = Random(17);
+    for round in 0..24 {
+        let busy = Busy {
+            calls: 150 + random.below(150),
+            clients: [6, 12, 20][round % 3],
+            values: [2, 5, 20][round / 3 % 3],
+            unknown: [0, 2, 40][round / 2 % 3],
+            wrong: (round % 2 == 1).then_some(random.below(20) as i64),
+        };
+        let history = History::new(busy.draw(&mut random)).unwrap_or_else(|e| panic!("{e}"));
+        let forms = Forms::of(&Register, &history).unwrap_or_else(|| panic!("registers have forms"));
+        let parts = registers(&history, events(history.calls()), &forms);
+        let part = parts.iter().max_by_key(|part| part.events.len()).unwrap_or_else(|| panic!("calls"));
+        let watch = Watch::begin(&Budget::default());
+        let problem = Problem::new(part, &forms, part.events.len(), &watch);
+        test(&Arc::new(problem.unwrap_or_else(|| panic!("forms are enough"))), busy);
+    }
+}
+
+const MOST: u64 = 1 << 18;
+
+/// What a search comes to within some work, and what it did, holds and suspects then.
+fn run(
+    problem: &Arc<Problem<'_>>,
+    width: Width,
+    memory: usize,
+) -> (Result<Option<Reached<Slots>>, Limit>, [u64; 6], String) {
+    let mut ladder = Ladder::new(problem.clone(), Reductions::default(), width);
+    let found = ladder.run(MOST, memory, &Watch::begin(&Budget::default()));
+    let counts = [ladder.entries, ladder.waiting, ladder.rungs.len(), ladder.going.len()].map(|count| count as u64);
+    let [entries, waiting, rungs, going] = counts;
+    let suspicion = format!("{:?}", ladder.moves.suspicion);
+    (found, [ladder.work(), u64::from(ladder.furthest), entries, waiting, rungs, going], suspicion)
+}
+
+#[test]
+fn layers_come_to_the_same_by_the_same_work_on_any_number_of_threads() {
+    let pools = pools();
+    each_history(|problem, busy| {
+        for width in [Width::Everything, Width::Beam(8), Width::Beam(100)] {
+            let found = pools.each_ref().map(|pool| pool.install(|| run(problem, width, usize::MAX)));
+            assert!(
+                found.iter().all(|other| *other == found[0]),
+                "{busy:?} {width:?}: {:?}",
+                found.map(|of| (of.1, of.2))
+            );
+        }
+    });
+}
+
+#[test]
+fn layers_for_which_there_is_too_little_memory_prove_nothing_wrong() {
+    let pools = pools();
+    each_history(|problem, busy| {
+        let (whole, ..) = run(problem, Width::Everything, usize::MAX);
+        let goal = |found: &Option<Reached<Slots>>| found.as_ref().map(|found| matches!(found, Reached::Goal(..)));
+        let Ok(whole) = whole.map(|found| goal(&found)) else { panic!("no limit is reached: {busy:?}") };
+        for memory in [10_000, 40_000, 100_000, 400_000] {
+            for found in pools.each_ref().map(|pool| pool.install(|| run(problem, Width::Everything, memory).0)) {
+                match found {
+                    Ok(Some(Reached::Nothing(_, Furthest::Steps(_)))) => panic!("only a beam of one says so: {busy:?}"),
+                    Ok(found) => {
+                        assert!(whole.is_none() || goal(&found).is_none() || goal(&found) == whole, "{busy:?}")
+                    }
+                    Err(limit) => assert_eq!(limit, Limit::Memory, "{busy:?}"),
+                }
+            }
+        }
+    });
+}
