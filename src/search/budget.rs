@@ -13,8 +13,9 @@ pub(super) struct Watch<'b> {
     held: usize,
     /// Nanoseconds that it will take to let go of what searches hold: a caller has its answer only then.
     release: Option<&'b AtomicU64>,
-    /// Those whose result counts before this one's: among parts, in two races, one within the other, and in legs of one search.
-    rivals: [Option<Rival<'b>>; 4],
+    /// Those whose result counts before this one's: among parts, in two races, one within the other, in legs of one search, and in
+    /// halves of a leg.
+    rivals: [Option<Rival<'b>>; 5],
 }
 
 /// Who of several was first, by rank: lower ranks count before higher ones, whoever is faster.
@@ -29,7 +30,7 @@ pub(super) const NOBODY: usize = usize::MAX;
 
 impl<'b> Watch<'b> {
     pub(super) fn begin(budget: &Budget<'b>) -> Self {
-        Watch { begun: Instant::now(), budget: *budget, held: 0, release: None, rivals: [None; 4] }
+        Watch { begun: Instant::now(), budget: *budget, held: 0, release: None, rivals: [None; 5] }
     }
 
     /// The same, with a count of what it will take to let go of what is held.
@@ -50,7 +51,8 @@ impl<'b> Watch<'b> {
     where
         'b: 'c,
     {
-        Watch { rivals: [self.rivals[1], self.rivals[2], self.rivals[3], Some(Rival { won, rank })], ..self }
+        let [_, parts, outer, inner, legs] = self.rivals;
+        Watch { rivals: [parts, outer, inner, legs, Some(Rival { won, rank })], ..self }
     }
 
     /// The same with less memory.

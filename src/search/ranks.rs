@@ -37,12 +37,27 @@ pub(super) fn events<O, A>(calls: &[Call<O, A>]) -> Vec<Event> {
     match last.checked_sub(first).and_then(|span| usize::try_from(span).ok()) {
         // Hardly more times than events: numbers of lines.
         Some(span) if span < 2 * count => by_counting(timed, count, first, span),
-        _ => {
-            let mut timed: Vec<(i64, Event)> = timed().collect();
-            timed.sort_unstable_by_key(|&(time, event)| (time, event.is_return(), event.of()));
-            timed.into_iter().map(|(_, event)| event).collect()
-        }
+        _ => by_sorting(timed()),
     }
+}
+
+/// Invocations are mostly in order already, and returns nearly.
+fn by_sorting(timed: impl Iterator<Item = (i64, Event)>) -> Vec<Event> {
+    let (mut invocations, mut returns): (Vec<_>, Vec<_>) = timed.partition(|(_, event)| !event.is_return());
+    for events in [&mut invocations, &mut returns] {
+        // Those of one time stay in the order of their calls.
+        events.sort_by_key(|&(time, _)| time);
+    }
+    let mut events = Vec::with_capacity(invocations.len() + returns.len());
+    let mut invocations = invocations.into_iter().peekable();
+    for (returned, event) in returns {
+        while let Some((_, invocation)) = invocations.next_if(|&(invoked, _)| invoked <= returned) {
+            events.push(invocation);
+        }
+        events.push(event);
+    }
+    events.extend(invocations.map(|(_, event)| event));
+    events
 }
 
 fn times<O, A>(at: u32, call: &Call<O, A>) -> impl Iterator<Item = (i64, Event)> + use<O, A> {

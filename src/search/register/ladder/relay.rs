@@ -9,10 +9,14 @@
 //! the other, it can do whatever that one can (see `Configuration::dominates`), and by the same steps. What was wrong about the
 //! guess concerns what happened before that place, and of that only the steps of the one before count.
 //!
-//! Where a guess leads to no goal, or the legs do not meet soon, the first leg goes on alone: it alone says that there is no order.
-//! It goes the same way whatever becomes of the others, and all this depends on the history and on counted work. So where no thread
-//! may be idle, a leg is run only when the one before it has come to where this one stood soon after its guess; and where one
-//! may, all are run at once, until the first one has missed the second.
+//! Where a guess leads to no goal, or the legs do not meet soon, the first leg goes on alone, and another one begins halfway to the
+//! end, as long as that is far: the first alone says that there is no order. It goes the same way whatever becomes of the others,
+//! and all this depends on the history and on counted work. So where no thread may be idle, a leg is run only when the one before
+//! it has come to where this one stood soon after its guess; and where one may, all are run at once, until the first one has missed
+//! the second.
+//!
+//! Most of the work is often at one place. So a leg is held up there, and the thread of another one has nothing to do: it begins a leg
+//! halfway to the end of the first, which is used if the half before it was hard.
 
 use super::{Configuration, Entry, Ladder, Reached, Rung, Width};
 use crate::search::budget::{NOBODY, Watch};
@@ -45,6 +49,12 @@ const LEGS: usize = 4;
 
 /// Two legs meet within so many events, or not at all.
 const MEETING: u32 = 1 << 10;
+
+/// Half of a leg is hard that does more work than this for each event: mostly it is two.
+const HARD: u64 = if cfg!(test) { 2 } else { 4 };
+
+/// Halves have so many events, at least.
+const SHORT: u32 = if cfg!(test) { 1 << 6 } else { 1 << 11 };
 
 /// A guess after which so many drafts of one move are looked at was no good one.
 const MOST_DRAFTS: u64 = 1 << 11;
@@ -123,6 +133,8 @@ struct Leg<'p, M> {
     end: u32,
     /// The steps to the goal, of one that got there.
     goal: Option<Vec<Step>>,
+    /// It is the second half of another one.
+    is_half: bool,
 }
 
 /// What is known of the legs after the first.
@@ -141,6 +153,10 @@ pub(in crate::search::register) struct Relay<'p, M> {
     /// Where the others begin, and the end.
     bounds: Vec<u32>,
     others: Others<'p, M>,
+    /// Events of a leg, at least.
+    leg: usize,
+    /// Nobody else runs beside it.
+    alone: bool,
 }
 
 impl<'p, M: Mask> Relay<'p, M> {
@@ -150,14 +166,25 @@ impl<'p, M: Mask> Relay<'p, M> {
         let legs = if classes <= CLASSES * leg { (events / leg).clamp(1, LEGS) } else { 1 };
         let bounds = (1..legs).map(|leg| (events / legs * leg) as u32).chain([events as u32]).collect();
         let others = if legs > 1 { Others::Unknown } else { Others::Gone };
-        Relay { first, bounds, others }
+        Relay { first, bounds, others, leg, alone: true }
+    }
+
+    /// The others came to nothing: another one may begin halfway to the end.
+    fn begin_again(&mut self) {
+        // How far the first one is by now depends on threads; it is not farther than this.
+        let (at, end) = (self.bounds[0] + 2 * MEETING, self.first.open.course().events.len() as u32);
+        if at as usize + self.leg / 2 <= end as usize {
+            self.bounds = vec![at.midpoint(end), end];
+            self.others = Others::Unknown;
+        } else {
+            self.others = Others::Gone;
+        }
     }
 
     /// Runs the first leg to where the second begins and until it has met that one; and the others, where a thread may be idle.
     fn run_first(&mut self, until: u64, memory: usize, watch: &Watch<'_>) -> Result<Option<Reached<M>>, Limit> {
-        let Relay { first, bounds, others } = self;
-        // Later, somebody else runs beside it.
-        let beside = first.work() == 0 && rayon::current_num_threads() > 1;
+        let Relay { first, bounds, others, alone, .. } = self;
+        let beside = *alone && rayon::current_num_threads() > 1;
         let ended = AtomicUsize::new(NOBODY);
         let legs = Legs::after(first, bounds, memory, watch.among(&ended, 1));
         let (begun, second) = (OnceLock::new(), Mutex::new(None));
@@ -203,15 +230,19 @@ impl<'p, M: Mask> Relay<'p, M> {
                 }
                 leg
             };
-            bounds.par_windows(2).enumerate().map(run).collect::<Option<Vec<_>>>()
+            let all = bounds.par_windows(2).enumerate().map(run).collect::<Option<Vec<_>>>();
+            all.map(|all| all.into_iter().flatten().collect())
         };
         let (found, all) = match beside {
             true => rayon::join(run, run_others),
             false => (run(), second.lock().ok().and_then(|mut leg| leg.take()).map(|leg| vec![leg])),
         };
         let (found, is_met) = found?;
-        if first.open.at >= bounds[0] {
-            *others = all.filter(|_| is_met).map_or(Others::Gone, Others::Begun);
+        if first.open.at >= bounds[0] && found.is_none() {
+            match all.filter(|_| is_met) {
+                Some(legs) => *others = Others::Begun(legs),
+                None => self.begin_again(),
+            }
         }
         Ok(found)
     }
@@ -229,16 +260,16 @@ impl<'p, M: Mask> Relay<'p, M> {
         let middle = self.bounds.last()? / 2;
         let mut seam: Option<Seam<M>> = None;
         let legs = Legs::after(&self.first, &self.bounds, memory.saturating_sub(self.first.bytes()), *watch);
-        let mut begun = begun.into_iter();
-        let mut next = |bounds| begun.next().or_else(|| legs.begin(bounds));
-        let mut bounds = self.bounds.windows(2);
-        let mut leg = next(bounds.next()?)?;
+        let mut bounds = self.bounds.windows(2).skip(begun.len());
+        let mut begun: Vec<Leg<'p, M>> = begun.into_iter().rev().collect();
+        let mut leg = begun.pop()?;
         loop {
-            leg = legs.end(leg)?;
+            begun.extend(legs.end(leg)?.into_iter().rev());
+            leg = begun.pop()?;
             let (own, following) = match leg.goal.take() {
                 Some(goal) => (goal, None),
                 None => {
-                    let following = next(bounds.next()?)?;
+                    let following = begun.pop().or_else(|| legs.begin(bounds.next()?))?;
                     match leg.ladder.meet(&following.beginning, legs.work, legs.memory, watch).ok()? {
                         Meeting::At(steps, event) => (steps, Some((following, event))),
                         _ => return None,
@@ -260,36 +291,49 @@ impl<'p, M: Mask> Relay<'p, M> {
             }
         }
     }
+
+    /// Runs the first leg until it, or another one that it has met, is at its end.
+    fn relay(&mut self, until: u64, memory: usize, watch: &Watch<'_>) -> Result<Option<Reached<M>>, Limit> {
+        loop {
+            match std::mem::replace(&mut self.others, Others::Gone) {
+                Others::Unknown => {
+                    self.others = Others::Unknown;
+                    let (bound, found) = (self.bounds[0], self.run_first(until, memory, watch)?);
+                    if found.is_some() || self.first.open.at < bound {
+                        return Ok(found);
+                    }
+                }
+                Others::Begun(legs) => {
+                    let left = memory.saturating_sub(legs.iter().map(Leg::bytes).sum());
+                    match self.first.meet(&legs[0].beginning, until, left, watch)? {
+                        Meeting::Later => {
+                            self.others = Others::Begun(legs);
+                            return Ok(None);
+                        }
+                        Meeting::End(found) => return Ok(Some(found)),
+                        Meeting::Never => self.begin_again(),
+                        Meeting::At(steps, event) => match self.take_over(steps, event, legs, memory, watch) {
+                            Some((steps, seam)) => return Ok(Some(Reached::Goal(steps, Some(seam)))),
+                            None => self.begin_again(),
+                        },
+                    }
+                }
+                Others::Gone => {
+                    self.first.pause = NEVER;
+                    return self.first.run(until, memory, watch);
+                }
+            }
+        }
+    }
 }
 
 impl<M: Mask> Runner for Relay<'_, M> {
     type Found = Reached<M>;
 
     fn run(&mut self, until: u64, memory: usize, watch: &Watch<'_>) -> Result<Option<Reached<M>>, Limit> {
-        if matches!(self.others, Others::Unknown) {
-            let found = self.run_first(until, memory, watch)?;
-            if found.is_some() || matches!(self.others, Others::Unknown) {
-                return Ok(found);
-            }
-        }
-        if let Others::Begun(legs) = std::mem::replace(&mut self.others, Others::Gone) {
-            let left = memory.saturating_sub(legs.iter().map(Leg::bytes).sum());
-            match self.first.meet(&legs[0].beginning, until, left, watch)? {
-                Meeting::Later => {
-                    self.others = Others::Begun(legs);
-                    return Ok(None);
-                }
-                Meeting::End(found) => return Ok(Some(found)),
-                Meeting::Never => {}
-                Meeting::At(steps, event) => {
-                    if let Some((steps, seam)) = self.take_over(steps, event, legs, memory, watch) {
-                        return Ok(Some(Reached::Goal(steps, Some(seam))));
-                    }
-                }
-            }
-        }
-        self.first.pause = NEVER;
-        self.first.run(until, memory, watch)
+        let found = self.relay(until, memory, watch);
+        self.alone = false;
+        found
     }
 }
 
@@ -310,7 +354,8 @@ impl<'p, 'w> Legs<'p, 'w> {
         Legs {
             problem,
             reductions,
-            memory: memory / bounds.len(),
+            // A hard one is two.
+            memory: memory / (2 * bounds.len()),
             watch,
             work: first_work(first.open.course().events.len()),
         }
@@ -335,21 +380,51 @@ impl<'p, 'w> Legs<'p, 'w> {
                 None => None,
             };
             let beginning = Beginning { begin, places: ladder.places.noted.clone(), uses: ladder.uses.clone() };
-            return Some(Leg { beginning: Arc::new(beginning), ladder, end, goal });
+            return Some(Leg { beginning: Arc::new(beginning), ladder, end, goal, is_half: false });
         }
         None
     }
 
-    /// Runs one to its end.
-    fn end<M: Mask>(&self, mut leg: Leg<'p, M>) -> Option<Leg<'p, M>> {
-        if leg.goal.is_none() {
-            leg.goal = match self.run(&mut leg.ladder, leg.end)? {
-                Some(Reached::Goal(steps, _)) => Some(steps),
-                Some(Reached::Nothing(..)) => return None,
-                None => None,
+    /// Runs one to its end, or where the next half of it is hard to there, and another one from there on.
+    ///
+    /// What is hard is known only behind it. A thread that was idle has begun the other one by then; where none was, it is begun only if
+    /// it is needed.
+    fn end<M: Mask>(&self, mut leg: Leg<'p, M>) -> Option<Vec<Leg<'p, M>>> {
+        while leg.goal.is_none() && leg.ladder.open.at < leg.end {
+            let (at, end, begun) = (leg.ladder.open.at, leg.end, leg.ladder.work());
+            let half = at.midpoint(end);
+            if half < at + SHORT || leg.is_half {
+                leg.goal = self.goal(&mut leg.ladder, end)?;
+                break;
+            }
+            let needless = AtomicUsize::new(NOBODY);
+            let legs = Legs { watch: self.watch.among(&needless, 1), problem: self.problem.clone(), ..*self };
+            let first = || {
+                let goal = self.goal(&mut leg.ladder, half);
+                let is_hard = leg.ladder.work() - begun > HARD * u64::from(half - at);
+                if !is_hard || goal.is_none() {
+                    needless.store(0, Ordering::Relaxed);
+                }
+                (goal, is_hard)
             };
+            let second = || legs.begin(&[half, end]).and_then(|leg| legs.end(Leg { is_half: true, ..leg }));
+            let ((goal, is_hard), second) = rayon::join(first, second);
+            leg.goal = goal?;
+            if let (None, true, Some(second)) = (&leg.goal, is_hard, second) {
+                leg.end = half;
+                return Some(std::iter::once(leg).chain(second).collect());
+            }
         }
-        Some(leg)
+        Some(vec![leg])
+    }
+
+    /// Runs one up to an event: the steps to the goal if it gets there. `None`: it comes to nothing.
+    fn goal<M: Mask>(&self, ladder: &mut Ladder<'p, M>, pause: u32) -> Option<Option<Vec<Step>>> {
+        match self.run(ladder, pause)? {
+            Some(Reached::Goal(steps, _)) => Some(Some(steps)),
+            Some(Reached::Nothing(..)) => None,
+            None => Some(None),
+        }
     }
 
     /// Runs one up to an event.

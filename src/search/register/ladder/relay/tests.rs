@@ -68,16 +68,30 @@ impl Busy {
     }
 }
 
-/// What this way comes to in two rounds of a race, and whether another leg was taken over.
-fn run(problem: &Arc<Problem<'_>>, leg: usize) -> (Option<Reached<Slots>>, bool) {
+/// Whether another leg was taken over, and if so whether the first ones came to nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Met {
+    AtOnce,
+    Later,
+    Never,
+}
+
+/// What this way comes to in two rounds of a race, and which legs met.
+fn run(problem: &Arc<Problem<'_>>, leg: usize) -> (Option<Reached<Slots>>, Met) {
     let first = Ladder::new(problem.clone(), Reductions::default(), Width::Beam(1));
     let mut relay = Relay::new(first, leg);
+    let bound = relay.bounds[0];
     let watch = Watch::begin(&Budget::default());
     let work = first_work(problem.course.events.len());
     let mut round = |until| relay.run(until, usize::MAX, &watch).unwrap_or_else(|limit| panic!("{limit:?}"));
     let found = round(work).or_else(|| round(2 * work));
     let is_met = found.is_some() && (relay.first.open.at as usize) < problem.course.events.len();
-    (found, is_met)
+    let met = match is_met {
+        true if relay.bounds[0] == bound => Met::AtOnce,
+        true => Met::Later,
+        false => Met::Never,
+    };
+    (found, met)
 }
 
 /// Pools of one thread, of two and of four.
@@ -112,7 +126,7 @@ fn violations_are_told_alike_on_any_number_of_threads() {
 
 #[test]
 fn legs_come_to_the_same_on_any_number_of_threads_whether_they_meet_or_not() {
-    let (pools, mut random, mut met, mut alone) = (pools(), Random(9), 0, 0);
+    let (pools, mut random, mut all) = (pools(), Random(9), Vec::new());
     for round in 0..36 {
         let busy = Busy {
             calls: 2_000 + random.below(2_000),
@@ -131,7 +145,7 @@ fn legs_come_to_the_same_on_any_number_of_threads_whether_they_meet_or_not() {
         let problem = Arc::new(problem);
         let found = pools.each_ref().map(|pool| pool.install(|| run(&problem, 500)));
         assert!(found.iter().all(|other| *other == found[0]), "{busy:?}");
-        let (reached, is_met) = &found[0];
+        let (reached, met) = &found[0];
         match reached {
             Some(Reached::Goal(steps, seam)) => {
                 assert!(busy.wrong.is_none(), "{busy:?}");
@@ -140,13 +154,44 @@ fn legs_come_to_the_same_on_any_number_of_threads_whether_they_meet_or_not() {
                 if let Some(seam) = seam {
                     assert_eq!(Replay::by_two(problem.clone(), steps, seam, part.events.len()), order, "{busy:?}");
                 }
-                *(if *is_met { &mut met } else { &mut alone }) += 1;
+                all.push(*met);
             }
             Some(Reached::Nothing(..)) => assert!(busy.wrong.is_some(), "{busy:?}"),
             None => {}
         }
     }
-    assert!(met > 20 && alone > 0, "{met} were taken over, {alone} not");
+    for (met, least) in [(Met::AtOnce, 20), (Met::Later, 3)] {
+        assert!(all.iter().filter(|other| **other == met).count() >= least, "{all:?}");
+    }
+}
+
+/// A leg whose first half is hard ends there, and another one goes on: one that begins there, on any number of threads.
+#[test]
+fn a_hard_leg_is_two_on_any_number_of_threads() {
+    let (pools, mut random, mut halved) = (pools(), Random(12), 0);
+    for round in 0..12 {
+        let busy =
+            Busy { calls: 1_500, clients: 20, values: [5, 20][round % 2], unknown: [1, 5][round / 2 % 2], wrong: None };
+        let history = History::new(busy.draw(&mut random)).unwrap_or_else(|e| panic!("{e}"));
+        let forms = Forms::of(&Register, &history).unwrap_or_else(|| panic!("registers have forms"));
+        let parts = registers(&history, events(history.calls()), &forms);
+        let part = parts.iter().max_by_key(|part| part.events.len()).unwrap_or_else(|| panic!("calls"));
+        let watch = Watch::begin(&Budget::default());
+        let problem = Problem::new(part, &forms, part.events.len(), &watch).map(Arc::new);
+        let problem = problem.unwrap_or_else(|| panic!("forms are enough"));
+        let ends = || {
+            let first = Ladder::<Slots>::new(problem.clone(), Reductions::default(), Width::Beam(1));
+            let end = problem.course.events.len() as u32;
+            let legs = Legs::after(&first, &[end / 4, end], usize::MAX, Watch::begin(&Budget::default()));
+            let legs = legs.begin(&[end / 4, end]).and_then(|leg| legs.end(leg));
+            let shown = |leg: Leg<'_, Slots>| (leg.beginning.begin, leg.end, leg.ladder.work(), leg.goal);
+            legs.map(|legs| legs.into_iter().map(shown).collect::<Vec<_>>())
+        };
+        let ends = pools.each_ref().map(|pool| pool.install(ends));
+        assert!(ends.iter().all(|other| *other == ends[0]), "{busy:?}");
+        halved += usize::from(ends[0].as_ref().is_some_and(|legs| legs.len() > 1));
+    }
+    assert!((1..12).contains(&halved), "{halved} were halved");
 }
 
 /// The first leg needs an unseen write for a read; the second, whose guess holds its value already, does not. Both stand alike then,
