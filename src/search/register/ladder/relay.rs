@@ -133,7 +133,7 @@ struct Leg<'p, M> {
     end: u32,
     /// The steps to the goal, of one that got there.
     goal: Option<Vec<Step>>,
-    /// It is the second half of another one.
+    /// No half of it is another one: it is the second half of one itself, or that one came to nothing.
     is_half: bool,
 }
 
@@ -263,6 +263,8 @@ impl<'p, M: Mask> Relay<'p, M> {
         let mut bounds = self.bounds.windows(2).skip(begun.len());
         let mut begun: Vec<Leg<'p, M>> = begun.into_iter().rev().collect();
         let mut leg = begun.pop()?;
+        // One that the other half of it has taken over, and how things stood when it was come to: it may still have to go on itself.
+        let mut held = None;
         loop {
             begun.extend(legs.end(leg)?.into_iter().rev());
             leg = begun.pop()?;
@@ -272,10 +274,20 @@ impl<'p, M: Mask> Relay<'p, M> {
                     let following = begun.pop().or_else(|| legs.begin(bounds.next()?))?;
                     match leg.ladder.meet(&following.beginning, legs.work, legs.memory, watch).ok()? {
                         Meeting::At(steps, event) => (steps, Some((following, event))),
-                        _ => return None,
+                        _ if following.is_half => {
+                            leg = leg.alone(following.end);
+                            continue;
+                        }
+                        _ => {
+                            begun.push(following);
+                            (leg, steps, event, seam) = held.take()?;
+                            continue;
+                        }
                     }
                 }
             };
+            let entered = following.as_ref().filter(|following| following.0.is_half).map(|following| following.0.end);
+            let entered = entered.map(|end| (end, steps.clone(), event, seam.clone()));
             // It may have gone another way in the end.
             let places = &leg.ladder.places.noted;
             let place = places.binary_search_by_key(&event, |place| place.0).ok()?;
@@ -286,7 +298,10 @@ impl<'p, M: Mask> Relay<'p, M> {
             let before = leg.ladder.paths.steps(there.path).len();
             steps.extend(&own[before..]);
             match following {
-                Some(following) => (leg, event) = following,
+                Some((following, place)) => {
+                    held = entered.map(|(end, steps, event, seam)| (leg.alone(end), steps, event, seam));
+                    (leg, event) = (following, place);
+                }
                 None => return Some((steps, seam?)),
             }
         }
@@ -436,6 +451,11 @@ impl<'p, 'w> Legs<'p, 'w> {
 }
 
 impl<M: Mask> Leg<'_, M> {
+    /// It goes on to an end, and no half of it is another one any more.
+    fn alone(self, end: u32) -> Self {
+        Leg { end, is_half: true, ..self }
+    }
+
     fn bytes(&self) -> usize {
         self.ladder.bytes() + self.beginning.uses.bytes()
     }
