@@ -31,6 +31,9 @@ const SHARE: usize = if cfg!(test) { 1 } else { 16 };
 /// So many shares for each thread before what came of them is kept: what comes of more is not held against each other by threads.
 const SHARES: usize = 4;
 
+/// So many are held against one another between two looks at the limits.
+const MOST: usize = 1 << 14;
+
 /// Of the memory that is left this part is for what threads hold beside the search.
 const BESIDE: usize = 4;
 
@@ -204,13 +207,17 @@ impl<M: Mask> Layer<'_, '_, M> {
             };
             let more = finder.find(self.memory, watch)?;
             let moves = std::mem::take(&mut share.moves);
-            moves.found.iter().for_each(|found| self.add(share, found.to.clone(), moves.steps(found)));
+            // Thousands that are held against thousands take seconds.
+            let at_a_time = MOST / (self.next.len() + 1) + 1;
+            for some in moves.found.chunks(at_a_time) {
+                if let Some(limit) = watch.reached() {
+                    return Err(limit);
+                }
+                some.iter().for_each(|found| self.add(share, found.to.clone(), moves.steps(found)));
+            }
             share.moves = moves;
             if share.bytes(self.heap) > self.memory {
                 return Err(Limit::Memory);
-            }
-            if let Some(limit) = watch.reached() {
-                return Err(limit);
             }
             if !more {
                 return Ok(None);

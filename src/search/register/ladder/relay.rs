@@ -280,14 +280,15 @@ impl<'p, M: Mask> Relay<'p, M> {
                         }
                         _ => {
                             begun.push(following);
-                            (leg, steps, event, seam) = held.take()?;
+                            let taken;
+                            (leg, taken, event, seam) = held.take()?;
+                            steps.truncate(taken);
                             continue;
                         }
                     }
                 }
             };
-            let entered = following.as_ref().filter(|following| following.0.is_half).map(|following| following.0.end);
-            let entered = entered.map(|end| (end, steps.clone(), event, seam.clone()));
+            let entered = (steps.len(), event, seam.clone());
             // It may have gone another way in the end.
             let places = &leg.ladder.places.noted;
             let place = places.binary_search_by_key(&event, |place| place.0).ok()?;
@@ -299,7 +300,8 @@ impl<'p, M: Mask> Relay<'p, M> {
             steps.extend(&own[before..]);
             match following {
                 Some((following, place)) => {
-                    held = entered.map(|(end, steps, event, seam)| (leg.alone(end), steps, event, seam));
+                    let (taken, event_before, seam_before) = entered;
+                    held = following.is_half.then(|| (leg.alone(following.end), taken, event_before, seam_before));
                     (leg, event) = (following, place);
                 }
                 None => return Some((steps, seam?)),
