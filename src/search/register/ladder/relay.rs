@@ -36,7 +36,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 #[cfg(test)]
-pub(super) mod tests;
+mod tests;
 
 /// Events of a leg, at least.
 pub(in crate::search) const LEG: usize = 1 << 13;

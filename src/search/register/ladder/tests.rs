@@ -1,6 +1,8 @@
 //! What the reductions say of single configurations, held against what configurations can do without any. Of a verdict another
 //! configuration may make up for one that was given up wrongly; here each is asked.
 
+pub(super) mod busy;
+
 use super::*;
 use crate::model::Spec;
 use crate::search::history::{Call, History};

@@ -1,14 +1,11 @@
 //! Wide layers, on some threads and on one.
 
 use super::super::Reached;
-use super::super::relay::tests::{Busy, pools};
+use super::super::tests::busy::{Busy, pools, with_problem};
 use super::*;
-use crate::search::history::History;
-use crate::search::partition::registers;
 use crate::search::race::Runner;
-use crate::search::ranks::events;
-use crate::search::register::{Forms, Problem};
-use crate::search::tests::random::{Random, Register};
+use crate::search::register::Problem;
+use crate::search::tests::random::Random;
 use crate::search::verdict::Budget;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -26,13 +23,7 @@ fn each_history(test: impl Fn(&Arc<Problem<'_>>, Busy)) {
             unknown: [0, 2, 40][round / 2 % 3],
             wrong: (round % 2 == 1).then_some(random.below(20) as i64),
         };
-        let history = History::new(busy.draw(&mut random)).unwrap_or_else(|e| panic!("{e}"));
-        let forms = Forms::of(&Register, &history).unwrap_or_else(|| panic!("registers have forms"));
-        let parts = registers(&history, events(history.calls()), &forms);
-        let part = parts.iter().max_by_key(|part| part.events.len()).unwrap_or_else(|| panic!("calls"));
-        let watch = Watch::begin(&Budget::default());
-        let problem = Problem::new(part, &forms, part.events.len(), &watch);
-        test(&Arc::new(problem.unwrap_or_else(|| panic!("forms are enough"))), busy);
+        with_problem(busy.draw(&mut random), |problem, _, _| test(problem, busy));
     }
 }
 

@@ -3,70 +3,15 @@
 use super::*;
 use crate::search::check;
 use crate::search::history::{Call, History, Outcome};
-use crate::search::partition::registers;
-use crate::search::ranks::events;
+use crate::search::register::ladder::tests::busy::{Busy, pools, with_problem};
 use crate::search::register::reductions::Reductions;
 use crate::search::register::replay::Replay;
-use crate::search::register::{Forms, Problem, is_order};
+use crate::search::register::{Problem, is_order};
 use crate::search::tests::random::{Ask, Random, Register, Told};
 use crate::search::verdict::{Budget, Verdict};
-use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::Arc;
 
 type Slots = [u64; 2];
-
-/// How busy a register is.
-#[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Busy {
-    pub(in super::super) calls: u64,
-    pub(in super::super) clients: u64,
-    pub(in super::super) values: u64,
-    /// Answers that nobody saw, in percent.
-    pub(in super::super) unknown: u64,
-    /// One read is told something else: this.
-    pub(in super::super) wrong: Option<i64>,
-}
-
-impl Busy {
-    pub(in super::super) fn draw(self, random: &mut Random) -> Vec<Call<Ask, Told>> {
-        let mut clock = vec![0; self.clients as usize];
-        let mut planned = Vec::new();
-        for process in 0..self.calls {
-            let free = &mut clock[(process % self.clients) as usize];
-            let invoke = *free + 1 + random.below(2000) as i64;
-            let happen = invoke + random.below(1000) as i64;
-            let returned = happen + random.below(1000) as i64;
-            *free = returned;
-            let mut value = || random.below(self.values) as i64;
-            let ask = [Ask::Read, Ask::Write(value()), Ask::Cas(value(), value())][random.below(3) as usize];
-            planned.push((happen, process as u32, invoke, returned, ask));
-        }
-        planned.sort_by_key(|plan| (plan.0, plan.1));
-        let (mut state, mut calls) = (0, Vec::new());
-        for (_, process, invoke, returned, operation) in planned {
-            let is_unknown = random.chance(self.unknown);
-            let happens = !is_unknown || random.chance(50);
-            let (next, answer) = match operation {
-                Ask::Read => (state, Told::Value(state)),
-                Ask::Write(value) => (value, Told::Written),
-                Ask::Cas(from, to) if from == state => (to, Told::Set(true)),
-                Ask::Cas(..) => (state, Told::Set(false)),
-            };
-            state = if happens { next } else { state };
-            let outcome = if is_unknown { Outcome::Unknown } else { Outcome::Completed { returned, answer } };
-            calls.push(Call { process, operation, invoke, outcome });
-        }
-        let reads = calls.iter_mut().skip(self.calls as usize * 2 / 3);
-        let read = reads.map(|call| &mut call.outcome).find_map(|outcome| match outcome {
-            Outcome::Completed { answer: Told::Value(value), .. } => Some(value),
-            _ => None,
-        });
-        if let (Some(wrong), Some(value)) = (self.wrong, read) {
-            *value = wrong;
-        }
-        calls
-    }
-}
 
 /// Whether another leg was taken over, and if so whether the first ones came to nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,14 +37,6 @@ fn run(problem: &Arc<Problem<'_>>, leg: usize) -> (Option<Reached<Slots>>, Met) 
         false => Met::Never,
     };
     (found, met)
-}
-
-/// Pools of one thread, of two and of four.
-pub(in super::super) fn pools() -> [ThreadPool; 3] {
-    [1, 2, 4].map(|threads| {
-        let pool = ThreadPoolBuilder::new().num_threads(threads).build();
-        pool.unwrap_or_else(|e| panic!("{e}"))
-    })
 }
 
 /// Whichever way finds out first that there is no order: the calls, and the longest order, are of the first way where that comes to its
@@ -135,30 +72,24 @@ fn legs_come_to_the_same_on_any_number_of_threads_whether_they_meet_or_not() {
             unknown: [0, 1, 5][round / 12 % 3],
             wrong: (round == 3).then_some(-1),
         };
-        let history = History::new(busy.draw(&mut random)).unwrap_or_else(|e| panic!("{e}"));
-        let forms = Forms::of(&Register, &history).unwrap_or_else(|| panic!("registers have forms"));
-        let parts = registers(&history, events(history.calls()), &forms);
-        let part = parts.iter().max_by_key(|part| part.events.len()).unwrap_or_else(|| panic!("calls"));
-        let watch = Watch::begin(&Budget::default());
-        let problem =
-            Problem::new(part, &forms, part.events.len(), &watch).unwrap_or_else(|| panic!("forms are enough"));
-        let problem = Arc::new(problem);
-        let found = pools.each_ref().map(|pool| pool.install(|| run(&problem, 500)));
-        assert!(found.iter().all(|other| *other == found[0]), "{busy:?}");
-        let (reached, met) = &found[0];
-        match reached {
-            Some(Reached::Goal(steps, seam)) => {
-                assert!(busy.wrong.is_none(), "{busy:?}");
-                let order = Replay::<Slots>::new(problem.clone()).order(steps, part.events.len());
-                assert!(order.as_ref().is_some_and(|order| is_order(part, &forms, order)), "{busy:?}");
-                if let Some(seam) = seam {
-                    assert_eq!(Replay::by_two(problem.clone(), steps, seam, part.events.len()), order, "{busy:?}");
+        with_problem(busy.draw(&mut random), |problem, part, forms| {
+            let found = pools.each_ref().map(|pool| pool.install(|| run(problem, 500)));
+            assert!(found.iter().all(|other| *other == found[0]), "{busy:?}");
+            let (reached, met) = &found[0];
+            match reached {
+                Some(Reached::Goal(steps, seam)) => {
+                    assert!(busy.wrong.is_none(), "{busy:?}");
+                    let order = Replay::<Slots>::new(problem.clone()).order(steps, part.events.len());
+                    assert!(order.as_ref().is_some_and(|order| is_order(part, forms, order)), "{busy:?}");
+                    if let Some(seam) = seam {
+                        assert_eq!(Replay::by_two(problem.clone(), steps, seam, part.events.len()), order, "{busy:?}");
+                    }
+                    all.push(*met);
                 }
-                all.push(*met);
+                Some(Reached::Nothing(..)) => assert!(busy.wrong.is_some(), "{busy:?}"),
+                None => {}
             }
-            Some(Reached::Nothing(..)) => assert!(busy.wrong.is_some(), "{busy:?}"),
-            None => {}
-        }
+        });
     }
     for (met, least) in [(Met::AtOnce, 20), (Met::Later, 1)] {
         assert!(all.iter().filter(|other| **other == met).count() >= least, "{all:?}");
@@ -172,24 +103,19 @@ fn a_hard_leg_is_two_on_any_number_of_threads() {
     for round in 0..12 {
         let busy =
             Busy { calls: 1_500, clients: 20, values: [5, 20][round % 2], unknown: [1, 5][round / 2 % 2], wrong: None };
-        let history = History::new(busy.draw(&mut random)).unwrap_or_else(|e| panic!("{e}"));
-        let forms = Forms::of(&Register, &history).unwrap_or_else(|| panic!("registers have forms"));
-        let parts = registers(&history, events(history.calls()), &forms);
-        let part = parts.iter().max_by_key(|part| part.events.len()).unwrap_or_else(|| panic!("calls"));
-        let watch = Watch::begin(&Budget::default());
-        let problem = Problem::new(part, &forms, part.events.len(), &watch).map(Arc::new);
-        let problem = problem.unwrap_or_else(|| panic!("forms are enough"));
-        let ends = || {
-            let first = Ladder::<Slots>::new(problem.clone(), Reductions::default(), Width::Beam(1));
-            let end = problem.course.events.len() as u32;
-            let legs = Legs::after(&first, &[end / 4, end], usize::MAX, Watch::begin(&Budget::default()));
-            let legs = legs.begin(&[end / 4, end]).and_then(|leg| legs.end(leg));
-            let shown = |leg: Leg<'_, Slots>| (leg.beginning.begin, leg.end, leg.ladder.work(), leg.goal);
-            legs.map(|legs| legs.into_iter().map(shown).collect::<Vec<_>>())
-        };
-        let ends = pools.each_ref().map(|pool| pool.install(ends));
-        assert!(ends.iter().all(|other| *other == ends[0]), "{busy:?}");
-        halved += usize::from(ends[0].as_ref().is_some_and(|legs| legs.len() > 1));
+        with_problem(busy.draw(&mut random), |problem, _, _| {
+            let ends = || {
+                let first = Ladder::<Slots>::new(problem.clone(), Reductions::default(), Width::Beam(1));
+                let end = problem.course.events.len() as u32;
+                let legs = Legs::after(&first, &[end / 4, end], usize::MAX, Watch::begin(&Budget::default()));
+                let legs = legs.begin(&[end / 4, end]).and_then(|leg| legs.end(leg));
+                let shown = |leg: Leg<'_, Slots>| (leg.beginning.begin, leg.end, leg.ladder.work(), leg.goal);
+                legs.map(|legs| legs.into_iter().map(shown).collect::<Vec<_>>())
+            };
+            let ends = pools.each_ref().map(|pool| pool.install(ends));
+            assert!(ends.iter().all(|other| *other == ends[0]), "{busy:?}");
+            halved += usize::from(ends[0].as_ref().is_some_and(|legs| legs.len() > 1));
+        });
     }
     assert!((1..12).contains(&halved), "{halved} were halved");
 }
@@ -213,12 +139,8 @@ fn what_one_leg_has_used_and_the_other_has_not_is_not_used_twice() {
     call(Ask::Write(4), Some(Told::Written));
     call(Ask::Read, Some(Told::Value(2)));
     call(Ask::Write(2), Some(Told::Written));
-    let history = History::new(calls).unwrap_or_else(|e| panic!("{e}"));
-    let forms = Forms::of(&Register, &history).unwrap_or_else(|| panic!("registers have forms"));
-    let parts = registers(&history, events(history.calls()), &forms);
-    let watch = Watch::begin(&Budget::default());
-    let problem = Problem::new(&parts[0], &forms, parts[0].events.len(), &watch).map(Arc::new);
-    let problem = problem.unwrap_or_else(|| panic!("forms are enough"));
-    let (found, _) = run(&problem, problem.course.events.len() / 2);
-    assert!(matches!(found, Some(Reached::Nothing(..))), "{found:?}");
+    with_problem(calls, |problem, _, _| {
+        let (found, _) = run(problem, problem.course.events.len() / 2);
+        assert!(matches!(found, Some(Reached::Nothing(..))), "{found:?}");
+    });
 }
