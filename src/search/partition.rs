@@ -74,25 +74,40 @@ pub(super) fn registers<O, A>(history: &History<O, A>, events: Vec<Event>, forms
         (Deed::Nothing, _) => None,
         _ => Some(forms.register(call)),
     };
-    match is_one_part(calls.len(), &events, register_of) {
-        true => vec![Part { calls: (0..calls.len() as u32).collect(), events, invoked: Vec::new() }],
-        false => split(calls.len(), &events, register_of),
-    }
+    one_part(calls.len(), events, register_of)
+        .map_or_else(|events| split(calls.len(), &events, register_of), |part| vec![part])
 }
 
-/// Whether all calls are of one part, and invoked in their order: then its operations are the calls.
-fn is_one_part(calls: usize, events: &[Event], part_of: impl Fn(u32) -> Option<u32>) -> bool {
-    let mut invoked = 0..calls as u32;
-    let Some(first) = (calls > 0).then(|| part_of(0)).flatten() else { return false };
-    let in_order = |event: &Event| event.is_return() || invoked.next() == Some(event.of());
-    (0..calls as u32).all(|call| part_of(call) == Some(first))
-        && events.iter().all(in_order)
-        && invoked.next().is_none()
+/// Most histories are of one part and invoked in the order of their calls: nothing is to be divided, only left out what is of no part.
+/// `Err`: the events of another history.
+fn one_part(calls: usize, mut events: Vec<Event>, part_of: impl Fn(u32) -> Option<u32>) -> Result<Part, Vec<Event>> {
+    let mut parts = (0..calls as u32).filter_map(&part_of);
+    let one = parts.next().is_some_and(|first| parts.all(|part| part == first));
+    let (in_order, _) = events.iter().fold((true, 0), |(in_order, last), event| match event.is_return() {
+        true => (in_order, last),
+        false => (in_order & (event.of() >= last), event.of()),
+    });
+    if !one || !in_order {
+        return Err(events);
+    }
+    let of_part: Vec<u32> = (0..calls as u32).filter(|&call| part_of(call).is_some()).collect();
+    if of_part.len() < calls {
+        let mut operation = vec![NOWHERE; calls];
+        (0..).zip(&of_part).for_each(|(at, &call)| operation[call as usize] = at);
+        events.retain_mut(|event| {
+            let at = operation[event.of() as usize];
+            *event = if event.is_return() { Event::ret(at) } else { Event::invoke(at) };
+            at != NOWHERE
+        });
+    }
+    Ok(Part { calls: of_part, events, invoked: Vec::new() })
 }
+
+/// The operation of a call that is of no part.
+const NOWHERE: u32 = u32::MAX;
 
 /// Distributes events to the parts that their calls belong to.
 fn split(calls: usize, events: &[Event], mut part_of: impl FnMut(u32) -> Option<u32>) -> Vec<Part> {
-    const NOWHERE: u32 = u32::MAX;
     // By part: how many calls and how many events it has. By call: its part, and its operation there.
     let mut sizes: Vec<(u32, u32)> = Vec::new();
     let mut place = vec![(NOWHERE, 0); calls];
