@@ -15,7 +15,6 @@ use super::verdict::{Budget, Core, Limit, Linearization, Undecided, Verdict};
 use super::weave::weave;
 use crate::model::Spec;
 use rustc_hash::FxHashMap;
-use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 
 /// Decides whether some order of the calls, in which each happens between its invocation and its return, explains every answer.
@@ -60,7 +59,7 @@ fn forms_and_events<'h, S: Spec>(
     history: &'h History<S::Operation, S::Answer>,
 ) -> (Option<Forms<'h>>, Vec<Event>) {
     let (forms, events) = (|| Forms::of(spec, history), || ranks::events(history.calls()));
-    match AT_ONCE.contains(&history.calls().len()) && rayon::current_num_threads() > 1 {
+    match schedule::is_for_two(history.calls().len()) {
         true => rayon::join(forms, events),
         false => {
             let forms = forms();
@@ -69,9 +68,6 @@ fn forms_and_events<'h, S: Spec>(
         }
     }
 }
-
-/// So many calls are made ready by two threads: fewer take less time than to wake one, and what both hold at once counts where there are more.
-const AT_ONCE: Range<usize> = 1 << 13..1 << 19;
 
 /// What is held of each call at least, in bytes: its form and its events.
 const LEAST: usize = 32;

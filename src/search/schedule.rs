@@ -5,6 +5,7 @@ use super::partition::Part;
 use super::race::{Outcome, Runner};
 use super::verdict::Limit;
 use rayon::prelude::*;
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// How a search over the events of a part before a goal ended.
@@ -150,4 +151,13 @@ fn work(part: &Part, round: u32) -> u64 {
 /// How much work so many events are worth at first.
 pub(super) fn first_work(events: usize) -> u64 {
     events as u64 * 4 + 256
+}
+
+/// So many calls are made ready by two threads: fewer take less time than to wake one, and what both hold at once counts where there
+/// are more.
+const AT_ONCE: Range<usize> = 1 << 13..1 << 19;
+
+/// Whether two halves of what makes so many calls ready are worth doing at once, and another thread may be idle.
+pub(super) fn is_for_two(calls: usize) -> bool {
+    AT_ONCE.contains(&calls) && rayon::current_num_threads() > 1
 }

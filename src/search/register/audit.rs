@@ -15,7 +15,7 @@ pub(in crate::search) fn is_order(part: &Part, forms: &Forms<'_>, order: &[u32])
 }
 
 /// Such an order is worth waking another thread for.
-const LONG: usize = 1 << 14;
+const LONG: usize = 1 << 13;
 
 /// Whether an order has every operation that returns, each once, and each happens between its invocation and its return.
 fn keeps_to_intervals(part: &Part, order: &[u32]) -> bool {

@@ -1,6 +1,7 @@
 //! The operations of a part up to a goal, as the search wants them.
 
 use super::automaton::NONE;
+use super::forms::Deed;
 use crate::search::partition::Part;
 use crate::search::ranks::Event;
 use crate::search::room;
@@ -48,47 +49,46 @@ pub(super) struct Course<'p> {
 }
 
 impl<'p> Course<'p> {
-    pub(super) fn new(
-        part: &'p Part,
-        class: &[u32],
-        classes: usize,
-        optional: impl Fn(u32) -> bool,
-        goal: usize,
-    ) -> Self {
+    /// Of operations that do this, and are not yet of any class.
+    pub(super) fn new(part: &'p Part, deeds: &[Deed], goal: usize) -> Self {
         let events = &part.events[..goal];
-        let fresh = |&class| Operation { class, slot: NONE, invoked: NEVER, returned: NEVER };
-        let operations = class.iter().map(fresh).collect();
-        let mut course = Course { events, operations, slots: 0, optionals: Vec::new(), option_of: Vec::new() };
+        let fresh = Operation { class: NONE, slot: NONE, invoked: NEVER, returned: NEVER };
+        let mut operations = vec![fresh; deeds.len()];
         for (at, event) in (0..).zip(events) {
-            let operation = &mut course.operations[event.of() as usize];
+            let operation = &mut operations[event.of() as usize];
             *(if event.is_return() { &mut operation.returned } else { &mut operation.invoked }) = at;
         }
-        let mut free: Vec<u32> = Vec::new();
-        for event in events {
-            let operation = &mut course.operations[event.of() as usize];
-            let class = operation.class;
-            if class == NONE {
-                continue;
-            }
+        let (mut slots, mut free) = (0, Vec::new());
+        for event in events.iter().filter(|event| deeds[event.of() as usize] != Deed::Nothing) {
+            let operation = &mut operations[event.of() as usize];
             if event.is_return() {
                 free.push(operation.slot);
             } else if operation.returned != NEVER {
-                operation.slot = free.pop().unwrap_or(course.slots as u32);
-                course.slots = course.slots.max(operation.slot as usize + 1);
-            } else if optional(class) {
-                if course.option_of.is_empty() {
-                    course.option_of.resize(classes, NONE);
-                }
-                let place = &mut course.option_of[class as usize];
-                if *place == NONE {
-                    *place = course.optionals.len() as u32;
-                    course.optionals.push(Optional { class, operations: Vec::new() });
-                }
-                operation.slot = *place;
-                course.optionals[*place as usize].operations.push(event.of());
+                operation.slot = free.pop().unwrap_or(slots);
+                slots = slots.max(operation.slot + 1);
             }
         }
-        course
+        Course { events, operations, slots: slots as usize, optionals: Vec::new(), option_of: Vec::new() }
+    }
+
+    /// Says of which class each operation is, and which of so many classes are of optional ones where they do not return.
+    pub(super) fn classify(&mut self, class: &[u32], classes: usize, optional: impl Fn(u32) -> bool) {
+        for (at, (operation, &class)) in (0..).zip(self.operations.iter_mut().zip(class)) {
+            operation.class = class;
+            if operation.returned != NEVER || class == NONE || !optional(class) {
+                continue;
+            }
+            if self.option_of.is_empty() {
+                self.option_of.resize(classes, NONE);
+            }
+            let place = &mut self.option_of[class as usize];
+            if *place == NONE {
+                *place = self.optionals.len() as u32;
+                self.optionals.push(Optional { class, operations: Vec::new() });
+            }
+            operation.slot = *place;
+            self.optionals[*place as usize].operations.push(at);
+        }
     }
 
     /// An operation by number.

@@ -25,7 +25,7 @@ use super::budget::Watch;
 use super::mask::Mask;
 use super::partition::Part;
 use super::race::{Race, Runner};
-use super::schedule::{Dead, Found, Known, Search, first_work};
+use super::schedule::{Dead, Found, Known, Search, first_work, is_for_two};
 use super::switches::Switches;
 use super::verdict::Limit;
 use automaton::{Automaton, Kind};
@@ -61,9 +61,15 @@ impl<'p> Problem<'p> {
             return None;
         }
         let content = part.calls.first().map(|&call| forms.content[forms.register(call) as usize])?;
-        let (automaton, class) = Automaton::new(&deeds, content, forms, watch)?;
+        let (automaton, course) =
+            (|| Automaton::new(&deeds, content, forms, watch), || Course::new(part, &deeds, goal));
+        let (automaton, mut course) = match is_for_two(deeds.len()) {
+            true => rayon::join(automaton, course),
+            false => (automaton(), course()),
+        };
+        let (automaton, class) = automaton?;
         let optional = |class: u32| !matches!(automaton.kinds[class as usize], Kind::Read(_) | Kind::FailedCas(_));
-        let course = Course::new(part, &class, automaton.kinds.len(), optional, goal);
+        course.classify(&class, automaton.kinds.len(), optional);
         Some(Problem { automaton, course })
     }
 }
