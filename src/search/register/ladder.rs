@@ -14,7 +14,7 @@ use super::moves::{Finder, Moves};
 use super::open::{Open, Passed};
 use super::path::{BEGIN, Paths, Step};
 use super::reductions::Reductions;
-use super::replay::Seam;
+use super::replay::{Made, Seam};
 use super::used::{UNUSED, Uses};
 use crate::search::budget::Watch;
 use crate::search::mask::Mask;
@@ -38,8 +38,9 @@ pub(super) use relay::Relay;
 /// How a search up to a goal ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reached<M> {
-    /// The steps of an order that explains every answer before the goal, and a place in the middle that a long one has.
-    Goal(Vec<Step>, Option<Seam<M>>),
+    /// The steps of an order that explains every answer before the goal; places between them, and what comes of those before the
+    /// first, which an order is sooner made of.
+    Goal(Vec<Step>, Vec<Seam<M>>, Option<Made<M>>),
     /// No order does.
     Nothing(Dead, Furthest),
 }
@@ -544,7 +545,7 @@ impl<M: Mask> Runner for Ladder<'_, M> {
         while self.work() < until {
             self.look(memory, watch)?;
             if self.open.at as usize == self.open.course().events.len() {
-                return Ok(Some(Reached::Goal(self.paths.steps(self.going[0].1.path), None)));
+                return Ok(Some(Reached::Goal(self.paths.steps(self.going[0].1.path), Vec::new(), None)));
             }
             if self.open.at >= self.pause {
                 return Ok(None);

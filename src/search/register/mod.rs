@@ -190,12 +190,11 @@ impl<'p, M: Mask, W: Runner<Found = Reached<M>>> Runner for Ordered<'p, W> {
                     None => dead,
                 })
             }
-            Reached::Goal(steps, seam) => {
-                let (problem, end) = (self.problem.clone(), self.problem.course.events.len());
-                let order = match seam.filter(|_| rayon::current_num_threads() > 1) {
-                    Some(seam) => Replay::<M>::by_two(problem, &steps, &seam, end),
-                    None => Replay::<M>::new(problem).order(&steps, end),
-                };
+            Reached::Goal(steps, seams, first) => {
+                let (problem, end) = (&self.problem, self.problem.course.events.len());
+                let in_parts = || Replay::in_parts(problem, &steps, &seams, first, end);
+                let order = (!seams.is_empty() && rayon::current_num_threads() > 1).then(in_parts).flatten();
+                let order = order.or_else(|| Replay::<M>::new(problem.clone()).order(&steps, end));
                 // An order that is none is not believed: see `audit`.
                 Found::Order(order.unwrap_or_default())
             }

@@ -6,12 +6,19 @@ use super::course;
 use super::open::{Open, Passed};
 use super::path::{Place, Step};
 use crate::search::mask::Mask;
+use rayon::prelude::*;
 use std::sync::Arc;
 
 /// Says where each operation stands, given the steps that a search took. Reads and failed compare-and-sets stand where they first
 /// could.
 pub(super) struct Replay<'p, M> {
     open: Open<'p, M>,
+    made: Made<M>,
+}
+
+/// What comes of the steps between two places on the way of a search.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Made<M> {
     done: M,
     state: u32,
     /// The event of the last write.
@@ -46,6 +53,7 @@ pub(super) struct Seam<M> {
 const UNKNOWN: u32 = OTHER - 1;
 
 /// An operation in its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Item {
     operation: u32,
     /// The item that it stands right before, behind others that do; [`LAST`]: behind all items so far.
@@ -58,7 +66,7 @@ const LAST: u32 = 1 << 31;
 impl<'p, M: Mask> Replay<'p, M> {
     pub(super) fn new(problem: Arc<Problem<'p>>) -> Self {
         let (automaton, course) = (&problem.automaton, &problem.course);
-        Replay {
+        let made = Made {
             done: M::none(course.slots),
             state: automaton.initial,
             gap: 0,
@@ -67,35 +75,38 @@ impl<'p, M: Mask> Replay<'p, M> {
             gap_state: OTHER,
             anchor: vec![NONE; course.slots],
             outer: 0,
-            open: Open::new(problem.clone(), 0),
-        }
+        };
+        Replay { made, open: Open::new(problem, 0) }
     }
 
-    /// Behind a seam, to which these steps led.
-    fn behind(problem: &Arc<Problem<'p>>, seam: &Seam<M>, steps: &[Step]) -> Option<Self> {
-        let (course, slots) = (&problem.course, problem.course.slots as u32);
-        let mut replay = Replay {
+    /// Behind a seam, to which these steps led, and on the way to an event.
+    fn behind(problem: Arc<Problem<'p>>, seam: &Seam<M>, steps: &[Step], to: usize) -> Option<Self> {
+        let slots = problem.course.slots as u32;
+        let made = Made {
             done: seam.done.clone(),
             state: problem.automaton.initial,
             gap: seam.gap,
-            items: Vec::with_capacity(course.operations.len() / 2),
+            // One for each return, and some that do not.
+            items: Vec::with_capacity(to.saturating_sub(seam.event as usize) * 5 / 8),
             last_write: 0,
             gap_state: UNKNOWN,
             anchor: (1..=slots).collect(),
             outer: 1 + slots,
-            open: Open::new(problem.clone(), seam.event),
         };
+        let mut replay = Replay { made, open: Open::new(problem, seam.event) };
+        let (automaton, course) = (replay.open.automaton(), replay.open.course());
         let class = |step: &Step| course.operation(step.operation()).class;
-        let mut since = 0;
+        let (mut state, mut since) = (replay.made.state, 0);
         for (at, step) in steps.iter().enumerate().rev().filter(|(_, step)| step.place() == Place::Present) {
-            if let Kind::Write(state) = problem.automaton.kinds[class(step) as usize] {
-                (replay.state, since) = (state, at + 1);
+            if let Kind::Write(written) = automaton.kinds[class(step) as usize] {
+                (state, since) = (written, at + 1);
                 break;
             }
         }
         for step in steps[since..].iter().filter(|step| step.place() == Place::Present) {
-            replay.state = replay.follow(replay.state, class(step))?;
+            state = replay.follow(state, class(step))?;
         }
+        replay.made.state = state;
         Some(replay)
     }
 
@@ -103,44 +114,51 @@ impl<'p, M: Mask> Replay<'p, M> {
     /// search up to there.
     pub(super) fn order(mut self, steps: &[Step], end: usize) -> Option<Vec<u32>> {
         self.take_all(steps, end)?;
-        Some(self.flat())
+        // Room for the order, which is as long as the history.
+        Some(self.made.flat(&self.open.close()))
     }
 
-    /// The same by two threads, one of which begins at a seam.
-    pub(super) fn by_two(problem: Arc<Problem<'p>>, steps: &[Step], seam: &Seam<M>, end: usize) -> Option<Vec<u32>> {
-        let (before, behind) = steps.split_at_checked(seam.steps)?;
-        let mut first = Replay::new(problem.clone());
-        let other = || {
-            let mut second = Replay::behind(&problem, seam, before)?;
-            let state = second.state;
-            second.take_all(behind, end)?;
-            Some((second, state))
-        };
-        let (taken, second) = rayon::join(|| first.take_all(before, seam.event as usize), other);
-        taken?;
-        match second {
-            // What was behind the seam is what is there.
-            Some((second, state)) if (first.state, first.gap, &first.done) == (state, seam.gap, &seam.done) => {
-                first.append(second)?;
-            }
-            _ => first.take_all(behind, end)?,
-        }
-        Some(first.flat())
+    /// Bytes that one of all operations holds.
+    pub(super) fn bytes(problem: &Problem<'p>) -> usize {
+        problem.course.operations.len() * size_of::<Item>()
     }
 
-    /// Adds the items of one that began at a seam, where this one stands.
-    fn append(&mut self, second: Self) -> Option<()> {
-        let moved = self.items.len() as u32;
-        for Item { operation, before } in second.items {
-            let before = match before {
-                LAST.. => before,
-                0 => self.last_write,
-                _ if before < second.outer => self.anchor[before as usize - 1],
-                _ => before - second.outer + moved,
+    /// What comes of the steps of a search on its way to an event.
+    pub(super) fn up_to(problem: Arc<Problem<'p>>, steps: &[Step], event: u32) -> Option<Made<M>> {
+        let mut replay = Replay::new(problem);
+        replay.take_all(steps, event as usize)?;
+        Some(replay.made)
+    }
+
+    /// The order that [`Self::order`] makes, in parts between seams, at once. What comes of the first part may be known already.
+    /// `None` also where what was behind a seam is not what is there.
+    pub(super) fn in_parts(
+        problem: &Arc<Problem<'p>>,
+        steps: &[Step],
+        seams: &[Seam<M>],
+        first: Option<Made<M>>,
+        end: usize,
+    ) -> Option<Vec<u32>> {
+        // With the state at the seam.
+        let make = |at: usize| {
+            let (to, event) = seams.get(at).map_or((steps.len(), end), |seam| (seam.steps, seam.event as usize));
+            let (from, mut replay) = match at.checked_sub(1).map(|before| &seams[before]) {
+                Some(seam) => (seam.steps, Replay::behind(problem.clone(), seam, steps.get(..seam.steps)?, event)?),
+                None => (0, Replay::new(problem.clone())),
             };
-            self.items.push(Item { operation, before: (before != NONE).then_some(before)? });
+            let state = replay.made.state;
+            replay.take_all(steps.get(from..to)?, event)?;
+            Some((state, replay.made))
+        };
+        let known = usize::from(first.is_some());
+        let parts = (known..seams.len() + 1).into_par_iter().map(make).collect::<Option<Vec<_>>>()?;
+        let mut parts = parts.into_iter();
+        let mut whole = first.or_else(|| Some(parts.next()?.1))?;
+        for (seam, (state, part)) in seams.iter().zip(parts) {
+            let is_there = (whole.state, whole.gap, &whole.done) == (state, seam.gap, &seam.done);
+            whole.append(is_there.then_some(part)?)?;
         }
-        Some(())
+        Some(whole.flat(problem))
     }
 
     /// Takes all steps of a search on its way to an event. `None` if they are not.
@@ -150,18 +168,18 @@ impl<'p, M: Mask> Replay<'p, M> {
             match self.open.forward() {
                 Passed::Nothing => {}
                 Passed::Invocation(slot) => match self.open.kind(slot) {
-                    Kind::Read(state) if state == self.state => self.see(slot, NONE),
-                    Kind::FailedCas(state) if state != self.state => self.see(slot, NONE),
+                    Kind::Read(state) if state == self.made.state => self.see(slot, NONE),
+                    Kind::FailedCas(state) if state != self.made.state => self.see(slot, NONE),
                     _ => {}
                 },
                 Passed::Return(slot) => {
-                    while !self.done.has(slot) {
+                    while !self.made.done.has(slot) {
                         self.take(steps.next()?)?;
                     }
                     while let Some(step) = steps.next_if(|step| step.place() == Place::More) {
                         self.take(step)?;
                     }
-                    self.done.remove(slot);
+                    self.made.done.remove(slot);
                     self.open.leave(slot);
                 }
             }
@@ -175,44 +193,44 @@ impl<'p, M: Mask> Replay<'p, M> {
         let kind = self.open.automaton().kinds[class as usize];
         let slot = (returned != course::NEVER).then_some(slot);
         if let Some(slot) = slot {
-            self.done.add(slot);
+            self.made.done.add(slot);
         }
         match step.place() {
             Place::Present => {
-                let item = self.put(operation, NONE);
+                let item = self.made.put(operation, NONE);
                 let state = match kind {
                     Kind::Write(state) => {
-                        self.gap = self.open.at;
-                        self.last_write = item;
+                        self.made.gap = self.open.at;
+                        self.made.last_write = item;
                         state
                     }
                     _ => {
-                        let held = self.open.automaton().writes(self.state);
-                        for slot in self.open.undone(held, &self.done) {
-                            self.anchor[slot as usize] = item;
+                        let held = self.open.automaton().writes(self.made.state);
+                        for slot in self.open.undone(held, &self.made.done) {
+                            self.made.anchor[slot as usize] = item;
                         }
-                        self.follow(self.state, class)?
+                        self.follow(self.made.state, class)?
                     }
                 };
-                self.state = state;
+                self.made.state = state;
                 self.serve(state, u32::MAX, NONE);
             }
             Place::Gap | Place::More => {
-                let gap = (self.last_write != NONE).then_some(self.last_write)?;
-                self.put(operation, gap);
-                self.gap_state = match kind {
+                let gap = (self.made.last_write != NONE).then_some(self.made.last_write)?;
+                self.made.put(operation, gap);
+                self.made.gap_state = match kind {
                     Kind::Write(state) => state,
                     _ if step.place() == Place::Gap => OTHER,
-                    _ if self.gap_state == UNKNOWN => return None,
-                    _ => self.follow(self.gap_state, class)?,
+                    _ if self.made.gap_state == UNKNOWN => return None,
+                    _ => self.follow(self.made.gap_state, class)?,
                 };
                 if step.place() == Place::More || matches!(kind, Kind::Write(_)) {
-                    self.serve(self.gap_state, self.gap, gap);
+                    self.serve(self.made.gap_state, self.made.gap, gap);
                 }
             }
             Place::Idle => {
-                let anchor = self.anchor[slot? as usize];
-                self.put(operation, (anchor != NONE).then_some(anchor)?);
+                let anchor = self.made.anchor[slot? as usize];
+                self.made.put(operation, (anchor != NONE).then_some(anchor)?);
             }
         }
         Some(())
@@ -229,16 +247,37 @@ impl<'p, M: Mask> Replay<'p, M> {
 
     /// What waits for a state, invoked before an event, happens.
     fn serve(&mut self, state: u32, before: u32, place: u32) {
-        let mut after = self.done.clone();
+        let mut after = self.made.done.clone();
         self.open.serve(&mut after, state, before);
-        for slot in after.minus(&self.done.clone()) {
+        for slot in after.minus(&self.made.done.clone()) {
             self.see(slot, place);
         }
     }
 
     fn see(&mut self, slot: u32, place: u32) {
-        self.done.add(slot);
-        self.put(self.open.operation(slot), place);
+        self.made.done.add(slot);
+        self.made.put(self.open.operation(slot), place);
+    }
+}
+
+impl<M: Mask> Made<M> {
+    /// Adds what comes of the steps behind a seam, at which this one ends.
+    fn append(&mut self, behind: Self) -> Option<()> {
+        let moved = self.items.len() as u32 + self.outer;
+        let place = |item: u32| match item {
+            LAST.. => item,
+            0 => self.last_write,
+            _ if item < behind.outer => self.anchor[item as usize - 1],
+            _ => item - behind.outer + moved,
+        };
+        let anchor = behind.anchor.iter().map(|&item| place(item)).collect();
+        let last_write = place(behind.last_write);
+        for Item { operation, before } in behind.items {
+            let before = place(before);
+            self.items.push(Item { operation, before: (before != NONE).then_some(before)? });
+        }
+        *self = Made { items: std::mem::take(&mut self.items), outer: self.outer, last_write, anchor, ..behind };
+        Some(())
     }
 
     /// Puts an operation last before another one, or last of all.
@@ -249,9 +288,7 @@ impl<'p, M: Mask> Replay<'p, M> {
     }
 
     /// One order. Of equal optional operations, those invoked first are used first.
-    fn flat(mut self) -> Vec<u32> {
-        // Room for the order, which is as long as the history.
-        let problem = self.open.close();
+    fn flat(mut self, problem: &Problem<'_>) -> Vec<u32> {
         let items = &mut self.items;
         for at in 0..items.len() {
             let before = items[at].before;

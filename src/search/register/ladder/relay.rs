@@ -17,6 +17,9 @@
 //!
 //! Most of the work is often at one place. So a leg is held up there, and the thread of another one has nothing to do: it begins a leg
 //! halfway to the end of the first, which is used if the half before it was hard.
+//!
+//! The order is made of the steps in parts, at once, between where legs take over and halfway through long ones; that of the first leg
+//! while the others are still on their way.
 
 use super::{Configuration, Entry, Ladder, Reached, Rung, Width};
 use crate::search::budget::{NOBODY, Watch};
@@ -27,12 +30,12 @@ use crate::search::register::automaton::Kind;
 use crate::search::register::course::NEVER;
 use crate::search::register::path::{BEGIN, Step};
 use crate::search::register::reductions::Reductions;
-use crate::search::register::replay::Seam;
+use crate::search::register::replay::{Made, Replay, Seam};
 use crate::search::register::used::Uses;
 use crate::search::schedule::first_work;
 use crate::search::verdict::Limit;
 use rayon::prelude::*;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 #[cfg(test)]
@@ -63,11 +66,13 @@ const MOST_DRAFTS: u64 = 1 << 11;
 /// may meet.
 const NEXT_GUESS: u32 = 1 << 5;
 
-/// Where a search that began at a guess stood at first: all places on the way of those that go on now.
+/// Where a search that began at a guess stood at first, and once in the middle: all places on the way of those that go on now.
 #[derive(Debug)]
 pub(super) struct Places<M> {
     /// Those at events before this are noted.
     end: u32,
+    /// And one from here on.
+    middle: u32,
     /// By event.
     noted: Vec<(u32, Configuration<M>)>,
 }
@@ -75,7 +80,7 @@ pub(super) struct Places<M> {
 impl<M: Mask> Places<M> {
     /// Of a search from the beginning: nobody takes it over.
     pub(super) fn none() -> Self {
-        Places { end: 0, noted: Vec::new() }
+        Places { end: 0, middle: NEVER, noted: Vec::new() }
     }
 
     /// Whether they are of a search that began at a guess.
@@ -85,8 +90,9 @@ impl<M: Mask> Places<M> {
 
     /// Notes who goes on past a return that none had got past before.
     pub(super) fn note(&mut self, event: u32, going: &[(usize, Configuration<M>)]) {
-        if event < self.end
-            && let [(_, at)] = going
+        let is_middle = || event >= self.middle && self.noted.last().is_some_and(|noted| noted.0 < self.middle);
+        if let [(_, at)] = going
+            && (event < self.end || is_middle())
         {
             self.noted.push((event, at.clone()));
         }
@@ -96,6 +102,11 @@ impl<M: Mask> Places<M> {
     pub(super) fn leave(&mut self, event: u32, furthest: u32) -> bool {
         while self.noted.pop_if(|noted| noted.0 >= event).is_some() {}
         !self.is_guess() || furthest < self.end || !self.noted.is_empty()
+    }
+
+    /// The place in the middle.
+    fn middle(&self) -> Option<&(u32, Configuration<M>)> {
+        self.noted.last().filter(|noted| noted.0 >= self.middle)
     }
 
     /// The configurations that they keep.
@@ -153,6 +164,8 @@ pub(in crate::search::register) struct Relay<'p, M> {
     /// Where the others begin, and the end.
     bounds: Vec<u32>,
     others: Others<'p, M>,
+    /// What comes of the steps of the first one, up to where it has met the second.
+    made: Option<Made<M>>,
     /// Events of a leg, at least.
     leg: usize,
     /// Nobody else runs beside it.
@@ -166,11 +179,12 @@ impl<'p, M: Mask> Relay<'p, M> {
         let legs = if classes <= CLASSES * leg { (events / leg).clamp(1, LEGS) } else { 1 };
         let bounds = (1..legs).map(|leg| (events / legs * leg) as u32).chain([events as u32]).collect();
         let others = if legs > 1 { Others::Unknown } else { Others::Gone };
-        Relay { first, bounds, others, leg, alone: true }
+        Relay { first, bounds, others, made: None, leg, alone: true }
     }
 
     /// The others came to nothing: another one may begin halfway to the end.
     fn begin_again(&mut self) {
+        self.made = None;
         // How far the first one is by now depends on threads; it is not farther than this.
         let (at, end) = (self.bounds[0] + 2 * MEETING, self.first.open.course().events.len() as u32);
         if at as usize + self.leg / 2 <= end as usize {
@@ -188,6 +202,7 @@ impl<'p, M: Mask> Relay<'p, M> {
         let ended = AtomicUsize::new(NOBODY);
         let legs = Legs::after(first, bounds, memory, watch.among(&ended, 1));
         let (begun, second) = (OnceLock::new(), Mutex::new(None));
+        let (mut made, are_through) = (None, AtomicBool::new(false));
         // Whoever needs it first runs the second leg to where the first one may meet it.
         let begin = || {
             let begin = || {
@@ -208,7 +223,18 @@ impl<'p, M: Mask> Relay<'p, M> {
             Ok(match first.meet(beginning, until, memory, watch)? {
                 Meeting::End(found) => (Some(found), false),
                 Meeting::Never => (None, false),
-                Meeting::Later | Meeting::At(..) => (None, true),
+                Meeting::Later => (None, true),
+                Meeting::At(steps, event) => {
+                    let left = memory.saturating_sub(first.bytes());
+                    // Who would wait for the others begins to make an order.
+                    if beside
+                        && !are_through.load(Ordering::Relaxed)
+                        && Replay::<M>::bytes(first.open.problem()) <= left
+                    {
+                        made = Replay::up_to(first.open.problem().clone(), &steps, event);
+                    }
+                    (None, true)
+                }
             })
         };
         let mut run = || {
@@ -231,6 +257,7 @@ impl<'p, M: Mask> Relay<'p, M> {
                 leg
             };
             let all = bounds.par_windows(2).enumerate().map(run).collect::<Option<Vec<_>>>();
+            are_through.store(true, Ordering::Relaxed);
             all.map(|all| all.into_iter().flatten().collect())
         };
         let (found, all) = match beside {
@@ -240,15 +267,15 @@ impl<'p, M: Mask> Relay<'p, M> {
         let (found, is_met) = found?;
         if first.open.at >= bounds[0] && found.is_none() {
             match all.filter(|_| is_met) {
-                Some(legs) => *others = Others::Begun(legs),
+                Some(legs) => (*others, self.made) = (Others::Begun(legs), made),
                 None => self.begin_again(),
             }
         }
         Ok(found)
     }
 
-    /// The steps to the goal of the first leg, which came by some steps to where the second one stood at an event; and the place
-    /// where one leg takes over that is nearest to the middle.
+    /// The steps to the goal of the first leg, which came by some steps to where the second one stood at an event; and the places
+    /// where one leg takes over from another, and in the middle of long ones.
     fn take_over(
         &self,
         mut steps: Vec<Step>,
@@ -256,15 +283,15 @@ impl<'p, M: Mask> Relay<'p, M> {
         begun: Vec<Leg<'p, M>>,
         memory: usize,
         watch: &Watch<'_>,
-    ) -> Option<(Vec<Step>, Seam<M>)> {
-        let middle = self.bounds.last()? / 2;
-        let mut seam: Option<Seam<M>> = None;
+    ) -> Option<(Vec<Step>, Vec<Seam<M>>)> {
+        // Of two legs, each is as long as what two threads make an order of at once.
+        let (mut seams, is_long) = (Vec::new(), self.bounds.len() == 2);
         let legs = Legs::after(&self.first, &self.bounds, memory.saturating_sub(self.first.bytes()), *watch);
         let mut bounds = self.bounds.windows(2).skip(begun.len());
         let mut begun: Vec<Leg<'p, M>> = begun.into_iter().rev().collect();
         let mut leg = begun.pop()?;
         // One that the other half of it has taken over, and how things stood when it was come to: it may still have to go on itself.
-        let mut held = None;
+        let mut held: Option<(_, _, (usize, usize))> = None;
         loop {
             begun.extend(legs.end(leg)?.into_iter().rev());
             leg = begun.pop()?;
@@ -281,30 +308,40 @@ impl<'p, M: Mask> Relay<'p, M> {
                         _ => {
                             begun.push(following);
                             let taken;
-                            (leg, taken, event, seam) = held.take()?;
-                            steps.truncate(taken);
+                            (leg, event, taken) = held.take()?;
+                            steps.truncate(taken.0);
+                            seams.truncate(taken.1);
                             continue;
                         }
                     }
                 }
             };
-            let entered = (steps.len(), event, seam.clone());
+            let (entered, taken) = (event, (steps.len(), seams.len()));
             // It may have gone another way in the end.
             let places = &leg.ladder.places.noted;
             let place = places.binary_search_by_key(&event, |place| place.0).ok()?;
             let there = &places[place].1;
-            if seam.as_ref().is_none_or(|seam| event.abs_diff(middle) < seam.event.abs_diff(middle)) {
-                seam = Some(Seam { event, steps: steps.len(), gap: there.gap, done: there.done.clone() });
-            }
             let before = leg.ladder.paths.steps(there.path).len();
+            let seam = |event, there: &Configuration<M>, steps| Seam {
+                event,
+                steps: taken.0 + steps - before,
+                gap: there.gap,
+                done: there.done.clone(),
+            };
+            seams.push(seam(event, there, before));
+            let next = following.as_ref().map_or(NEVER, |following| following.1);
+            if let Some((at, there)) =
+                leg.ladder.places.middle().filter(|middle| is_long && (event + 1..next).contains(&middle.0))
+            {
+                seams.push(seam(*at, there, leg.ladder.paths.steps(there.path).len()));
+            }
             steps.extend(&own[before..]);
             match following {
                 Some((following, place)) => {
-                    let (taken, event_before, seam_before) = entered;
-                    held = following.is_half.then(|| (leg.alone(following.end), taken, event_before, seam_before));
+                    held = following.is_half.then(|| (leg.alone(following.end), entered, taken));
                     (leg, event) = (following, place);
                 }
-                None => return Some((steps, seam?)),
+                None => return Some((steps, seams)),
             }
         }
     }
@@ -330,7 +367,7 @@ impl<'p, M: Mask> Relay<'p, M> {
                         Meeting::End(found) => return Ok(Some(found)),
                         Meeting::Never => self.begin_again(),
                         Meeting::At(steps, event) => match self.take_over(steps, event, legs, memory, watch) {
-                            Some((steps, seam)) => return Ok(Some(Reached::Goal(steps, Some(seam)))),
+                            Some((steps, seams)) => return Ok(Some(Reached::Goal(steps, seams, self.made.take()))),
                             None => self.begin_again(),
                         },
                     }
@@ -386,6 +423,7 @@ impl<'p, 'w> Legs<'p, 'w> {
             let mut ladder = Ladder::before(begin, self.problem.clone(), self.reductions, Width::Beam(1));
             ladder.work = work;
             ladder.guess();
+            ladder.places.middle = begin.midpoint(end);
             ladder.moves.most = MOST_DRAFTS;
             let goal = match self.run(&mut ladder, end.min(begin + MEETING))? {
                 Some(Reached::Nothing(..)) => {
@@ -393,7 +431,7 @@ impl<'p, 'w> Legs<'p, 'w> {
                     begin = ladder.furthest.max(begin + NEXT_GUESS);
                     continue;
                 }
-                Some(Reached::Goal(steps, _)) => Some(steps),
+                Some(Reached::Goal(steps, ..)) => Some(steps),
                 None => None,
             };
             let beginning = Beginning { begin, places: ladder.places.noted.clone(), uses: ladder.uses.clone() };
@@ -438,7 +476,7 @@ impl<'p, 'w> Legs<'p, 'w> {
     /// Runs one up to an event: the steps to the goal if it gets there. `None`: it comes to nothing.
     fn goal<M: Mask>(&self, ladder: &mut Ladder<'p, M>, pause: u32) -> Option<Option<Vec<Step>>> {
         match self.run(ladder, pause)? {
-            Some(Reached::Goal(steps, _)) => Some(Some(steps)),
+            Some(Reached::Goal(steps, ..)) => Some(Some(steps)),
             Some(Reached::Nothing(..)) => None,
             None => Some(None),
         }

@@ -30,6 +30,11 @@ fn run(problem: &Arc<Problem<'_>>, leg: usize) -> (Option<Reached<Slots>>, Met) 
     let work = first_work(problem.course.events.len());
     let mut round = |until| relay.run(until, usize::MAX, &watch).unwrap_or_else(|limit| panic!("{limit:?}"));
     let found = round(work).or_else(|| round(2 * work));
+    // What was made of the steps already says no more than they do.
+    let found = found.map(|found| match found {
+        Reached::Goal(steps, seams, _) => Reached::Goal(steps, seams, None),
+        nothing => nothing,
+    });
     let is_met = found.is_some() && (relay.first.open.at as usize) < problem.course.events.len();
     let met = match is_met {
         true if relay.bounds[0] == bound => Met::AtOnce,
@@ -63,7 +68,7 @@ fn violations_are_told_alike_on_any_number_of_threads() {
 
 #[test]
 fn legs_come_to_the_same_on_any_number_of_threads_whether_they_meet_or_not() {
-    let (pools, mut random, mut all) = (pools(), Random(9), Vec::new());
+    let (pools, mut random, mut all, mut divided) = (pools(), Random(9), Vec::new(), 0);
     for round in 0..36 {
         let busy = Busy {
             calls: 2_000 + random.below(2_000),
@@ -72,28 +77,81 @@ fn legs_come_to_the_same_on_any_number_of_threads_whether_they_meet_or_not() {
             unknown: [0, 1, 5][round / 12 % 3],
             wrong: (round == 3).then_some(-1),
         };
-        with_problem(busy.draw(&mut random), |problem, part, forms| {
-            let found = pools.each_ref().map(|pool| pool.install(|| run(problem, 500)));
-            assert!(found.iter().all(|other| *other == found[0]), "{busy:?}");
-            let (reached, met) = &found[0];
-            match reached {
-                Some(Reached::Goal(steps, seam)) => {
-                    assert!(busy.wrong.is_none(), "{busy:?}");
-                    let order = Replay::<Slots>::new(problem.clone()).order(steps, part.events.len());
-                    assert!(order.as_ref().is_some_and(|order| is_order(part, forms, order)), "{busy:?}");
-                    if let Some(seam) = seam {
-                        assert_eq!(Replay::by_two(problem.clone(), steps, seam, part.events.len()), order, "{busy:?}");
+        let calls = busy.draw(&mut random);
+        // Four legs, and two.
+        for leg in [500, calls.len() * 3 / 4] {
+            with_problem(calls.clone(), |problem, part, forms| {
+                let found = pools.each_ref().map(|pool| pool.install(|| run(problem, leg)));
+                assert!(found.iter().all(|other| *other == found[0]), "{busy:?}");
+                let (reached, met) = &found[0];
+                match reached {
+                    Some(Reached::Goal(steps, seams, _)) => {
+                        assert!(busy.wrong.is_none(), "{busy:?}");
+                        let end = part.events.len();
+                        let order = Replay::<Slots>::new(problem.clone()).order(steps, end);
+                        assert!(order.as_ref().is_some_and(|order| is_order(part, forms, order)), "{busy:?}");
+                        for seams in [&seams[..], &seams[..seams.len().min(1)], &[]] {
+                            let before =
+                                |seam: &Seam<_>| Replay::up_to(problem.clone(), &steps[..seam.steps], seam.event);
+                            for first in [None, seams.first().and_then(before)] {
+                                assert_eq!(Replay::in_parts(problem, steps, seams, first, end), order, "{busy:?}");
+                            }
+                        }
+                        divided += u32::from(leg != 500 && seams.len() > 1);
+                        all.push(*met);
                     }
-                    all.push(*met);
+                    Some(Reached::Nothing(..)) => assert!(busy.wrong.is_some(), "{busy:?}"),
+                    None => {}
                 }
-                Some(Reached::Nothing(..)) => assert!(busy.wrong.is_some(), "{busy:?}"),
-                None => {}
-            }
-        });
+            });
+        }
     }
     for (met, least) in [(Met::AtOnce, 20), (Met::Later, 1)] {
         assert!(all.iter().filter(|other| **other == met).count() >= least, "{all:?}");
     }
+    assert!(divided > 20, "{divided} of two legs were divided");
+}
+
+/// Wherever a search stood, an order of its steps can be made in parts.
+#[test]
+fn orders_are_the_same_in_whatever_parts_they_are_made() {
+    let (mut random, mut tried) = (Random(31), 0);
+    for round in 0..60 {
+        let busy = Busy {
+            calls: 60 + random.below(60),
+            clients: [4, 8, 16][round % 3],
+            values: [2, 3, 6][round / 3 % 3],
+            unknown: [0, 10, 30][round / 9 % 3],
+            wrong: None,
+        };
+        with_problem(busy.draw(&mut random), |problem, part, _| {
+            let mut ladder = Ladder::<Slots>::new(problem.clone(), Reductions::default(), Width::Beam(1));
+            // All places are noted.
+            ladder.places.end = NEVER;
+            let found = ladder.run(u64::MAX, usize::MAX, &Watch::begin(&Budget::default()));
+            let Ok(Some(Reached::Goal(steps, ..))) = found else { panic!("{busy:?}: {found:?}") };
+            let seam = |(event, at): &(u32, Configuration<Slots>)| Seam {
+                event: *event,
+                steps: ladder.paths.steps(at.path).len(),
+                gap: at.gap,
+                done: at.done,
+            };
+            let seams: Vec<_> = ladder.places.noted.iter().map(seam).collect();
+            let end = part.events.len();
+            let order = Replay::<Slots>::new(problem.clone()).order(&steps, end);
+            assert!(order.is_some(), "{busy:?}");
+            for at in 0..seams.len() {
+                let later = at + 1 + random.below(8) as usize;
+                for seams in
+                    [&seams[at..=at], &[&seams[at..=at], seams.get(later..=later).unwrap_or_default()].concat()]
+                {
+                    assert_eq!(Replay::in_parts(problem, &steps, seams, None, end), order, "{busy:?} {seams:?}");
+                    tried += 1;
+                }
+            }
+        });
+    }
+    assert!(tried > 2_000, "{tried}");
 }
 
 /// A leg whose first half is hard ends there, and another one goes on: one that begins there, on any number of threads.
