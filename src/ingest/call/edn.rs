@@ -6,7 +6,7 @@ use super::{Event, Kind, Line, fault};
 use crate::ingest::Time;
 use crate::ingest::problem::{Fault, excerpt};
 use std::borrow::Cow;
-use std::ops::Range;
+use std::slice;
 
 const EXPECTED: &str = "an operation with :process, :type and :f";
 
@@ -47,11 +47,10 @@ pub(super) fn line(text: &str) -> Result<Option<Line<'_>>, Fault> {
         }
     }
     let mut fields = Fields::default();
-    let mut nodes = Vec::with_capacity(8);
     loop {
         match reader.next()? {
             Next::Form if reader.discards() => reader.discarded()?,
-            Next::Form => fields.take(&mut reader, &mut nodes, text)?,
+            Next::Form => fields.take(&mut reader, text)?,
             Next::Close(b'}') => break,
             Next::Close(other) => return Err(Fault::new("}", char::from(other).to_string())),
             Next::End => return Err(cut_off(text)),
@@ -59,7 +58,7 @@ pub(super) fn line(text: &str) -> Result<Option<Line<'_>>, Fault> {
     }
     reader.skip();
     reader.end()?;
-    fields.line(&nodes, text).map(Some)
+    fields.line(text).map(Some)
 }
 
 /// A field of an operation that counts.
@@ -89,10 +88,35 @@ impl Field {
     }
 }
 
-/// What stands behind a key: words and numbers as places in a list of nodes.
+/// A key, or what stands behind one: most are a word or a number.
 enum Content<'a> {
-    Word(Range<usize>),
+    One(Node<'a>),
     Any(Datum<'a>),
+}
+
+impl<'a> Content<'a> {
+    fn read(reader: &mut Reader<'a>) -> Result<Self, Fault> {
+        if let Some(node) = reader.plain() {
+            return Ok(Content::One(node));
+        }
+        let mut nodes = Vec::new();
+        reader.value(&mut nodes)?;
+        Ok(Content::Any(Datum(nodes)))
+    }
+
+    fn nodes(&self) -> &[Node<'a>] {
+        match self {
+            Content::One(node) => slice::from_ref(node),
+            Content::Any(datum) => &datum.0,
+        }
+    }
+
+    fn datum(self) -> Datum<'a> {
+        match self {
+            Content::One(node) => Datum(vec![node]),
+            Content::Any(datum) => datum,
+        }
+    }
 }
 
 /// The fields of an operation that count.
@@ -106,17 +130,14 @@ struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     /// Reads one key and its value.
-    fn take(&mut self, reader: &mut Reader<'a>, nodes: &mut Vec<Node<'a>>, text: &str) -> Result<(), Fault> {
-        let start = nodes.len();
-        reader.value(nodes)?;
-        let (space, name) = match nodes[start..] {
-            [Node::Keyword(name)] => match name.bytes().rposition(|byte| byte == b'/') {
+    fn take(&mut self, reader: &mut Reader<'a>, text: &str) -> Result<(), Fault> {
+        let (space, name) = match Content::read(reader)?.nodes() {
+            &[Node::Keyword(name)] => match name.bytes().rposition(|byte| byte == b'/') {
                 Some(at) => (&name[..at], &name[at + 1..]),
                 None => ("", name),
             },
             _ => ("", ""),
         };
-        nodes.truncate(start);
         loop {
             match reader.next()? {
                 Next::Form if reader.discards() => reader.discarded()?,
@@ -125,21 +146,15 @@ impl<'a> Fields<'a> {
                 Next::End => return Err(cut_off(text)),
             }
         }
-        let Some(field) = Field::of(name) else {
-            reader.value(nodes)?;
-            nodes.truncate(start);
-            return Ok(());
-        };
-        let content = match field {
-            Field::Key | Field::Value => {
-                let mut value = Vec::new();
-                reader.value(&mut value)?;
-                Content::Any(Datum(value))
+        let content = Content::read(reader)?;
+        let Some(field) = Field::of(name) else { return Ok(()) };
+        let content = match (field, content) {
+            // Who it is, in the digits that stand there.
+            (Field::Process, Content::One(Node::Int(number))) => {
+                let digits = number.checked_ilog10().map_or(1, |most| most as usize + 1);
+                Content::One(Node::Symbol(reader.last(digits)))
             }
-            _ => {
-                reader.value(nodes)?;
-                Content::Word(start..nodes.len())
-            }
+            (_, content) => content,
         };
         if !space.is_empty() {
             self.spaced.push((space, field, content));
@@ -182,12 +197,9 @@ impl<'a> Fields<'a> {
         }))
     }
 
-    fn line(mut self, nodes: &[Node<'a>], text: &'a str) -> Result<Line<'a>, Fault> {
+    fn line(mut self, text: &'a str) -> Result<Line<'a>, Fault> {
         let open = if self.spaced.is_empty() { None } else { self.take_spaced()? };
-        let word = |field: Field| match &self.plain[field as usize] {
-            Some(Content::Word(place)) => Some(&nodes[place.clone()]),
-            _ => None,
-        };
+        let word = |field: Field| self.plain[field as usize].as_ref().map(Content::nodes);
         let (Some(process), Some(kind)) = (word(Field::Process), word(Field::Type)) else {
             return Err(fault(EXPECTED, text));
         };
@@ -214,10 +226,8 @@ impl<'a> Fields<'a> {
             Some([Node::Int(time)]) => Time(*time),
             Some(_) => return Err(fault(":time in whole nanoseconds", text)),
         };
-        let [.., key, value] = self.plain.map(|content| match content {
-            Some(Content::Any(datum)) => Some(datum),
-            _ => None,
-        });
+        let [_, _, _, _, key, value] = self.plain;
+        let [key, value] = [key, value].map(|content| content.map(Content::datum));
         Ok(Line::Event(Event { process, kind, function, key, value, result: None, at, until: Time::UNKNOWN }))
     }
 }

@@ -212,6 +212,11 @@ impl<'a> Reader<'a> {
         self.text.get(self.at..).unwrap_or("")
     }
 
+    /// So many bytes that were read last, of a word.
+    pub fn last(&self, bytes: usize) -> &'a str {
+        &self.text[self.at - bytes..self.at]
+    }
+
     /// A symbol or keyword up to the next space or bracket.
     pub fn token(&mut self) -> &'a str {
         let start = self.at;
