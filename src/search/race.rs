@@ -137,12 +137,15 @@ where
             waits[at].store(is_ahead, Ordering::Relaxed);
             is_ahead || waits[1 - at].load(Ordering::Relaxed) && next.saturating_add(1) >= other
         };
+        // Where no other thread takes the second way, they take turns as on one.
+        let [beside, first_rests] = [false, false].map(AtomicBool::new);
         // The round from which on the other one need not go on, and one more.
         let [first_won, second_won] = [NOBODY, NOBODY].map(AtomicUsize::new);
         let patience = self.patience as usize;
         rayon::join(
             || {
-                while first.goes_on(end) && !pauses(0, first.next) {
+                let is_turn = |next| beside.load(Ordering::Relaxed) || next <= known[1].load(Ordering::Relaxed);
+                while first.goes_on(end) && !pauses(0, first.next) && is_turn(first.next) {
                     let rank = first.next as usize + 1;
                     if second_won.load(Ordering::Relaxed) < rank {
                         break;
@@ -153,9 +156,12 @@ where
                     }
                     known[0].store(first.known(), Ordering::Relaxed);
                 }
+                first_rests.store(true, Ordering::Relaxed);
             },
             || {
-                while second.goes_on(end) && !pauses(1, second.next) {
+                beside.store(true, Ordering::Relaxed);
+                let is_turn = |next| !first_rests.load(Ordering::Relaxed) || next < known[0].load(Ordering::Relaxed);
+                while second.goes_on(end) && !pauses(1, second.next) && is_turn(second.next) {
                     let rank = second.next as usize + 1;
                     if first_won.load(Ordering::Relaxed) < rank {
                         break;
