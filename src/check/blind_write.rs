@@ -84,7 +84,8 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, blind: &Outdated, rev
             Kind::Hazard,
             "nothing shows that a change was undone; a condition on the version read would have told the writer of it",
             format!(
-                "{client} sent a {verb} of {key} without condition, read at {version} and changed by {by} at {} since",
+                "{client} sent {} of {key} without condition, read at {version} and changed by {by} at {} since",
+                o.verb.with_article(),
                 changed.revision
             ),
         ),
@@ -102,7 +103,7 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, blind: &Outdated, rev
             evidence.request(
                 blind.id,
                 Revision::NONE,
-                format!("{client} sent a {verb} of {key} that named no version"),
+                format!("{client} sent {} of {key} that named no version", o.verb.with_article()),
             ),
             evidence.operation(blind.id, o.answered, outcome),
         ],

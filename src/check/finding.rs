@@ -62,6 +62,14 @@ pub struct Certificate {
     pub reason: String,
 }
 
+impl Certificate {
+    /// The part of a suspect's reason that names the missing evidence; the whole reason where no part of it says that.
+    pub fn unproved(&self) -> &str {
+        const BEGIN: &str = "Not proved: ";
+        self.reason.find(BEGIN).map_or(self.reason.as_str(), |at| &self.reason[at..])
+    }
+}
+
 /// What another way of asking would have done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prevention {

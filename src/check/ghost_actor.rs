@@ -133,7 +133,7 @@ fn after_grace(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId
     let (client, key) = (evidence.short_client(&o), history.key_name(o.key));
     let uid = evidence.short_uid(o.request_uid);
     let mut facts: Vec<Fact> = place::end(evidence, life, &key).into_iter().collect();
-    let sent = format!("{client} sent a {} of {key} for uid {uid}", o.verb.name());
+    let sent = format!("{client} sent {} of {key} for uid {uid}", o.verb.with_article());
     facts.push(Fact { uid: o.request_uid, ..evidence.request(id, o.asked_revision, sent) });
     facts.push(evidence.operation(id, o.answered, "the server answered with success"));
     let seconds = grace as f64 / 1e9;
@@ -170,7 +170,7 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, glim
         let says = format!("{key} was borne by uid {}", evidence.short_uid(version.uid));
         facts.push(evidence.version(&version, says));
     }
-    let sent = format!("{client} sent a {} of {key} for uid {uid}", o.verb.name());
+    let sent = format!("{client} sent {} of {key} for uid {uid}", o.verb.with_article());
     let request = evidence.request(id, o.asked_revision, sent);
     facts.push(Fact { uid: o.request_uid, ..request });
     facts.push(evidence.operation(id, o.answered, "the server answered with success"));

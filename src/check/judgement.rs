@@ -165,7 +165,7 @@ fn rule_verdict(rule: &Rule, ruling: &Ruling<'_>, lost: Option<&str>) -> Verdict
         return Verdict::Violated;
     }
     if let Some(suspect) = has(Kind::Suspect) {
-        return Verdict::Unknown(suspect.certificate.reason.clone());
+        return Verdict::Unknown(suspect.certificate.unproved().to_owned());
     }
     if let Some(open) = &ruling.open {
         return Verdict::Unknown(open.clone());
@@ -314,7 +314,7 @@ fn client_reports(
                 let ruled = if of_rule.iter().any(|f| f.kind == Kind::Violation) {
                     Verdict::Violated
                 } else if let Some(suspect) = of_rule.iter().find(|f| f.kind == Kind::Suspect) {
-                    Verdict::Unknown(suspect.certificate.reason.clone())
+                    Verdict::Unknown(suspect.certificate.unproved().to_owned())
                 } else if let Some(lost) = lost {
                     Verdict::Unknown(lost.to_owned())
                 } else if rule.group == Group::Operations

@@ -74,14 +74,14 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         if let Some(&write) = later.get(&removal.operation) {
             ruling.checked(o.incarnation);
             let answered = evidence.history.operation(write).answered;
-            let says = format!("a {} of {} that was sent after that was accepted", verb(evidence, write), name());
+            let says = format!(
+                "{} of {} that was sent after that was accepted",
+                evidence.history.operation(write).verb.with_article(),
+                name()
+            );
             lived_on(evidence, removal, evidence.operation(write, answered, says), ruling);
         }
     }
-}
-
-fn verb(evidence: &Evidence<'_>, write: OperationId) -> &'static str {
-    evidence.history.operation(write).verb.name()
 }
 
 /// By removal of an object at a revision that nobody knows, the first accepted write of that object that was sent after it had been answered.

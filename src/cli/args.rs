@@ -138,7 +138,7 @@ pub struct Check {
     #[arg(long, value_name = "KIND=FILE", value_parser = value::report)]
     pub report: Vec<(report::Format, PathBuf)>,
     /// Only these rules; `retrograde rules` lists them.
-    #[arg(long, value_name = "RULE", value_delimiter = ',', value_parser = slugs(), hide_possible_values = true)]
+    #[arg(long, alias = "rule", value_name = "RULE", value_delimiter = ',', value_parser = slugs(), hide_possible_values = true)]
     pub only: Vec<String>,
     /// Not these rules.
     #[arg(long, value_name = "RULE", value_delimiter = ',', value_parser = slugs(), hide_possible_values = true)]

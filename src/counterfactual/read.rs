@@ -71,13 +71,18 @@ pub fn preventions(evidence: &Evidence<'_>, finding: &Finding, fault: OperationI
     let key = removed.map_or_else(|| subject(finding), |removed| removed.key);
     if o.verb != Verb::Get && key.is_some() {
         let found = head.and_then(|h| order.timeline.at_or_before(key, h.revision));
+        // A successor of the removed object may have taken the name since.
+        let gone = removed.filter(|removal| {
+            let is_other = |v: Version| removal.uid.is_some() && v.uid.is_some() && v.uid != removal.uid;
+            !found.is_some_and(|v| is_other(v) && v.change.lives() == Some(true))
+        });
         say(
             format!("a live GET of {} before acting", history.key_name(key)),
             Effect::Narrowed,
             head.map_or(Revision::NONE, |h| h.revision),
             format!(
                 "{}; the list stays old, and a window between that check and the act remains",
-                match removed {
+                match gone {
                     Some(_) => "it answers 404: the removal had been answered".to_owned(),
                     None => would_show(evidence, key, found),
                 }

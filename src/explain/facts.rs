@@ -25,7 +25,25 @@ pub struct Row {
     pub place: String,
 }
 
-/// The rows of a certificate in its own order, which is the one in which a reader should meet them.
+/// The certificate with its facts in the order of time, where all times are of one clock. Times of several clocks are not
+/// comparable as they stand, so there the rule's own order stays. A fact without a time stays behind the fact before it.
+pub fn in_order_of_time(certificate: &Certificate) -> Certificate {
+    let mut ordered = certificate.clone();
+    if differ(certificate.facts.iter().filter(|f| f.time.is_known()).map(|f| f.clock)) {
+        return ordered;
+    }
+    let mut latest = None;
+    let mut timed: Vec<(Option<Time>, Fact)> = Vec::with_capacity(certificate.facts.len());
+    for fact in ordered.facts.drain(..) {
+        latest = if fact.time.is_known() { Some(fact.time) } else { latest };
+        timed.push((latest, fact));
+    }
+    timed.sort_by_key(|(time, _)| *time);
+    ordered.facts.extend(timed.into_iter().map(|(_, fact)| fact));
+    ordered
+}
+
+/// The rows of a certificate, one a fact and in the same order.
 pub fn rows(history: &History, certificate: &Certificate) -> Vec<Row> {
     let facts = &certificate.facts;
     let processes = names::processes(history, &facts.iter().map(|f| f.incarnation).collect::<Vec<_>>());
@@ -39,14 +57,10 @@ pub fn rows(history: &History, certificate: &Certificate) -> Vec<Row> {
                 (true, false) => words::time_of_day(fact.time),
                 (true, true) => format!("{} {}", words::day(fact.time), words::time_of_day(fact.time)),
             },
-            clock: if clocks && fact.time.is_known() {
-                visible(history.clock_name(fact.clock)).into_owned()
-            } else {
-                String::new()
-            },
+            clock: if clocks && fact.time.is_known() { names::clock(history, fact.clock) } else { String::new() },
             revision: fact.revision.known().map_or_else(String::new, |r| r.to_string()),
             client: processes.get(&fact.incarnation).cloned().unwrap_or_default(),
-            server: visible(history.server_name(fact.server)).into_owned(),
+            server: names::server(history, fact.server),
             says: visible(&fact.says).into_owned(),
             place: place(history, fact),
         })

@@ -1,7 +1,7 @@
 //! Short names for clients: what tells them apart in one table, and no more.
 
 use super::visible::visible;
-use crate::history::{ClientId, History, IncarnationId};
+use crate::history::{ClientId, ClockId, History, IncarnationId, ServerId, ToldBy};
 use rustc_hash::FxHashMap;
 
 /// A user name without the part that every user of its kind shares: `node-1` of `system:node:node-1`,
@@ -19,12 +19,65 @@ pub fn client(history: &History, client: ClientId) -> String {
     if name.is_empty() { "unnamed client".to_owned() } else { visible(name).into_owned() }
 }
 
-/// The label of a process life; empty where none is known.
+/// The name of a process life for people; empty where none is known. A user agent in it loses what tells no life apart.
 pub fn incarnation(history: &History, id: IncarnationId) -> String {
     if !id.is_some() {
         return String::new();
     }
-    visible(&history.incarnations[id.index()].label).into_owned()
+    let life = &history.incarnations[id.index()];
+    let agent_told = matches!(life.told_by, ToldBy::Address | ToldBy::CommandLine);
+    match life.label.rsplit_once(" from ") {
+        Some((agent, address)) if agent_told => {
+            let agent = short_agent(agent, history.client_name(id));
+            visible(&format!("{agent} from {address}")).into_owned()
+        }
+        _ => visible(&life.label).into_owned(),
+    }
+}
+
+/// A user agent without the platform, the commit, a version that says nothing, and the user's own name: client-go writes
+/// `program/version (os/arch) kubernetes/commit/component`.
+fn short_agent(agent: &str, user: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    let bare = match (agent.find(" ("), agent.find(") ")) {
+        (Some(begin), Some(end)) if begin < end => [&agent[..begin], &agent[end + 2..]],
+        (Some(begin), _) if agent.ends_with(')') => [&agent[..begin], ""],
+        _ => [agent, ""],
+    };
+    for word in bare.iter().flat_map(|part| part.split(' ')) {
+        match word.strip_prefix("kubernetes/") {
+            Some(commit) => parts.extend(commit.split_once('/').map(|(_, component)| component)),
+            None => parts.push(word),
+        }
+    }
+    if let Some(program) = parts.first_mut() {
+        *program = program.split_once("/v0.0.0").map_or(*program, |(program, _)| program);
+    }
+    parts.retain(|part| !part.is_empty() && *part != user);
+    parts.join(" ")
+}
+
+/// The name of a server for people. Where a file stands for the server, the name is the end of its path: as much of it as
+/// tells the servers of the evidence apart.
+pub fn server(history: &History, id: ServerId) -> String {
+    let others = history.servers.iter().map(|&server| history.name(server));
+    visible(shortest_end(history.server_name(id), others)).into_owned()
+}
+
+/// The name of a clock for people, shortened as that of a [`server`].
+pub fn clock(history: &History, id: ClockId) -> String {
+    let others = history.clocks.iter().map(|&clock| history.name(clock));
+    visible(shortest_end(history.clock_name(id), others)).into_owned()
+}
+
+/// The shortest end of a path, in whole steps, that no other of the names has.
+fn shortest_end<'n>(name: &'n str, others: impl Iterator<Item = &'n str> + Clone) -> &'n str {
+    let steps = name.rmatch_indices('/').map(|(at, _)| &name[at + 1..]).filter(|end| !end.is_empty());
+    let is_alone = |end: &str| {
+        let mut others = others.clone().filter(|other| *other != name);
+        !others.any(|other| other.strip_suffix(end).is_some_and(|rest| rest.is_empty() || rest.ends_with('/')))
+    };
+    steps.into_iter().find(|end| is_alone(end)).unwrap_or(name)
 }
 
 /// The names of the processes in one table: the shortest that tell them apart. Two users whose short names agree keep
@@ -42,8 +95,8 @@ pub fn processes(history: &History, ids: &[IncarnationId]) -> FxHashMap<Incarnat
             let taken = others().any(|other| user(other) != full && short_user(user(other)) == short_user(full));
             let mut name = if taken { full.to_owned() } else { short_user(full).to_owned() };
             if others().any(|other| user(other) == full) {
-                let label = &history.incarnations[id.index()].label;
-                name = if label.is_empty() || name.is_empty() { name + label } else { format!("{name} ({label})") };
+                let label = incarnation(history, id);
+                name = if label.is_empty() || name.is_empty() { name + &label } else { format!("{name} ({label})") };
             }
             (id, visible(&name).into_owned())
         })
@@ -53,6 +106,37 @@ pub fn processes(history: &History, ids: &[IncarnationId]) -> FxHashMap<Incarnat
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_agent_keeps_what_tells_its_process_apart() {
+        let account = "system:serviceaccount:kube-system:deployment-controller";
+        for (agent, user, short) in [
+            (
+                "kube-controller-manager/v0.0.0 (linux/amd64) kubernetes/$Format/system:serviceaccount:kube-system:deployment-controller",
+                account,
+                "kube-controller-manager",
+            ),
+            (
+                "kube-controller-manager/v1.37.2 (linux/amd64) kubernetes/1f0e5a5/leader-election",
+                "system:kube-controller-manager",
+                "kube-controller-manager/v1.37.2 leader-election",
+            ),
+            ("kubelet/v1.36.0 (linux/arm64) kubernetes/abc", "system:node:n", "kubelet/v1.36.0"),
+            ("workload/v1 (linux/amd64)", "u", "workload/v1"),
+            ("curl/8.1.2", "u", "curl/8.1.2"),
+            ("odd (agent", "u", "odd (agent"),
+            ("", "u", ""),
+        ] {
+            assert_eq!(short_agent(agent, user), short, "{agent}");
+        }
+    }
+
+    #[test]
+    fn a_server_is_named_by_as_much_of_its_path_as_tells_it_apart() {
+        let names = ["logs/a/audit.log", "logs/b/audit.log", "b.log", "A"];
+        let short = |name| shortest_end(name, names.iter().copied());
+        assert_eq!(names.map(short), ["a/audit.log", "b/audit.log", "b.log", "A"]);
+    }
 
     #[test]
     fn short_names_drop_only_what_every_user_of_the_kind_has() {

@@ -86,6 +86,14 @@ pub fn series<T: AsRef<str>>(items: &[T]) -> String {
     }
 }
 
+/// A text with a full stop at its end, and never two.
+pub fn stopped(mut text: String) -> String {
+    if !text.ends_with(['.', '!', '?']) {
+        text.push('.');
+    }
+    text
+}
+
 /// The word of a kind in JSON and on the command line.
 pub fn kind(kind: Kind) -> &'static str {
     match kind {

@@ -62,6 +62,21 @@ impl Verb {
         }
     }
 
+    /// The word with its article: `a DELETE`, `an UPDATE`.
+    pub fn with_article(self) -> &'static str {
+        match self {
+            Verb::Get => "a GET",
+            Verb::List => "a LIST",
+            Verb::Watch => "a WATCH",
+            Verb::Create => "a CREATE",
+            Verb::Update => "an UPDATE",
+            Verb::Patch => "a PATCH",
+            Verb::Delete => "a DELETE",
+            Verb::DeleteCollection => "a DELETECOLLECTION",
+            Verb::Other => "a request",
+        }
+    }
+
     /// Those that may change the store.
     pub const WRITES: [Verb; 5] = [Verb::Create, Verb::Update, Verb::Patch, Verb::Delete, Verb::DeleteCollection];
 

@@ -45,13 +45,14 @@ fn cluster(out: &mut dyn io::Write, at: usize, part: &Part<'_>, finding: &Findin
     writeln!(out, "  subgraph cluster_{at} {{")?;
     writeln!(out, "    color={}; fontcolor={};", quoted(colour), quoted(colour))?;
     writeln!(out, "    label={};", lines(&[title.as_str(), finding.certificate.reason.as_str()]))?;
-    for (n, row) in facts::rows(part.history, &finding.certificate).iter().enumerate() {
+    let certificate = facts::in_order_of_time(&finding.certificate);
+    for (n, row) in facts::rows(part.history, &certificate).iter().enumerate() {
         let revision = if row.revision.is_empty() { String::new() } else { format!("revision {}", row.revision) };
         let head = [row.time.as_str(), row.clock.as_str(), row.client.as_str(), revision.as_str()];
         let head = head.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("  ");
         writeln!(out, "    f{at}_{n} [label={}];", lines(&[head.as_str(), row.says.as_str(), row.place.as_str()]))?;
     }
-    for (from, to, reason) in before::edges(&finding.certificate.facts) {
+    for (from, to, reason) in before::edges(&certificate.facts) {
         writeln!(out, "    f{at}_{from} -> f{at}_{to} [label={}];", quoted(reason))?;
     }
     writeln!(out, "  }}")

@@ -3,6 +3,7 @@
 //! A comment on GitHub holds 65,536 characters and a step summary 1 MiB; what is written stays below the smaller one, and
 //! says what it left out.
 
+use super::hazards::HazardGroup;
 use super::{Part, Report, Sink, human};
 use crate::check::{Finding, Kind, Verdict};
 use crate::explain::visible::{shorten, visible};
@@ -49,25 +50,35 @@ impl Sink for Markdown {
 
 fn history(text: &mut String, part: &Part<'_>) {
     let judgement = part.judgement;
-    let count = |kind: Kind| judgement.findings.iter().filter(|f| f.kind == kind).count() as u64;
+    let hazards = HazardGroup::all(judgement.findings.iter());
+    let count = |kind: Kind| match kind {
+        Kind::Hazard => hazards.len() as u64,
+        kind => judgement.findings.iter().filter(|f| f.kind == kind).count() as u64,
+    };
     let counts = [(Kind::Violation, "violation"), (Kind::Suspect, "suspect"), (Kind::Hazard, "hazard")];
     let counts: Vec<String> = counts.map(|(kind, noun)| words::count(count(kind), noun)).to_vec();
     let checked = judgement.rules.iter().filter(|rule| !matches!(rule.verdict, Verdict::NotChecked(_))).count() as u64;
     *text += &format!("\n{}; {} checked.\n", words::series(&counts), words::count(checked, "rule"));
     if !judgement.findings.is_empty() {
         *text += "\n| | rule | client | what |\n| --- | --- | --- | --- |\n";
-        for finding in judgement.findings.iter().take(ROWS) {
+        let grave = judgement.findings.iter().filter(|finding| finding.kind != Kind::Hazard);
+        let rows: Vec<(&Finding, u64)> = grave
+            .map(|finding| (finding, 1))
+            .chain(hazards.iter().map(|group| (group.first(), group.times())))
+            .collect();
+        for &(finding, times) in rows.iter().take(ROWS) {
             let client = names::client(part.history, finding.client);
+            let times = if times > 1 { format!("{} times, first: ", words::thousands(times)) } else { String::new() };
             *text += &format!(
-                "| {} | {} | {} | {} |\n",
+                "| {} | {} | {} | {times}{} |\n",
                 finding.kind_word(),
                 code(finding.rule),
                 code(&client),
                 escaped(&finding.summary)
             );
         }
-        if judgement.findings.len() > ROWS {
-            *text += &format!("\nand {} more\n", words::thousands((judgement.findings.len() - ROWS) as u64));
+        if rows.len() > ROWS {
+            *text += &format!("\nand {} more\n", words::thousands((rows.len() - ROWS) as u64));
         }
     }
     for finding in judgement.findings.iter().filter(|finding| finding.kind != Kind::Hazard) {

@@ -8,6 +8,7 @@ pub mod dot;
 pub mod evidence;
 pub mod extent;
 pub mod forest;
+mod hazards;
 pub mod html;
 pub mod human;
 pub mod json;

@@ -6,7 +6,6 @@ use crate::check::lag::Lag;
 use crate::check::{Evidence, Judgement, Kind, Verdict};
 use crate::explain::names;
 use crate::explain::words::{count, day, duration, thousands, time_of_day};
-use crate::history::builder::short_name;
 use crate::history::{History, Marks, Operation, OperationId, Revision, Verb};
 use crate::ingest::Position;
 use crate::model::{Promise, promise};
@@ -33,7 +32,8 @@ impl Wanted {
         let audit = self.audit_id.as_ref().is_none_or(|id| history.audit_id(operation.audit_id) == *id);
         let client = self.client.as_ref().is_none_or(|wanted| {
             history.client_name(operation.incarnation).contains(wanted.as_str())
-                || names::incarnation(history, operation.incarnation).contains(wanted.as_str())
+                || operation.incarnation.is_some()
+                    && history.incarnations[operation.incarnation.index()].label.contains(wanted.as_str())
         });
         let key = self.key.as_ref().is_none_or(|wanted| {
             let is = |key| super::evidence::matches(&history.key_name(key), wanted);
@@ -89,7 +89,7 @@ impl Reading<'_> {
         let life = names::incarnation(history, o.incarnation);
         let client = names::client(history, history.incarnations[o.incarnation.index()].client);
         let life = if life.is_empty() || life == client { String::new() } else { format!(" ({life})") };
-        let server = match short_name(history.server_name(o.server)) {
+        let server = match names::server(history, o.server).as_str() {
             "" => String::new(),
             server => format!(", server {server}"),
         };
@@ -120,7 +120,7 @@ impl Reading<'_> {
             (true, false) => format!("{} {}, ", day(o.invoke), time_of_day(o.invoke)),
             _ => String::new(),
         };
-        let clock = match short_name(history.clock_name(o.clock)) {
+        let clock = match names::clock(history, o.clock).as_str() {
             "" => String::new(),
             clock => format!("clock {clock}, "),
         };

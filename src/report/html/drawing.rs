@@ -6,7 +6,7 @@ mod cluster;
 use self::calls::Places;
 use super::excerpt;
 use super::picture::{Band, Domain, Events, Fact, Finding, Lane, Line, Operations, Page, Picture};
-use crate::check::{self, Effect, RULES};
+use crate::check::{self, Certificate, Effect, RULES};
 use crate::explain::visible::{clip, visible};
 use crate::explain::{before, facts, names, words};
 use crate::history::calls::Call;
@@ -394,19 +394,26 @@ impl<'a> Drawing<'a> {
         let log = self.history.calls.calls.iter().flat_map(|c| [(c.invoke.position, c), (c.ret.position, c)]);
         let calls: FxHashMap<Position, Call> = log.filter(|(position, _)| cited.contains(position)).collect();
         for finding in drawn {
-            let positions: Vec<Position> = finding.certificate.facts.iter().map(|fact| fact.position).collect();
-            let mut drawn = self.finding(finding, &ids, &raw);
+            let certificate = facts::in_order_of_time(&finding.certificate);
+            let positions: Vec<Position> = certificate.facts.iter().map(|fact| fact.position).collect();
+            let mut drawn = self.finding(finding, &certificate, &ids, &raw);
             self.core(&mut drawn, &positions, &calls);
             self.picture.findings.push(drawn);
         }
         cited
     }
 
-    fn finding(&self, finding: &check::Finding, ids: &FxHashSet<&str>, raw: &FxHashMap<Position, String>) -> Finding {
+    fn finding(
+        &self,
+        finding: &check::Finding,
+        certificate: &Certificate,
+        ids: &FxHashSet<&str>,
+        raw: &FxHashMap<Position, String>,
+    ) -> Finding {
         let history = self.history;
         let rule = RULES.iter().find(|rule| rule.slug == finding.rule);
-        let rows = facts::rows(history, &finding.certificate);
-        let drawn = finding.certificate.facts.iter().zip(rows).map(|(fact, row)| {
+        let rows = facts::rows(history, certificate);
+        let drawn = certificate.facts.iter().zip(rows).map(|(fact, row)| {
             let domain = fact.key.is_some().then(|| history.resource_of(fact.key)).filter(|r| r.is_some());
             let domain = domain.map_or(0, |resource| history.domain_of(resource).index());
             Fact {
@@ -443,7 +450,7 @@ impl<'a> Drawing<'a> {
             client: names::client(history, finding.client),
             life: names::incarnation(history, finding.incarnation),
             summary: shown(&finding.summary),
-            why: shown(&finding.certificate.reason),
+            why: shown(&certificate.reason),
             consequence: shown(&finding.consequence),
             refuted_by: shown(&finding.refuted_by),
             prevention: finding
@@ -460,7 +467,7 @@ impl<'a> Drawing<'a> {
                 .collect(),
             cause: finding.consequence_of.clone().filter(|id| ids.contains(id.as_str())),
             repeats: finding.occurrences.len().saturating_sub(1),
-            edges: before::edges(&finding.certificate.facts),
+            edges: before::edges(&certificate.facts),
             facts,
         }
     }

@@ -34,17 +34,30 @@ function showFindings() {
   for (const [kind, title] of KINDS) {
     const group = matching.filter(entry => entry.kind === kind);
     if (!group.length) continue;
-    nav.append(element("h2", "", title + " (" + group.length + ")"));
-    for (const { finding, depth } of group) nav.append(findingButton(finding, depth));
+    const shown = kind === "hazard" ? folded(group) : group;
+    nav.append(element("h2", "", title + " (" + shown.length + ")"));
+    for (const { finding, depth, times } of shown) nav.append(findingButton(finding, depth, times));
   }
   if (!matching.length) nav.append(element("p", "empty", history.raw.findings.length ? "No finding matches the search." : "No findings." + (history.raw.unchecked.length ? " What was not checked stands on the right." : "")));
 }
 
-function findingButton(finding, depth) {
+// Hazards of one rule and client: the first stands for all, with how many times the client did it.
+function folded(group) {
+  const first = new Map();
+  for (const { finding, depth } of group) {
+    const key = JSON.stringify([finding.rule, finding.client]);
+    if (!first.has(key)) first.set(key, { finding, depth, times: 0 });
+    first.get(key).times += finding.repeats + 1;
+  }
+  const rules = [...new Set(group.map(({ finding }) => finding.rule))];
+  return [...first.values()].sort((a, b) => rules.indexOf(a.finding.rule) - rules.indexOf(b.finding.rule) || b.times - a.times);
+}
+
+function findingButton(finding, depth, times = 1) {
   const button = element("button", finding.kind + (depth ? " consequence" : ""));
   button.type = "button";
   button.dataset.id = finding.id;
-  button.append(element("div", "rule", finding.rule), element("div", "who", who(finding)), element("div", "what", finding.summary));
+  button.append(element("div", "rule", finding.rule + (times > 1 ? " (" + times.toLocaleString("en") + " times)" : "")), element("div", "who", who(finding)), element("div", "what", finding.summary));
   button.setAttribute("aria-current", view.finding === finding);
   button.addEventListener("click", () => choose(finding));
   return button;
@@ -82,6 +95,15 @@ function showDetail() {
     aside.append(table);
   }
   section(aside, "Refuted by", finding.refuted_by);
+  const alike = finding.kind === "hazard" ? raw.findings.filter(f => f.kind === "hazard" && f.rule === finding.rule && f.client === finding.client && f !== finding) : [];
+  if (alike.length) aside.append(element("h2", "", "The same rule and client"));
+  for (const other of alike.slice(0, 60)) {
+    const button = element("button", "alike", other.summary);
+    button.type = "button";
+    button.addEventListener("click", () => choose(other));
+    aside.append(button);
+  }
+  if (alike.length > 60) aside.append(element("p", "meta", "and " + (alike.length - 60).toLocaleString("en") + " more; the JSON report names each."));
   if (finding.repeats) section(aside, "Repeats", finding.repeats + " more with the same cause; the JSON report names each.");
 }
 

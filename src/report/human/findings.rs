@@ -7,6 +7,7 @@ use crate::explain::{facts, names};
 use crate::history::History;
 use crate::report::Part;
 use crate::report::forest::{Forest, told_by_rule};
+use crate::report::hazards::HazardGroup;
 use crate::report::page::{Column, Page, Row, Tone};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::io;
@@ -15,7 +16,7 @@ use std::io;
 const IN_FULL: usize = 5;
 /// Findings of one rule and kind that are shown at all.
 const SHOWN: usize = 20;
-/// Hazards of one rule that are shown.
+/// Clients with hazards of one rule that are shown.
 const HAZARDS: usize = 3;
 /// Consequences of one finding that are shown.
 const CONSEQUENCES: usize = 6;
@@ -74,7 +75,7 @@ fn label(kind: Kind) -> (Tone, &'static str) {
 fn headline(history: &History, finding: &Finding) -> String {
     let client = names::client(history, finding.client);
     let life = names::incarnation(history, finding.incarnation);
-    let life = shorten(&life, 40);
+    let life = shorten(&life, 60);
     let life = if life.is_empty() || life == client { String::new() } else { format!(" ({life})") };
     format!("{}: {client}{life}", finding.rule)
 }
@@ -120,21 +121,16 @@ fn timeline(page: &mut Page<'_>, history: &History, certificate: &Certificate) -
         Column::left("client", 24),
         Column::left("server", 14),
     ];
-    let rows: Vec<Row> = facts::rows(history, certificate)
+    let rows: Vec<Row> = facts::rows(history, &facts::in_order_of_time(certificate))
         .into_iter()
         .map(|row| Row {
-            // A server or clock that a file stands for is known by the file's own name.
-            cells: vec![row.time, short_name(&row.clock), row.revision, row.client, short_name(&row.server)],
+            cells: vec![row.time, row.clock, row.revision, row.client, row.server],
             // The place is copied into an editor: it stands whole beside the sentence, never shortened in a column.
             text: if row.place.is_empty() { row.says } else { format!("{} [{}]", row.says, row.place) },
             place: String::new(),
         })
         .collect();
     page.table(BODY + 2, &columns, &rows)
-}
-
-fn short_name(name: &str) -> String {
-    crate::history::builder::short_name(name).to_owned()
 }
 
 /// The other ways of asking, each by its effect.
@@ -189,11 +185,16 @@ fn brief(page: &mut Page<'_>, history: &History, finding: &Finding, indent: usiz
     let (tone, word) = label(finding.kind);
     let word = format!("{arrow}{word}");
     page.labelled(indent, word.chars().count() + 2, (tone, &word), &headline(history, finding))?;
-    let place = finding.certificate.facts.last().map(|f| facts::place(history, f)).unwrap_or_default();
-    let place = if place.is_empty() { place } else { format!(" [{place}]") };
     let more = repeats(finding);
     let more = if more.is_empty() { more } else { format!(" {more}") };
-    page.paragraph(indent + BODY, Tone::Plain, &format!("{}{place}{more}", finding.summary))
+    page.paragraph(indent + BODY, Tone::Plain, &format!("{}{more}", placed_summary(history, finding)))
+}
+
+/// The sentence of a finding, with the place of its last fact.
+fn placed_summary(history: &History, finding: &Finding) -> String {
+    let place = finding.certificate.facts.last().map(|f| facts::place(history, f)).unwrap_or_default();
+    let place = if place.is_empty() { place } else { format!(" [{place}]") };
+    format!("{}{place}", finding.summary)
 }
 
 fn consequences(
@@ -230,29 +231,52 @@ fn consequences(
 }
 
 fn hazards(page: &mut Page<'_>, history: &History, forest: &Forest<'_>) -> io::Result<()> {
-    let hazards: Vec<&Finding> =
-        forest.roots.iter().map(|&at| &forest.findings[at]).filter(|f| f.kind == Kind::Hazard).collect();
-    if hazards.is_empty() {
+    let groups = HazardGroup::all(forest.roots.iter().map(|&at| &forest.findings[at]));
+    if groups.is_empty() {
         return Ok(());
     }
     page.title("Hazards: allowed and harmless here, unsafe as a pattern")?;
     let mut met: FxHashMap<&str, usize> = FxHashMap::default();
     let mut left_out: Vec<&Finding> = Vec::new();
-    for finding in hazards {
+    for group in &groups {
+        let finding = group.first();
         let seen = met.entry(finding.rule).or_default();
         *seen += 1;
-        if *seen > HAZARDS && !page.look().verbose {
+        if page.look().verbose {
+            for finding in &group.findings {
+                page.gap()?;
+                brief(page, history, finding, 0, "")?;
+            }
+        } else if *seen <= HAZARDS {
+            page.gap()?;
+            folded(page, history, group)?;
+        } else {
             left_out.push(finding);
             continue;
         }
-        page.gap()?;
-        brief(page, history, finding, 0, "")?;
-        if let Some(way) = finding.prevention.first() {
+        // The same advice holds for all of a rule.
+        if let Some(way) = finding.prevention.first().filter(|_| *seen == 1) {
             let because = if way.because.is_empty() { String::new() } else { format!(": {}", way.because) };
             page.labelled(BODY, 9, (Tone::Title, "Instead"), &format!("{}{because}", way.request))?;
         }
     }
     counted(page, &left_out)
+}
+
+/// The hazards of one rule and client: how many times, and the first of them.
+fn folded(page: &mut Page<'_>, history: &History, group: &HazardGroup<'_>) -> io::Result<()> {
+    let finding = group.first();
+    if group.times() == 1 {
+        return brief(page, history, finding, 0, "");
+    }
+    let (tone, word) = label(finding.kind);
+    let title = if group.is_of_one_life() {
+        headline(history, finding)
+    } else {
+        format!("{}: {}", finding.rule, names::client(history, finding.client))
+    };
+    page.labelled(0, word.len() + 2, (tone, word), &format!("{title}, {} times", thousands(group.times())))?;
+    page.paragraph(BODY, Tone::Plain, &format!("First: {}", placed_summary(history, finding)))
 }
 
 /// What was left out, by rule.

@@ -1,9 +1,10 @@
 //! The first lines: the verdict in words, and what it rests on.
 
-use crate::check::{Kind, Verdict};
-use crate::explain::words::{bytes, count, day, duration, thousands, time_of_day};
+use crate::check::{Finding, Kind, Verdict};
+use crate::explain::words::{bytes, count, day, duration, stopped, thousands, time_of_day};
 use crate::report::extent::Extent;
 use crate::report::forest::Forest;
+use crate::report::hazards::HazardGroup;
 use crate::report::page::{Page, Tone};
 use crate::report::{Nature, Part, Report, calls};
 use std::collections::BTreeMap;
@@ -68,12 +69,21 @@ fn histories(page: &mut Page<'_>, parts: &[Part<'_>]) -> io::Result<()> {
     Ok(())
 }
 
+/// How many findings of a kind the report tells: hazards count once for each rule and client.
+fn told(findings: &[Finding], kind: Kind) -> u64 {
+    match kind {
+        Kind::Hazard => HazardGroup::all(findings.iter()).len() as u64,
+        kind => findings.iter().filter(|f| f.kind == kind).count() as u64,
+    }
+}
+
 fn sentence(report: &Report<'_>) -> String {
-    let of = |kind: Kind| {
-        let findings = report.histories.iter().flat_map(|p| &p.judgement.findings);
-        findings.filter(|f| f.kind == kind).count() as u64
-    };
+    let of = |kind: Kind| report.histories.iter().map(|part| told(&part.judgement.findings, kind)).sum::<u64>();
     let explained = |kind: Kind| {
+        // Hazards are told by rule and client, not one by one.
+        if kind == Kind::Hazard {
+            return 0;
+        }
         let of_part = |part: &Part<'_>| {
             let forest = Forest::of(&part.judgement.findings);
             let roots = forest.roots.iter().filter(|at| forest.findings[**at].kind == kind).count();
@@ -133,7 +143,8 @@ fn sentence(report: &Report<'_>) -> String {
         Verdict::Unknown(reason) | Verdict::NotChecked(reason) => {
             let found = if found.is_empty() { String::new() } else { format!(" Found: {found}.") };
             let reason = if reason.is_empty() { "not everything could be decided".to_owned() } else { reason };
-            format!("no violation is proved, and that is not success: {reason}.{found}")
+            let reason = stopped(reason);
+            format!("no violation is proved, and that is not success: {reason}{found}")
         }
     }
 }

@@ -75,7 +75,7 @@ fn is_told(part: &Part<'_>, rule: &RuleReport) -> bool {
     part.judgement.findings.iter().any(|finding| {
         finding.kind == Kind::Suspect
             && finding.rule == rule.rule
-            && finding.certificate.reason == rule.verdict.reason()
+            && finding.certificate.unproved() == rule.verdict.reason()
     })
 }
 

@@ -1,6 +1,7 @@
 use super::Human;
 use crate::check::{BrokenBy, Kind, NO_EVIDENCE, RuleReport, Verdict};
 use crate::explain::visible::width;
+use crate::history::ClientId;
 use crate::report::page::Look;
 use crate::report::sample::{self, Sample};
 use crate::report::{Nature, Part, Report, Sink};
@@ -64,14 +65,18 @@ fn many_findings_of_one_rule_are_folded_and_verbose_unfolds_them() {
     for n in 0..30 {
         sample.judgement.findings.push(crate::check::Finding { id: format!("v{n}"), ..violation.clone() });
     }
+    // Hazards of three clients and of nobody known.
+    let clients = [ClientId(0), ClientId(1), ClientId(2), ClientId::NONE];
     for n in 0..9 {
-        sample.judgement.findings.push(crate::check::Finding { id: format!("h{n}"), ..hazard.clone() });
+        let client = clients[n % clients.len()];
+        sample.judgement.findings.push(crate::check::Finding { id: format!("h{n}"), client, ..hazard.clone() });
     }
     let short = plain(&sample);
     assert_eq!(short.matches("VIOLATION").count(), 20, "{short}");
     assert_eq!(short.matches("Why impossible").count(), 5);
-    assert_eq!(short.matches("HAZARD").count(), 3);
-    assert!(short.contains("and 10 more of monotonic-reads") && short.contains("and 6 more of unsafe-first-read"));
+    assert_eq!((short.matches("HAZARD").count(), short.matches(", 3 times").count()), (3, 1));
+    assert!(short.contains("30 violations, 4 hazards"), "{short}");
+    assert!(short.contains("and 10 more of monotonic-reads") && short.contains("and 1 more of unsafe-first-read"));
     let long = text(&sample.report(), Look { verbose: true, ..Look::default() });
     assert_eq!(long.matches("Why impossible").count(), 30);
     assert_eq!(long.matches("HAZARD").count(), 9);

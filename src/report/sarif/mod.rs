@@ -130,7 +130,7 @@ fn notifications(report: &Report<'_>, left_out: usize) -> Vec<Notification> {
 }
 
 fn outcome(history: &History, finding: &Finding, fingerprint: String) -> Outcome {
-    let certificate = &finding.certificate;
+    let certificate = &facts::in_order_of_time(&finding.certificate);
     let flow: Vec<FlowLocation> = certificate
         .facts
         .iter()
