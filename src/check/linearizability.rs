@@ -23,6 +23,12 @@
 //! before them; and such a log is never said to hold. Where a deadline or the memory limit ends the search, the verdict is
 //! unknown, and the part that is not decided is named.
 //!
+//! **Reports of etcd.** Answers carry revisions, so their order is known, and each is held against the state that it is of. An answer that
+//! does not agree with itself takes no other record: keys out of their order, a count that is not that of the keys, more changes of a key
+//! than there were revisions. Where nobody knows all that a revision changed, answers are held against each other. Who finds a key of
+//! revision 2 in the state of revision 7 shows it in every state between; so does a condition that an acknowledged transaction found true.
+//! A revision that no recorded request explains is a suspect where a client may be missing: one with a number between those that are there.
+//!
 //! **Sources.** Herlihy and Wing, "Linearizability: a correctness condition for concurrent objects", TOPLAS 12(3), 1990.
 //! Lowe, "Testing for linearizability", CCPE 29(4), 2017. What each model does: `docs/linearizability.md`.
 

@@ -18,7 +18,7 @@
 //!
 //! ## What it cannot see
 //! Events of writes that were not acknowledged, or not recorded. Times of different clocks: how far these differ is known from such
-//! events.
+//! events. Where responses of etcd do not say when they were received, the rule is left open.
 //!
 //! ## Traps it avoids
 //! - Where times of the clock fall from one line of a file to a later one, it may have been set back between the event and the

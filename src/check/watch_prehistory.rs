@@ -1,6 +1,7 @@
 //! ## What it proves
 //! A watch from revision N delivered an event at or below N. A client that asked for the changes after N has their state
-//! already: replayed changes take it back.
+//! already: replayed changes take it back. Of etcd, where N is the first revision asked for, an event below N; and from whatever revision
+//! on, an event at revision 1, at which a store is empty.
 //!
 //! ## Example
 //! ```text

@@ -1,6 +1,7 @@
 //! ## What it proves
 //! An event names a previous value that the key did not have before, or none although the watch asked for it, the key was there,
-//! and no compaction can have taken it away. Where a client that compacts may be missing, the latter is a suspect (as of
+//! and no compaction can have taken it away. Or that value is of a revision that is not before the event, or of more changes than there were
+//! revisions. Where a client that compacts may be missing, the latter is a suspect (as of
 //! `false-compaction`).
 //!
 //! ## Why it matters

@@ -3,6 +3,8 @@
 //! or MODIFIED or DELETED for an object that it had removed. Or, on a watch without selectors, it contradicts T: ADDED at a
 //! revision that is proved to be an update or whose object was there before, or MODIFIED at one that is proved to be a creation.
 //!
+//! Of etcd: an event says wrongly whether it creates its key, a removal has a value or creates, or a creation has a previous value.
+//!
 //! ## Example
 //! ```text
 //! client   WATCH pods resourceVersion=20 .. ADDED web-0 (uid 1) at 23 .. ADDED web-0 (uid 1) at 25
@@ -10,10 +12,11 @@
 //!
 //! ## Evidence
 //! The events of a watch as its client received them; for the contradiction with T, the answer of the write itself (a
-//! creation's 201, an update above its base) or an etcd witness.
+//! creation's 201, an update above its base) or an etcd witness. Of etcd: its robustness suite's events, and T below them where they do
+//! not contradict themselves.
 //!
 //! ## What it cannot see
-//! With selectors, objects of which neither the stream has spoken nor a list of the same selector at the revision from which it goes on.
+//! Reports of etcd from before its suite wrote down which events create their key. With selectors, objects of which neither the stream has spoken nor a list of the same selector at the revision from which it goes on.
 //!
 //! ## Traps
 //! With a selector, ADDED and DELETED mean entering and leaving the selection, not creation and deletion; membership follows

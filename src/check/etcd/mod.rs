@@ -1,5 +1,6 @@
 //! What rules find in the history of an etcd cluster: contradictions of [`crate::order::etcd`], named and cited.
 
+mod coherence;
 pub mod order;
 pub mod published;
 pub mod reads;

@@ -1,5 +1,6 @@
 //! `linearizability` of what was recorded of etcd: every answer fits one order, and every revision has a maker.
 
+use super::coherence::{incoherent, incoherent_reason};
 use super::{Recorded, one_fault};
 use crate::check::{Evidence, Fact, Kind, Proof, Ruling};
 use crate::history::Symbol;
@@ -41,12 +42,21 @@ pub fn check(evidence: &Evidence<'_>, r: &Recorded<'_>, ruling: &mut Ruling<'_>)
             Mismatch::Misshapen { .. } => "A transaction answers each step of the way that it took with one result.",
             Mismatch::Torn { .. } => "The conditions of a transaction and its steps are of one state.",
             Mismatch::Founding { .. } => "The first write of a store makes revision 2.",
+            Mismatch::Incoherent { how, sure, .. } => incoherent_reason(how, sure),
+            Mismatch::Contested { .. } => {
+                "Answers and events of one state are of one store: what one of them shows of it, none of the others denies."
+            }
+            Mismatch::Recounted { .. } => "How often a key had changed by a revision is one number.",
             _ => {
                 "Answers carry the revision of the state that they are of; this state is known, and has something else."
             }
         };
         let incarnation = r.client_of(operation);
-        let draft = r.draft(Kind::Violation, incarnation, key, one_fault(fault), summary, facts, reason);
+        let kind = match *mismatch {
+            Mismatch::Incoherent { sure: false, .. } => Kind::Suspect,
+            _ => Kind::Violation,
+        };
+        let draft = r.draft(kind, incarnation, key, one_fault(fault), summary, facts, reason);
         ruling.found_of(draft, fault);
     }
     for &(at, key) in &analysis.filling.unrevoked {
@@ -68,7 +78,7 @@ pub fn check(evidence: &Evidence<'_>, r: &Recorded<'_>, ruling: &mut Ruling<'_>)
     }
     r.ungranted(ruling);
     let explained = |gap: &Unfilled| repeated(gap).is_some() || gap.refused.is_some();
-    let whole = !r.damaged && analysis.filling.unfilled.iter().all(explained);
+    let whole = !r.damaged && !r.lacks_clients() && analysis.filling.unfilled.iter().all(explained);
     for (gap, &fault) in analysis.filling.unfilled.iter().zip(&analysis.faults.unfilled) {
         unfilled(r, gap, whole, fault, ruling);
     }
@@ -272,6 +282,36 @@ fn told(r: &Recorded<'_>, mismatch: &Mismatch) -> (u32, Symbol, Vec<Cited>, Stri
             let facts = vec![(r.sent(operation, r.asked(operation)), None), (r.answered(operation, says), None)];
             (operation, key, facts, summary)
         }
+        Mismatch::Incoherent { operation, how, .. } => {
+            let (key, says, summary) = incoherent(r, how);
+            (
+                operation,
+                key,
+                vec![(r.sent(operation, r.asked(operation)), None), (r.answered(operation, says), None)],
+                summary,
+            )
+        }
+        Mismatch::Contested { operation, key, at, stay } => {
+            let summary = format!(
+                "An answer of the state at revision {at} contradicts what another record shows of {} in it.",
+                r.text(key)
+            );
+            let says = format!("answered at revision {}, otherwise", r.operation(operation).revision);
+            (operation, key, vec![(r.stay(key, stay), None), answer(operation, says)], summary)
+        }
+        Mismatch::Recounted { operation, pair, other, before } => {
+            let [now, then] = [pair, before].map(|at| &r.recording.pairs[at as usize]);
+            let key = now.key;
+            let summary = format!(
+                "Two answers differ about how often {} had changed by revision {}: {} and {} times.",
+                r.text(key),
+                now.revision,
+                then.version,
+                now.version
+            );
+            let says = |version: i64| format!("was told that {} had changed {version} times", r.text(key));
+            (operation, key, vec![answer(other, says(then.version)), answer(operation, says(now.version))], summary)
+        }
         Mismatch::Founding { operation } => {
             let summary = "A write was acknowledged at revision 1, that of an empty store.".to_owned();
             let sent = (r.sent(operation, r.asked(operation)), None);
@@ -370,8 +410,9 @@ fn unfilled(r: &Recorded<'_>, gap: &Unfilled, whole: bool, fault: u32, ruling: &
             Kind::Suspect,
             format!("No recorded request explains revision {}.", gap.revision),
             format!(
-                "revision {} was made by {by}: no recorded request has its effect at its place{more}",
-                gap.revision
+                "revision {} was made by {by}{}: no recorded request has its effect at its place{more}",
+                gap.revision,
+                r.missing_words()
             ),
         )
     };

@@ -18,9 +18,14 @@ impl Recorded<'_> {
         self.damaged || !self.analysis.filling.unfilled.is_empty()
     }
 
-    /// How sure a finding is that rests on no other client having written, or ended what writes show.
+    /// How sure a finding is that rests on no other client having been granted a lease.
     pub fn unless_incomplete(&self) -> Kind {
-        if self.is_incomplete() { Kind::Suspect } else { Kind::Violation }
+        if self.is_incomplete() || self.lacks_clients() { Kind::Suspect } else { Kind::Violation }
+    }
+
+    /// Whether numbers of clients are missing, and no members' log shows what they asked for.
+    pub(super) fn lacks_clients(&self) -> bool {
+        !self.is_logged() && !self.missing_clients().is_empty()
     }
 
     /// Whether members' logs hold everything that was applied, as far as anybody knows.
@@ -42,6 +47,11 @@ impl Recorded<'_> {
             next = next.max(here.saturating_add(1));
         }
         missing
+    }
+
+    /// The clients that are missing, in brackets behind a space, where any are.
+    pub(super) fn missing_words(&self) -> String {
+        missing_words(&self.missing_clients())
     }
 
     /// What becomes of a finding about an answer that only a compaction above a revision explains, where no record shows one by that
@@ -72,12 +82,7 @@ impl Recorded<'_> {
                 " No compaction request is recorded: the record of the client that sends them may be missing".to_owned()
             }
         };
-        if !missing.is_empty() {
-            let names: Vec<String> = missing.iter().take(NAMED).map(|number| format!("client-{number}")).collect();
-            let more = if missing.len() > NAMED { " and more" } else { "" };
-            let be = if missing.len() > 1 { "are" } else { "is" };
-            why += &format!(" ({}{more} {be} not in this report)", names.join(", "));
-        }
+        why += &missing_words(&missing);
         Draft {
             kind: Kind::Suspect,
             reason: format!("{}{why}", draft.reason),
@@ -129,5 +134,15 @@ impl Recorded<'_> {
                            (server-*/member/wal), which hold every grant, would decide";
             ruling.found(Draft { refuted_by: decides.to_owned(), ..draft });
         }
+    }
+}
+
+fn missing_words(missing: &[u64]) -> String {
+    let names: Vec<String> = missing.iter().take(NAMED).map(|number| format!("client-{number}")).collect();
+    let more = if missing.len() > NAMED { " and more" } else { "" };
+    let be = if missing.len() > 1 { "are" } else { "is" };
+    match names.is_empty() {
+        true => String::new(),
+        false => format!(" ({}{more} {be} not in this report)", names.join(", ")),
     }
 }

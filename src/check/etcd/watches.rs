@@ -1,9 +1,11 @@
 //! Rules about watches.
 
 use super::{Recorded, one_fault, revision};
-use crate::check::{Fact, Kind, Ruling};
+use crate::check::{Draft, Fact, Kind, Ruling};
 use crate::history::Symbol;
-use crate::order::etcd::{Flaw, Past};
+use crate::history::etcd::CreationMarks;
+use crate::order::etcd::store::FIRST_CHANGE;
+use crate::order::etcd::{Flaw, Malformed, Past};
 
 impl Recorded<'_> {
     fn past(&self, watch: u32, past: Past) -> Fact {
@@ -41,11 +43,7 @@ impl Recorded<'_> {
 }
 
 /// Finds the flaws of one kind.
-fn each(
-    recorded: &Recorded<'_>,
-    ruling: &mut Ruling<'_>,
-    mut found: impl FnMut(u32, Flaw) -> Option<crate::check::Draft>,
-) {
+fn each(recorded: &Recorded<'_>, ruling: &mut Ruling<'_>, mut found: impl FnMut(u32, Flaw) -> Option<Draft>) {
     recorded.look(ruling);
     let analysis = recorded.analysis;
     for ((watch, flaw), &fault) in analysis.streams.flaws.iter().zip(&analysis.faults.flaws) {
@@ -92,9 +90,17 @@ pub fn prehistory(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     each(r, ruling, |watch, flaw| {
         let Flaw::Prehistory { event } = flaw else { return None };
         let facts = vec![r.watch(watch), r.delivered(watch, event)];
-        let start = r.recording.watches[watch as usize].revision;
-        let summary = format!("A watch from revision {start} on delivered revision {}.", r.number_of(event));
-        let reason = "A watch begins with the revision that it names.";
+        let (start, number) = (r.recording.watches[watch as usize].revision, r.number_of(event));
+        let (summary, reason) = match number < FIRST_CHANGE {
+            true => (
+                format!("A watch delivered an event of revision {number}, at which a store is empty."),
+                "The first change of a store makes revision 2.",
+            ),
+            false => (
+                format!("A watch from revision {start} on delivered revision {number}."),
+                "A watch begins with the revision that it names.",
+            ),
+        };
         Some(r.draft(Kind::Violation, r.watcher(watch), r.key_of(event), stream(watch), summary, facts, reason))
     });
 }
@@ -226,6 +232,12 @@ pub fn progress(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
 
 /// `watch-before-write`.
 pub fn before_write(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
+    let untimed = r.recording.responses.iter().filter(|response| response.events.len > 0 && !response.time.is_known());
+    match untimed.count() {
+        0 => {}
+        1 => ruling.open = Some("1 response with events does not say when it was received".to_owned()),
+        count => ruling.open = Some(format!("{count} responses with events do not say when they were received")),
+    }
     each(r, ruling, |watch, flaw| {
         let Flaw::Foreseen { told: Past::Event(event), operation } = flaw else { return None };
         let facts =
@@ -242,7 +254,11 @@ pub fn before_write(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
 
 /// `watch-type`.
 pub fn kind(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
+    let marks = r.recording.marks_creation();
     each(r, ruling, |watch, flaw| {
+        if let Flaw::Malformed { event, how } = flaw {
+            return malformed_type(r, watch, event, how);
+        }
         let Flaw::Create { event, version } = flaw else { return None };
         let shown = &r.recording.events[event as usize];
         let said = match (shown.delete, shown.create) {
@@ -261,17 +277,76 @@ pub fn kind(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
             facts.push(r.watch(watch));
         }
         let summary = format!("A watch says that {} {said} at revision {}; {was}.", r.text(shown.key), shown.revision);
-        let reason = format!(
+        let mut reason = format!(
             "Every revision below {} is known: an event creates a key exactly where it was absent.",
             shown.revision
         );
-        Some(r.draft(Kind::Violation, r.watcher(watch), shown.key, stream(watch), summary, facts, reason))
+        let unmarked = !shown.delete && !shown.create && marks < CreationMarks::Written;
+        if unmarked {
+            reason += " No event of this report says that it creates a key: its recorder may not write that down";
+        }
+        let kind = if unmarked { Kind::Suspect } else { Kind::Violation };
+        let draft = r.draft(kind, r.watcher(watch), shown.key, stream(watch), summary, facts, reason);
+        let decides = "a recorder that does not write down which events create their key";
+        Some(if unmarked { Draft { refuted_by: decides.to_owned(), ..draft } } else { draft })
     });
+}
+
+/// An event whose type contradicts the rest of it.
+fn malformed_type(r: &Recorded<'_>, watch: u32, event: u32, how: Malformed) -> Option<Draft> {
+    let shown = &r.recording.events[event as usize];
+    let key = r.text(shown.key);
+    let (says, reason) = match how {
+        Malformed::ValueOfRemoval => (
+            format!("was delivered the removal of {key}, with the value {}", r.value(shown.value)),
+            "A removal leaves no value: its event has the key and the revision only.",
+        ),
+        Malformed::CreatingRemoval => {
+            (format!("was delivered the removal of {key} as its creation"), "A removal creates nothing.")
+        }
+        Malformed::CreationWithPast => (
+            format!("was delivered the creation of {key}, with what it was before"),
+            "What is created was absent: there is nothing that it was before.",
+        ),
+        Malformed::PastNotBefore | Malformed::PastTooOften => return None,
+    };
+    let summary = format!("An event of {key} at revision {} contradicts itself.", shown.revision);
+    let facts = vec![r.watch(watch), r.event(watch, event, says)];
+    Some(r.draft(Kind::Violation, r.watcher(watch), shown.key, stream(watch), summary, facts, reason))
+}
+
+/// An event that tells a previous value that nothing before it can have had.
+fn malformed_past(r: &Recorded<'_>, watch: u32, event: u32, how: Malformed) -> Option<Draft> {
+    let shown = &r.recording.events[event as usize];
+    let (key, previous) = (r.text(shown.key), shown.previous?);
+    let (says, reason) = match how {
+        Malformed::PastNotBefore => (
+            format!(
+                "was delivered {key} of revision {}, and that it was of revision {} before",
+                shown.revision, previous.revision
+            ),
+            "What a key was before is of a lower revision, and the first change of a store makes revision 2.",
+        ),
+        Malformed::PastTooOften => (
+            format!(
+                "was delivered that {key} had changed {} times by revision {}",
+                previous.version, previous.revision
+            ),
+            "A revision changes a key once at most, and the first change of a store makes revision 2.",
+        ),
+        Malformed::ValueOfRemoval | Malformed::CreatingRemoval | Malformed::CreationWithPast => return None,
+    };
+    let summary = format!("What an event of {key} at revision {} says of the past cannot be.", shown.revision);
+    let facts = vec![r.watch(watch), r.event(watch, event, says)];
+    Some(r.draft(Kind::Violation, r.watcher(watch), shown.key, stream(watch), summary, facts, reason))
 }
 
 /// `watch-prev-value`.
 pub fn previous(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     each(r, ruling, |watch, flaw| {
+        if let Flaw::Malformed { event, how } = flaw {
+            return malformed_past(r, watch, event, how);
+        }
         let Flaw::Previous { event, version } = flaw else { return None };
         let shown = &r.recording.events[event as usize];
         let said = match shown.previous {

@@ -2,6 +2,7 @@
 
 use super::log::{LogRow, StoreRow};
 use super::operation::{Condition, Interval, Operation, Pair, Range, Request, Requests, Span, Step, StepResult, Txn};
+use super::recording::CreationMarks;
 use super::sightings::Sightings;
 use super::value::{ValueId, Values};
 use super::watch::{Event, Previous, Response, Watch};
@@ -38,6 +39,7 @@ pub(super) struct Rows {
     pub log: Vec<LogRow>,
     pub store: Vec<StoreRow>,
     pub unique_revisions: bool,
+    pub creation_marks: CreationMarks,
     /// The key that a request named last.
     pub last_key: Symbol,
     /// What reads showed.
@@ -242,6 +244,7 @@ impl Rows {
             row.take_over(&moved);
         }
         self.unique_revisions |= batch.unique_revisions;
+        self.creation_marks = self.creation_marks.max(batch.creation_marks);
         moved
     }
 }

@@ -186,6 +186,7 @@ impl Rows {
                     keys_only: false,
                     count_only: false,
                     serializable: false,
+                    sorted: range.sorted,
                 }),
                 logged::Step::Put(put) => Step::Put {
                     key: self.key(put.key),

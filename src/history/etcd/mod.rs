@@ -7,6 +7,7 @@
 mod batch;
 mod builder;
 mod catalogue;
+mod copies;
 mod load;
 mod log;
 mod lowering;
@@ -28,6 +29,6 @@ pub use operation::{
     Condition, Interval, Operation, Pair, Range, Relation, Request, Requests, Span, Step, StepResult, Target, Txn,
 };
 pub use outcome::Outcome;
-pub use recording::{Client, Recording};
+pub use recording::{Client, CreationMarks, Recording};
 pub use value::{HASHED, Value, ValueId, Values, hash};
 pub use watch::{Event, Previous, Response, Watch};

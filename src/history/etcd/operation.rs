@@ -86,6 +86,8 @@ pub struct Range {
     pub count_only: bool,
     /// Whether the member's own state was enough, however old.
     pub serializable: bool,
+    /// Whether keys may come in another order than their own: it was asked for, or may have been.
+    pub sorted: bool,
 }
 
 /// A transaction.

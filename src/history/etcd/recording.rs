@@ -44,6 +44,21 @@ pub struct Recording {
     pub members: Vec<Member>,
     /// Whether the traffic promised that each revision is one change; not every report says so.
     pub unique_revisions: bool,
+    /// Whether its events say where they create their key.
+    pub creation_marks: CreationMarks,
+}
+
+/// Whether the events of a report say where they create their key. Reports from before 2024-02-13 have no field for it, and those since
+/// 2025-05-13 leave it out where it is false.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum CreationMarks {
+    /// Nothing shows it.
+    #[default]
+    Unknown,
+    /// Requests have a field that the suite got with the same commit. Another recorder may have only one of the two.
+    Likely,
+    /// They do: an event has the field, or the report has a file that the suite writes only since later.
+    Written,
 }
 
 /// A client: one process that does one thing at a time. Watches run beside.
@@ -71,6 +86,14 @@ impl Recording {
     /// The path of a file as the user named it.
     pub fn file_name(&self, id: FileId) -> &str {
         self.files.get(id.0 as usize).map_or("", |file| file.path.as_str())
+    }
+
+    /// Whether its events say where they create their key.
+    pub fn marks_creation(&self) -> CreationMarks {
+        match self.events.iter().any(|event| event.create) {
+            true => CreationMarks::Written,
+            false => self.creation_marks,
+        }
     }
 
     /// Whether there is nothing to judge.

@@ -4,7 +4,7 @@ use super::facts::{names, read_names};
 use super::kind;
 use super::validity;
 use crate::container::{Container, Refusal, Writer};
-use crate::history::etcd::{Log, Member, Recording, Requests, Store, Values};
+use crate::history::etcd::{CreationMarks, Log, Member, Recording, Requests, Store, Values};
 use crate::history::store::History;
 use crate::ingest::{InputFile, Problem};
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,7 @@ use std::io::{self, Write};
 struct Head {
     name: String,
     unique_revisions: bool,
+    creation_marks: CreationMarks,
     members: u32,
 }
 
@@ -63,10 +64,12 @@ pub(super) fn write<W: Write>(to: &mut Writer<W>, recording: &Recording) -> io::
         events,
         members,
         unique_revisions,
+        creation_marks,
     } = recording;
     let head = Head {
         name: name.clone(),
         unique_revisions: *unique_revisions,
+        creation_marks: *creation_marks,
         members: u32::try_from(members.len()).map_err(io::Error::other)?,
     };
     to.rows(kind::RECORDING, &[head])?;
@@ -113,6 +116,7 @@ pub(super) fn read(from: &mut Container, inputs: Vec<InputFile>, problems: Vec<P
     let mut recording = Recording {
         name: head.name,
         unique_revisions: head.unique_revisions,
+        creation_marks: head.creation_marks,
         inputs,
         problems,
         files: from.rows(kind::FILES)?,

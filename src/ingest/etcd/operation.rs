@@ -179,7 +179,10 @@ pub struct Range<'a> {
     pub revision: i64,
     /// Whether only the number of keys was asked for. Written by other recorders than the suite.
     #[serde(rename = "CountOnly")]
-    pub count_only: bool,
+    pub count_only: Option<bool>,
+    /// Whether keys were asked for in another order than their own. Written by other recorders than the suite, which never asks so.
+    #[serde(rename = "Sorted")]
+    pub sorted: Option<bool>,
     /// Whether the member's own state was enough, however old. Written by other recorders than the suite.
     #[serde(rename = "Serializable")]
     pub serializable: bool,

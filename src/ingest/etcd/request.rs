@@ -120,6 +120,8 @@ pub struct Range<'a> {
     pub count_only: bool,
     /// Whether some of the keys are left out by their revisions, or by a limit in another order than that of keys.
     pub selective: bool,
+    /// Whether keys are asked for in another order than their own.
+    pub sorted: bool,
 }
 
 /// Decodes a proposal.
@@ -246,6 +248,7 @@ pub(crate) fn range(message: &[u8]) -> Result<Range<'_>, WireError> {
             (3, limit) => range.limit = limit.signed()?,
             (4, revision) => range.revision = revision.signed()?,
             (5, order) => sorted = order.number()? != 0,
+            (6, target) => range.sorted = target.number()? != 0,
             (7, flag) => range.serializable = flag.flag()?,
             (8, flag) => range.keys_only = flag.flag()?,
             (9, flag) => range.count_only = flag.flag()?,
@@ -254,6 +257,7 @@ pub(crate) fn range(message: &[u8]) -> Result<Range<'_>, WireError> {
         }
     }
     range.selective |= sorted && range.limit > 0;
+    range.sorted |= sorted;
     Ok(range)
 }
 

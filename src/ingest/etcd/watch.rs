@@ -45,9 +45,9 @@ pub struct Request<'a> {
     /// Whether progress is to be told where there are no events.
     #[serde(rename = "WithProgressNotify")]
     pub progress: bool,
-    /// Whether events are to have the value before them.
+    /// Whether events are to have the value before them; absent before 2024-02-13, as is what events say that they create.
     #[serde(rename = "WithPrevKV")]
-    pub previous: bool,
+    pub previous: Option<bool>,
 }
 
 /// One response.
@@ -59,8 +59,8 @@ pub struct Response<'a> {
     pub progress: bool,
     /// Revision of the store, or how far the watch is.
     pub revision: i64,
-    /// When it was received: nanoseconds since the suite began.
-    pub time: i64,
+    /// When it was received: nanoseconds since the suite began; `None`: not recorded.
+    pub time: Option<i64>,
     /// Why the watch ended.
     pub error: Text<'a>,
 }
@@ -78,8 +78,8 @@ pub struct Event<'a> {
     pub value: Value<'a>,
     /// Revision of the change.
     pub revision: i64,
-    /// Whether the key was absent before.
-    pub create: bool,
+    /// Whether the key was absent before; since 2025-05-13 false is not written.
+    pub create: Option<bool>,
     /// What the key was before.
     pub previous: Option<Previous<'a>>,
 }
@@ -204,7 +204,7 @@ impl<'a> Visitor<'a> for OneResponse<'_> {
                 "Events" => response.events = map.next_value_seed(Events { text: self.text })?,
                 "IsProgressNotify" => response.progress = map.next_value()?,
                 "Revision" => response.revision = map.next_value()?,
-                "Time" => response.time = map.next_value()?,
+                "Time" => response.time = Some(map.next_value()?),
                 "Error" => response.error = map.next_value()?,
                 _ => map.next_value::<IgnoredAny>().map(|_| ())?,
             }
@@ -272,7 +272,7 @@ impl<'a> Visitor<'a> for OneEvent<'_> {
                 "Key" => event.key = map.next_value()?,
                 "Value" => event.value = map.next_value()?,
                 "Revision" => event.revision = map.next_value()?,
-                "IsCreate" => event.create = map.next_value()?,
+                "IsCreate" => event.create = Some(map.next_value()?),
                 "PrevValue" => event.previous = map.next_value()?,
                 _ => map.next_value::<IgnoredAny>().map(|_| ())?,
             }

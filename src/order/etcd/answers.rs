@@ -1,13 +1,17 @@
 //! What clients were told, held against T.
 
 use super::census::Census;
+use super::coherence::Incoherence;
 use super::effects::{Change, Class, Effects};
-use super::store::{covers, taken};
-use super::timeline::{State, Timeline, Version};
+use super::presence::{Presence, Stay, Teller};
+use super::store::{FIRST_CHANGE, covers, taken};
+use super::timeline::{Revision, State, Timeline, Version};
 use crate::history::Symbol;
 use crate::history::etcd::{
-    Condition, Interval, Operation, Range, Recording, Relation, Request, Span, Step, Target, Txn,
+    Condition, Interval, Operation, Pair, Range, Recording, Relation, Request, Span, Step, Target, Txn,
 };
+use rustc_hash::FxHashMap;
+use std::cell::OnceCell;
 
 /// An answer that T excludes. Operations, pairs and results are indices of the recording's tables, versions those of T.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,6 +121,38 @@ pub enum Mismatch {
         /// The operation.
         operation: u32,
     },
+    /// A read found what does not agree with itself.
+    Incoherent {
+        /// The operation.
+        operation: u32,
+        /// What cannot be true together.
+        how: Incoherence,
+        /// Whether that is so whatever was not recorded of the request.
+        sure: bool,
+    },
+    /// An answer, and what another record shows of the same state: a key is not there, or was changed at another revision, or a
+    /// condition on it was decided otherwise.
+    Contested {
+        /// The operation.
+        operation: u32,
+        /// The key.
+        key: Symbol,
+        /// The state.
+        at: i64,
+        /// What else is shown.
+        stay: Stay,
+    },
+    /// Two answers differ about how often a key had changed by one revision.
+    Recounted {
+        /// The operation.
+        operation: u32,
+        /// What it found.
+        pair: u32,
+        /// The other one.
+        other: u32,
+        /// What that found.
+        before: u32,
+    },
     /// A read of a revision was answered by a store that had not reached it.
     Unreached {
         /// The operation.
@@ -182,6 +218,8 @@ impl Answers {
             decided: Vec::new(),
             found: Vec::new(),
             now: (0, 0),
+            presence: OnceCell::new(),
+            counts: FxHashMap::default(),
             compared: 0,
             open: 0,
         };
@@ -216,6 +254,10 @@ struct Comparison<'a> {
     found: Vec<(i64, u32, Mismatch)>,
     /// The state and the operation that are looked at.
     now: (i64, u32),
+    /// What is shown of states that T does not know.
+    presence: OnceCell<Presence>,
+    /// By version of T that nobody can count: how often its key is said to have changed, by which operation, in which pair.
+    counts: FxHashMap<u32, (i64, u32, u32)>,
     compared: u64,
     open: u64,
 }
@@ -225,14 +267,25 @@ impl Comparison<'_> {
     fn answers(mut self) -> Answers {
         let mistaken = self.effects.mistaken.iter().map(|at| Mismatch::Mistaken { operation: *at });
         let misshapen = self.effects.misshapen.iter().map(|at| Mismatch::Misshapen { operation: *at });
+        let incoherent = self.effects.incoherent.iter();
+        let incoherent = incoherent.map(|(operation, how, sure)| Mismatch::Incoherent {
+            operation: *operation,
+            how: *how,
+            sure: *sure,
+        });
         let torn = self.effects.contradicted.iter();
         let torn = torn.map(|(operation, condition)| Mismatch::Torn { operation: *operation, condition: *condition });
         self.decided.sort_by_key(|(operation, _)| *operation);
         self.found.sort_by_key(|(at, operation, _)| (*at, *operation));
         let decided = self.decided.into_iter().map(|(_, mismatch)| mismatch);
         let found = self.found.into_iter().map(|(.., mismatch)| mismatch);
-        let mismatches = mistaken.chain(misshapen).chain(torn).chain(decided).chain(found).collect();
+        let mismatches = mistaken.chain(misshapen).chain(incoherent).chain(torn).chain(decided).chain(found).collect();
         Answers { mismatches, compared: self.compared, open: self.open }
+    }
+
+    /// What is shown of states that T does not know.
+    fn presence(&self) -> &Presence {
+        self.presence.get_or_init(|| Presence::of(self.recording, self.effects, self.timeline))
     }
 
     fn mismatch(&mut self, mismatch: Mismatch) {
@@ -303,23 +356,39 @@ impl Comparison<'_> {
         self.compared += 1;
         let mut decided = Some(true);
         let mut shown = None;
+        // Who else shows the state that T does not know.
+        let mut by = None;
         for n in txn.conditions.start..txn.conditions.start + txn.conditions.len {
             let condition = &recording.requests.conditions[n as usize];
             let (holds, version) = match condition.keys.end.is_some() {
                 true => (hold_all(recording, timeline, condition, before), None),
                 false => holds(recording, timeline, condition, census.state(condition.keys.key, before)),
             };
-            match holds {
+            let stay = match holds {
+                None if excluded(timeline, condition, version, before) => Some((false, None)),
+                None => self.presence().decides(condition, before).map(|(holds, stay)| (holds, Some(stay))),
+                Some(_) => None,
+            };
+            match stay.map(|(holds, _)| holds).or(holds) {
                 Some(false) => {
                     decided = Some(false);
                     shown = Some((n, version));
+                    by = stay.and_then(|(_, stay)| stay);
                     break;
                 }
-                Some(true) => shown = shown.or(Some((n, version))),
+                Some(true) => {
+                    shown = shown.or(Some((n, version)));
+                    by = by.or(stay.and_then(|(_, stay)| stay));
+                }
                 None => decided = None,
             }
         }
         match (decided, shown) {
+            (Some(success), Some((condition, _))) if success == operation.failure && by.is_some() => {
+                let key = recording.requests.conditions[condition as usize].keys.key;
+                let contested = by.map(|stay| Mismatch::Contested { operation: at, key, at: before, stay });
+                self.decided.extend(contested.map(|contested| (at, contested)));
+            }
             (Some(success), Some((condition, version))) if success == operation.failure => {
                 let version = version.map(|version| timeline.index(version));
                 self.decided.push((at, Mismatch::WrongBranch { operation: at, condition, version, at: before }));
@@ -343,7 +412,12 @@ impl Comparison<'_> {
                 State::There(version) if result.deleted == 0 => Some(version),
                 State::Absent(version) if result.deleted > 0 => version,
                 State::Open(_) => {
-                    self.open += 1;
+                    match self.presence().there(key, before).filter(|_| result.deleted == 0) {
+                        Some(stay) => {
+                            self.decided.push((at, Mismatch::Contested { operation: at, key, at: before, stay }));
+                        }
+                        None => self.open += 1,
+                    }
                     continue;
                 }
                 State::There(_) | State::Absent(_) => continue,
@@ -369,7 +443,7 @@ impl Comparison<'_> {
             let place = census.place(pair.key);
             let covered = if single { pair.key == range.keys.key } else { places.contains(&place) };
             if !covered || last.is_some_and(|last| place <= last) {
-                // A list in another order than that of keys was sorted on demand, which is not recorded.
+                // A list may come in another order than that of keys.
                 let twice = (result.pairs.start..p).any(|other| recording.pairs[other as usize].key == pair.key);
                 if twice || !covered {
                     self.mismatch(Mismatch::NotAsked { operation, pair: p });
@@ -397,7 +471,8 @@ impl Comparison<'_> {
         let through = if cut { last } else { Some(usize::MAX) };
         if range.count_only {
         } else if single {
-            if result.pairs.len == 0 {
+            // Of a step of a transaction nobody knows whether only the count was asked for.
+            if result.pairs.len == 0 && result.count == 0 {
                 self.absent(census, operation, range.keys.key, at, &own);
             }
         } else if let Some(through) = through.filter(|_| self.found.len() == before) {
@@ -426,7 +501,7 @@ impl Comparison<'_> {
     fn pair(&mut self, census: &Census<'_>, operation: u32, p: u32, at: i64) {
         let Comparison { recording, timeline, .. } = *self;
         let pair = &recording.pairs[p as usize];
-        if pair.revision > at || pair.revision < 2 {
+        if pair.revision > at || pair.revision < FIRST_CHANGE {
             self.mismatch(Mismatch::Unborn { operation, pair: p, at });
             return;
         }
@@ -446,6 +521,18 @@ impl Comparison<'_> {
             }
         } else {
             self.counted(operation, p, pair.version, (index, version));
+            self.elsewhere(operation, pair, at);
+        }
+    }
+
+    /// A key that was found as T has it, where a condition of a transaction shows that it was changed in a revision that nobody showed.
+    fn elsewhere(&mut self, operation: u32, pair: &Pair, at: i64) {
+        if self.timeline.known_between(pair.revision, at) {
+            return;
+        }
+        let stay = self.presence().there(pair.key, at).filter(|stay| stay.changed > pair.revision);
+        if let Some(stay) = stay {
+            self.mismatch(Mismatch::Contested { operation, key: pair.key, at, stay });
         }
     }
 
@@ -453,6 +540,11 @@ impl Comparison<'_> {
     fn counted(&mut self, operation: u32, pair: u32, told: i64, (index, version): (u32, &Version)) {
         if version.miscounts(told) {
             self.mismatch(Mismatch::Miscounted { operation, pair, version: index });
+        } else if told > 0 && version.version == 0 {
+            let (before, other, found) = *self.counts.entry(index).or_insert((told, operation, pair));
+            if before != told {
+                self.mismatch(Mismatch::Recounted { operation, pair, other, before: found });
+            }
         }
     }
 
@@ -473,7 +565,12 @@ impl Comparison<'_> {
                 let version = last.map_or(0, |(index, _)| index);
                 self.mismatch(Mismatch::Missing { operation, version, at });
             }
-            State::Open(_) => self.open += 1,
+            State::Open(_) => {
+                match self.presence().there(key, at).filter(|stay| stay.by != Teller::Operation(operation)) {
+                    Some(stay) => self.mismatch(Mismatch::Contested { operation, key, at, stay }),
+                    None => self.open += 1,
+                }
+            }
             State::Absent(_) => {}
         }
     }
@@ -547,6 +644,32 @@ pub fn hold_all(recording: &Recording, timeline: &Timeline, condition: &Conditio
     match all.contains(&Some(false)) {
         true => Some(false),
         false => (!all.contains(&None)).then_some(true),
+    }
+}
+
+/// Whether a condition cannot hold of one key in a state that is not known: it names a revision that did not put this key, or more
+/// changes of it than there can have been. `last`: its last known version until then.
+fn excluded(timeline: &Timeline, condition: &Condition, last: Option<&Version>, at: i64) -> bool {
+    let number = condition.number;
+    if condition.relation != Relation::Equal || condition.keys.end.is_some() {
+        return false;
+    }
+    let no_change = number != 0 && !(FIRST_CHANGE..=at).contains(&number);
+    let another = || {
+        // What only the members' log shows is no evidence of what clients were told.
+        let known = |revision: &&Revision| revision.complete && (revision.writer.is_some() || revision.entry.is_none());
+        timeline.revision(number).filter(known).is_some_and(|revision| {
+            let put = |version: &Version| version.change.key == condition.keys.key && version.change.value.is_some();
+            !timeline.versions_of(revision).iter().any(put)
+        })
+    };
+    match condition.target {
+        Target::ModRevision | Target::CreateRevision => no_change || number != 0 && another(),
+        Target::Version => {
+            let (since, most) = last.map_or((1, 0), |version| (version.revision, version.most));
+            number < 0 || number > most + timeline.unknown_between(since, at)
+        }
+        Target::Value | Target::Lease | Target::Unknown => false,
     }
 }
 

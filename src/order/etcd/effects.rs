@@ -1,6 +1,7 @@
 //! What each operation says about the store: whether it changed something, what, and which revision its answer stands at.
 
 use super::agreement::contradicted;
+use super::coherence::{Incoherence, incoherence};
 use crate::history::Symbol;
 use crate::history::etcd::{Operation, Outcome, Range, Recording, Request, Span, Step, StepResult, Txn, ValueId};
 
@@ -42,6 +43,8 @@ pub struct Effects {
     pub mistaken: Vec<u32>,
     /// Transactions with an answer that contradicts one of their conditions, by its place in the recording's table.
     pub contradicted: Vec<(u32, u32)>,
+    /// Operations with a read that does not agree with itself, and whether that is sure whatever was not recorded.
+    pub incoherent: Vec<(u32, Incoherence, bool)>,
 }
 
 impl Effects {
@@ -64,6 +67,10 @@ impl Effects {
                 let results = operation.results.of(&recording.results);
                 if results.iter().any(|result| !finds(recording, range, result)) {
                     self.mistaken.push(at);
+                } else if let Some((how, sure)) =
+                    results.first().and_then(|_| incoherence(recording, range, operation.results.start, true))
+                {
+                    self.incoherent.push((at, how, sure));
                 }
                 return if range.serializable { Class::Silent } else { Class::Same };
             }
@@ -85,6 +92,13 @@ impl Effects {
             self.mistaken.push(at);
         } else if let Some(condition) = contradicted(recording, operation, txn) {
             self.contradicted.push((at, condition));
+        } else if let Some((how, sure)) =
+            steps.iter().zip(operation.results.start..).find_map(|(step, at)| match step {
+                Step::Range(range) => incoherence(recording, *range, at, false),
+                _ => None,
+            })
+        {
+            self.incoherent.push((at, how, sure));
         }
         let mut open = false;
         for (n, step) in steps.iter().enumerate() {

@@ -14,6 +14,11 @@ use std::cmp::Ordering;
 /// Source: etcd `server/storage/mvcc/kvstore.go` (`compactMainRev`).
 pub(super) const NOT_COMPACTED: i64 = -1;
 
+/// The revision of the first change: a store is at 1 while it is empty.
+///
+/// Source: etcd `server/storage/mvcc/kvstore.go` (`currentRev`).
+pub const FIRST_CHANGE: i64 = 2;
+
 /// A store at one revision.
 #[derive(Clone, Debug)]
 pub struct Store {

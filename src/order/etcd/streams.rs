@@ -8,10 +8,10 @@
 
 use super::compaction::{Compactions, Demand};
 use super::effects::Effects;
-use super::store::covers;
+use super::store::{FIRST_CHANGE, covers};
 use super::timeline::{State, Timeline, Witness};
 use crate::history::Symbol;
-use crate::history::etcd::{Interval, Recording, Watch};
+use crate::history::etcd::{CreationMarks, Event, Interval, Recording, ValueId, Watch};
 use crate::ingest::Time;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -32,7 +32,7 @@ pub enum Flaw {
         /// The same one.
         before: u32,
     },
-    /// An event below the first revision asked for.
+    /// An event below the first revision asked for, or below the first that any store gives a change.
     Prehistory {
         /// The event.
         event: u32,
@@ -98,6 +98,13 @@ pub enum Flaw {
         /// What the key was, where it ever changed before.
         version: Option<u32>,
     },
+    /// An event that contradicts itself.
+    Malformed {
+        /// The event.
+        event: u32,
+        /// What of it cannot be true together.
+        how: Malformed,
+    },
     /// An event with a wrong value from before, or none although asked for.
     Previous {
         /// The event.
@@ -114,6 +121,45 @@ pub enum Flaw {
         /// The highest revision that anybody had asked to compact through by then; 0: none.
         highest: i64,
     },
+}
+
+/// What no event is, whatever the store holds.
+///
+/// Source: etcd `server/storage/mvcc/watchable_store.go` (`kvsToEvents`), `server/etcdserver/api/v3rpc/watch.go` (previous values).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Malformed {
+    /// A removal with a value: it has a key and a revision.
+    ValueOfRemoval,
+    /// A removal that creates its key.
+    CreatingRemoval,
+    /// A creation that tells what its key was before.
+    CreationWithPast,
+    /// What the key was before, of a revision that is not before the event, or before any change.
+    PastNotBefore,
+    /// What the key was before, after more changes than there were revisions.
+    PastTooOften,
+}
+
+impl Malformed {
+    /// What is wrong with an event, whatever the store holds.
+    pub fn of(event: &Event) -> Option<Malformed> {
+        if event.delete && event.value != ValueId::default() {
+            return Some(Malformed::ValueOfRemoval);
+        }
+        if event.delete && event.create {
+            return Some(Malformed::CreatingRemoval);
+        }
+        let previous = event.previous?;
+        if event.create {
+            Some(Malformed::CreationWithPast)
+        } else if previous.revision == 0 {
+            None
+        } else if !(FIRST_CHANGE..event.revision).contains(&previous.revision) {
+            Some(Malformed::PastNotBefore)
+        } else {
+            (!(0..previous.revision).contains(&previous.version)).then_some(Malformed::PastTooOften)
+        }
+    }
 }
 
 /// How far a watch had come.
@@ -161,7 +207,7 @@ impl Streams {
                 sent.push((revision.number, call, writer));
             }
         }
-        let marks_creation = recording.events.iter().any(|event| event.create);
+        let marks_creation = recording.marks_creation() > CreationMarks::Unknown;
         let mut walk =
             Walk { recording, effects, timeline, compactions, marks_creation, sent, streams: Streams::default() };
         for at in 0..recording.watches.len() as u32 {
@@ -200,7 +246,7 @@ impl Walk<'_> {
                     self.flaw(at, Flaw::Filter { event: e });
                     continue;
                 }
-                if watch.revision > 0 && event.revision < watch.revision {
+                if event.revision < watch.revision.max(FIRST_CHANGE) {
                     self.flaw(at, Flaw::Prehistory { event: e });
                     continue;
                 }
@@ -310,6 +356,10 @@ impl Walk<'_> {
             self.flaw(at, Flaw::Foreseen { told: Past::Event(e), operation: writer });
         } else if self.timeline.contradictions.is_empty() {
             self.foreseen(at, Past::Event(e), event.revision, time);
+        }
+        if let Some(how) = Malformed::of(event) {
+            self.flaw(at, Flaw::Malformed { event: e, how });
+            return;
         }
         if self.timeline.may_be_lost(event.revision, time) {
             return;

@@ -8,7 +8,7 @@ use super::attachment::{Attached, attached_by};
 use super::effects::{Change, Class, Effects};
 use super::filling::Filler;
 use super::log::{self, Log, Logged};
-use super::store::taken;
+use super::store::{FIRST_CHANGE, taken};
 use super::unseen::Supposed;
 use crate::history::Symbol;
 use crate::history::etcd::{Recording, Request, Step, ValueId, Watch};
@@ -327,7 +327,7 @@ impl Timeline {
     }
 
     /// How many revisions above one and through another are not known completely.
-    fn unknown_between(&self, after: i64, through: i64) -> i64 {
+    pub fn unknown_between(&self, after: i64, through: i64) -> i64 {
         if through <= after || (after >= 1 && through <= self.whole) {
             return 0;
         }
@@ -535,6 +535,10 @@ fn events(recording: &Recording, said: &mut Vec<Said>) {
             let span = recording.responses[n as usize].events;
             for e in span.start..span.start + span.len {
                 let event = &recording.events[e as usize];
+                // Below there is nothing.
+                if event.revision < FIRST_CHANGE {
+                    continue;
+                }
                 let change = Change { key: event.key, value: (!event.delete).then_some(event.value) };
                 let by = Witness::Event(at, n, e);
                 said.push(Said { revision: event.revision, rank: 2, order: 0, change, by, complete });
@@ -617,7 +621,7 @@ fn pairs(recording: &Recording, news: &News<'_>) -> Vec<Said> {
             for p in result.pairs.start..result.pairs.start + result.pairs.len {
                 let pair = &recording.pairs[p as usize];
                 // What a read shows above its own revision is no part of the past.
-                if pair.revision < 2 || pair.revision > operation.revision {
+                if pair.revision < FIRST_CHANGE || pair.revision > operation.revision {
                     continue;
                 }
                 let change = Change { key: pair.key, value: Some(pair.value) };

@@ -153,6 +153,7 @@ fn read(range: &Range<'_>) -> Value {
         "Revision": range.revision,
         "CountOnly": range.count_only,
         "Serializable": range.serializable,
+        "Sorted": range.sorted,
     })
 }
 

@@ -3,7 +3,8 @@
 
 use crate::history::Symbol;
 use crate::history::etcd::{
-    Event, LogEntry, Operation, Outcome, Recording, Request, Response, Step, StoredRevision, Txn, ValueId, Watch,
+    Event, LogEntry, Operation, Outcome, Previous, Recording, Request, Response, Step, StoredRevision, Txn, ValueId,
+    Watch,
 };
 use crate::ingest::{InputFile, Time};
 use crate::verify::facts::{FactFlaw, FindingCheck};
@@ -374,6 +375,11 @@ impl<'r> Records<'r> {
                     false => (!all.is_empty() && !all.contains(&None)).then_some(false),
                 }
             }
+            ("linearizability", [Record::Operation(asked), Record::Operation(read)])
+                if asked.position == read.position =>
+            {
+                self.is_incoherent(read).then_some(true)
+            }
             ("linearizability", [version, Record::Operation(read)]) => {
                 let (key, revision) = (facts[0].key?, facts[0].revision);
                 let Request::Range(range) = read.request else { return None };
@@ -395,7 +401,11 @@ impl<'r> Records<'r> {
             }
             ("watch-prehistory", [Record::Watch(watch), Record::Event(a, _, e)]) => {
                 let from = self.watch(*watch).revision;
-                Some(a == watch && from > 0 && self.event(*e).revision < from)
+                // A store begins at revision 1.
+                Some(a == watch && self.event(*e).revision < from.max(2))
+            }
+            ("watch-type" | "watch-prev-value", [Record::Watch(watch), Record::Event(a, _, e)]) => {
+                (a == watch && contradicts_itself(self.event(*e))).then_some(true)
             }
             ("watch-filter", [Record::Watch(watch), Record::Event(a, _, e)]) => {
                 Some(a == watch && !self.is_about(self.watch(*watch), self.event(*e).key))
@@ -425,6 +435,22 @@ impl<'r> Records<'r> {
             ("false-progress", [told, against]) => self.is_false_progress(told, against),
             _ => None,
         }
+    }
+
+    /// Whether a read found what does not agree with itself: keys out of their order, too few or too many, or changed too often.
+    fn is_incoherent(&self, read: &Operation) -> bool {
+        let (Request::Range(range), [result]) = (read.request, read.results.of(&self.recording.results)) else {
+            return false;
+        };
+        let pairs = result.pairs.of(&self.recording.pairs);
+        let names: Vec<&str> = pairs.iter().map(|pair| self.recording.texts.get(pair.key)).collect();
+        let as_text = !names.iter().any(|name| name.contains(char::REPLACEMENT_CHARACTER));
+        let most = if range.limit > 0 { result.count.min(range.limit) } else { result.count };
+        let miscounted =
+            !range.count_only && pairs.len() as i64 != most || !range.keys.end.is_some() && result.count > 1;
+        miscounted
+            || as_text && !range.sorted && !names.is_sorted()
+            || pairs.iter().any(|pair| pair.version < 0 || pair.revision > 0 && pair.version >= pair.revision)
     }
 
     fn is_gap(&self, at: u32, facts: &[Cited<'r>], missing: &Cited<'r>, past: &Record<'r>) -> Option<bool> {
@@ -472,4 +498,16 @@ impl<'r> Records<'r> {
             _ => None,
         }
     }
+}
+
+/// Whether an event cannot be of any store: a removal with a value or that creates, a creation with what was before, or what was before of
+/// a revision that is not before it.
+fn contradicts_itself(event: &Event) -> bool {
+    let of_removal = event.delete && (event.value != ValueId::default() || event.create);
+    let past = |previous: &Previous| {
+        let known = previous.revision != 0;
+        let too_late = previous.revision >= event.revision || previous.revision < 2;
+        event.create || known && (too_late || previous.version < 0 || previous.version >= previous.revision)
+    };
+    of_removal || event.previous.as_ref().is_some_and(past)
 }

@@ -5,14 +5,14 @@
 use super::log::Logged;
 use super::order::{Course, EtcdFlaw};
 use super::store::{Changed, Live};
-use crate::history::etcd::{Event, Recording, Response, Watch};
+use crate::history::etcd::{CreationMarks, Event, Recording, Response, Watch};
 use crate::ingest::Time;
 use std::collections::BTreeMap;
 
 /// All watches.
 pub(super) fn check(recording: &Recording, course: &Course<'_>, logged: &Logged) -> Result<(), EtcdFlaw> {
     let streams =
-        Streams { recording, course, marks_creation: recording.events.iter().any(|event| event.create), logged };
+        Streams { recording, course, marks_creation: recording.marks_creation() > CreationMarks::Unknown, logged };
     for (at, watch) in (0..).zip(&recording.watches) {
         let responses = watch.responses.of(&recording.responses);
         let mut state = State { from: 0, through: 0, next: 0, events: 0 };

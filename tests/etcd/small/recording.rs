@@ -61,6 +61,7 @@ impl Tables {
             keys_only: look.keys_only,
             count_only: false,
             serializable: false,
+            sorted: false,
         }
     }
 

@@ -266,10 +266,15 @@ impl About {
                 None => About { operation, key: Some(key), revision: Some(number) },
             },
             Mismatch::WrongCount { operation, at, .. } => About { operation, key: None, revision: Some(at) },
+            Mismatch::Contested { operation, key, stay, .. } => {
+                About { operation, key: Some(key), revision: Some(stay.from) }
+            }
+            Mismatch::Recounted { operation, pair: at, .. } => pair(operation, at),
             Mismatch::Baseless { operation }
             | Mismatch::Unreached { operation }
             | Mismatch::Mistaken { operation }
             | Mismatch::Misshapen { operation }
+            | Mismatch::Incoherent { operation, .. }
             | Mismatch::Torn { operation, .. }
             | Mismatch::Founding { operation } => About { operation, key: None, revision: None },
         }

@@ -43,6 +43,11 @@ impl Joining<'_> {
                     self.share(at, Common::Event(kind, event.key, event.revision));
                 }
                 Flaw::Foreseen { operation, .. } => self.share(at, Common::Write(operation)),
+                Flaw::Malformed { event, .. } => {
+                    let event = &self.recording.events[event as usize];
+                    self.share(at, Common::Event(kind, event.key, event.revision));
+                    self.share(at, Common::Watch(kind, *watch));
+                }
                 Flaw::Filter { .. } | Flaw::Prehistory { .. } | Flaw::EarlyProgress { .. } | Flaw::Header { .. } => {
                     self.share(at, Common::Watch(kind, *watch));
                 }
@@ -104,6 +109,7 @@ impl Joining<'_> {
             | Flaw::Filter { event }
             | Flaw::Split { event, .. }
             | Flaw::Create { event, .. }
+            | Flaw::Malformed { event, .. }
             | Flaw::Previous { event, .. } => (of_event(event), of_event(event)),
             Flaw::Partial { version, .. } => (of_version(version), of_version(version)),
             Flaw::Gap { version, past, .. } => {
@@ -135,6 +141,7 @@ fn event_of(flaw: &Flaw) -> Option<u32> {
         | Flaw::Filter { event }
         | Flaw::Split { event, .. }
         | Flaw::Create { event, .. }
+        | Flaw::Malformed { event, .. }
         | Flaw::Previous { event, .. }
         | Flaw::Partial { event, .. }
         | Flaw::Header { event, .. }
@@ -161,5 +168,6 @@ fn flaw_kind(flaw: &Flaw) -> u8 {
         Flaw::Create { .. } => 11,
         Flaw::Previous { .. } => 12,
         Flaw::Compacted { .. } => 13,
+        Flaw::Malformed { .. } => 14,
     }
 }

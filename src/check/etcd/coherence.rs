@@ -1,0 +1,71 @@
+//! What findings say of answers that do not agree with themselves, or with what another record shows of the same state.
+
+use super::{Recorded, revision};
+use crate::check::Fact;
+use crate::history::Symbol;
+use crate::order::etcd::{Incoherence, Stay, Teller};
+
+/// What an answer that does not agree with itself is about, what it says, and what is wrong.
+pub(super) fn incoherent(r: &Recorded<'_>, how: Incoherence) -> (Symbol, String, String) {
+    let pair = |at: u32| &r.recording.pairs[at as usize];
+    let counted = |at: u32| {
+        let result = &r.recording.results[at as usize];
+        let says = format!("was told that there are {}, and shown {}", result.count, result.pairs.len);
+        let summary = format!("An answer counts {} keys and shows {}.", result.count, result.pairs.len);
+        (Symbol::NONE, says, summary)
+    };
+    match how {
+        Incoherence::Order { pair: at } => {
+            let (key, before) = (r.text(pair(at).key), r.text(pair(at - 1).key));
+            let summary = format!("An answer has {key} behind {before}, which comes later.");
+            (pair(at).key, format!("was shown {before} and then {key}"), summary)
+        }
+        Incoherence::Count { result } | Incoherence::Withheld { result } => counted(result),
+        Incoherence::Version { pair: at } => {
+            let found = pair(at);
+            let key = r.text(found.key);
+            let says =
+                format!("was told that {key} had changed {} times by revision {}", found.version, found.revision);
+            let summary =
+                format!("An answer says that {key} changed {} times by revision {}.", found.version, found.revision);
+            (found.key, says, summary)
+        }
+    }
+}
+
+/// Why that cannot be.
+pub(super) fn incoherent_reason(how: Incoherence, sure: bool) -> &'static str {
+    match (how, sure) {
+        (Incoherence::Order { .. }, true) => "etcd answers a read in the order of keys.",
+        (Incoherence::Order { .. }, false) => {
+            "etcd answers a read in the order of keys. A step of a transaction may have asked for another order, which is not recorded"
+        }
+        (Incoherence::Count { .. }, _) => "An answer counts all keys that it shows, and a single key once.",
+        (Incoherence::Withheld { .. }, true) => {
+            "An answer shows all keys that it counts, up to the limit that was asked for."
+        }
+        (Incoherence::Withheld { .. }, false) => {
+            "An answer shows all keys that it counts. A step of a transaction may have asked for their number only, which is not recorded"
+        }
+        (Incoherence::Version { .. }, _) => {
+            "A revision changes a key once at most, and the first change of a store makes revision 2."
+        }
+    }
+}
+
+impl Recorded<'_> {
+    /// Cites who shows that a key was there, or unchanged.
+    pub(super) fn stay(&self, key: Symbol, stay: Stay) -> Fact {
+        let text = self.text(key);
+        let says = match stay.changed {
+            0 if stay.from == stay.through => format!("shows that {text} was there at revision {}", stay.from),
+            0 => format!("shows that {text} was there from revision {} through {}", stay.from, stay.through),
+            changed => format!("shows {text} of revision {changed} in the state at revision {}", stay.through),
+        };
+        let fact = match stay.by {
+            Teller::Operation(at) => self.answered(at, format!("{}; {says}", self.asked(at))),
+            Teller::Event(watch, e) => self.event(watch, e, says),
+        };
+        Fact { key: self.cluster.key(key), revision: revision(stay.through), ..fact }
+    }
+}
