@@ -5,6 +5,7 @@
 //! - The same for operation logs (`*.edn`, `*.jsonl`, `*.log`), of which `unknown*` must be unknown.
 //! - The same for reports of etcd's robustness suite: folders `violation*.report`, `fixed*.report`, `trap*.report`; in
 //!   `unknown*.report` SLUG must leave something open, and nothing is violated.
+//! - The same for folders of evidence as it is recorded; in `unknown*` SLUG must find a suspect, and nothing is violated.
 //! - `histories/models/MODEL/`: operation logs of each provided model. The model is the folder's; where nobody says it, it must
 //!   be found, or be said to be open.
 //! - `histories/corpus/ISSUE/*.sketch`: bugs that were published; the first line names the issue, `violation*` must find what it
@@ -49,9 +50,15 @@ fn main() {
             let title = format!("rules/{}/{}", name(&folder), name(&file));
             trials.push(Trial::test(title, move || operation_log(&file, None)));
         }
-        for report in folders(&folder) {
-            let (slug, title) = (slug.clone(), format!("rules/{}/{}.report", name(&folder), name(&report)));
-            trials.push(Trial::test(title, move || etcd_report(&slug, &report)));
+        for inner in folders(&folder) {
+            let slug = slug.clone();
+            if inner.extension().is_some_and(|extension| extension == "report") {
+                let title = format!("rules/{}/{}.report", name(&folder), name(&inner));
+                trials.push(Trial::test(title, move || etcd_report(&slug, &inner)));
+            } else {
+                let title = format!("rules/{}/{}", name(&folder), name(&inner));
+                trials.push(Trial::test(title, move || recorded_rule(&slug, &inner)));
+            }
         }
     }
     for folder in folders(&root.join("models")) {
@@ -259,22 +266,45 @@ fn trap(file: &Path) -> Result<(), Failed> {
     drawn(file)?.is_harmless()
 }
 
-/// As [`trap`], of evidence as it is recorded: what a sketch cannot say. All is on one clock; each audit log is of a server of its own.
+/// As [`trap`], of evidence as it is recorded: what a sketch cannot say.
 fn recorded_trap(folder: &Path) -> Result<(), Failed> {
+    let judgement = recorded(folder)?;
+    let alarm = judgement.findings.iter().find(|finding| finding.kind != Kind::Hazard);
+    match alarm {
+        Some(finding) => Err(format!("{}: {}", finding.rule, finding.summary).into()),
+        // Evidence that is not understood holds nothing.
+        None if judgement.verdict != Verdict::Holds => Err(format!("{:?}", judgement.verdict).into()),
+        None => Ok(()),
+    }
+}
+
+/// As [`rule_sketch`], of evidence as it is recorded.
+fn recorded_rule(slug: &str, folder: &Path) -> Result<(), Failed> {
+    let (wanted, verdict) = match name(folder).split('-').next() {
+        Some("violation") => (Kind::Violation, "violated"),
+        Some("unknown") => (Kind::Suspect, "unknown"),
+        _ => return recorded_trap(folder),
+    };
+    let judgement = recorded(folder)?;
+    let found = judgement.findings.iter().any(|finding| finding.kind == wanted && finding.rule == slug);
+    if found && judgement.verdict.word() == verdict {
+        return Ok(());
+    }
+    let rules: Vec<&str> = judgement.findings.iter().map(|finding| finding.rule).collect();
+    Err(format!("{:?}; {slug} is not among {rules:?}", judgement.verdict).into())
+}
+
+/// What is found in evidence as it is recorded, all of it on one clock, each audit log of a server of its own.
+fn recorded(folder: &Path) -> Result<Judgement, Failed> {
     let named =
         files(folder, "log").into_iter().map(|log| format!("{}.log:server={},clock=wall", name(&log), name(&log)));
     let rules: Result<Vec<SourceRule>, _> = named.map(|rule| SourceRule::parse(&rule)).collect();
     let inputs = ingest::inputs(&[folder.to_path_buf()], &rules.map_err(Failed::from)?, &[]);
     let inputs = inputs.map_err(|e| Failed::from(e.to_string()))?;
     let history = load(inputs, &retrograde::read_options(), &Domains::default(), &());
-    let judgement = judged(&history);
-    let alarm = judgement.findings.iter().find(|finding| finding.kind != Kind::Hazard);
-    match (history.problems.first(), alarm) {
-        (Some(problem), _) => Err(format!("{problem:?}").into()),
-        (_, Some(finding)) => Err(format!("{}: {}", finding.rule, finding.summary).into()),
-        // Evidence that is not understood holds nothing.
-        _ if judgement.verdict != Verdict::Holds => Err(format!("{:?}", judgement.verdict).into()),
-        _ => Ok(()),
+    match history.problems.first() {
+        Some(problem) => Err(format!("{problem:?}").into()),
+        None => Ok(judged(&history)),
     }
 }
 

@@ -16,13 +16,15 @@
 //! where it was written after its record had ended.
 //!
 //! **A suspect** is the same where the object said so before and after, but nothing shows it at the revision in question, or
-//! it is not known whether the allocator's record of the earlier holder stood by then.
+//! it is not known whether the allocator's record of the earlier holder stood by then. So is, always, a field that the declaration
+//! calls `reported`, such as the address of a running pod: its kubelet reports it behind the time.
 //!
 //! **Evidence**: versions of the objects with their declared fields (write answers, reads or watch events with bodies).
 //!
 //! **Not judged**: values that the evidence does not show; what is held in different API groups; objects in stores of their own;
 //! where the declaration names a `record`, values that the allocator never recorded for one of the two (two networks, or two
-//! nodes whose plugin knows only its own pods, may have one address each).
+//! nodes whose plugin knows only its own pods, may have one address each); where it names a `node`, fields that a node reported which
+//! was gone or not ready.
 //!
 //! Sources: whereabouts#162; cilium#42920; kubernetes#37488 (service addresses), #109414 (addresses of pods that ended).
 

@@ -1,7 +1,7 @@
 //! Why it is open whether one process knew of one thing when it did the next.
 
 use super::Evidence;
-use crate::history::{Marks, Operation, ToldBy};
+use crate::history::{IncarnationId, Marks, Operation, ToldBy};
 use crate::ingest::Time;
 use crate::order::Showing;
 
@@ -9,18 +9,32 @@ use crate::order::Showing;
 /// the log of a server does not show.
 const LATENCY: i64 = 10_000_000;
 
-/// Why a request may not have been sent by a process that knew what something had shown at a time; `None`: it knew.
+/// Why a process life may be several processes at a time; `None`: something tells that it is one.
 ///
-/// Replicas behind one address have one user, address and agent (kubernetes-semantics 2.6). What shows them is that one scope is
-/// watched twice at a time. A node's own identity is one process of a program.
-pub fn doubt(evidence: &Evidence<'_>, (showing, at): (Showing, Time), later: &Operation) -> Option<&'static str> {
-    let (history, order) = (evidence.history, evidence.order);
-    let life = &history.incarnations[later.incarnation.index()];
-    let is_node = history.client_name(later.incarnation).starts_with("system:node:");
-    if life.told_by == ToldBy::Address && !is_node && order.chains.are_crowded(later.incarnation) {
+/// Replicas behind one address have one user, address and agent (kubernetes-semantics 2.6). A node's own identity is one process of a
+/// program. So is whoever watches: replicas would watch one scope twice at a time. Who only lists and gets may be many machines, unless
+/// its address is that of the server's own host, which no machine between them can have put there.
+pub fn several(evidence: &Evidence<'_>, incarnation: IncarnationId) -> Option<&'static str> {
+    let (history, chains) = (evidence.history, &evidence.order.chains);
+    let life = history.incarnations.get(incarnation.index()).filter(|life| life.told_by == ToldBy::Address)?;
+    if history.client_name(incarnation).starts_with("system:node:") {
+        return None;
+    }
+    if chains.are_crowded(incarnation) {
         return Some(
             "the process is told by its user, address and agent, and watched one scope twice at a time: there may be several",
         );
+    }
+    (!life.is_local() && !chains.has_watches(incarnation)).then_some(
+        "the process is told by its user, address and agent, which several processes behind one address share, and it never watched",
+    )
+}
+
+/// Why a request may not have been sent by a process that knew what something had shown at a time; `None`: it knew.
+pub fn doubt(evidence: &Evidence<'_>, (showing, at): (Showing, Time), later: &Operation) -> Option<&'static str> {
+    let (history, order) = (evidence.history, evidence.order);
+    if let Some(several) = several(evidence, later.incarnation) {
+        return Some(several);
     }
     let (Showing::Answer(earlier) | Showing::Delivery(_, earlier)) = showing;
     let of_client = |o: &Operation| o.marks.has(Marks::CLIENT_SIDE);
@@ -42,15 +56,19 @@ mod tests {
     fn what_only_servers_recorded_must_lie_apart_further_than_an_answer_may_travel() {
         let apart = NEAR.replace("\nctl", "\n--- 1s\nctl");
         let of = |text: &str| kinds(&read_your_writes::RULE, text);
-        assert_eq!(of(&format!("recorded audit\n{NEAR}")), [Kind::Suspect]);
-        assert_eq!(of(&format!("recorded audit\n{apart}")), [Kind::Violation]);
+        let watches = "recorded audit\nctl@A  WATCH services from 1\n";
+        assert_eq!(of(&format!("{watches}{NEAR}")), [Kind::Suspect]);
+        assert_eq!(of(&format!("{watches}{apart}")), [Kind::Violation]);
+        assert_eq!(of(&format!("recorded audit\n{apart}")), [Kind::Suspect], "nothing tells that it is one process");
+        let local = format!("client ctl address=127.0.0.1\nrecorded audit\n{apart}");
+        assert_eq!(of(&local), [Kind::Violation], "no other machine has that address");
         assert_eq!(of(NEAR), [Kind::Violation], "the client itself says when it had the answer");
     }
 
     #[test]
     fn a_process_told_by_its_address_that_watches_a_scope_twice_at_a_time_may_be_several() {
         let reads = "--- 1s\nctl@A  LIST => 10 {b:u2@10}\n--- 1s\nctl@A  LIST rv=0 => 9 {}\n";
-        let text = format!("recorded audit\no@A  CREATE b => b:u2@10\n{reads}");
+        let text = format!("recorded audit\nctl@A  WATCH services from 1\no@A  CREATE b => b:u2@10\n{reads}");
         assert_eq!(kinds(&monotonic_reads::RULE, &text), [Kind::Violation]);
         let watch = "ctl@A  |-LIST => 10 {b:u2@10}-|\nctl@A                              |-WATCH from 10 .. ..\n";
         let two = format!("{watch}--- 1s\n{watch}");

@@ -85,6 +85,8 @@ fn owned(child: &Child) -> Option<Allocation> {
         unless: child.unless.clone(),
         except: Vec::new(),
         record: None,
+        reported: false,
+        node: None,
         binds: false,
     })
 }

@@ -4,8 +4,8 @@ use super::holding::{End, Held, Hold, Holdings, holdings, words};
 use super::place::Place;
 use super::standing::Standing;
 use super::{BrokenBy, Draft, Evidence, Fact, Kind, Ruling};
-use crate::history::{IncarnationId, ResourceId, Revision};
-use crate::model::declaration::Allocation;
+use crate::history::{IncarnationId, KeyId, Resource, ResourceId, Revision, Symbol};
+use crate::model::declaration::{Allocation, Path, READINESS};
 use crate::order::Version;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
@@ -50,7 +50,7 @@ pub fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, binds: bool) {
         }
     }
     let records = Records::of(&spaces);
-    let judge = Judge { evidence, standing: &standing, records: &records };
+    let judge = Judge { evidence, standing: &standing, records: &records, nodes: nodes(evidence) };
     for parts in spaces.values() {
         let mut claims: Vec<Claim<'_, '_>> =
             parts.iter().flat_map(|part| part.holdings.holds.iter().map(move |hold| Claim { part, hold })).collect();
@@ -193,10 +193,31 @@ impl<'p, 'd> Records<'p, 'd> {
     }
 }
 
+/// The nodes of a history, by name.
+fn nodes(evidence: &Evidence<'_>) -> FxHashMap<Symbol, KeyId> {
+    let history = evidence.history;
+    let is_node = |resource: &Resource| (history.name(resource.plural), history.name(resource.group)) == ("nodes", "");
+    let Some(nodes) = history.resources.iter().position(is_node) else { return FxHashMap::default() };
+    let keys = history.keys.iter().enumerate().filter(|(_, key)| key.resource.index() == nodes);
+    keys.map(|(index, key)| (key.name, KeyId(index as u32))).collect()
+}
+
+fn is_unready(evidence: &Evidence<'_>, node: &Version) -> bool {
+    let declared = evidence.history.declared(node.key, node.uid, node.attributes);
+    let paths = READINESS.map(|path| Path::parse(path).ok());
+    let [Some(kind), Some(status)] = &paths else { return false };
+    let rows = declared.and_then(|declared| declared.rows(&[kind, status]));
+    let says_not = |row: &Vec<Option<String>>| {
+        row[0].as_deref() == Some("Ready") && row[1].as_deref().is_some_and(|status| status != "True")
+    };
+    rows.is_some_and(|rows| rows.iter().any(says_not))
+}
+
 struct Judge<'p, 'h, 'd> {
     evidence: &'p Evidence<'h>,
     standing: &'p Standing<'h>,
     records: &'p Records<'p, 'd>,
+    nodes: FxHashMap<Symbol, KeyId>,
 }
 
 impl<'p, 'h, 'd> Judge<'p, 'h, 'd> {
@@ -217,6 +238,10 @@ impl<'p, 'h, 'd> Judge<'p, 'h, 'd> {
         // What this allocator did not give may be another one's, for another network or node.
         if records.iter().any(|record| matches!(record, Some(Record::Missing))) {
             ruling.undecided("values that allocators' records do not give to both holders");
+            return false;
+        }
+        // What a node does not correct any more says nothing of the present.
+        if [&one, &other].into_iter().any(|claim| self.is_left_behind(claim, revision)) {
             return false;
         }
         let what = &one.part.allocation.what;
@@ -245,6 +270,10 @@ impl<'p, 'h, 'd> Judge<'p, 'h, 'd> {
         let mut doubt = met
             .is_none()
             .then(|| format!("nothing shows {} at revision {revision}; it said so before and after", name(&one)));
+        if one.part.allocation.reported || other.part.allocation.reported {
+            let late = format!("{what} is reported behind the time, so one of the two may have given it up by then");
+            doubt = doubt.or(Some(late));
+        }
         match &records[0] {
             None => {}
             Some(Record::Stands(record)) => facts.insert(1, self.recorded(record)),
@@ -280,6 +309,18 @@ impl<'p, 'h, 'd> Judge<'p, 'h, 'd> {
                 .to_owned(),
         });
         true
+    }
+
+    /// Whether a claim is one that a node reported, which was gone or not ready at a revision.
+    fn is_left_behind(&self, claim: &Claim<'p, 'd>, revision: Revision) -> bool {
+        let (evidence, history) = (self.evidence, self.evidence.history);
+        let Some(path) = &claim.part.allocation.node else { return false };
+        let version = claim.part.holdings.stands(claim.hold)[0].version;
+        let declared = history.declared(version.key, version.uid, version.attributes);
+        let name = declared.and_then(|declared| history.names.find(&declared.text(path)?));
+        let node = name.and_then(|name| self.nodes.get(&name));
+        let node = node.and_then(|&node| evidence.order.timeline.at_or_before(node, revision));
+        node.is_some_and(|node| node.change.lives() == Some(false) || is_unready(evidence, &node))
     }
 
     /// Cites a record that stands.

@@ -236,9 +236,8 @@ type Said = Vec<(Held, String)>;
 /// What a version says of an allocation; `None` where the evidence does not show it.
 fn says_of(allocation: &Allocation, declared: &Declared<'_>, uid: &str) -> Option<Said> {
     let holds = |condition: &Condition| {
-        declared.shows(&condition.path).then(|| {
-            declared.text(&condition.path).is_some_and(|text| condition.values.iter().any(|v| v == "*" || *v == text))
-        })
+        let shown = declared.shows(&condition.path);
+        shown.then(|| condition.admits(declared.text(&condition.path).as_deref()))
     };
     let mut known = true;
     for (conditions, wanted) in [(&allocation.when, true), (&allocation.unless, false)] {

@@ -95,6 +95,10 @@ pub struct Memories {
     of: FxHashMap<(IncarnationId, KeyId), Vec<Glimpse>>,
     /// Reads of which the evidence does not show what they showed, by the resource and the name that was asked for, if one was.
     silent: FxHashMap<(IncarnationId, ResourceId, Symbol), Vec<OperationId>>,
+    /// Of which resources the logs of servers show watches, of whomever: a policy of these logs may leave out all others.
+    watched: FxHashSet<ResourceId>,
+    /// Lives that recorded what they did themselves, of those that were asked for.
+    recorders: FxHashSet<IncarnationId>,
     /// Lives that may be of the same process as one that was asked for.
     kin: FxHashMap<IncarnationId, Vec<IncarnationId>>,
 }
@@ -129,7 +133,14 @@ impl Memories {
                 continue;
             }
             let o = evidence.history.operation(id);
+            let by_server = !o.marks.has(Marks::CLIENT_SIDE) || o.marks.has(Marks::BOTH_SIDES);
+            if o.verb == Verb::Watch && o.scope.is_some() && by_server {
+                memories.watched.insert(evidence.history.scopes[o.scope.index()].resource);
+            }
             let Some(keys) = names.get(&o.incarnation).filter(|_| !o.marks.has(Marks::SAVED)) else { continue };
+            if o.marks.has(Marks::CLIENT_SIDE) {
+                memories.recorders.insert(o.incarnation);
+            }
             memories.collect_list(evidence, id, &o, keys);
             if o.verb == Verb::Watch {
                 memories.collect_stream(evidence, id, &o);
@@ -250,6 +261,10 @@ impl Memories {
     ) -> bool {
         let (history, clocks) = (evidence.history, &evidence.order.clocks);
         let resource = history.resource_of(key);
+        // Where a policy leaves watches out, what a process does not ask for again it may have been told.
+        if !self.recorders.contains(&incarnation) && !self.watched.contains(&resource) {
+            return true;
+        }
         let asked = |name| self.silent.get(&(incarnation, resource, name)).into_iter().flatten();
         asked(history.keys[key.index()].name).chain(asked(Symbol::NONE)).any(|&id| {
             let o = history.operation(id);

@@ -83,9 +83,7 @@ impl<'h> Directory<'h> {
 }
 
 fn mentions(reference: &Reference, declared: &Declared<'_>) -> Option<Vec<Mention>> {
-    let met = |condition: &Condition| {
-        declared.text(&condition.path).is_some_and(|text| condition.values.iter().any(|v| v == "*" || *v == text))
-    };
+    let met = |condition: &Condition| condition.admits(declared.text(&condition.path).as_deref());
     if !reference.paths().all(|path| declared.shows(path)) {
         return None;
     }

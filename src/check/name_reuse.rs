@@ -33,6 +33,7 @@
 //! Sources: kubernetes#59848; Azure/azure-container-networking#4210; whereabouts#176; kubernetes#86320 (kubelets send the uid).
 
 use super::author::{Author, author};
+use super::doubt::several;
 use super::memory::{Glimpse, Known, Memories};
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling, commit, derivation};
 use crate::history::{IncarnationId, KeyId, Marks, Operation, OperationId, Outcome, Subresource, Symbol, Verb};
@@ -314,7 +315,9 @@ fn landed(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, landing: Landing<'_>
         o.answered,
         format!("the server answered with success, and the change is on uid {new}"),
     ));
-    let doubt = landing.doubt(evidence, before);
+    // A decision that declares what it read is that of one process.
+    let several = || several(evidence, o.incarnation).filter(|_| !matches!(ground, Ground::Declared));
+    let doubt = landing.doubt(evidence, before).or_else(several);
     let suspect = doubt.is_some() || matches!(ground, Ground::Inferred(_));
     let kind = if suspect { Kind::Suspect } else { Kind::Violation };
     let reason = match ground {

@@ -132,14 +132,15 @@ fn said(evidence: &Evidence<'_>, o: &Operation, path: &Path) -> Option<String> {
 }
 
 /// Requests that may have ended an object, known or not.
-struct Ends {
+pub struct Ends {
     of: FxHashMap<KeyId, Vec<OperationId>>,
     /// Deletions of many.
     many: Vec<OperationId>,
 }
 
 impl Ends {
-    fn collect(history: &History, wanted: FxHashSet<KeyId>) -> Ends {
+    /// Those that may have ended one of these objects.
+    pub fn collect(history: &History, wanted: FxHashSet<KeyId>) -> Ends {
         let mut ends = Ends { of: FxHashMap::default(), many: Vec::new() };
         for (id, o) in history.operations.all_of_verbs(&[Verb::Delete, Verb::DeleteCollection]) {
             let may_end = !o.marks.has(Marks::DRY_RUN) && o.outcome() != Outcome::Rejected;
@@ -150,6 +151,22 @@ impl Ends {
             }
         }
         ends
+    }
+
+    /// The last version of an object that was there before a write took effect, where nothing shows or may have been its end.
+    pub fn unended(
+        &self,
+        evidence: &Evidence<'_>,
+        basis: &Basis<'_>,
+        key: KeyId,
+        write: OperationId,
+    ) -> Option<Version> {
+        let versions = evidence.order.timeline.versions(key);
+        let last = versions.iter().rfind(|v| basis.before_commit(v, write))?;
+        let ended = versions.iter().any(|v| v.revision > last.revision && v.change.lives() != Some(true));
+        let o = evidence.history.operation(write);
+        (last.change.lives() == Some(true) && !ended && !self.may_have_ended(basis, evidence, &last, &o))
+            .then_some(last)
     }
 
     /// Whether a request may have ended the object of a version before another request was answered.
@@ -198,7 +215,9 @@ impl<'h> Case<'_, 'h> {
         let Some(latest) = absences.iter().max_by_key(|(_, t)| t.through.unwrap_or(Revision::new(u128::MAX))) else {
             return Against::Nothing;
         };
-        let outlived = latest.1.ended_by.zip(self.basis.birth_of_deleted(self.write));
+        // Where the object may have ended again by then, what the process took for granted may be true.
+        let outlived =
+            latest.1.ended_by.zip(self.basis.birth_of_deleted(self.write)).filter(|_| self.unended().is_some());
         match outlived {
             Some((end, born)) if self.basis.before_commit(&end, self.write) && self.basis.before(&end, &born) => {
                 Against::Outlived(latest.0, end, born)
@@ -233,12 +252,7 @@ impl<'h> Case<'_, 'h> {
 
     /// A version of the object that was there before the deletion, and of which nothing shows an end.
     fn unended(&self) -> Option<Version> {
-        let versions = self.evidence.order.timeline.versions(self.target);
-        let last = versions.iter().rfind(|v| self.basis.before_commit(v, self.write))?;
-        let o = self.evidence.history.operation(self.write);
-        let ended = versions.iter().any(|v| v.revision > last.revision && v.change.lives() != Some(true));
-        (last.change.lives() == Some(true) && !ended && !self.ends.may_have_ended(self.basis, self.evidence, &last, &o))
-            .then_some(last)
+        self.ends.unended(self.evidence, self.basis, self.target, self.write)
     }
 
     /// When an absence that the process saw was true; `None` where it saw none.

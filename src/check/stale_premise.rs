@@ -20,16 +20,18 @@
 //! the process saw of the absent object; the version that ended the premise. Revisions compare where both objects certainly share
 //! a counter, else times: the version was shown before the write was sent.
 //!
+//! **Neither** is an absence that is true again when the write takes effect, or may be: the object may have ended by then.
+//!
 //! **Not judged**: the object that is written itself (`blind-write`, `lost-update`); values read out of lists.
 //!
 //! Sources: kubernetes#58545 (Endpoints of a living service deleted after a replay), #127429, #85221.
 
 use super::author::{Author, author};
 use super::basis::{Basis, Decided, ENDLESS, Used};
-use super::presumed::{self, Against};
+use super::presumed::{self, Against, Ends};
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling, commit};
 use crate::history::OperationId;
-use crate::order::Version;
+use crate::order::{Reading, Version};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -74,6 +76,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
 
 fn declared(evidence: &Evidence<'_>, basis: &Basis<'_>, ruling: &mut Ruling<'_>) {
     let history = evidence.history;
+    let mut cases: Vec<Case> = Vec::new();
     for (write, decided) in basis.decided() {
         let o = history.operation(write);
         if !commit::took_effect(evidence, write, &o) {
@@ -84,13 +87,24 @@ fn declared(evidence: &Evidence<'_>, basis: &Basis<'_>, ruling: &mut Ruling<'_>)
             continue;
         };
         let born = basis.birth_of_deleted(write).filter(|born| is_unknown(evidence, &decided, born));
-        let mut outdated: Vec<(&Used, Version)> = Vec::new();
+        let mut outdated: Vec<(Used, Version)> = Vec::new();
         for used in decided.used.iter().filter(|used| used.premise.key != o.key) {
             ruling.checked(o.incarnation);
             let end = used.truth.ended_by.filter(|end| end.writer != write && basis.before_commit(end, write));
-            outdated.extend(end.map(|end| (used, end)));
+            outdated.extend(end.map(|end| (*used, end)));
         }
-        let older = |(_, end): &&(&Used, Version)| born.is_some_and(|born| basis.before(end, &born));
+        if !outdated.is_empty() {
+            cases.push(Case { write, outdated, born });
+        }
+    }
+    let is_absence = |(used, _): &&(Used, Version)| used.premise.reading == Reading::Absent;
+    let absences = cases.iter().flat_map(|case| &case.outdated).filter(is_absence);
+    let ends = Ends::collect(history, absences.map(|(used, _)| used.premise.key).collect());
+    for Case { write, mut outdated, born } in cases {
+        let o = history.operation(write);
+        // What ended again is absent again.
+        outdated.retain(|one| !is_absence(&one) || ends.unended(evidence, basis, one.0.premise.key, write).is_some());
+        let older = |(_, end): &&(Used, Version)| born.is_some_and(|born| basis.before(end, &born));
         let worst = outdated.iter().find(older).copied();
         let Some((used, end)) = worst.or(outdated.first().copied()) else { continue };
         let kind = if worst.is_some() { Kind::Violation } else { Kind::Hazard };
@@ -109,6 +123,14 @@ fn is_unknown(evidence: &Evidence<'_>, decided: &Decided<'_>, born: &Version) ->
     let made = born.writer.is_some() && author(evidence, born, o.incarnation) != Author::Another;
     let history = evidence.history;
     !made && decided.pass.last_of(history, decided.nth, o.key).is_none()
+}
+
+/// A write of a declared decision after premises of it were over.
+struct Case {
+    write: OperationId,
+    outdated: Vec<(Used, Version)>,
+    /// The first version of what it deleted, where nothing shows that the process knew it.
+    born: Option<Version>,
 }
 
 /// A premise that was over, and what shows it.

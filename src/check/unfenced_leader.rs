@@ -22,7 +22,8 @@
 //!
 //! **Evidence**: the lock's versions with holder and duration and who wrote them (write answers with bodies); the writes of A.
 //!
-//! **Not judged**: writes to locks and events; processes that hold another lock at that time; objects that A, or what may be A, wrote
+//! **Not judged**: objects that the declaration excludes (leases by which nodes and API servers only say that they live); writes to
+//! locks and events; processes that hold another lock at that time; objects that A, or what may be A, wrote
 //! before it ever led; a holder of which no write to the lock is in the evidence.
 //!
 //! Sources: cilium#42920; kubernetes#23731, #44887, #89466; client-go tools/leaderelection ("does not guarantee that only one client
@@ -32,11 +33,11 @@ use super::basis::Basis;
 use super::standing::Standing;
 use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
 use crate::history::{
-    AttributesId, ClientId, ClockId, IncarnationId, KeyId, Operation, OperationId, ResourceId, Subresource, Symbol,
-    ToldBy, Verb,
+    AttributesId, ClientId, ClockId, Declared, IncarnationId, KeyId, Operation, OperationId, ResourceId, Subresource,
+    Symbol, ToldBy, Verb,
 };
 use crate::ingest::Time;
-use crate::model::declaration::Leadership;
+use crate::model::declaration::{Condition, Leadership};
 use crate::order::Version;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -341,6 +342,14 @@ fn collect(
             before = None;
             let declared = history.declared(key, version.uid, version.attributes);
             let holder = declared.and_then(|declared| declared.text(&leadership.holder));
+            let elects = |declared: &Declared<'_>| {
+                let met = |condition: &Condition| condition.admits(declared.text(&condition.path).as_deref());
+                !leadership.unless.iter().any(met)
+            };
+            if declared.is_some_and(|declared| !elects(&declared)) {
+                of_key.clear();
+                break;
+            }
             let Some((declared, holder)) = declared.zip(holder) else {
                 // A version of which nobody knows the holder ends what is known.
                 if version.change.lives() == Some(true) && !version.attributes.is_some() {

@@ -262,6 +262,7 @@ impl Builder {
         self.served(&mut history, &incarnations, &joined.sides);
         history.request_places = std::mem::take(&mut self.request_places)
             .into_iter()
+            .chain(joined.bodies)
             .map(|(row, position)| (OperationId(place[row as usize]), position))
             .filter(|(id, _)| id.is_some())
             .collect();

@@ -80,6 +80,15 @@ pub struct Incarnation {
     pub served: Vec<Served>,
 }
 
+impl Incarnation {
+    /// Whether its requests came from the server's own host: the address that tells it is one that no host gives to another.
+    pub fn is_local(&self) -> bool {
+        let address = self.label.rsplit_once(" from ").map(|(_, rest)| rest.split(' ').next().unwrap_or(rest));
+        let address = address.and_then(|text| text.parse::<std::net::IpAddr>().ok());
+        self.told_by == ToldBy::Address && address.is_some_and(|address| address.is_loopback())
+    }
+}
+
 /// How servers tell a process life from others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Served {

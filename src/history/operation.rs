@@ -71,6 +71,8 @@ impl Marks {
     pub const APPLY: Marks = Marks(1 << 21);
     /// The subresource is `binding`: the only one that gives an object to another.
     pub const BINDING: Marks = Marks(1 << 22);
+    /// The object answered carries a deletionTimestamp, and shows that finalizers or a grace period hold it back.
+    pub const HELD: Marks = Marks(1 << 23);
 
     /// Whether all bits of `other` are set.
     pub fn has(self, other: Marks) -> bool {

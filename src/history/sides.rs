@@ -1,10 +1,12 @@
 //! Stages of one audit event, one event met twice, and the two sides of one request: which rows are the same request.
 
 use super::client::Process;
-use super::ids::{IncarnationId, sort_by_word};
+use super::ids::{IncarnationId, Symbol, sort_by_word};
 use super::operation::{AuditId, Marks, Operation};
 use super::operations::Operations;
 use super::request::Verb;
+use super::revision::Revision;
+use crate::ingest::Position;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::collections::BTreeSet;
 use std::hash::BuildHasher;
@@ -14,6 +16,8 @@ use std::hash::BuildHasher;
 pub(super) struct Joined {
     /// For every row that went into another, which one.
     pub gone: FxHashMap<u32, u32>,
+    /// Rows of clients' requests whose bodies only the server recorded, with its rows' positions.
+    pub bodies: Vec<(u32, Position)>,
     /// Processes as clients recorded them, with the same as servers did: of which one request is known from both sides.
     pub sides: BTreeSet<(IncarnationId, IncarnationId)>,
 }
@@ -202,12 +206,61 @@ fn agrees<T: PartialEq + Copy>(one: T, other: T, known: impl Fn(T) -> bool) -> b
     one == other || !known(one) || !known(other)
 }
 
+/// What an answer shows of what holds back an object that is being deleted.
+const HOLDS: [Marks; 2] = [Marks::HELD, Marks::REMOVES];
+
+/// What two records of one request show of what it asked for.
+struct Request {
+    set: Marks,
+    cleared: Marks,
+    uid: Symbol,
+    base: Revision,
+}
+
+/// Puts together what a client's and a server's record show of one request: each may have left out what the other has.
+fn asked_by_both(client: &Operation, server: &Operation) -> Request {
+    const SHOWN: Marks =
+        Marks(Marks::DRY_RUN.0 | Marks::NAMES_UID.0 | Marks::REQUEST_BODY.0 | Marks::APPLY.0 | Marks::BINDING.0);
+    let uid = if client.request_uid.is_some() { client.request_uid } else { server.request_uid };
+    let base = if client.asked_revision.is_some() { client.asked_revision } else { server.asked_revision };
+    let mut set = Marks((client.marks.0 | server.marks.0) & SHOWN.0);
+    // Only who has the body can tell that it names no condition.
+    let bodies = [client, server].into_iter().filter(|o| o.marks.has(Marks::REQUEST_BODY));
+    let unconditioned = match bodies.last() {
+        Some(shown) => shown.marks.has(Marks::UNCONDITIONED),
+        None => client.marks.has(Marks::UNCONDITIONED) && server.marks.has(Marks::UNCONDITIONED),
+    };
+    let conditioned = base.is_some() || uid.is_some() || set.has(Marks::APPLY);
+    let mut cleared = Marks::default();
+    if unconditioned && !conditioned {
+        set.set(Marks::UNCONDITIONED);
+    } else {
+        cleared = Marks::UNCONDITIONED;
+    }
+    Request { set, cleared, uid, base }
+}
+
+impl Request {
+    fn put(&self, operation: &mut Operation) {
+        operation.marks.clear(self.cleared);
+        operation.marks.set(self.set);
+        operation.request_uid = self.uid;
+        if operation.verb.is_write() {
+            operation.asked_revision = self.base;
+        }
+    }
+}
+
 /// Puts the server's record of a request into the client's, or beside it.
 fn merge(rows: &mut Operations, row: u32, found: u32, joined: &mut Joined) {
     let server = rows.get(found as usize);
     let mut merged = rows.get(row as usize);
     joined.sides.insert((merged.incarnation, server.incarnation));
     merged.marks.set(Marks::BOTH_SIDES);
+    if server.marks.has(Marks::REQUEST_BODY) && !merged.marks.has(Marks::REQUEST_BODY) {
+        joined.bodies.push((row, server.position));
+    }
+    let request = asked_by_both(&merged, &server);
     if !merged.answered.is_some() && !merged.marks.has(Marks::ANSWER_BODY) {
         merged.answered = server.answered;
         merged.answer_uid = server.answer_uid;
@@ -220,16 +273,21 @@ fn merge(rows: &mut Operations, row: u32, found: u32, joined: &mut Joined) {
                     | Marks::LIST_ANSWER.0
                     | Marks::MORE_PAGES.0
                     | Marks::REMOVES.0
+                    | Marks::HELD.0
                     | Marks::TERMINATING.0
                     | Marks::STATUS_ANSWER.0),
         ));
+    } else if merged.answered == server.answered && !merged.marks.has(HOLDS[0]) && !merged.marks.has(HOLDS[1]) {
+        // A client's recorder may have cut off what the server's log shows of an object's end.
+        merged.marks.set(Marks(server.marks.0 & (HOLDS[0].0 | HOLDS[1].0)));
+    }
+    if merged.answered == server.answered && !merged.attributes.is_some() {
+        merged.attributes = server.attributes;
     }
     if merged.audit_id == AuditId::None {
         merged.audit_id = server.audit_id;
     }
-    if !merged.request_uid.is_some() {
-        merged.request_uid = server.request_uid;
-    }
+    request.put(&mut merged);
     if !merged.key.is_some() {
         merged.key = server.key;
     }
@@ -243,6 +301,7 @@ fn merge(rows: &mut Operations, row: u32, found: u32, joined: &mut Joined) {
         rows.change(found as usize, |shadow| {
             shadow.incarnation = merged.incarnation;
             shadow.marks.set(Marks(Marks::SHADOW.0 | Marks::BOTH_SIDES.0));
+            request.put(shadow);
         });
     }
     rows.set(row as usize, merged);

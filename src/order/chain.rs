@@ -239,9 +239,18 @@ impl Chains {
 
     /// Whether several watches of one scope by a process were open at a time.
     pub fn are_crowded(&self, incarnation: IncarnationId) -> bool {
+        self.steps_of(incarnation).any(|step| step.crowded)
+    }
+
+    /// Whether watches of a process are in the evidence.
+    pub fn has_watches(&self, incarnation: IncarnationId) -> bool {
+        self.steps_of(incarnation).any(|step| self.starts.contains_key(&step.operation))
+    }
+
+    fn steps_of(&self, incarnation: IncarnationId) -> impl Iterator<Item = &Step> {
         let first = self.chains.partition_point(|chain| chain.incarnation < incarnation);
-        let own = self.chains[first..].iter().take_while(|chain| chain.incarnation == incarnation);
-        own.flat_map(|chain| &chain.steps).any(|step| step.crowded)
+        let own = self.chains[first..].iter().take_while(move |chain| chain.incarnation == incarnation);
+        own.flat_map(|chain| &chain.steps)
     }
 
     /// Why a watch starts where it starts.

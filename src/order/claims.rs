@@ -108,13 +108,8 @@ impl Timeline {
                         if writes || !o.asked_revision.is_some() { Provenance::Write } else { Provenance::Read };
                     claims.push(claim(o.key, o.answer_uid, o.answered, change, o.attributes, provenance, writes));
                 }
-                // A body reduced to identity does not show whether anything still held the object.
-                Verb::Delete
-                    if o.answered.is_some()
-                        && o.attributes.is_some()
-                        && o.marks.has(Marks::TERMINATING)
-                        && !o.marks.has(Marks::REMOVES) =>
-                {
+                // Not every body shows whether anything still held the object.
+                Verb::Delete if o.answered.is_some() && o.marks.has(Marks::HELD) => {
                     claims.push(claim(
                         o.key,
                         o.answer_uid,
@@ -540,7 +535,9 @@ pub fn removes(o: &Operation) -> bool {
         // A delete answers with a Status that names the uid, or with the object: gone unless something holds it.
         Verb::Delete if o.subresource == Default::default() => {
             let object = o.answered.is_some();
-            o.marks.has(Marks::ANSWER_BODY)
+            // Servers answer 202 where the object was not deleted at once (apiserver endpoints/handlers/delete.go).
+            o.status != 202
+                && o.marks.has(Marks::ANSWER_BODY)
                 && (!object || !o.marks.has(Marks::TERMINATING) || o.marks.has(Marks::REMOVES))
         }
         Verb::Update | Verb::Patch => o.marks.has(Marks::REMOVES),

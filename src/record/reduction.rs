@@ -9,6 +9,8 @@ pub(super) struct Reduction {
     cut: Cut,
     /// The paths of the cut, to be written beside each object.
     named: String,
+    /// What holds a deletion back is kept of every object. A namespace has finalizers in its spec, too.
+    finalizers_in_spec: bool,
 }
 
 /// Members of options and of a `Status`, which describe a request and not an object.
@@ -32,7 +34,12 @@ const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 impl Reduction {
     /// Keeps these fields of objects of a resource, beside what identifies them.
     pub(super) fn of(fields: &Fields, plural: &str, group: &str) -> Reduction {
-        Reduction { cut: fields.cut(plural, group).unwrap_or_default(), named: fields.named(plural, group) }
+        let finalizers_in_spec = (plural, group) == ("namespaces", "");
+        let mut named = fields.named(plural, group);
+        if finalizers_in_spec {
+            named = format!("metadata.finalizers spec.finalizers {named}").trim_end().to_owned();
+        }
+        Reduction { cut: fields.cut(plural, group).unwrap_or_default(), named, finalizers_in_spec }
     }
 
     /// A body: an object, a list, a table, a status, options, or a patch.
@@ -74,6 +81,11 @@ impl Reduction {
                     part.extend(
                         value.get(field).filter(|value| value.is_string()).map(|v| (field.to_owned(), v.clone())),
                     );
+                    if self.finalizers_in_spec
+                        && let Some(finalizers) = value.get("finalizers").filter(|_| name == "spec")
+                    {
+                        part.insert("finalizers".to_owned(), finalizers.clone());
+                    }
                     Value::Object(part)
                 }
                 "status" if value.is_string() => value.clone(),
@@ -162,4 +174,22 @@ fn step(step: &Value) -> Value {
         kept.insert("value".to_owned(), value.clone());
     }
     Value::Object(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_holds_a_namespace_is_kept() {
+        let shown = json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "n", "uid": "u", "annotations": {"a": "b"}},
+                           "spec": {"finalizers": ["kubernetes"], "more": 1}});
+        let fields = crate::read_options().fields;
+        let kept = Reduction::of(&fields, "namespaces", "").apply(&shown);
+        assert_eq!(kept["spec"], json!({"finalizers": ["kubernetes"]}));
+        assert!(kept["recordedFields"].as_str().is_some_and(|named| named.contains("spec.finalizers")));
+        let other = Reduction::of(&fields, "widgets", "example.com").apply(&shown);
+        assert_eq!(other["spec"], json!({}));
+    }
 }

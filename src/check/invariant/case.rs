@@ -44,8 +44,7 @@ impl Case<'_> {
         }
         let met = |condition: &Condition| {
             let declared = declared.filter(|declared| declared.shows(&condition.path))?;
-            let text = declared.text(&condition.path);
-            Some(text.is_some_and(|text| condition.values.iter().any(|value| value == "*" || *value == text)))
+            Some(condition.admits(declared.text(&condition.path).as_deref()))
         };
         let mut known = true;
         for (conditions, wanted) in [(&self.invariant.when, true), (&self.invariant.unless, false)] {

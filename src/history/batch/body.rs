@@ -6,6 +6,7 @@ use super::super::request::{ContinueToken, Verb};
 use super::super::resource::Key;
 use super::super::revision::Revision;
 use super::super::scope::Attributes;
+use super::deletion::Hold;
 use super::fields::Source;
 use super::{Batch, Tables};
 use crate::ingest::object::{AnyBody, Item as BodyItem};
@@ -57,10 +58,7 @@ impl Batch {
 
     /// One object of a list; `list` is the list's kind and API version, for objects that leave out their own.
     pub(super) fn item(&mut self, resource: ResourceId, list: (&str, &str), item: &BodyItem<'_>) -> Item {
-        let (kind, api_version) = if item.kind.is_empty() { list } else { (&*item.kind, &*item.api_version) };
-        let BodyItem { kept, metadata, spec, status, recorded_fields, .. } = item;
-        let recorded_fields = recorded_fields.as_deref();
-        let source = Source { resource, kind, api_version, kept, metadata, spec, status, recorded_fields };
+        let source = Source::of_item(item, list, resource);
         let revision = self.version(&item.metadata.resource_version);
         let attributes = self.attributes(source);
         let key = self.tables.key(resource, &item.metadata.namespace, &item.metadata.name);
@@ -102,6 +100,13 @@ impl Batch {
             }
             answer.revision = self.version(&body.metadata.resource_version);
             answer.items = (start, self.items.len() as u32 - start);
+            // A table of one object is how a client that asked for tables is answered where others get the object.
+            if let Some([row]) = body.rows.as_deref()
+                && !row.object.metadata.deletion_timestamp.is_empty()
+            {
+                let source = Source::of_item(&row.object, list, resource);
+                answer.marks.set(Marks(Marks::TERMINATING.0 | self.hold(&source).0));
+            }
             return answer;
         }
         if &*body.kind == "Status" {
@@ -120,21 +125,28 @@ impl Batch {
         answer.attributes = self.attributes(Source::of(body, resource));
         if !metadata.deletion_timestamp.is_empty() {
             answer.marks.set(Marks::TERMINATING);
-            // Nothing holds the deletion back any more: the write that answers so removed the object (apiserver
-            // registry/generic/registry/store.go, deleteWithoutFinalizers). A body reduced to identity does not show it.
-            let whole = !metadata.creation_timestamp.is_empty();
-            // A namespace has finalizers in its spec, too (registry/core/namespace/storage, ShouldDeleteNamespaceDuringUpdate).
-            let is_namespace = (&*body.kind, &*body.api_version) == ("Namespace", "v1");
-            let held = is_namespace && body.spec.as_ref().is_some_and(|spec| spec.has_finalizers);
-            if whole
-                && !held
-                && metadata.finalizers.is_empty()
-                && metadata.deletion_grace_period_seconds.unwrap_or(0) == 0
-            {
-                answer.marks.set(Marks::REMOVES);
-            }
+            answer.marks.set(self.hold(&Source::of(body, resource)));
         }
         answer
+    }
+
+    /// The mark of what an object that is being deleted shows of what holds it back.
+    fn hold(&self, source: &Source<'_, '_>) -> Marks {
+        // A namespace has finalizers in its spec, too (registry/core/namespace/storage, ShouldDeleteNamespaceDuringUpdate).
+        let in_spec = match (source.kind, source.resource.is_some()) {
+            ("PartialObjectMetadata" | "Table", false) => None,
+            ("PartialObjectMetadata" | "Table", true) => {
+                let known = self.tables.resources.values()[source.resource.index()];
+                let [plural, group] = [known.plural, known.group].map(|symbol| self.tables.names.get(symbol));
+                Some((plural, group) == ("namespaces", ""))
+            }
+            (kind, _) => Some((kind, source.api_version) == ("Namespace", "v1")),
+        };
+        match Hold::of(source, in_spec) {
+            Hold::Shown => Marks::HELD,
+            Hold::Nothing => Marks::REMOVES,
+            Hold::Unshown => Marks::default(),
+        }
     }
 
     /// Conditions and identity that a request's body names.
@@ -219,7 +231,7 @@ pub fn put_answer<T>(
     let succeeded = (200..300).contains(&operation.status);
     let mut marks = answer.marks;
     if !matches!(operation.verb, Verb::Update | Verb::Patch | Verb::Delete) {
-        marks.clear(Marks::REMOVES);
+        marks.clear(Marks(Marks::REMOVES.0 | Marks::HELD.0));
     }
     operation.marks.set(marks);
     if operation.status == 404 && answer.of_path && operation.key.is_some() {

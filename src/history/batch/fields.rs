@@ -7,7 +7,7 @@ use super::super::parts::{Part, Parts};
 use super::super::resource;
 use super::{Batch, Tables};
 use crate::ingest::fields::{self, Cut, Fields, Found, Seen, Tree};
-use crate::ingest::object::{Body, Kept, Metadata, Spec, StatusField};
+use crate::ingest::object::{Body, Item, Kept, Metadata, Spec, StatusField};
 use serde::de::{self, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt;
@@ -70,6 +70,14 @@ impl<'b, 'a> Source<'b, 'a> {
     /// A body that is an object.
     pub fn of(body: &'b Body<'a>, resource: ResourceId) -> Source<'b, 'a> {
         let Body { kind, api_version, kept, metadata, spec, status, recorded_fields, .. } = body;
+        let recorded_fields = recorded_fields.as_deref();
+        Source { resource, kind, api_version, kept, metadata, spec, status, recorded_fields }
+    }
+
+    /// An element of a list. `list` is the list's kind and API version, for elements that leave out their own.
+    pub fn of_item(item: &'b Item<'a>, list: (&'b str, &'b str), resource: ResourceId) -> Source<'b, 'a> {
+        let (kind, api_version) = if item.kind.is_empty() { list } else { (&*item.kind, &*item.api_version) };
+        let Item { kept, metadata, spec, status, recorded_fields, .. } = item;
         let recorded_fields = recorded_fields.as_deref();
         Source { resource, kind, api_version, kept, metadata, spec, status, recorded_fields }
     }

@@ -3,6 +3,7 @@
 mod audit;
 mod body;
 mod capture;
+mod deletion;
 mod fields;
 mod saved;
 mod tables;

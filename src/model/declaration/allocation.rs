@@ -32,6 +32,10 @@ pub struct Allocation {
     /// The allocation that the allocator itself keeps: once its entry for this value and holder is gone, the field only
     /// lags behind.
     pub record: Option<String>,
+    /// Whether the field is reported behind the time: two holders are then a suspect at most.
+    pub reported: bool,
+    /// The name of the node that reports it: where that node is gone or not ready, the field says nothing of the present.
+    pub node: Option<Path>,
     /// Whether holding is being bound: `double-bind` speaks of it, not `double-allocation`.
     pub binds: bool,
 }
@@ -40,7 +44,7 @@ impl Allocation {
     /// Every path that it reads.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         let conditions = self.when.iter().chain(&self.unless).map(|condition| &condition.path);
-        self.value.iter().chain(&self.holder).chain(conditions)
+        self.value.iter().chain(&self.holder).chain(&self.node).chain(conditions)
     }
 }
 
@@ -76,6 +80,9 @@ pub(super) struct Written {
     except: Vec<String>,
     record: Option<Spanned<String>>,
     #[serde(default)]
+    reported: bool,
+    node: Option<Spanned<String>>,
+    #[serde(default)]
     binds: bool,
 }
 
@@ -94,6 +101,7 @@ impl Written {
         let when = condition::checked(self.when, reader);
         let unless = condition::checked(self.unless, reader);
         let record = self.record.map(|record| reader.record(record));
+        let node = reader.optional_path(self.node.as_ref());
         let name = name?;
         Some(Allocation {
             what: self.what.unwrap_or_else(|| "the value".to_owned()),
@@ -106,6 +114,8 @@ impl Written {
             unless: unless?,
             except: self.except,
             record,
+            reported: self.reported,
+            node: node?,
             binds: self.binds,
             name,
         })

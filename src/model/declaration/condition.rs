@@ -14,6 +14,13 @@ pub struct Condition {
     pub values: Vec<String>,
 }
 
+impl Condition {
+    /// Whether what its field holds is one of its values.
+    pub fn admits(&self, text: Option<&str>) -> bool {
+        text.is_some_and(|text| self.values.iter().any(|value| value == "*" || value == text))
+    }
+}
+
 /// `{ "status.phase" = ["Succeeded", "Failed"] }`
 pub(super) type Written = BTreeMap<Spanned<String>, Vec<String>>;
 

@@ -1,5 +1,6 @@
 //! Leadership: objects that say which of several replicas is the one that acts.
 
+use super::condition::{self, Condition};
 use super::reader::Reader;
 use super::{Path, ResourceName};
 use serde::Deserialize;
@@ -16,12 +17,14 @@ pub struct Leadership {
     pub holder: Path,
     /// For how many seconds after a renewal it does.
     pub duration: Path,
+    /// An object for which one of these holds elects nobody.
+    pub unless: Vec<Condition>,
 }
 
 impl Leadership {
     /// The paths that have to be kept of its objects.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
-        [&self.holder, &self.duration].into_iter()
+        [&self.holder, &self.duration].into_iter().chain(self.unless.iter().map(|condition| &condition.path))
     }
 }
 
@@ -32,6 +35,8 @@ pub(super) struct Written {
     resource: Spanned<String>,
     holder: Spanned<String>,
     duration: Spanned<String>,
+    #[serde(default)]
+    unless: condition::Written,
 }
 
 impl Written {
@@ -39,6 +44,7 @@ impl Written {
         let name = reader.name("leadership", &self.name);
         let resource = reader.resource(&self.resource);
         let (holder, duration) = (reader.path(&self.holder), reader.path(&self.duration));
-        Some(Leadership { name: name?, resource: resource?, holder: holder?, duration: duration? })
+        let unless = condition::checked(self.unless, reader);
+        Some(Leadership { name: name?, resource: resource?, holder: holder?, duration: duration?, unless: unless? })
     }
 }

@@ -108,6 +108,10 @@ impl Declarations {
     pub fn fields(&self) -> Arc<Fields> {
         let references = self.references.iter().flat_map(|r| r.paths().map(|path| (&r.from, path)));
         let allocations = self.allocations.iter().flat_map(|a| a.paths().map(|path| (&a.resource, path)));
+        let reporting = if self.allocations.iter().any(|a| a.node.is_some()) { &READINESS[..] } else { &[] };
+        let reporting = reporting
+            .iter()
+            .filter_map(|text| Some((ResourceName::parse("nodes.core").ok()?, Path::parse(text).ok()?)));
         let children = self.children.iter().flat_map(|c| c.paths());
         // What has begun to end, and what owns it, is asked of every object.
         let every = ["metadata.deletionTimestamp", "metadata.ownerReferences"];
@@ -119,7 +123,10 @@ impl Declarations {
         let all = references.chain(allocations).chain(children).chain(parts).chain(presumptions).chain(leaderships);
         let all = all.chain(self.invariants.iter().flat_map(|i| i.choosing().map(|path| (&i.resource, path))));
         let read = self.invariants.iter().flat_map(|i| i.read().map(|path| (i.resource.clone(), path.clone())));
-        Arc::new(Fields::of(all.map(|(resource, path)| (resource.clone(), path.clone())).chain(every)).with_shape(read))
+        Arc::new(
+            Fields::of(all.map(|(resource, path)| (resource.clone(), path.clone())).chain(every).chain(reporting))
+                .with_shape(read),
+        )
     }
 
     /// Adds those of another file. One of a kind and name replaces the one that was there: a user's file can say otherwise than
@@ -142,6 +149,9 @@ impl Declarations {
         put(&mut self.leaderships, other.leaderships, |l| &l.name);
     }
 }
+
+/// What tells whether a node is ready: type and status of its conditions.
+pub const READINESS: [&str; 2] = ["status.conditions[*].type", "status.conditions[*].status"];
 
 /// The message about an unknown field or word, with the one that was probably meant.
 fn with_hint(message: &str) -> String {
