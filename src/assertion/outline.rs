@@ -43,12 +43,19 @@ pub(super) fn outline<S: Spec>(
         }
     };
     let rules = RULES.iter().map(|rule| match rule.slug == SLUG {
-        true => RuleReport { rule: SLUG, verdict: verdict.clone(), checked: calls.calls().len() as u64, open: None },
+        true => RuleReport {
+            rule: SLUG,
+            verdict: verdict.clone(),
+            checked: calls.calls().len() as u64,
+            open: None,
+            undecided: Vec::new(),
+        },
         false => RuleReport {
             rule: rule.slug,
             verdict: Verdict::NotChecked(crate::check::judgement::OTHER_NATURE.to_owned()),
             checked: 0,
             open: None,
+            undecided: Vec::new(),
         },
     });
     let clients = (0..history.clients.len()).map(|at| {

@@ -11,7 +11,7 @@ fn is_inside(evidence: &Evidence<'_>, showing: Showing, key: KeyId, revision: Re
     let (Showing::Answer(id) | Showing::Delivery(_, id)) = showing;
     let scope = history.operations.scope(id.index());
     let attributes = evidence.order.timeline.version_at(key, revision).map(|version| version.attributes);
-    let selected = attributes.is_some_and(|attributes| history.selects(scope, attributes) == Some(true));
+    let selected = attributes.is_some_and(|attributes| history.selects(scope, key, attributes) == Some(true));
     scope.is_some() && history.covers_key(scope, key) && selected
 }
 

@@ -1,6 +1,7 @@
 //! ## What it proves
 //! The initial events of a watch, up to the bookmark `initial-events-end` at B, are not the state of B; or B is older than the
-//! request allows; or the bookmark is left out and the stream goes on.
+//! request allows; or the bookmark is left out and the stream goes on. Or the request was for the most recent state, and the
+//! events show an object whose removal was answered before the watch was sent.
 //!
 //! ## Why it matters
 //! A reflector in WatchList mode replaces its store by the initial events, and never lists. What they got wrong stays wrong.
@@ -28,8 +29,8 @@
 //! KEP-3157; apiserver `pkg/storage/cacher/cache_watcher.go`; milo#669.
 use super::course::Course;
 use super::lag::Lag;
-use super::snapshot::{Absence, Examiner, Shown, Snapshot};
-use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use super::snapshot::{Absence, Examiner, Shown, Snapshot, unless_open};
+use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling, removal};
 use crate::history::{Delivery, DeliveryKind, KeyId, Marks, Revision};
 use crate::model::{Promise, promise};
 use rustc_hash::FxHashMap;
@@ -60,7 +61,9 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         ruling.checked(course.operation.incarnation);
         too_old(evidence, ruling, &course, marker, revision);
         let examiner = examiner.get_or_insert_with(|| Examiner::new(evidence));
-        for mut flaw in examiner.flaws(&snapshot(evidence, &course, revision)) {
+        let state = snapshot(evidence, &course, revision);
+        phantom(evidence, ruling, &course, &state);
+        for mut flaw in examiner.flaws(&state) {
             // The state is said when the marker comes, and by its line.
             let whole = |fact: &&mut Fact| {
                 (fact.operation, fact.position, fact.revision) == (course.watch, course.operation.position, revision)
@@ -69,7 +72,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 (fact.position, fact.time) = (end, at);
             }
             let draft = draft(evidence, &course, flaw.key, flaw.says, flaw.facts, flaw.reason);
-            ruling.found(evidence.unless_lost_before(draft, Some(end)));
+            ruling.found(evidence.unless_lost_before(unless_open(draft, flaw.open), Some(end)));
         }
     }
     for _ in 0..examiner.map_or(0, |examiner| examiner.cut) {
@@ -140,6 +143,39 @@ fn too_old(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, course: &Course<'_>
             ruling.found(lag.settle(draft));
         }
         _ => {}
+    }
+}
+
+/// Objects of the most recent state whose removal was answered before the watch was sent, at a revision that nobody knows.
+fn phantom(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, course: &Course<'_>, state: &Snapshot) {
+    let o = course.operation;
+    let (promised, row) = promise(evidence.history, &o, Some(course.stream));
+    if promised != Promise::MostRecent || !o.invoke.is_known() {
+        return;
+    }
+    for item in &state.items {
+        let Some(removal) = removal::answered_before(evidence, item.key, item.uid, &o) else { continue };
+        // Of a removal that lies at or below the marker the state itself is wrong, which is said already.
+        if removal::through(evidence, item.key, item.uid, state.revision).is_some() {
+            continue;
+        }
+        let name = evidence.history.key_name(item.key);
+        let removed = evidence.operation(removal.operation, removal.after, format!("{name} was removed"));
+        let mut facts = vec![Fact { key: item.key, uid: item.uid, ..removed }];
+        facts.push(evidence.request(course.watch, Revision::NONE, format!("{} was sent", course.words())));
+        let shown =
+            |index| evidence.delivery(index, course.watch, format!("received {}", evidence.delivery_words(index)));
+        facts.extend(item.delivery.map(shown));
+        let reason = format!("With {}, the server promises {}.", row.condition, row.promise);
+        found(
+            evidence,
+            ruling,
+            course,
+            item.key,
+            format!("shows {name}, which had been removed before"),
+            facts,
+            reason,
+        );
     }
 }
 

@@ -12,7 +12,8 @@ pub struct Changes<'h> {
     /// By resource: the changes of each namespace by revision.
     namespaces: FxHashMap<ResourceId, FxHashMap<Symbol, Vec<Version>>>,
     names: Option<FxHashMap<(ResourceId, Symbol), Vec<KeyId>>>,
-    selected: FxHashMap<(ScopeId, AttributesId), Option<bool>>,
+    /// The key only where the selector names it.
+    selected: FxHashMap<(ScopeId, KeyId, AttributesId), Option<bool>>,
     contradicted: Option<FxHashSet<(DomainId, Revision)>>,
 }
 
@@ -66,8 +67,9 @@ impl<'h> Changes<'h> {
     /// Whether a version is in a selection; `None` where the evidence does not say.
     pub fn selects(&mut self, scope: ScopeId, version: &Version) -> Option<bool> {
         let history = self.evidence.history;
-        let seen = (scope, version.attributes);
-        *self.selected.entry(seen).or_insert_with(|| history.selects(scope, version.attributes))
+        let names_key = history.name(history.scopes[scope.index()].fields).contains("metadata.");
+        let seen = (scope, if names_key { version.key } else { KeyId::NONE }, version.attributes);
+        *self.selected.entry(seen).or_insert_with(|| history.selects(scope, version.key, version.attributes))
     }
 
     /// Whether T has two writes for a change's revision, so that one of them is of another history.

@@ -20,6 +20,9 @@ pub struct Course<'h> {
     pub start: Option<Revision>,
     /// The delivery that ends the initial events, where one does.
     pub marker: Option<usize>,
+    /// Where no marker ends the initial events: the lowest revision of a write that was certainly sent after the first delivery, and
+    /// that write. The state with which the stream began lies below it.
+    pub began_below: Option<(Revision, OperationId)>,
     /// Synthetic events, the marker included.
     pub initial: Range<usize>,
     /// What came after them.
@@ -30,18 +33,25 @@ impl<'h> Course<'h> {
     /// Takes a stream apart.
     ///
     /// A bookmark `initial-events-end` ends the initial part. Without one, a watch that brings its own state is in its initial
-    /// part up to the first event that is not ADDED, which is what client-go trusts too (`tools/cache/reflector.go`); the same
-    /// holds for saved streams, whose request nobody recorded. A watch from N has none.
+    /// part up to the first event that is not ADDED, which is what client-go trusts too (`tools/cache/reflector.go`), or that is of a
+    /// write which was sent after the first delivery; the same holds for saved streams, whose request nobody recorded. A watch from
+    /// N has none.
     pub fn of(evidence: &Evidence<'h>, stream: &'h Stream) -> Course<'h> {
         let history = evidence.history;
         let operation = history.operation(stream.operation);
         let all = stream.deliveries();
         let marker = all.clone().find(|&d| history.deliveries[d].kind == DeliveryKind::InitialEventsEnd);
         let plain = operation.asked == Asked::From && !operation.marks.has(Marks::INITIAL_EVENTS);
+        let own = marker.is_none() && !plain && matches!(operation.asked, Asked::Any | Asked::Unset | Asked::From);
+        let began_below = if own { began_below(evidence, &operation, &history.deliveries[all.clone()]) } else { None };
         let end = match marker {
             Some(marker) => marker + 1,
             None if plain || operation.marks.has(Marks::NO_INITIAL_EVENTS) => all.start,
-            None => all.clone().find(|&d| history.deliveries[d].kind != DeliveryKind::Added).unwrap_or(all.end),
+            None => {
+                let later = |d: &Delivery| began_below.is_some_and(|(below, _)| d.revision >= below);
+                let is_live = |d: &Delivery| d.kind != DeliveryKind::Added || later(d);
+                all.clone().find(|&d| is_live(&history.deliveries[d])).unwrap_or(all.end)
+            }
         };
         Course {
             evidence: *evidence,
@@ -50,6 +60,7 @@ impl<'h> Course<'h> {
             operation,
             start: plain.then_some(operation.asked_revision),
             marker,
+            began_below,
             initial: all.start..end,
             live: end..all.end,
         }
@@ -143,4 +154,12 @@ impl Course<'_> {
         }
         first
     }
+}
+
+/// The lowest revision of a write that was certainly sent after the first event of a stream.
+fn began_below(evidence: &Evidence<'_>, o: &Operation, deliveries: &[Delivery]) -> Option<(Revision, OperationId)> {
+    let scope = evidence.history.scopes.get(o.scope.index()).filter(|_| !o.marks.has(Marks::SAVED))?;
+    let first = deliveries.first().filter(|first| first.at.is_known() && first.key.is_some())?;
+    let (heads, clocks) = (&evidence.order.heads, &evidence.order.clocks);
+    heads.after(evidence.history, clocks, scope.resource, o.clock, first.at)
 }

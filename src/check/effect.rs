@@ -167,7 +167,7 @@ fn cause(
             Some(next) => version.key == next.key,
             None => {
                 history.covers_key(observation.scope, version.key)
-                    && history.selects(observation.scope, version.attributes) == Some(true)
+                    && history.selects(observation.scope, version.key, version.attributes) == Some(true)
             }
         };
         (inside && version.revision > observation.revision).then_some(version)

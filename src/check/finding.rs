@@ -178,6 +178,17 @@ pub struct RuleReport {
     pub checked: u64,
     /// Why something is undecided that no finding is about.
     pub open: Option<String>,
+    /// Obligations that were met and could not be decided, by reason. They stand beside the verdict in every output.
+    pub undecided: Vec<Undecided>,
+}
+
+/// Obligations of one rule that the evidence leaves open for one reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Undecided {
+    /// Why.
+    pub reason: String,
+    /// How many.
+    pub count: u64,
 }
 
 /// What one client's observations came to.
@@ -227,4 +238,11 @@ pub struct Judgement {
     pub problems: Vec<crate::ingest::Problem>,
     /// Proofs of the verdict that can be decided again.
     pub proofs: Vec<super::Proof>,
+}
+
+impl RuleReport {
+    /// How many obligations were met and could not be decided.
+    pub fn open_obligations(&self) -> u64 {
+        self.undecided.iter().map(|open| open.count).sum()
+    }
 }

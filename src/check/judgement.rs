@@ -6,7 +6,7 @@ use super::etcd::published::resembled;
 use super::ruling::{self, Limits, Ruling};
 use super::{
     ClientReport, CoverageReport, Derived, Evidence, Finding, Group, Judgement, Kind, Proof, RULES, Rule, RuleReport,
-    Verdict,
+    Undecided, Verdict,
 };
 #[cfg(feature = "container")]
 use crate::history::snapshot::beside;
@@ -122,21 +122,25 @@ pub fn judge(history: &History, order: &Order, options: &Options) -> Judgement {
                 },
                 checked: 0,
                 open: None,
+                undecided: Vec::new(),
             });
             continue;
         };
         for (life, count) in &ruling.checked_by {
             *per_client.entry((history.incarnations[life.index()].client, index)).or_default() += count;
         }
-        let mut open: Vec<_> = ruling.undecided.iter().collect();
-        open.sort();
-        unchecked
-            .extend(open.into_iter().map(|(reason, count)| format!("{}: {count} not decided: {reason}", rule.slug)));
+        let open =
+            ruling.undecided.iter().map(|(reason, count)| Undecided { reason: reason.to_string(), count: *count });
+        let mut undecided: Vec<_> = open.collect();
+        undecided.sort_by(|a, b| a.reason.cmp(&b.reason));
+        let told = |open: &Undecided| format!("{}: {} not decided: {}", rule.slug, open.count, open.reason);
+        unchecked.extend(undecided.iter().map(told));
         rules.push(RuleReport {
             rule: rule.slug,
             verdict: rule_verdict(rule, &ruling, lost.as_deref()),
             checked: ruling.checked,
             open: ruling.open.clone(),
+            undecided,
         });
         findings.extend(ruling.findings);
         problems.extend(ruling.problems);

@@ -29,8 +29,8 @@ impl Lag {
         let resource = history.scopes[scope.index()].resource;
         let bound = bound(evidence, resource, clock, time).filter(|b| *b > above)?;
         let changes = evidence.order.timeline.of_resource(resource, above, bound);
-        let mut inside =
-            changes.filter(|v| history.covers_key(scope, v.key) && history.selects(scope, v.attributes) != Some(false));
+        let mut inside = changes
+            .filter(|v| history.covers_key(scope, v.key) && history.selects(scope, v.key, v.attributes) != Some(false));
         Lag::by(evidence, inside.next()?, clock, time)
     }
 

@@ -53,6 +53,7 @@ mod legacy_exact_limit;
 mod linearizability;
 mod lost_update;
 mod lost_write;
+mod membership;
 mod memory;
 mod mentions;
 mod monotonic_reads;

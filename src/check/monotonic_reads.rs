@@ -157,7 +157,7 @@ impl Reader<'_> {
             let inside = |v: &Version| {
                 [scope, o.scope].iter().all(|&s| {
                     history.covers_key(s, v.key)
-                        && (history.selects(s, v.attributes) == Some(true) || self.was_selected(s, v))
+                        && (history.selects(s, v.key, v.attributes) == Some(true) || self.was_selected(s, v))
                 })
             };
             let version = order.timeline.of_resource(resource, revision, sight.revision).find(inside);
@@ -182,7 +182,7 @@ impl Reader<'_> {
     fn was_selected(&self, scope: ScopeId, version: &Version) -> bool {
         let before = version.revision.previous();
         let previous = self.evidence.order.timeline.at_or_before(version.key, before);
-        previous.is_some_and(|p| self.evidence.history.selects(scope, p.attributes) == Some(true))
+        previous.is_some_and(|p| self.evidence.history.selects(scope, p.key, p.attributes) == Some(true))
     }
 
     /// Sights of single objects inside the scope.
@@ -195,7 +195,7 @@ impl Reader<'_> {
                 continue;
             }
             let version = order.timeline.version_at(sight.key, sight.revision);
-            let selected = version.and_then(|v| history.selects(o.scope, v.attributes));
+            let selected = version.and_then(|v| history.selects(o.scope, v.key, v.attributes));
             // A delivery on a stream is not held against a list when the stream's own scope lies elsewhere: its object may
             // have entered or left the selection.
             let listed = history.items_of(o).iter().any(|item| item.key == sight.key);
@@ -233,7 +233,7 @@ impl Reader<'_> {
             let between = order.timeline.between(key, revision, sight.revision);
             let version = between
                 .iter()
-                .find(|v| history.selects(scope, v.attributes) == Some(true) || self.was_selected(scope, v));
+                .find(|v| history.selects(scope, v.key, v.attributes) == Some(true) || self.was_selected(scope, v));
             if let Some(version) = version {
                 let because = "the state that it had seen includes the change in between".to_owned();
                 let conflict = Conflict { sight, version: Some(version), kind: Kind::Violation, because };
@@ -300,7 +300,7 @@ impl Reader<'_> {
         let object = self.frontier.objects.before_by_the_clock(o.invoke).filter(|s| {
             let version = order.timeline.version_at(s.key, s.revision);
             history.covers_key(o.scope, s.key)
-                && version.and_then(|v| history.selects(o.scope, v.attributes)) == Some(true)
+                && version.and_then(|v| history.selects(o.scope, v.key, v.attributes)) == Some(true)
         });
         [progress, object].into_iter().flatten().find(|s| s.revision > revision && s.clock != o.clock)
     }

@@ -114,7 +114,7 @@ impl Observer<'_> {
                 continue;
             }
             let version = order.timeline.version_at(commit.key, commit.revision);
-            let selected = version.and_then(|v| history.selects(o.scope, v.attributes));
+            let selected = version.and_then(|v| history.selects(o.scope, v.key, v.attributes));
             let listed = history.item(o, commit.key);
             if selected == Some(true) || listed.is_some() {
                 let fact = match listed {

@@ -1,7 +1,7 @@
 //! Removals of which nobody knows the revision: a request that removed an object was answered, and what was written after bounds it.
 
 use super::{Evidence, Fact};
-use crate::history::{KeyId, Revision, Symbol};
+use crate::history::{KeyId, Operation, Revision, Symbol};
 use crate::order::{Removal, Version};
 
 /// A removal of an object that was certainly done at a revision or below it.
@@ -16,6 +16,16 @@ pub fn through<'e>(evidence: &Evidence<'e>, key: KeyId, uid: Symbol, revision: R
 /// Whether a removal lies between two revisions that do not contradict each other.
 pub fn is_bounded(removal: &Removal) -> bool {
     removal.before.is_some_and(|before| removal.after < before)
+}
+
+/// A removal of an object, of a revision that nobody knows, that was answered before a read or a watch was sent.
+pub fn answered_before<'e>(evidence: &Evidence<'e>, key: KeyId, uid: Symbol, o: &Operation) -> Option<&'e Removal> {
+    evidence.order.timeline.removals(key).iter().find(|r| {
+        let removed = evidence.history.operation(r.operation);
+        r.uid.is_some()
+            && r.uid == uid
+            && evidence.order.clocks.before((removed.ret, removed.clock), (o.invoke, o.clock))
+    })
 }
 
 /// What shows that an object was removed, and by when.

@@ -1,7 +1,7 @@
 //! A state that somebody was shown, held against T: what is wrong with it.
 
 use super::census::{Census, by_path, path};
-use super::{Evidence, Fact, removal};
+use super::{Draft, Evidence, Fact, Kind, removal};
 use crate::history::{
     Asked, History, IncarnationId, KeyId, Marks, Operation, OperationId, ResourceId, Revision, ScopeId, Symbol, Verb,
 };
@@ -60,7 +60,21 @@ pub struct Flaw {
     pub facts: Vec<Fact>,
     /// Why they cannot be.
     pub reason: String,
+    /// Why it is not proved, where it is not.
+    pub open: Option<&'static str>,
 }
+
+/// A finding that is a suspect where something is open.
+pub fn unless_open(mut draft: Draft, open: Option<&str>) -> Draft {
+    if let Some(open) = open {
+        draft.kind = Kind::Suspect;
+        draft.reason = format!("{} Not proved: {open}.", draft.reason);
+    }
+    draft
+}
+
+/// Why it is open whether a selector selects an object, where nothing is kept of what the selector names.
+pub const BEYOND: &str = "the selector names a field of which the evidence keeps nothing";
 
 /// Flaws of one snapshot that are named: a list that lacks everything lacks it once.
 const NAMED: usize = 20;
@@ -81,6 +95,8 @@ pub struct Examiner<'h> {
     pub skipped: u64,
     /// Snapshots with more flaws than are named.
     pub cut: u64,
+    /// Objects that were there and are missing, of which nothing shows what the selector asks for.
+    pub unselected: u64,
 }
 
 impl<'h> Examiner<'h> {
@@ -94,6 +110,7 @@ impl<'h> Examiner<'h> {
             steps: STEPS,
             skipped: 0,
             cut: 0,
+            unselected: 0,
         }
     }
 
@@ -179,14 +196,21 @@ impl<'h> Examiner<'h> {
                 break;
             }
             // With a selector, only the version that was there at that very revision says whether it was selected.
-            let selected = !selective
-                || self
-                    .presence
-                    .version_at(key, snapshot.revision)
-                    .is_some_and(|v| history.selects(snapshot.scope, v.attributes) == Some(true));
-            if selected && let Some(flaw) = self.absent(snapshot, key) {
-                flaws.push(flaw);
+            let selected = if selective { self.selected(snapshot, key) } else { Some(true) };
+            let open = (selected.is_none() && history.is_beyond_evidence(snapshot.scope)).then_some(BEYOND);
+            if selected == Some(true) || open.is_some() {
+                flaws.extend(self.absent(snapshot, key).map(|flaw| Flaw { open, ..flaw }));
+            } else if selected.is_none() {
+                self.unselected += 1;
             }
+        }
+    }
+
+    /// Whether the selection of a snapshot holds a key for certain. Where nothing tells which version was there, it may have been another.
+    fn selected(&self, snapshot: &Snapshot, key: KeyId) -> Option<bool> {
+        match self.presence.version_at(key, snapshot.revision) {
+            Some(version) => self.evidence.history.selects(snapshot.scope, key, version.attributes),
+            None => Some(false),
         }
     }
 
@@ -219,6 +243,7 @@ impl<'h> Examiner<'h> {
                 self.cite(snapshot, item, format!("it showed {name} at version {}", item.revision)),
             ],
             reason: format!("The state of revision {} holds nothing that was written later.", snapshot.revision),
+            open: None,
         }
     }
 
@@ -232,6 +257,7 @@ impl<'h> Examiner<'h> {
                 self.cite(snapshot, second, format!("it showed {name} again, at version {}", second.revision)),
             ],
             reason: "A state holds one object under one name.".to_owned(),
+            open: None,
         }
     }
 
@@ -252,6 +278,7 @@ impl<'h> Examiner<'h> {
                 "The state of revision {} holds what was written at or below it, and revision {} is.",
                 snapshot.revision, later.revision
             ),
+            open: None,
         }
     }
 
@@ -268,6 +295,7 @@ impl<'h> Examiner<'h> {
                 "The state of revision {} holds nothing that was removed at or below it.",
                 snapshot.revision
             ),
+            open: None,
         }
     }
 
@@ -322,6 +350,7 @@ impl<'h> Examiner<'h> {
             says: format!("lacks {name}, which was there at revision {}", snapshot.revision),
             facts,
             reason: format!("The state of revision {} holds every object of its scope. {why}", snapshot.revision),
+            open: None,
         })
     }
 }

@@ -35,8 +35,8 @@
 //! API concepts, resourceVersion semantics for get and list ("Most Recent"); KEP-2340; etcd#20418; etcd#15220.
 use super::etcd::{self, Recorded};
 use super::lag::{self, Lag};
-use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
-use crate::history::{KeyId, Marks, Operation, OperationId, Subresource, Symbol, Verb};
+use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling, removal};
+use crate::history::{Marks, Operation, OperationId, Subresource, Verb};
 use crate::model::{Promise, promise};
 use crate::order::{After, ListRevision, Removal, Version};
 
@@ -81,7 +81,8 @@ fn list(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: &O
     ruling.checked(o.incarnation);
     let Some(lag) = Lag::of_scope(evidence, o.scope, revision, o.clock, o.invoke) else {
         let items = evidence.history.items_of(o).iter();
-        let shown = items.filter_map(|item| Some((item, removed_before(evidence, item.key, item.uid, o)?))).next();
+        let shown =
+            items.filter_map(|item| Some((item, removal::answered_before(evidence, item.key, item.uid, o)?))).next();
         if let Some((item, removal)) = shown {
             let fact = evidence.item(id, item.key, item.uid, revision, "the list showed it".to_owned());
             still_there(evidence, ruling, o, removal, fact);
@@ -122,19 +123,9 @@ fn object(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: 
         }
         return;
     }
-    if let Some(removal) = removed_before(evidence, o.key, o.answer_uid, o) {
+    if let Some(removal) = removal::answered_before(evidence, o.key, o.answer_uid, o) {
         still_there(evidence, ruling, o, removal, fact());
     }
-}
-
-/// A removal of an object, of a revision that nobody knows, that was answered before a read was sent.
-fn removed_before<'e>(evidence: &Evidence<'e>, key: KeyId, uid: Symbol, o: &Operation) -> Option<&'e Removal> {
-    evidence.order.timeline.removals(key).iter().find(|r| {
-        let removed = evidence.history.operation(r.operation);
-        r.uid.is_some()
-            && r.uid == uid
-            && evidence.order.clocks.before((removed.ret, removed.clock), (o.invoke, o.clock))
-    })
 }
 
 fn still_there(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, o: &Operation, removal: &Removal, fact: Fact) {

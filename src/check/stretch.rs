@@ -46,7 +46,7 @@ fn touches(evidence: &Evidence<'_>, scope: ScopeId, version: &Version) -> Option
         return Some(true);
     }
     let after = match version.change.lives() {
-        Some(true) => history.selects(scope, version.attributes),
+        Some(true) => history.selects(scope, version.key, version.attributes),
         Some(false) => Some(false),
         None => None,
     };
@@ -55,7 +55,7 @@ fn touches(evidence: &Evidence<'_>, scope: ScopeId, version: &Version) -> Option
     }
     let below = version.revision.previous();
     let before = match evidence.order.timeline.at_or_before(version.key, below) {
-        Some(v) if v.change.lives() == Some(true) => history.selects(scope, v.attributes),
+        Some(v) if v.change.lives() == Some(true) => history.selects(scope, v.key, v.attributes),
         Some(v) if v.change.lives() == Some(false) => Some(false),
         // Nothing is known before a creation that is known as one: there was nothing.
         None if version.change == crate::order::Change::Created => Some(false),

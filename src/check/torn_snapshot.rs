@@ -1,6 +1,7 @@
 //! ## What it proves
 //! A list at revision L is not the state of L: it lacks an object that was there, shows one that was gone or another version of
-//! it, holds a version above L, or one key twice. Two lists that contradict each other are the same fault, whichever is wrong.
+//! it, holds a version above L, or one key twice, on one page or on two of one list. A page shows a key at or before the one that its
+//! continue token names. Two lists that contradict each other are the same fault, whichever is wrong.
 //!
 //! ## Why it matters
 //! A client that lists and then watches from L never hears of what the list got wrong: its cache stays wrong for good.
@@ -20,7 +21,8 @@
 //!
 //! ## What it cannot see
 //! Objects that nobody else recorded. That no revision is left at which a missing object could have been removed. Missing objects of lists whose answer is cut, of saved files (nobody recorded the scope),
-//! and of tables without objects. With a selector, a missing object whose labels at L nothing shows.
+//! and of tables without objects. With a selector, a missing object of which nothing shows what the selector asks for at L: it is counted as
+//! not decided, and a suspect where no evidence ever keeps the field.
 //!
 //! ## Traps
 //! A list's revision may lie above the version of any of its items. A page is whole only from behind the last key of the page before to
@@ -32,9 +34,12 @@
 //! ## Sources
 //! API concepts, resourceVersion semantics for list; kine#391; kubernetes#123072; apiserver
 //! `pkg/storage/cacher/consistency/checker.go`; KEP-4988.
-use super::snapshot::{Absence, Examiner, Pages, Shown, Snapshot, page};
-use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
-use crate::history::{Asked, Marks, Operation, OperationId, Verb};
+#[path = "torn_snapshot_pages.rs"]
+mod pages;
+
+use super::snapshot::{Absence, Examiner, Pages, Shown, Snapshot, page, unless_open};
+use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use crate::history::{Asked, KeyId, Marks, Operation, OperationId, Verb};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -50,7 +55,7 @@ pub const RULE: Rule = Rule {
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let mut examiner = Examiner::new(evidence);
-    let mut pages = None;
+    let mut lists = None;
     for (id, o) in evidence.of_verbs(&[Verb::List]) {
         let is_list = o.is_answered() && o.marks.has(Marks::LIST_ANSWER);
         if !is_list || !o.answered.is_some() || !o.scope.is_some() {
@@ -61,37 +66,44 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         for flaw in examiner.flaws(&snapshot) {
             if matches!(snapshot.absence, Absence::Between(..))
                 && !snapshot.items.iter().any(|item| item.key == flaw.key)
-                && pages.get_or_insert_with(|| Pages::of(evidence.history)).show(id, flaw.key)
+                && lists.get_or_insert_with(|| Pages::of(evidence.history)).show(id, flaw.key)
             {
                 continue;
             }
-            ruling.found(Draft {
-                kind: Kind::Violation,
-                broken_by: BrokenBy::Server,
-                incarnation: o.incarnation,
-                key: flaw.key,
-                cause: evidence.cause(&o),
-                summary: format!(
-                    "{} answered {} ({}) with a state of revision {} that {}",
-                    evidence.server_words(&o),
-                    evidence.observer_words(&o),
-                    evidence.history.request_name(&o),
-                    o.answered,
-                    flaw.says
-                ),
-                facts: flaw.facts,
-                reason: flaw.reason,
-                refuted_by: "evidence that the versions are of another store".to_owned(),
-                consequence: "a cache that starts from this list stays wrong: the watch after it never repairs it"
-                    .to_owned(),
-            });
+            let draft = draft(evidence, &o, flaw.key, &flaw.says, flaw.facts, flaw.reason);
+            ruling.found(unless_open(draft, flaw.open));
         }
+    }
+    pages::audit(evidence, ruling);
+    if examiner.unselected > 0 {
+        ruling.undecided_many("nothing shows the labels of an object that a selected list lacks", examiner.unselected);
     }
     for _ in 0..examiner.skipped {
         ruling.undecided("more objects are missing than were looked through");
     }
     for _ in 0..examiner.cut {
         ruling.undecided("more is wrong with a list than is named");
+    }
+}
+
+fn draft(evidence: &Evidence<'_>, o: &Operation, key: KeyId, says: &str, facts: Vec<Fact>, reason: String) -> Draft {
+    Draft {
+        kind: Kind::Violation,
+        broken_by: BrokenBy::Server,
+        incarnation: o.incarnation,
+        key,
+        cause: evidence.cause(o),
+        summary: format!(
+            "{} answered {} ({}) with a state of revision {} that {says}",
+            evidence.server_words(o),
+            evidence.observer_words(o),
+            evidence.history.request_name(o),
+            o.answered,
+        ),
+        facts,
+        reason,
+        refuted_by: "evidence that the versions are of another store".to_owned(),
+        consequence: "a cache that starts from this list stays wrong: the watch after it never repairs it".to_owned(),
     }
 }
 

@@ -19,9 +19,14 @@
 //!
 //! With a selector, a change counts where it is proved that it concerned the selection: the version is selected; or this very
 //! stream had delivered the object and not taken it away, so that any change of it is either an event or a DELETED; or the
-//! version at the start of the stream was selected and the change took it away.
+//! version at the start of the stream was selected and the change took it away, or a list or stream from which it goes on had shown the
+//! object. Where the selector names a field of which nothing is kept, an undelivered change is a suspect.
 //!
-//! A deletion needs no other evidence where the stream itself goes on with another uid of the name. A removal of which nobody knows the
+//! A stream without marker that brings its own state accounts also for what was sent after its first event: the state with which it began
+//! lies below that.
+//!
+//! A deletion needs no other evidence where the stream itself goes on with another uid of the name than it, or the list or stream from
+//! which it goes on, had shown. A removal of which nobody knows the
 //! revision counts where it was answered before a write was sent whose revision the stream reached.
 //!
 //! ## What it cannot see
@@ -44,8 +49,10 @@ mod removals;
 use super::changes::Changes;
 use super::course::Course;
 use super::etcd::{self, Recorded};
+use super::membership::{By, Membership};
+use super::snapshot::{BEYOND, unless_open};
 use super::{BrokenBy, Draft, Evidence, Group, Rule, Ruling};
-use crate::history::{Asked, DeliveryKind, KeyId, Revision};
+use crate::history::{Asked, DeliveryKind, KeyId, Revision, Symbol};
 use crate::order::{Change, Version, stream_base};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -66,14 +73,15 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         return etcd::watches::gap(&recorded, ruling);
     }
     let mut changes = Changes::new(evidence);
+    let mut membership = Membership::of(evidence);
     let mut removals = None;
     for course in Course::all(evidence) {
         let Some(end) = identified(evidence, &course) else { continue };
         if let Some(account) = Account::open(evidence, &course, end) {
-            account.audit(&mut changes, ruling);
+            account.audit(&mut changes, &mut membership, ruling);
             removals.get_or_insert_with(|| removals::Removals::of(evidence)).audit(&account, ruling);
         }
-        lives::audit(evidence, &course, end, ruling);
+        lives::audit(evidence, &course, end, &mut membership, ruling);
     }
     if removals.is_some_and(|removals| removals.skipped) {
         ruling.undecided("there are more removals of unknown revision than were held against every stream");
@@ -121,15 +129,20 @@ impl<'c, 'h> Account<'c, 'h> {
         let mut progress = course.progress().filter(|(index, d)| *index < end && d.revision.is_some());
         let scoped = course.operation.asked != Asked::Unrecorded;
         let base = stream_base(evidence.history, course.stream.id).filter(|_| scoped);
-        let (after, opened_by) = match base {
-            Some(base) => (base, course.marker),
-            None => progress.next().map(|(index, d)| (d.revision, Some(index)))?,
+        let began_below = course.began_below.filter(|_| scoped && course.initial.start < end);
+        let (after, opened_by) = match (base, began_below) {
+            (Some(base), _) => (base, course.marker),
+            // Or from the first event after its initial part, where that is earlier.
+            (None, Some((below, _))) if course.progress().next().is_none_or(|(_, d)| below <= d.revision) => {
+                (below.previous(), Some(course.initial.start))
+            }
+            (None, _) => progress.next().map(|(index, d)| (d.revision, Some(index)))?,
         };
         let through = progress.map(|(_, d)| d.revision).max()?;
         (through > after).then_some(Account { evidence, course, after, opened_by, through, end, scoped })
     }
 
-    fn audit(&self, changes: &mut Changes<'h>, ruling: &mut Ruling<'_>) {
+    fn audit(&self, changes: &mut Changes<'h>, membership: &mut Membership<'h>, ruling: &mut Ruling<'_>) {
         let (course, history) = (self.course, self.evidence.history);
         let scope = course.operation.scope;
         let selective = history.is_selective(scope);
@@ -160,6 +173,8 @@ impl<'c, 'h> Account<'c, 'h> {
                 _ if !self.scoped => None,
                 _ if puts && selected == Some(true) => Some(Owed::Selected),
                 Some((_, false)) => None,
+                // What a list from which the stream goes on showed in the selection.
+                None if selective && let Some(held) = self.held(membership, version.key) => Some(held),
                 None if !puts && !selective => Some(Owed::Selected),
                 None if selected == Some(false) || !puts => {
                     let presence = self.evidence.order.presence(history);
@@ -176,6 +191,9 @@ impl<'c, 'h> Account<'c, 'h> {
                     ruling.checked(course.operation.incarnation);
                     self.lost(&version, proof, said, ruling);
                 }
+                None if self.scoped && puts && selected.is_none() && history.is_beyond_evidence(scope) => {
+                    self.lost(&version, Owed::Perhaps, said, ruling);
+                }
                 None if self.scoped && selected.is_none() => {
                     ruling.undecided("the evidence does not say whether a change concerned the watch's selector");
                 }
@@ -183,6 +201,12 @@ impl<'c, 'h> Account<'c, 'h> {
             }
         }
         ruling.checked_many(course.operation.incarnation, kept);
+    }
+
+    /// What shows that an object was in the selection when the stream began.
+    fn held(&self, membership: &mut Membership<'h>, key: KeyId) -> Option<Owed> {
+        let held = membership.at_start(self.course, key).filter(|said| said.member)?;
+        Some(Owed::Held(held.by, held.uid))
     }
 
     fn said(&self) -> Said {
@@ -216,22 +240,31 @@ impl<'c, 'h> Account<'c, 'h> {
                 evidence.delivery(index, course.watch, format!("received {}", evidence.delivery_words(index)))
             }
         }];
-        let mut because = String::new();
+        let mut because = match course.began_below.filter(|_| self.opened_by == Some(course.initial.start)) {
+            Some((below, _)) => format!(
+                "The write of revision {below} was sent after the first event had come, so the state with which the stream began lies below it. "
+            ),
+            None => String::new(),
+        };
         match owed {
-            Owed::Selected => {}
+            Owed::Selected | Owed::Perhaps => {}
+            Owed::Held(by, uid) => {
+                facts.push(by.fact(evidence, version.key, uid));
+                because += "The object was in the selection when the stream began, so any change of it is an event: it stays, or it leaves. ";
+            }
             Owed::Member(index) => {
                 facts.push(evidence.delivery(
                     index,
                     course.watch,
                     format!("received {}", evidence.delivery_words(index)),
                 ));
-                because = "The stream held the object, so any change of it is an event: it stays in the scope, or it leaves. ".to_owned();
+                because += "The stream held the object, so any change of it is an event: it stays in the scope, or it leaves. ";
             }
             Owed::Start(start) => {
                 facts.push(
                     evidence.version(&start, format!("{name} was in the selection at revision {}", start.revision)),
                 );
-                because = "The change took the object out of the selection, which is a DELETED event. ".to_owned();
+                because += "The change took the object out of the selection, which is a DELETED event. ";
             }
         }
         facts.push(evidence.version(version, evidence.change_words(version)));
@@ -270,6 +303,7 @@ impl<'c, 'h> Account<'c, 'h> {
                     .to_owned(),
             ..course.draft(version.key)
         };
+        let draft = if let Owed::Perhaps = owed { unless_open(draft, Some(BEYOND)) } else { draft };
         ruling.found(evidence.unless_lost(course.settle(draft)));
     }
 }
@@ -283,6 +317,10 @@ enum Owed {
     Member(usize),
     /// The object was in the selection when the stream began.
     Start(Version),
+    /// A list or stream from which this one goes on shows that.
+    Held(By, Symbol),
+    /// It may lie in the scope: nothing is kept of what the selector names.
+    Perhaps,
 }
 
 impl Said {

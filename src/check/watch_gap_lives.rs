@@ -1,6 +1,7 @@
-//! Deletions that a stream passed over: it shows a later object of a name that it had shown another object of.
+//! Deletions that a stream passed over: it shows a later object of a name of which it, or what it goes on from, had shown another.
 
 use crate::check::course::Course;
+use crate::check::membership::{By, Membership};
 use crate::check::{Draft, Evidence, Ruling};
 use crate::history::{DeliveryKind, KeyId, Revision, Symbol};
 use crate::order::{Change, Version};
@@ -8,9 +9,15 @@ use rustc_hash::FxHashMap;
 
 /// The deletions of objects that a stream held, where no evidence but this stream's next event of the name speaks of them. Deletions that
 /// T knows are changes like others.
-pub(super) fn audit(evidence: &Evidence<'_>, course: &Course<'_>, end: usize, ruling: &mut Ruling<'_>) {
-    // What the stream holds of each name: the delivery, its uid, its revision.
-    let mut held: FxHashMap<KeyId, (usize, Symbol, Revision)> = FxHashMap::default();
+pub(super) fn audit<'h>(
+    evidence: &Evidence<'h>,
+    course: &Course<'h>,
+    end: usize,
+    membership: &mut Membership<'h>,
+    ruling: &mut Ruling<'_>,
+) {
+    // What the stream holds of each name: what shows it, its uid, its revision; nothing where that is open.
+    let mut held: FxHashMap<KeyId, Option<Held>> = FxHashMap::default();
     let mut reached = Revision::NONE;
     for index in course.initial.start..end {
         let d = &evidence.history.deliveries[index];
@@ -21,13 +28,16 @@ pub(super) fn audit(evidence: &Evidence<'_>, course: &Course<'_>, end: usize, ru
         // What is out of order, or of no date, leaves open what the stream holds.
         let ordered = !live || d.revision > reached;
         let shows = matches!(d.kind, DeliveryKind::Added | DeliveryKind::Modified | DeliveryKind::Deleted);
-        let before = held.remove(&d.key);
+        let before = held.insert(d.key, None);
         if ordered && shows && d.uid.is_some() && d.revision.is_some() {
-            if let Some(before) = before.filter(|before| live && before.1 != d.uid && before.2 < d.revision) {
+            // A state that shows a name twice up to its marker is `bad-initial-state`.
+            let counts = live || course.marker.is_none();
+            let before = before.unwrap_or_else(|| if live { at_start(membership, course, d.key) } else { None });
+            if let Some(before) = before.filter(|before| counts && before.1 != d.uid && before.2 < d.revision) {
                 deletion(evidence, course, before, index, ruling);
             }
             if d.kind != DeliveryKind::Deleted {
-                held.insert(d.key, (index, d.uid, d.revision));
+                held.insert(d.key, Some((By::Event(index, course.watch), d.uid, d.revision)));
             }
         }
         if live && d.revision.is_some() {
@@ -36,10 +46,19 @@ pub(super) fn audit(evidence: &Evidence<'_>, course: &Course<'_>, end: usize, ru
     }
 }
 
+type Held = (By, Symbol, Revision);
+
+/// What the scope held of a name when the stream began.
+fn at_start<'h>(membership: &mut Membership<'h>, course: &Course<'h>, key: KeyId) -> Option<Held> {
+    let start = course.start?;
+    let said = membership.at_start(course, key).filter(|said| said.member && said.uid.is_some())?;
+    Some((said.by, said.uid, start))
+}
+
 fn deletion(
     evidence: &Evidence<'_>,
     course: &Course<'_>,
-    (held, uid, since): (usize, Symbol, Revision),
+    (held, uid, since): Held,
     index: usize,
     ruling: &mut Ruling<'_>,
 ) {
@@ -64,7 +83,7 @@ fn deletion(
             course.words()
         ),
         facts: vec![
-            evidence.delivery(held, course.watch, format!("received {}", evidence.delivery_words(held))),
+            held.fact(evidence, d.key, uid),
             evidence.delivery(
                 index,
                 course.watch,

@@ -1,7 +1,8 @@
 //! ## What it proves
 //! A watch from revision N delivered an event at or below N. A client that asked for the changes after N has their state
-//! already: replayed changes take it back. Of etcd, where N is the first revision asked for, an event below N; and from whatever revision
-//! on, an event at revision 1, at which a store is empty.
+//! already: replayed changes take it back. A watch without version and with `sendInitialEvents=false` begins with the most recent
+//! state: an event of a revision that was complete before it was sent is a suspect. Of etcd, where N is the first revision asked for, an
+//! event below N; and from whatever revision on, an event at revision 1, at which a store is empty.
 //!
 //! ## Example
 //! ```text
@@ -24,7 +25,8 @@
 //! API concepts, "Semantics for watch" (Start at Exact); kubernetes#24004; etcd#20221; etcd `tests/robustness/validate/watch.go`.
 use super::course::Course;
 use super::etcd::{self, Recorded};
-use super::{BrokenBy, Draft, Evidence, Group, Rule, Ruling};
+use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
+use crate::history::{Asked, Marks, Revision};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -43,7 +45,10 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         return etcd::watches::prehistory(&recorded, ruling);
     }
     for course in Course::all(evidence) {
-        let Some(start) = course.start else { continue };
+        let Some(start) = course.start else {
+            from_now(evidence, &course, ruling);
+            continue;
+        };
         for (index, d) in course.changes(course.live.clone()) {
             ruling.checked(course.operation.incarnation);
             if d.revision > start {
@@ -70,6 +75,46 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             };
             ruling.found(course.settle(draft));
         }
+    }
+}
+
+/// A watch without version and without initial events, which is documented to begin with the most recent state.
+fn from_now(evidence: &Evidence<'_>, course: &Course<'_>, ruling: &mut Ruling<'_>) {
+    let o = course.operation;
+    if o.asked != Asked::Unset || !o.marks.has(Marks::NO_INITIAL_EVENTS) || !o.invoke.is_known() {
+        return;
+    }
+    let resource = evidence.history.scopes[o.scope.index()].resource;
+    let head = evidence.order.heads.before(evidence.history, &evidence.order.clocks, resource, o.clock, o.invoke);
+    let Some(head) = head else { return };
+    for (index, d) in course.changes(course.live.clone()) {
+        ruling.checked(o.incarnation);
+        if d.revision > head.revision {
+            continue;
+        }
+        let event = evidence.delivery_words(index);
+        let reached = format!("revision {} had been reached", head.revision);
+        let draft = Draft {
+            kind: Kind::Suspect,
+            summary: format!(
+                "{} asked {} for the changes from now on and received {event}, although revision {} was complete before",
+                evidence.observer_words(&o),
+                evidence.server_words(&o),
+                head.revision
+            ),
+            facts: vec![
+                evidence.showing(head.showing, head.revision, reached),
+                evidence.request(course.watch, Revision::NONE, format!("{} was sent", course.words())),
+                evidence.delivery(index, course.watch, format!("received {event}")),
+            ],
+            reason: "A watch without resourceVersion and without initial events is documented to start at the most recent state. Not proved: \
+                     servers start such a watch from their cache, which may lag."
+                .to_owned(),
+            refuted_by: "a promise of the server's release to start such a watch from its cache".to_owned(),
+            consequence: "a client that applies the event goes back to a state that was replaced".to_owned(),
+            ..course.draft(d.key)
+        };
+        ruling.found(draft);
     }
 }
 

@@ -1,7 +1,8 @@
 //! ## What it proves
-//! The type of an event contradicts what the same stream said before: ADDED for an object that it had added and not removed,
-//! or MODIFIED or DELETED for an object that it had removed. Or, on a watch without selectors, it contradicts T: ADDED at a
-//! revision that is proved to be an update or whose object was there before, or MODIFIED at one that is proved to be a creation.
+//! The type of an event contradicts what the same stream said before, or the list or stream from which it goes on: ADDED for an object
+//! that was in the scope, or MODIFIED or DELETED for an object that was not in it. A stream that brings its own state has said so of every
+//! object that it did not add. Or two streams of one scope, or two without selectors, call one change ADDED and MODIFIED. Or, on a watch
+//! without selectors, it contradicts T: ADDED at a revision that is proved to be an update or whose object was there before, or MODIFIED at one that is proved to be a creation.
 //!
 //! Of etcd: an event says wrongly whether it creates its key, a removal has a value or creates, or a creation has a previous value.
 //!
@@ -16,7 +17,8 @@
 //! not contradict themselves.
 //!
 //! ## What it cannot see
-//! Reports of etcd from before its suite wrote down which events create their key. With selectors, objects of which neither the stream has spoken nor a list of the same selector at the revision from which it goes on.
+//! Reports of etcd from before its suite wrote down which events create their key. Objects of which neither the stream has spoken, nor a
+//! list of the same scope, nor the streams that lead from such a list to its start.
 //!
 //! ## Traps
 //! With a selector, ADDED and DELETED mean entering and leaving the selection, not creation and deletion; membership follows
@@ -27,8 +29,9 @@
 //! API concepts, "Efficient detection of changes"; apiserver `pkg/storage/cacher/cache_watcher.go`, `convertToWatchEvent`.
 use super::course::Course;
 use super::etcd::{self, Recorded};
+use super::membership::{By, Membership, Said};
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Rule, Ruling, commit};
-use crate::history::{DeliveryKind, KeyId, Marks, OperationId, Revision, ScopeId, Symbol, Verb};
+use crate::history::{DeliveryKind, IncarnationId, KeyId, Marks, OperationId, Revision, ScopeId};
 use crate::order::{Change, Provenance};
 use rustc_hash::FxHashMap;
 
@@ -39,71 +42,31 @@ pub const RULE: Rule = Rule {
     group: Group::Watches,
     promise: BrokenBy::Server,
     needs: "two events about one object on one watch",
-    causes: &["watch-gap", "watch-reorder", "watch-duplicate", "watch-prehistory", "delete-version"],
+    causes: &["revision-rewind", "watch-gap", "watch-reorder", "watch-duplicate", "watch-prehistory", "delete-version"],
     source: include_str!("watch_type.rs"),
     check,
 };
-
-/// What the stream, or a list of the state from which it goes on, said last of a key: the uid, and whether the object is in the scope.
-#[derive(Clone, Copy)]
-struct Said {
-    by: By,
-    uid: Symbol,
-    member: bool,
-}
-
-#[derive(Clone, Copy)]
-enum By {
-    /// A delivery.
-    Event(usize),
-    /// A list that showed the object at a version.
-    List(OperationId, Revision),
-}
-
-/// Lists by scope with a selector and revision: a watch of the same scope that starts after that revision goes on from what they show.
-/// Without a selector T itself tells what was there.
-struct Lists(FxHashMap<(ScopeId, Revision), Vec<OperationId>>);
-
-impl Lists {
-    fn of(evidence: &Evidence<'_>) -> Lists {
-        let mut lists: FxHashMap<_, Vec<OperationId>> = FxHashMap::default();
-        for (id, o) in evidence.of_verbs(&[Verb::List]) {
-            let is_list = o.is_answered() && o.marks.has(Marks::LIST_ANSWER) && !o.marks.has(Marks::SAVED);
-            if is_list && o.answered.is_some() && o.scope.is_some() && evidence.history.is_selective(o.scope) {
-                lists.entry((o.scope, o.answered)).or_default().push(id);
-            }
-        }
-        Lists(lists)
-    }
-
-    /// What was in the scope when a stream began.
-    fn begin(&self, evidence: &Evidence<'_>, course: &Course<'_>) -> FxHashMap<KeyId, Said> {
-        let lists = course.start.and_then(|start| self.0.get(&(course.operation.scope, start)));
-        let items =
-            lists.into_iter().flatten().flat_map(|&list| {
-                let of = evidence.history.operation(list);
-                evidence.history.items_of(&of).iter().map(move |item| {
-                    (item.key, Said { by: By::List(list, item.revision), uid: item.uid, member: true })
-                })
-            });
-        items.collect()
-    }
-}
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     if let Some(recorded) = Recorded::of(evidence) {
         return etcd::watches::kind(&recorded, ruling);
     }
     let history = evidence.history;
-    let lists = Lists::of(evidence);
+    let mut membership = Membership::of(evidence);
+    let mut disagreements = Disagreements::default();
     for course in Course::all(evidence) {
-        let mut said = lists.begin(evidence, &course);
+        // What the stream said last of a key; nothing where that is open.
+        let mut said: FxHashMap<KeyId, Option<Said>> = FxHashMap::default();
+        let mut identified = true;
         let mut reached = Revision::NONE;
+        let initial = history.deliveries[course.initial.clone()].iter();
+        let began = initial.map(|d| d.revision).max().unwrap_or_default();
         for index in course.initial.start..course.live.end {
             let d = &history.deliveries[index];
             if d.kind == DeliveryKind::Unidentified {
                 // It may have been about any object.
                 said.clear();
+                identified = false;
             }
             if !matches!(d.kind, DeliveryKind::Added | DeliveryKind::Modified | DeliveryKind::Deleted)
                 || !d.key.is_some()
@@ -111,57 +74,64 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 continue;
             }
             if evidence.order.timeline.is_misdated(index) {
-                said.remove(&d.key);
+                said.insert(d.key, None);
                 continue;
             }
             let live = index >= course.live.start;
             if live {
                 if d.revision <= reached || course.start.is_some_and(|start| d.revision <= start) {
                     // Where it stood in the order is open, so what holds after it is too.
-                    said.remove(&d.key);
+                    said.insert(d.key, None);
                     continue;
                 }
                 reached = d.revision;
             }
-            let before =
-                said.insert(d.key, Said { by: By::Event(index), uid: d.uid, member: d.kind != DeliveryKind::Deleted });
+            let by = By::Event(index, course.watch);
+            let now = Said { by, uid: d.uid, member: d.kind != DeliveryKind::Deleted };
+            let before = said.insert(d.key, Some(now));
             if live && against_order(evidence, ruling, &course, index) {
                 continue;
             }
-            let Some(before) = before.filter(|_| live) else { continue };
+            if live {
+                disagreements.hear(evidence, &course, index);
+            }
+            // A state that shows a name twice up to its marker is `bad-initial-state`.
+            if !live && (course.marker.is_some() || before.is_none()) {
+                continue;
+            }
+            let before = before.unwrap_or_else(|| membership.at_start(&course, d.key).filter(|_| identified));
+            let Some(before) = before else { continue };
             ruling.checked(course.operation.incarnation);
             let same = before.uid == d.uid && d.uid.is_some();
-            let reason = match d.kind {
-                DeliveryKind::Added if before.member && same => {
+            let reason = match (d.kind, before.by) {
+                (DeliveryKind::Added, _) if before.member && same => {
                     "ADDED says that an object enters the scope, and this one was in it."
                 }
-                DeliveryKind::Modified | DeliveryKind::Deleted if !before.member => {
-                    "MODIFIED and DELETED are about objects in the scope, and the stream had said that this name left it."
+                (DeliveryKind::Added, _) => continue,
+                _ if before.member => continue,
+                // Servers before 1.10 date it by the object's last version: then the object may have been gone when the state was taken.
+                (DeliveryKind::Deleted, By::Unsaid(_)) if d.revision < began => continue,
+                (_, By::Event(..)) => "MODIFIED and DELETED are about objects in the scope, and this name had left it.",
+                (_, _) => {
+                    "MODIFIED and DELETED are about objects in the scope, and this one was not in it and had not been added."
                 }
-                _ => continue,
             };
             let event = evidence.delivery_words(index);
-            let (fact, earlier) = match before.by {
-                By::Event(at) => {
-                    let earlier = evidence.delivery_words(at);
-                    (
-                        evidence.delivery(at, course.watch, format!("received {earlier}")),
-                        format!("{earlier} on one stream"),
-                    )
-                }
-                By::List(list, revision) => {
-                    let name = history.key_name(d.key);
-                    let says = format!("listed {name} at version {revision}, with the same selector");
-                    let earlier = format!("a list of the revision from which the watch went on had shown {name}");
-                    (evidence.item(list, d.key, before.uid, revision, says), earlier)
-                }
+            let earlier = before.by.words(evidence, d.key);
+            let earlier = match before.by {
+                By::Event(_, watch) if watch == course.watch => format!("{earlier} on one stream"),
+                _ => earlier,
             };
+            let mut facts = vec![before.by.fact(evidence, d.key, before.uid)];
+            if let Some(start) =
+                course.start.filter(|_| !matches!(before.by, By::Event(_, watch) if watch == course.watch))
+            {
+                facts.push(evidence.request(course.watch, start, format!("{} went on from there", course.words())));
+            }
+            facts.push(evidence.delivery(index, course.watch, format!("received {event} next about that name")));
             let draft = Draft {
                 summary: format!("{} received {event} after {earlier}", evidence.observer_words(&course.operation)),
-                facts: vec![
-                    fact,
-                    evidence.delivery(index, course.watch, format!("received {event} next about that name")),
-                ],
+                facts,
                 reason: format!("{reason} Either the type is wrong or an event between the two was lost."),
                 refuted_by: "a record of the stream that holds an event of this object between the two".to_owned(),
                 consequence: "a client that keeps a set of objects by event types keeps a wrong one".to_owned(),
@@ -170,6 +140,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             ruling.found(evidence.unless_lost(course.settle(draft)));
         }
     }
+    disagreements.judge(evidence, ruling);
 }
 
 /// Whether T proves the event's type wrong, which is then stated.
@@ -232,6 +203,61 @@ fn contradicted(
         ..course.draft(d.key)
     };
     ruling.found(course.settle(draft));
+}
+
+/// One event: its key and revision, the scope where that selects, the delivery and its watch.
+type Event = (KeyId, Revision, Option<ScopeId>, u32, OperationId);
+
+/// Events after the initial parts of all streams: what one stream calls a creation is none on another.
+#[derive(Default)]
+struct Disagreements(Vec<Event>);
+
+impl Disagreements {
+    fn hear(&mut self, evidence: &Evidence<'_>, course: &Course<'_>, index: usize) {
+        let d = &evidence.history.deliveries[index];
+        let scope = course.operation.scope;
+        if d.kind != DeliveryKind::Deleted && d.uid.is_some() && !course.is_saved() {
+            let selects = evidence.history.is_selective(scope).then_some(scope);
+            self.0.push((d.key, d.revision, selects, index as u32, course.watch));
+        }
+    }
+
+    fn judge(mut self, evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+        let deliveries = &evidence.history.deliveries;
+        self.0.sort_unstable();
+        for same in self.0.chunk_by(|a, b| (a.0, a.1, a.2) == (b.0, b.1, b.2)) {
+            let first = &deliveries[same[0].3 as usize];
+            let other = |event: &&Event| {
+                let d = &deliveries[event.3 as usize];
+                d.kind != first.kind && d.uid == first.uid
+            };
+            let Some(other) = same.iter().find(other) else { continue };
+            let [one, other] = [&same[0], other].map(|event| (event.3 as usize, event.4));
+            let o = evidence.history.operation(other.1);
+            let [said, otherwise] = [one, other].map(|(index, _)| evidence.delivery_words(index));
+            let facts = [one, other].map(|(index, watch)| {
+                evidence.delivery(index, watch, format!("received {}", evidence.delivery_words(index)))
+            });
+            let to = evidence.history.operation(one.1);
+            let draft =
+                Course::of(evidence, evidence.history.stream_of(other.1).expect("it delivered")).draft(first.key);
+            ruling.found(Draft {
+                summary: format!(
+                    "{} received {otherwise}, and {} received {said}",
+                    evidence.observer_words(&o),
+                    evidence.observer_words(&to)
+                ),
+                facts: facts.into(),
+                reason: "One change either brings an object into a scope or changes one that is in it, whoever is told of it."
+                    .to_owned(),
+                refuted_by: "evidence that the two streams are of two stores".to_owned(),
+                consequence: "a client that keeps a set of objects by event types keeps a wrong one".to_owned(),
+                // Nobody says which of the two is right.
+                incarnation: if o.incarnation == to.incarnation { o.incarnation } else { IncarnationId::NONE },
+                ..draft
+            });
+        }
+    }
 }
 
 #[cfg(test)]

@@ -73,6 +73,8 @@ impl Marks {
     pub const BINDING: Marks = Marks(1 << 22);
     /// The object answered carries a deletionTimestamp, and shows that finalizers or a grace period hold it back.
     pub const HELD: Marks = Marks(1 << 23);
+    /// The object answered to a read has another name or namespace than the one that was asked for. What it shows is left out.
+    pub const OTHER_OBJECT: Marks = Marks(1 << 26);
 
     /// Whether all bits of `other` are set.
     pub fn has(self, other: Marks) -> bool {

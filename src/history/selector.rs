@@ -9,47 +9,92 @@ pub fn labels(json: &str) -> Option<BTreeMap<String, String>> {
 
 /// Whether a label selector matches a label map (raw JSON). `None` where the selector or the labels cannot be read.
 ///
-/// Grammar: apimachinery `pkg/labels/selector.go`: `k=v`, `k==v`, `k!=v`, `k in (a,b)`, `k notin (a,b)`, `k`, `!k`, joined by commas.
+/// Grammar: apimachinery `pkg/labels/selector.go`: `k=v`, `k==v`, `k!=v`, `k in (a,b)`, `k notin (a,b)`, `k>3`, `k<3`, `k`, `!k`, joined
+/// by commas.
 pub fn matches_labels(selector: &str, labels: &str) -> Option<bool> {
     let labels = self::labels(labels)?;
-    for requirement in split_outside_parentheses(selector) {
-        let requirement = requirement.trim();
-        if requirement.is_empty() {
-            continue;
+    let mut all = true;
+    for requirement in split_outside_parentheses(selector).map(str::trim).filter(|r| !r.is_empty()) {
+        // One that cannot be read makes the whole selector invalid.
+        all &= Requirement::read(requirement)?.holds(&labels);
+    }
+    Some(all)
+}
+
+/// One requirement of a label selector.
+enum Requirement<'s> {
+    Has(&'s str),
+    HasNot(&'s str),
+    In(&'s str, Vec<&'s str>),
+    NotIn(&'s str, Vec<&'s str>),
+    Above(&'s str, i64),
+    Below(&'s str, i64),
+}
+
+impl<'s> Requirement<'s> {
+    fn read(text: &'s str) -> Option<Requirement<'s>> {
+        if let Some(key) = text.strip_prefix('!') {
+            return name(key).map(Requirement::HasNot);
         }
-        let value = |key: &str| labels.get(key.trim()).map(String::as_str);
-        let holds = if let Some((key, set)) = split_set(requirement, " notin ") {
-            value(key).is_none_or(|v| !set.contains(&v))
-        } else if let Some((key, set)) = split_set(requirement, " in ") {
-            value(key).is_some_and(|v| set.contains(&v))
-        } else if let Some((key, other)) = requirement.split_once("!=") {
-            value(key) != Some(other.trim())
-        } else if let Some((key, wanted)) = requirement.split_once('=') {
-            value(key) == Some(wanted.trim_start_matches('=').trim())
-        } else if let Some(key) = requirement.strip_prefix('!') {
-            value(key).is_none()
-        } else if requirement.contains(['(', ')', '<', '>']) {
-            return None;
-        } else {
-            value(requirement).is_some()
+        let end = text.find(|c: char| c.is_whitespace() || "=!<>(),".contains(c)).unwrap_or(text.len());
+        let (key, rest) = (name(&text[..end])?, text[end..].trim());
+        if rest.is_empty() {
+            return Some(Requirement::Has(key));
+        }
+        let value = |text: &'s str| {
+            let text = text.trim();
+            text.find(|c: char| c.is_whitespace() || "=!<>(),".contains(c)).is_none().then_some(text)
         };
-        if !holds {
-            return Some(false);
+        if let Some(other) = rest.strip_prefix("!=") {
+            return Some(Requirement::NotIn(key, vec![value(other)?]));
+        }
+        if let Some(wanted) = rest.strip_prefix("==").or_else(|| rest.strip_prefix('=')) {
+            return Some(Requirement::In(key, vec![value(wanted)?]));
+        }
+        if let Some(bound) = rest.strip_prefix('>') {
+            return Some(Requirement::Above(key, value(bound)?.parse().ok()?));
+        }
+        if let Some(bound) = rest.strip_prefix('<') {
+            return Some(Requirement::Below(key, value(bound)?.parse().ok()?));
+        }
+        let set = |word| {
+            let set: &'s str = rest.strip_prefix(word)?;
+            let set = set.trim().strip_prefix('(')?.strip_suffix(')')?;
+            set.split(',').map(value).collect::<Option<Vec<_>>>()
+        };
+        if let Some(values) = set("notin") {
+            return Some(Requirement::NotIn(key, values));
+        }
+        set("in").map(|values| Requirement::In(key, values))
+    }
+
+    /// Whether labels meet it.
+    fn holds(&self, labels: &BTreeMap<String, String>) -> bool {
+        let value = |key: &str| labels.get(key).map(String::as_str);
+        // What is no number is neither above nor below one.
+        let number = |key: &str| value(key).and_then(|value| value.parse::<i64>().ok());
+        match self {
+            Requirement::Has(key) => value(key).is_some(),
+            Requirement::HasNot(key) => value(key).is_none(),
+            Requirement::In(key, set) => value(key).is_some_and(|value| set.contains(&value)),
+            Requirement::NotIn(key, set) => value(key).is_none_or(|value| !set.contains(&value)),
+            Requirement::Above(key, bound) => number(key).is_some_and(|number| number > *bound),
+            Requirement::Below(key, bound) => number(key).is_some_and(|number| number < *bound),
         }
     }
-    Some(true)
+}
+
+/// A label's name without the blanks around it.
+fn name(text: &str) -> Option<&str> {
+    let text = text.trim();
+    (!text.is_empty() && !text.contains(|c: char| c.is_whitespace() || "=!<>(),".contains(c))).then_some(text)
 }
 
 /// Whether a field selector matches, given a look-up that knows some fields. `None` where a needed field is not known.
 pub fn matches_fields<'f>(selector: &str, field: impl Fn(&str) -> Option<&'f str>) -> Option<bool> {
     let mut undecided = false;
-    for requirement in selector.split(',').map(str::trim).filter(|r| !r.is_empty()) {
-        let (name, wanted, equal) = if let Some((name, wanted)) = requirement.split_once("!=") {
-            (name, wanted, false)
-        } else {
-            let (name, wanted) = requirement.split_once('=')?;
-            (name, wanted.trim_start_matches('='), true)
-        };
+    for requirement in requirements(selector) {
+        let (name, wanted, equal) = requirement?;
         match field(name) {
             Some(value) if (value == wanted) != equal => return Some(false),
             Some(_) => {}
@@ -57,6 +102,22 @@ pub fn matches_fields<'f>(selector: &str, field: impl Fn(&str) -> Option<&'f str
         }
     }
     (!undecided).then_some(true)
+}
+
+/// The fields that a field selector names.
+pub fn fields_of(selector: &str) -> impl Iterator<Item = &str> {
+    requirements(selector).map(|requirement| requirement.map_or("", |(name, ..)| name))
+}
+
+/// Each field that a field selector names, the value, and whether it has to be that one. `None` for what is no requirement.
+fn requirements(selector: &str) -> impl Iterator<Item = Option<(&str, &str, bool)>> {
+    selector.split(',').map(str::trim).filter(|r| !r.is_empty()).map(|requirement| {
+        if let Some((name, wanted)) = requirement.split_once("!=") {
+            return Some((name, wanted, false));
+        }
+        let (name, wanted) = requirement.split_once('=')?;
+        Some((name, wanted.strip_prefix('=').unwrap_or(wanted), true))
+    })
 }
 
 fn split_outside_parentheses(text: &str) -> impl Iterator<Item = &str> {
@@ -71,19 +132,13 @@ fn split_outside_parentheses(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-fn split_set<'a>(requirement: &'a str, word: &str) -> Option<(&'a str, Vec<&'a str>)> {
-    let (key, set) = requirement.split_once(word)?;
-    let set = set.trim().strip_prefix('(')?.strip_suffix(')')?;
-    Some((key, set.split(',').map(str::trim).collect()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn label_selectors_follow_the_grammar() {
-        let labels = r#"{"tier":"gold","app":"web"}"#;
+        let labels = r#"{"tier":"gold","app":"web","num":"4"}"#;
         for (selector, expected) in [
             ("tier=gold", Some(true)),
             ("tier==gold,app=web", Some(true)),
@@ -94,7 +149,15 @@ mod tests {
             ("!zone", Some(true)),
             ("zone", Some(false)),
             ("", Some(true)),
-            ("size>3", None),
+            ("size>3", Some(false)),
+            ("tier>3", Some(false)),
+            ("num>3", Some(true)),
+            ("num > 4", Some(false)),
+            ("num<5,app", Some(true)),
+            ("num<x", None),
+            ("tier in(gold),tier notin(iron)", Some(true)),
+            ("! zone", Some(true)),
+            ("tier in gold", None),
         ] {
             assert_eq!(matches_labels(selector, labels), expected, "{selector}");
         }

@@ -243,16 +243,13 @@ impl History {
             && (self.name(scope.name).is_empty() || scope.name == key.name)
     }
 
-    /// Whether a version is selected by the scope's selectors; `None` where the evidence does not say.
-    pub fn selects(&self, scope: ScopeId, attributes: AttributesId) -> Option<bool> {
+    /// Whether a version of a key is selected by the scope's selectors; `None` where the evidence does not say.
+    pub fn selects(&self, scope: ScopeId, key: KeyId, attributes: AttributesId) -> Option<bool> {
         if !self.is_selective(scope) {
             return Some(true);
         }
-        let scope = self.scopes[scope.index()];
-        if !attributes.is_some() || !self.name(scope.shard).is_empty() {
-            return None;
-        }
-        let seen = self.attributes[attributes.index()];
+        let (scope, key) = (self.scopes[scope.index()], self.keys[key.index()]);
+        let seen = if attributes.is_some() { self.attributes[attributes.index()] } else { Attributes::default() };
         let text = |symbol: Symbol| symbol.is_some().then(|| self.name(symbol));
         let labels = match self.name(scope.labels) {
             "" => Some(true),
@@ -261,13 +258,23 @@ impl History {
         let fields = selector::matches_fields(self.name(scope.fields), |field| match field {
             "spec.nodeName" => text(seen.node),
             "status.phase" => text(seen.phase),
+            "metadata.name" => text(key.name),
+            "metadata.namespace" => text(key.namespace),
             _ => None,
         });
-        match (labels, fields) {
-            (Some(false), _) | (_, Some(false)) => Some(false),
-            (Some(true), Some(true)) => Some(true),
+        let shard = self.name(scope.shard).is_empty().then_some(true);
+        match (labels, fields, shard) {
+            (Some(false), ..) | (_, Some(false), _) => Some(false),
+            (Some(true), Some(true), Some(true)) => Some(true),
             _ => None,
         }
+    }
+
+    /// Whether a field selector of the scope names a field of which nothing is kept.
+    pub fn is_beyond_evidence(&self, scope: ScopeId) -> bool {
+        let is_kept =
+            |field| matches!(field, "metadata.name" | "metadata.namespace" | "spec.nodeName" | "status.phase");
+        !selector::fields_of(self.name(self.scopes[scope.index()].fields)).all(is_kept)
     }
 
     /// Whether every key and selection of `inner` is inside `outer`, as far as their texts show it.

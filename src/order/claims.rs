@@ -164,7 +164,8 @@ impl Timeline {
                             (v.uid == d.uid || !v.uid.is_some() || !d.uid.is_some())
                                 && (!selective
                                     || delivered.contains(&(d.key, d.revision))
-                                    || (recorded && history.selects(operation.scope, v.attributes) == Some(true)))
+                                    || (recorded
+                                        && history.selects(operation.scope, v.key, v.attributes) == Some(true)))
                         });
                         if misdated {
                             self.misdated.insert(index as u32);

@@ -164,9 +164,16 @@ impl Stretches {
         }
         through = through.max(self.watched.past(history, timeline, version, through).unwrap_or(through));
         let versions = timeline.versions(version.key);
-        let next = versions.through(version.revision);
-        versions.get(next).map_or(through, |next| through.min(next.revision.previous()))
+        let Some(next) = versions.get(versions.through(version.revision)) else { return through };
+        let last = next.revision.previous();
+        if is_based(history, &next, version) { last } else { through.min(last) }
     }
+}
+
+/// Whether a version was written on another one: nothing lies between the two.
+fn is_based(history: &History, next: &Version, base: &Version) -> bool {
+    let write = next.writer.is_some().then(|| history.operation(next.writer));
+    write.is_some_and(|write| write.asked_revision == base.revision && write.shows_its_commit()) && one_life(base, next)
 }
 
 impl<'h> Presence<'h> {
@@ -200,7 +207,20 @@ impl<'h> Presence<'h> {
     /// The version that a key certainly held at a revision.
     pub fn version_at(&self, key: KeyId, revision: Revision) -> Option<Version> {
         let version = self.order.timeline.at_or_before(key, revision)?;
-        (version.change.lives() == Some(true) && self.exactly_through(&version) >= revision).then_some(version)
+        let stood = || self.exactly_through(&version) >= revision || self.was_read_after(&version, revision);
+        (version.change.lives() == Some(true) && stood()).then_some(version)
+    }
+
+    /// Whether a read of the most recent state showed a version that was sent when a revision was complete.
+    fn was_read_after(&self, version: &Version, revision: Revision) -> bool {
+        let removals = self.order.timeline.removals(version.key);
+        let removed = removals.iter().any(|r| !r.uid.is_some() || r.uid == version.uid);
+        !removed && self.read_showing(version).is_some_and(|read| self.was_complete(read, revision))
+    }
+
+    fn was_complete(&self, read: OperationId, revision: Revision) -> bool {
+        let read = self.history.operation(read);
+        complete_before(self.history, self.order, &read).is_some_and(|head| head >= revision)
     }
 
     /// What proves that a key held an object at a revision: a version at or before it, and what came after.
@@ -223,11 +243,7 @@ impl<'h> Presence<'h> {
             return Some((version, After::Shown(list)));
         }
         if self.exactly_through(&version) < revision {
-            let sent_after = |id: OperationId| {
-                let read = self.history.operation(id);
-                complete_before(self.history, self.order, &read).is_some_and(|head| head >= revision)
-            };
-            if let Some(read) = self.read_showing(&version).filter(|read| sent_after(*read)) {
+            if let Some(read) = self.read_showing(&version).filter(|read| self.was_complete(*read, revision)) {
                 return Some((version, After::Read(read)));
             }
             let removed = |r: &&Removal| {

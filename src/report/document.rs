@@ -45,6 +45,8 @@ pub struct History<'a> {
     pub coverage: Vec<Coverage<'a>>,
     /// Why the verdict is what it is, where the word does not say it.
     pub reason: &'a str,
+    /// How many obligations were met and could not be decided; `rules[].undecided` says which and why.
+    pub undecided: u64,
     /// What was not checked and why, one sentence each.
     pub unchecked: &'a [String],
     /// Proofs of the verdict, complete and for a machine: what `retrograde verify` decides again.
@@ -124,6 +126,17 @@ pub struct Rule<'a> {
     pub reason: &'a str,
     /// How many obligations were checked.
     pub checked: u64,
+    /// How many were met and could not be decided, by reason.
+    pub undecided: Vec<Undecided<'a>>,
+}
+
+/// Obligations that the evidence leaves open.
+#[derive(Debug, Serialize)]
+pub struct Undecided<'a> {
+    /// Why.
+    pub reason: &'a str,
+    /// How many.
+    pub count: u64,
 }
 
 /// One finding.

@@ -47,6 +47,16 @@ fn suite(part: &Part<'_>) -> TestSuite {
             suite.add_test_case(case(part, rule.rule, "the evidence as a whole", &rule.verdict, &others));
         }
     }
+    // What was met and not decided is neither a success nor a failure.
+    for rule in &judgement.rules {
+        for open in &rule.undecided {
+            let mut status = TestCaseStatus::skipped();
+            status.set_message(visible(&format!("{} not decided: {}", open.count, open.reason)));
+            let mut case = TestCase::new(rule.rule, status);
+            case.set_classname("undecided");
+            suite.add_test_case(case);
+        }
+    }
     let verdict = &judgement.verdict;
     // A verdict that no rule accounts for, such as too many unreadable lines, must not vanish in a green list.
     if !matches!(verdict, Verdict::Holds | Verdict::Violated) {

@@ -59,6 +59,9 @@ fn history(text: &mut String, part: &Part<'_>) {
     let counts: Vec<String> = counts.map(|(kind, noun)| words::count(count(kind), noun)).to_vec();
     let checked = judgement.rules.iter().filter(|rule| !matches!(rule.verdict, Verdict::NotChecked(_))).count() as u64;
     *text += &format!("\n{}; {} checked.\n", words::series(&counts), words::count(checked, "rule"));
+    if let Some(open) = part.undecided() {
+        *text += &format!("\n{}.\n", escaped(&open));
+    }
     if !judgement.findings.is_empty() {
         *text += "\n| | rule | client | what |\n| --- | --- | --- | --- |\n";
         let grave = judgement.findings.iter().filter(|finding| finding.kind != Kind::Hazard);

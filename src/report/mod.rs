@@ -25,6 +25,7 @@ pub(crate) mod sample;
 pub mod sarif;
 
 use crate::check::{Judgement, Kind, Verdict};
+use crate::explain::words::{count, thousands};
 use crate::history::History;
 use std::io;
 
@@ -65,6 +66,19 @@ impl<'a> Part<'a> {
                 Part { name, nature: Nature::Operations, history, judgement }
             }
         }
+    }
+}
+
+impl Part<'_> {
+    /// How many obligations were met and could not be decided, and of which rules; none where there are none. It stands beside the
+    /// verdict, because `holds` is about the obligations that were decided.
+    pub fn undecided(&self) -> Option<String> {
+        let open = self.judgement.rules.iter().map(|rule| (rule.rule, rule.open_obligations()));
+        let open: Vec<(&str, u64)> = open.filter(|(_, count)| *count > 0).collect();
+        let rules: Vec<String> = open.iter().map(|(rule, count)| format!("{rule} {}", thousands(*count))).collect();
+        let total = open.iter().map(|(_, count)| count).sum();
+        let verb = if total == 1 { "was" } else { "were" };
+        (total > 0).then(|| format!("{} {verb} met and not decided: {}", count(total, "obligation"), rules.join(", ")))
     }
 }
 

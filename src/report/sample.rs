@@ -238,7 +238,7 @@ pub(crate) fn restart(decorate: fn(&str) -> String) -> Sample {
         verdict,
         guarantees,
     };
-    let rule = |rule, verdict, checked| RuleReport { rule, verdict, checked, open: None };
+    let rule = |rule, verdict, checked| RuleReport { rule, verdict, checked, open: None, undecided: Vec::new() };
     let unknown = || Verdict::Unknown("no clock bounds the two servers".to_owned());
     let judgement = Judgement {
         problems: Vec::new(),

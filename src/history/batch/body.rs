@@ -48,8 +48,12 @@ impl Batch {
         let fields = self.fields(source);
         let names = &mut self.tables.names;
         let labels = names.intern(metadata.labels.map_or("null", |raw| raw.get()));
+        // Every object that has a phase at all has one from its beginning: a body without it was cut.
         let (node, phase) = match spec {
-            Some(spec) => (names.intern(&spec.node_name), names.intern(&status.phase)),
+            Some(spec) => (
+                names.intern(&spec.node_name),
+                if status.phase.is_empty() { Symbol::NONE } else { names.intern(&status.phase) },
+            ),
             None => (Symbol::NONE, Symbol::NONE),
         };
         let whole = source.kept.has_more && source.kind != "PartialObjectMetadata";
@@ -222,11 +226,11 @@ impl Batch {
 }
 
 /// Puts an answer on its operation. `key` makes the key of a created object whose name only the answer says.
-pub fn put_answer<T>(
+pub fn put_answer(
     operation: &mut Operation,
     answer: &Answer,
-    key: impl FnOnce(&mut T, Symbol) -> KeyId,
-    tables: &mut T,
+    key: impl FnOnce(&mut Tables, Symbol) -> KeyId,
+    tables: &mut Tables,
 ) {
     let succeeded = (200..300).contains(&operation.status);
     let mut marks = answer.marks;
@@ -251,6 +255,10 @@ pub fn put_answer<T>(
     if !operation.subresource.answers_parent() {
         return;
     }
+    if is_other(operation, answer, tables) {
+        operation.marks.set(Marks::OTHER_OBJECT);
+        return;
+    }
     operation.answer_uid = answer.uid;
     operation.answered = answer.revision;
     operation.attributes = answer.attributes;
@@ -261,4 +269,17 @@ pub fn put_answer<T>(
     if !operation.key.is_some() && operation.verb == Verb::Create && answer.name.is_some() {
         operation.key = key(tables, answer.name);
     }
+}
+
+/// Whether a read was answered with another object than it named. On some servers `~` names the caller's own.
+fn is_other(operation: &Operation, answer: &Answer, tables: &Tables) -> bool {
+    if operation.verb != Verb::Get || operation.subresource != Subresource::None || !operation.key.is_some() {
+        return false;
+    }
+    let asked = tables.keys.values()[operation.key.index()];
+    let differ = |asked: Symbol, answered: Symbol| {
+        let said = |symbol: Symbol| symbol.is_some().then(|| tables.names.get(symbol)).filter(|text| !text.is_empty());
+        said(asked).zip(said(answered)).is_some_and(|(asked, answered)| asked != answered && asked != "~")
+    };
+    differ(asked.name, answer.name) || differ(asked.namespace, answer.namespace)
 }

@@ -159,8 +159,8 @@ fn selectors_see_what_brackets_say() {
     let list = history.operations.get(0);
     assert_eq!(history.scope_name(list.scope), "pods in prod where app in (web,db) where spec.nodeName=n1");
     let item = history.items_of(&list)[0];
-    assert_eq!(history.selects(list.scope, item.attributes), Some(true));
-    assert_eq!(history.selects(list.scope, history.witness[1].attributes), Some(true));
+    assert_eq!(history.selects(list.scope, item.key, item.attributes), Some(true));
+    assert_eq!(history.selects(list.scope, history.witness[1].key, history.witness[1].attributes), Some(true));
     assert_eq!(history.witness.len(), 2);
 }
 

@@ -85,6 +85,7 @@ impl<'a> Drawing<'a> {
                 unit: unit as u64,
                 clocks: history.clocks.iter().map(|&clock| shown(history.name(clock))).collect(),
                 files: history.files.iter().map(|file| shown(&file.path)).collect(),
+                undecided: part.undecided().unwrap_or_default(),
                 unchecked: part.judgement.unchecked.iter().map(|text| shown(text)).collect(),
                 problems: history.files.iter().map(|file| file.problems).sum(),
                 ..Picture::default()

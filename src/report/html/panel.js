@@ -136,6 +136,7 @@ function section(aside, title, text) {
 function showSummary(aside, raw) {
   aside.append(element("h1", "", "verdict: " + raw.verdict));
   if (raw.reason) aside.append(element("p", "", raw.reason));
+  if (raw.undecided) aside.append(element("p", "", raw.undecided + "."));
   const operations = view.history.lanes.reduce((n, lane) => n + lane.t.length, 0);
   const events = view.history.lanes.reduce((n, lane) => n + lane.et.length, 0);
   const many = (n, what) => n.toLocaleString("en") + " " + what + (n === 1 ? "" : "s");

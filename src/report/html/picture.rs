@@ -52,6 +52,8 @@ pub(super) struct Picture {
     pub marks: Vec<Band>,
     /// The findings, gravest first.
     pub findings: Vec<Finding>,
+    /// How much was met and not decided, in words; empty for nothing.
+    pub undecided: String,
     /// What was not checked.
     pub unchecked: Vec<String>,
     /// Lines of evidence that could not be used.

@@ -25,12 +25,24 @@ pub(super) fn write(page: &mut Page<'_>, report: &Report<'_>) -> io::Result<()> 
     };
     page.labelled(0, LABEL, (tone, word), &sentence(report))?;
     match report.histories.as_slice() {
-        [only] => basis(page, only),
+        [only] => {
+            open(page, only)?;
+            basis(page, only)
+        }
         many => {
             let text = format!("{} histories, each decided on its own", many.len());
             page.labelled(0, LABEL, (Tone::Title, "Read"), &text)?;
-            histories(page, many)
+            histories(page, many)?;
+            many.iter().try_for_each(|part| open(page, part))
         }
+    }
+}
+
+/// What was met and not decided, beside the verdict.
+fn open(page: &mut Page<'_>, part: &Part<'_>) -> io::Result<()> {
+    match part.undecided() {
+        Some(text) => page.labelled(0, LABEL, (Tone::Doubt, "Undecided"), &text),
+        None => Ok(()),
     }
 }
 

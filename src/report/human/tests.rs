@@ -157,6 +157,7 @@ fn lacking(rules: usize) -> Sample {
             verdict: Verdict::NotChecked(format!("{NO_EVIDENCE}: of {rule}")),
             checked: 0,
             open: None,
+            undecided: Vec::new(),
         })
         .collect();
     sample

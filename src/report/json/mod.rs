@@ -6,7 +6,7 @@ mod tests;
 
 use super::document::{
     Certificate, Claim, Client, Consequences, Coverage, Document, Domain, Fact, Finding, History, Incarnation, Input,
-    Prevention, Problem, Proof, Published, Removed, Rule, SCHEMA, Source,
+    Prevention, Problem, Proof, Published, Removed, Rule, SCHEMA, Source, Undecided,
 };
 use super::extent::Extent;
 use super::forest::{Forest, by_rule};
@@ -92,11 +92,7 @@ fn part<'a>(part: &Part<'a>) -> History<'a> {
         },
         domains: domains(history),
         clients: judgement.clients.iter().map(|c| client(history, c)).collect(),
-        rules: judgement
-            .rules
-            .iter()
-            .map(|r| Rule { rule: r.rule, verdict: r.verdict.word(), reason: r.verdict.reason(), checked: r.checked })
-            .collect(),
+        rules: judgement.rules.iter().map(rule).collect(),
         findings: {
             let forest = Forest::of(&judgement.findings);
             judgement.findings.iter().enumerate().map(|(at, f)| finding(history, f, &forest, at)).collect()
@@ -113,8 +109,20 @@ fn part<'a>(part: &Part<'a>) -> History<'a> {
             })
             .collect(),
         reason: judgement.verdict.reason(),
+        undecided: judgement.rules.iter().map(check::RuleReport::open_obligations).sum(),
         unchecked: &judgement.unchecked,
         proofs: judgement.proofs.iter().map(proof).collect(),
+    }
+}
+
+fn rule(report: &check::RuleReport) -> Rule<'_> {
+    let undecided = report.undecided.iter().map(|open| Undecided { reason: &open.reason, count: open.count });
+    Rule {
+        rule: report.rule,
+        verdict: report.verdict.word(),
+        reason: report.verdict.reason(),
+        checked: report.checked,
+        undecided: undecided.collect(),
     }
 }
 
