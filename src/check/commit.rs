@@ -1,7 +1,7 @@
 //! What a write's own answer proves about the revision at which it committed.
 
 use super::Evidence;
-use crate::history::{AuditId, KeyId, Marks, Operation, OperationId, Revision, Subresource, Verb};
+use crate::history::{KeyId, Marks, Operation, OperationId, Revision, Subresource, Verb};
 use crate::order::{Provenance, Version, remembers};
 use rustc_hash::FxHashMap;
 
@@ -28,8 +28,26 @@ pub fn attributed(evidence: &Evidence<'_>, id: OperationId) -> Option<Revision> 
     let history = evidence.history;
     let o = history.operation(id);
     let writer = evidence.order.timeline.writer(o.key, o.answered).filter(|_| o.answered.is_some());
-    let wrote = writer.is_some_and(|writer| is_of_one_request(evidence, writer, id));
+    let wrote = writer.is_some_and(|writer| history.are_one_request(writer, id));
     proven(evidence, &o).or(wrote.then_some(o.answered))
+}
+
+/// The version of its object that the answer of an accepted update shows, where it proves no commit: the one that it made, or the one that
+/// is there, where it changed nothing. A server asks etcd in both cases (apiserver `pkg/storage/etcd3/store.go`, GuaranteedUpdate reads
+/// the object again before it leaves an update out), so it is the last one of its time.
+pub fn shown(evidence: &Evidence<'_>, o: &Operation) -> Option<Revision> {
+    let shows = shows_object(o) && evidence.committed(o) && proven(evidence, o).is_none();
+    shows.then_some(o.answered)
+}
+
+/// Whether the answer of an update shows a version of its object.
+fn shows_object(o: &Operation) -> bool {
+    matches!(o.verb, Verb::Update | Verb::Patch)
+        && o.key.is_some()
+        && o.answered.is_some()
+        && o.subresource.answers_parent()
+        && !o.marks.has(Marks::LIST_ANSWER)
+        && !o.marks.has(Marks::REMOVES)
 }
 
 /// Whether a write was answered with success and is not known to have changed nothing: servers that find nothing to change commit nothing
@@ -42,28 +60,16 @@ pub fn took_effect(evidence: &Evidence<'_>, id: OperationId, o: &Operation) -> b
 /// was shown it before this one was sent.
 fn changed_nothing(evidence: &Evidence<'_>, id: OperationId, o: &Operation) -> bool {
     let (history, order) = (evidence.history, evidence.order);
-    let shows = matches!(o.verb, Verb::Update | Verb::Patch)
-        && o.key.is_some()
-        && o.answered.is_some()
-        && o.subresource.answers_parent()
-        && !o.marks.has(Marks::LIST_ANSWER)
-        && !o.marks.has(Marks::REMOVES);
-    if !shows || order.timeline.wrote_its_answer(id) || proven(evidence, o).is_some() {
+    if !shows_object(o) || order.timeline.wrote_its_answer(id) || proven(evidence, o).is_some() {
         return false;
     }
     let Some(version) = order.timeline.version_at(o.key, o.answered) else { return o.answered == o.asked_revision };
     if version.writer.is_some() {
-        return !is_of_one_request(evidence, version.writer, id);
+        return !history.are_one_request(version.writer, id);
     }
     let shown = version.dated;
     o.answered == o.asked_revision
         || (shown.operation(history) != id && order.clocks.before(shown.moment(history), (o.invoke, o.clock)))
-}
-
-/// Whether two records are of one request: the server's may stand for the client's.
-fn is_of_one_request(evidence: &Evidence<'_>, a: OperationId, b: OperationId) -> bool {
-    let (one, other) = (evidence.history.operation(a), evidence.history.operation(b));
-    a == b || (one.audit_id == other.audit_id && one.audit_id != AuditId::None && one.verb == other.verb)
 }
 
 /// A write of a process with a memory that certainly made a version.
@@ -91,9 +97,9 @@ impl Commit {
 /// that T knows.
 pub fn commits<'e>(evidence: &'e Evidence<'_>) -> impl Iterator<Item = Commit> + 'e {
     let (history, timeline) = (evidence.history, &evidence.order.timeline);
-    let writes = history.operations.all_of_verbs(&[Verb::Create, Verb::Update, Verb::Patch]);
+    let writes = evidence.of_verbs(&[Verb::Create, Verb::Update, Verb::Patch]);
     let answered = writes.filter(move |(id, o)| {
-        timeline.wrote_its_answer(*id) && remembers(history, o.incarnation) && proven(evidence, o).is_some()
+        timeline.made_its_answer(history, *id, o) && remembers(history, o.incarnation) && proven(evidence, o).is_some()
     });
     let answered =
         answered.map(|(id, operation)| Commit { id, operation, key: operation.key, revision: operation.answered });
@@ -115,6 +121,12 @@ pub fn commits<'e>(evidence: &'e Evidence<'_>) -> impl Iterator<Item = Commit> +
         })
     });
     answered.chain(deleted)
+}
+
+/// Accepted updates of processes with a memory that show a version and prove no commit: see [`shown`].
+pub fn unproven<'e>(evidence: &'e Evidence<'_>) -> impl Iterator<Item = (OperationId, Operation)> + 'e {
+    let writes = evidence.of_verbs(&[Verb::Update, Verb::Patch]);
+    writes.filter(move |(_, o)| remembers(evidence.history, o.incarnation) && shown(evidence, o).is_some())
 }
 
 /// Whether a write that proves its revision certainly got one above all that anybody had seen when it was sent.

@@ -12,7 +12,8 @@
 //!
 //! **A violation** is a write that is proved to have committed at r2, sent after an own write that had been answered at
 //! r1 > r2, both of resources that certainly share one counter. Answers to no-op writes carry old versions and count as no
-//! commit.
+//! commit. An accepted update of the same object that proves no commit is one too: where it changed nothing, it was answered with the
+//! last version of the object, which is the own write or a later one.
 //!
 //! **Evidence**: answers of writes (level RequestResponse, or a capture).
 //!
@@ -52,10 +53,23 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             fallen.push((commit.key, commit.revision, commit.id, earlier, before.revision));
         }
     }
+    for (id, o) in commit::unproven(evidence) {
+        let Some(frontier) = order.frontiers.of(history, order, o.incarnation, history.resource_of(o.key)) else {
+            continue;
+        };
+        let own = frontier.commits_of.get(&o.key).and_then(|own| own.before(&order.clocks, o.clock, o.invoke));
+        let Some(before) = own else { continue };
+        ruling.checked(o.incarnation);
+        let Showing::Answer(earlier) = before.showing else { continue };
+        if before.revision > o.answered {
+            fallen.push((o.key, o.answered, id, earlier, before.revision));
+        }
+    }
     // They are told by key and revision.
     fallen.sort_unstable();
     for (key, revision, id, earlier, before) in fallen {
         let o = history.operation(id);
+        let outcome = if commit::shown(evidence, &o).is_some() { "was answered with version" } else { "committed at" };
         let resource = history.resource_of(key);
         let names = [earlier, id].map(|id| history.request_name(&history.operation(id)));
         ruling.found(Draft {
@@ -72,7 +86,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             ),
             facts: vec![
                 evidence.operation(earlier, before, format!("{} committed at {}", names[0], before)),
-                evidence.operation(id, revision, format!("{} committed at {}", names[1], revision)),
+                evidence.operation(id, revision, format!("{} {outcome} {}", names[1], revision)),
             ],
             reason: "The second write was sent after the first was answered, so etcd orders it later: its revision must be higher.".to_owned(),
             refuted_by: "evidence that the two resources live in different etcds (--domain)".to_owned(),

@@ -4,6 +4,9 @@
 //! etcd's revision only grows. A write that was sent after an answer showed revision r2 must commit above r2; here one certainly
 //! committed at r1 below it. The store went back: a restored backup under running API servers, or a member that lost its log.
 //!
+//! An accepted update that names no base may have changed nothing. Its answer then shows the last version of its object, which the server
+//! reads from etcd before it leaves an update out. So no such answer is below a version of that object that was complete before.
+//!
 //! ## Why it matters
 //! Everything between r1 and r2 is gone or will be given out again with other contents; clients that stand at r2 miss what is
 //! written until the counter passes them, and no error tells them.
@@ -24,7 +27,7 @@
 //! commits; `revision-reuse` and `split-timeline` see those.
 //!
 //! ## Traps it avoids
-//! - A PUT or PATCH that changes nothing answers with an old version and commits nothing: it is no write.
+//! - A PUT or PATCH that changes nothing answers with an old version and commits nothing: it is compared with its own object only.
 //! - A write that takes the last finalizer away answers with its base although it commits a deletion above it.
 //! - Times of different clocks prove an order only where the evidence bounds the offset. A gap of a second or more between
 //!   clocks is a suspect that names the offset; less than that is taken for skew (etcd itself warns of a second).
@@ -35,8 +38,9 @@
 
 use super::alone;
 use super::etcd::{self, Recorded};
-use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling, commit, lag};
-use crate::history::{OperationId, Revision};
+use super::lag::{self, Lag};
+use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling, commit};
+use crate::history::{Operation, OperationId, Revision};
 use crate::order::{Head, Relation};
 
 /// Less of an offset between clocks is usual.
@@ -61,7 +65,12 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let removals = commit::removals(evidence);
     for (id, o) in evidence.operations() {
         let removed = || removals.get(&id).map(|v| v.revision);
-        let Some(revision) = commit::proven(evidence, &o).or_else(removed) else { continue };
+        let Some(revision) = commit::proven(evidence, &o).or_else(removed) else {
+            if commit::shown(evidence, &o).is_some() && o.invoke.is_known() {
+                fallen(evidence, ruling, id, &o);
+            }
+            continue;
+        };
         if !o.invoke.is_known() {
             continue;
         }
@@ -98,6 +107,35 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             }
         }
     }
+}
+
+/// An accepted update shows the last version of its object, whether it changed anything or not.
+fn fallen(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: &Operation) {
+    let history = evidence.history;
+    ruling.checked(o.incarnation);
+    let Some(bound) = lag::bound(evidence, history.resource_of(o.key), o.clock, o.invoke) else { return };
+    let Some(later) = evidence.order.timeline.between(o.key, o.answered, bound).first() else { return };
+    let Some(lag) = Lag::by(evidence, later, o.clock, o.invoke) else { return };
+    let (what, key) = (history.request_name(o), history.key_name(o.key));
+    let mut facts = lag.facts(evidence);
+    facts.push(lag::answer(evidence, id, o.answered, &format!("version {}", o.answered)));
+    ruling.found(lag.settle(Draft {
+        kind: Kind::Violation,
+        broken_by: BrokenBy::Server,
+        incarnation: o.incarnation,
+        key: o.key,
+        cause: history.resource_name(history.resource_of(o.key)),
+        summary: format!(
+            "{what} was answered with version {} although version {} of {key} was complete before it was sent: the store went back",
+            o.answered, later.revision
+        ),
+        facts,
+        reason: "an accepted update answers with the version that it made, or with the last one where it changes nothing".to_owned(),
+        refuted_by: "evidence that the two answers came from different etcd clusters, or a clock offset that puts the write first"
+            .to_owned(),
+        consequence: "versions of the object are lost, and writes that name them as their base are refused or undo others"
+            .to_owned(),
+    }));
 }
 
 fn draft(evidence: &Evidence<'_>, id: OperationId, revision: Revision, head: Head, unless: Option<i64>) -> Draft {
@@ -168,6 +206,9 @@ mod tests {
         let seen = "a@A LIST => 1200 {x:u1@900}\n";
         assert_eq!(kinds(&RULE, &format!("{seen}a@A PUT x:u1@900 => x:u1@900\n")), []);
         assert_eq!(kinds(&RULE, &format!("{seen}a@A PATCH x => x:u1@900\n")), []);
+        // Nor is it one that shows less than the object had become.
+        assert_eq!(kinds(&RULE, &format!("{seen}a@A PATCH x => x:u1@850\n")), [Kind::Violation]);
+        assert_eq!(kinds(&RULE, &format!("{seen}a@A PATCH x dry-run => x:u1@850\n")), []);
         assert_eq!(kinds(&RULE, &format!("{seen}a@A PUT x:u1@900 => x:u1@900 gone\n")), []);
         assert_eq!(kinds(&RULE, &format!("{seen}a@A PUT x:u1@900 dry-run => x:u1@901\n")), []);
         assert_eq!(kinds(&RULE, &format!("{seen}a@A PUT x:u1@900 => !504\n")), []);

@@ -10,7 +10,8 @@
 //! **Whose promise.** The server's (the store's).
 //!
 //! **A violation** is a write that is proved to have committed at r, sent after the same process had read a revision above r
-//! of the same resource.
+//! of the same resource. So is an accepted update that was answered with a version below one that the process had seen of the same
+//! object: where the update changed nothing, its answer shows the last version.
 //!
 //! **Evidence**: answers of reads and writes, or a capture of a stream.
 //!
@@ -51,10 +52,22 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             fallen.push((commit.key, commit.revision, commit.id, seen.showing, seen.revision));
         }
     }
+    for (id, o) in commit::unproven(evidence) {
+        let Some(frontier) = order.frontiers.of(history, order, o.incarnation, history.resource_of(o.key)) else {
+            continue;
+        };
+        let read = frontier.keys.get(&o.key).and_then(|read| read.before(&order.clocks, o.clock, o.invoke));
+        let Some(seen) = read else { continue };
+        ruling.checked(o.incarnation);
+        if seen.revision > o.answered {
+            fallen.push((o.key, o.answered, id, seen.showing, seen.revision));
+        }
+    }
     // They are told by key and revision.
     fallen.sort_unstable();
     for (key, revision, id, showing, seen) in fallen {
         let o = history.operation(id);
+        let outcome = if commit::shown(evidence, &o).is_some() { "was answered with version" } else { "committed at" };
         let resource = history.resource_of(key);
         let request = history.request_name(&o);
         ruling.found(Draft {
@@ -71,7 +84,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             ),
             facts: vec![
                 evidence.showing(showing, seen, format!("it had read revision {seen}")),
-                evidence.operation(id, revision, format!("{request} committed at {}", revision)),
+                evidence.operation(id, revision, format!("{request} {outcome} {}", revision)),
             ],
             reason: "What it read was committed before the write was sent, so the write's revision must be higher."
                 .to_owned(),

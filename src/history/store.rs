@@ -88,6 +88,12 @@ impl History {
         self.operations.get(id.index())
     }
 
+    /// Whether two records of one object are of one request: the server's may stand beside the client's.
+    pub fn are_one_request(&self, a: OperationId, b: OperationId) -> bool {
+        let (one, other) = (self.operation(a), self.operation(b));
+        a == b || (one.audit_id == other.audit_id && one.audit_id != AuditId::None && one.verb == other.verb)
+    }
+
     /// The stream of a watch, where its deliveries are known.
     pub fn stream_of(&self, id: OperationId) -> Option<&Stream> {
         if self.operations.verb(id.index()) != Verb::Watch {

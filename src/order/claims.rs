@@ -304,8 +304,8 @@ impl Timeline {
             let earlier = group.iter().any(|c| {
                 c.operation != patch.operation && c.clock(history) == o.clock && c.origin.time(history) < o.invoke
             });
-            let claimants = group.iter().filter(|c| writes(c) && c.operation.is_some()).count();
-            (!earlier && claimants == 1).then_some(patch)
+            let mut claimants = group.iter().filter(|c| writes(c) && c.operation.is_some());
+            (!earlier && claimants.all(|c| history.are_one_request(c.operation, patch.operation))).then_some(patch)
         });
         version.writer = writer.map_or(OperationId::NONE, |writer| writer.operation);
         version

@@ -345,7 +345,7 @@ impl Collection<'_> {
                     self.steady_if(was_there && o.clock.is_some());
                     self.add(number, Kind::Object, self.facts.asked(id));
                 }
-                let own = order.timeline.wrote_its_answer(id);
+                let own = order.timeline.made_its_answer(history, id, o);
                 let of_key = history.resource_of(o.key);
                 if own && o.is_answered() {
                     let number = if of_key == resource { number } else { self.number(o.incarnation, of_key) };

@@ -6,7 +6,8 @@
 use super::flags::Flags;
 use super::versions::{Origin, Table, Until, Versions};
 use crate::history::{
-    AttributesId, ClockId, History, IncarnationId, KeyId, OperationId, ResourceId, Revision, ScopeId, Symbol,
+    AttributesId, ClockId, History, IncarnationId, KeyId, Marks, Operation, OperationId, ResourceId, Revision, ScopeId,
+    Symbol,
 };
 use crate::ingest::{Position, Time};
 use rustc_hash::FxHashSet;
@@ -365,6 +366,12 @@ impl Timeline {
     /// Whether an operation is the writer of the version that it was answered with.
     pub fn wrote_its_answer(&self, id: OperationId) -> bool {
         self.wrote.has(id.index())
+    }
+
+    /// The same of a request of which another record may stand for it: see [`History::are_one_request`].
+    pub fn made_its_answer(&self, history: &History, id: OperationId, o: &Operation) -> bool {
+        let by_another_record = || self.writer(o.key, o.answered).is_some_and(|by| history.are_one_request(by, id));
+        self.wrote_its_answer(id) || (o.marks.has(Marks::BOTH_SIDES) && o.answered.is_some() && by_another_record())
     }
 
     /// The first known version of a key above a revision.
