@@ -16,7 +16,7 @@
 //! **Evidence**: the request lines of two watches of one process, with the end of the first; the audit log at level Metadata is
 //! enough where the starts fall (28, 27), a capture of the stream where only the events lie above the next start.
 //!
-//! **Not judged**: a start that a list explains; a start where the stream before stood, although the process listed in between
+//! **Not judged**: a start that the list before it explains, where nothing newer had come since; a start where the stream before stood, although the process listed in between
 //! (a live list beside the reflector, unless an error had made the reflector list); a second consumer of the same scope (its
 //! watch begins while the other one is open, and later starts may be its own); watches of command-line tools, where each is a
 //! process; an item's version right after a list (`resume-from-item`). Several informers of one process with other selectors
@@ -127,8 +127,13 @@ mod tests {
     fn a_start_below_what_was_delivered_replays() {
         let before = "c@A LIST rv=0 => 28 {a:u1@27 b:u2@28}\nc@A WATCH from 28 +x:u3@35 -a:u1@40 eof\n";
         assert_eq!(kinds(&RULE, &format!("{before}c@A WATCH from 30 +x:u3@35\n")), [Kind::Violation]);
-        // A client that starts from its list again is explained by the list.
-        assert!(kinds(&RULE, &format!("{before}c@A WATCH from 28 +x:u3@35\n")).is_empty());
+        // A list explains a start only until something newer comes.
+        assert_eq!(kinds(&RULE, &format!("{before}c@A WATCH from 28 +x:u3@35\n")), [Kind::Violation]);
+        let quiet = before.replace(" +x:u3@35 -a:u1@40 eof", " eof");
+        assert!(kinds(&RULE, &format!("{quiet}c@A WATCH from 28 +x:u3@35\n")).is_empty());
+        // A list of an older state is where the reflector begins anew all the same.
+        let older = "c@A LIST rv=0 => 30 {a:u1@27 b:u2@28}\nc@A WATCH from 30 +x:u3@35 eof\nc@A WATCH from 35\n";
+        assert!(kinds(&RULE, &format!("{before}{older}")).is_empty());
         assert!(holds(&RULE, &format!("{before}c@A WATCH from 40\n")));
     }
 

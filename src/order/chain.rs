@@ -170,6 +170,10 @@ impl Chains {
         if let (Start::Pair(list), Some(start)) = (step.start, start) {
             self.paired.insert(list, (start, id));
         }
+        if matches!(step.start, Start::List(_) | Start::Pair(_)) && start.is_some() {
+            // It begins anew from the list, wherever the chain stood before.
+            state.frontier = None;
+        }
         if let Some(start) = start {
             advance(state, start, Showing::Answer(id));
         }
@@ -198,7 +202,9 @@ impl Chains {
         if let Some(list) = state.list {
             let listed = history.operation(list);
             let before = !listed.ret.is_known() || listed.ret <= o.invoke || listed.clock != o.clock;
-            if before && state.list_revision == Some(o.asked_revision) {
+            // A list explains only where nothing newer had come since.
+            let overtaken = state.watch_since_list && state.frontier.is_some_and(|(came, _)| came > o.asked_revision);
+            if before && !overtaken && state.list_revision == Some(o.asked_revision) {
                 return Start::List(list);
             }
             let pairs = matches!(listed.asked, Asked::Any | Asked::Unset) && !listed.marks.has(Marks::MORE_PAGES);
