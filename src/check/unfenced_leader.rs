@@ -15,7 +15,8 @@
 //! gap). A binding or an eviction, whose answer shows no version, counts as a write between its request and its answer.
 //!
 //! **A suspect** is such a write where A had not written these objects before, or a replica that did not lead wrote such ones too (they
-//! may not be the leader's business), where A's user holds several locks (agents that hold one for each service lead nothing but
+//! may not be the leader's business), where A had written such objects before it ever led, and both A and B wrote this one as leaders,
+//! where A's user holds several locks (agents that hold one for each service lead nothing but
 //! that service), where A held the lock in a single known version and let go of it itself (it may guard only what A did meanwhile; not
 //! where A wrote this very object then), where a restart of A in between would not show, where A may have renewed unseen, where A's
 //! term had not run out yet (then B took the lock too early, or the clocks differ), or where nothing shows that B is not A.
@@ -23,7 +24,7 @@
 //! **Evidence**: the lock's versions with holder and duration and who wrote them (write answers with bodies); the writes of A.
 //!
 //! **Not judged**: objects that the declaration excludes (leases by which nodes and API servers only say that they live); writes to
-//! locks and events; processes that hold another lock at that time; objects that A, or what may be A, wrote
+//! locks and events; processes that hold another lock at that time; other objects of a resource that A, or what may be A, wrote
 //! before it ever led; a holder of which no write to the lock is in the evidence.
 //!
 //! Sources: cilium#42920; kubernetes#23731, #44887, #89466; client-go tools/leaderelection ("does not guarantee that only one client
@@ -33,8 +34,8 @@ use super::basis::Basis;
 use super::standing::Standing;
 use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
 use crate::history::{
-    AttributesId, ClientId, ClockId, Declared, IncarnationId, KeyId, Operation, OperationId, ResourceId, Subresource,
-    Symbol, ToldBy, Verb,
+    AttributesId, ClientId, ClockId, Declared, IncarnationId, KeyId, Operation, OperationId, ResourceId, Revision,
+    Subresource, Symbol, ToldBy, Verb,
 };
 use crate::ingest::Time;
 use crate::model::declaration::{Condition, Leadership};
@@ -148,7 +149,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let basis = &judge.basis;
     let followers = Followers::collect(evidence, &held, &losses);
     let mut shared: FxHashSet<(ClientId, &str, ResourceId)> = FxHashSet::default();
-    let mut cases: Vec<(OperationId, &Loss, bool)> = Vec::new();
+    let mut cases: Vec<Case<'_>> = Vec::new();
     let mut business: FxHashMap<(IncarnationId, ResourceId), Business> = FxHashMap::default();
     for id in history.operations.ids_of_verbs(&Verb::WRITES) {
         let process = history.operations.incarnation(id.index());
@@ -180,9 +181,6 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let Some(losses) = former else { continue };
         ruling.checked(o.incarnation);
         let known = business.entry((o.incarnation, resource)).or_default();
-        if known.before {
-            continue;
-        }
         let lost = losses.iter().rev().find(|loss| basis.before_commit(&loss.successor.first, id));
         let Some(loss) = lost else {
             // It led still when it renewed its term, and until another took its place.
@@ -197,20 +195,62 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             known.led |= basis.before_commit(&again, id);
             continue;
         }
-        let led = known.led;
+        let case = Case { write: id, loss, led: known.led, before: known.before };
         if !leads_elsewhere(evidence, &terms, &locks_of[&o.incarnation], loss, id, basis) {
-            cases.push((id, loss, led));
+            cases.push(case);
         }
     }
-    for (id, loss, led) in cases {
+    let mut successors: FxHashMap<(KeyId, KeyId, Revision), bool> = FxHashMap::default();
+    for Case { write: id, loss, led, before } in cases {
         let o = history.operation(id);
         let known = &business[&(o.incarnation, history.resource_of(o.key))];
+        if before {
+            let place = (loss.lock, o.key, loss.successor.first.revision);
+            let both = known.objects.contains(&o.key)
+                && *successors.entry(place).or_insert_with(|| wrote_as_successor(evidence, basis, loss, o.key));
+            if both {
+                judge.found(ruling, id, loss, Standpoint { led: false, is_whole: true });
+            } else {
+                ruling.undecided(
+                    "writes after the loss of a lock to what the process had written before it ever held one",
+                );
+            }
+            continue;
+        }
         let renewed = loss.term.first.revision != loss.term.last.revision;
         let is_whole = !loss.released || renewed || known.objects.contains(&o.key);
         let life = &history.incarnations[o.incarnation.index()];
         let shared = shared.contains(&(life.client, &*life.program, history.resource_of(o.key)));
-        judge.found(ruling, id, loss, (led && !shared, is_whole));
+        judge.found(ruling, id, loss, Standpoint { led: led && !shared, is_whole });
     }
+}
+
+/// A write of a process that had lost a lock.
+struct Case<'l> {
+    write: OperationId,
+    loss: &'l Loss,
+    /// Whether it wrote such objects while it led.
+    led: bool,
+    /// Whether it wrote such objects before it ever led.
+    before: bool,
+}
+
+/// What the evidence says of the business that a former leader went on with.
+struct Standpoint {
+    /// Whether it did such business as the leader, and nobody else did.
+    led: bool,
+    /// Whether the lock guards more than what its holder does meanwhile.
+    is_whole: bool,
+}
+
+/// Whether the successor in a lock wrote an object after it had taken the lock: then it is the leader's business.
+fn wrote_as_successor(evidence: &Evidence<'_>, basis: &Basis<'_>, loss: &Loss, key: KeyId) -> bool {
+    let Some(process) = loss.successor.process else { return false };
+    evidence.order.timeline.versions(key).iter().rev().any(|version| {
+        version.writer.is_some()
+            && evidence.history.operations.incarnation(version.writer.index()) == process
+            && basis.before_commit(&loss.successor.first, version.writer)
+    })
 }
 
 /// The replicas of former leaders, and when they followed others.
@@ -407,12 +447,12 @@ struct Judge<'e, 'h> {
 }
 
 impl Judge<'_, '_> {
-    fn found(&self, ruling: &mut Ruling<'_>, write: OperationId, loss: &Loss, led: (bool, bool)) {
+    fn found(&self, ruling: &mut Ruling<'_>, write: OperationId, loss: &Loss, standpoint: Standpoint) {
         let (evidence, history) = (self.evidence, self.evidence.history);
         let o = history.operation(write);
         let (client, lock, object) = (evidence.short_client(&o), history.key_name(loss.lock), history.key_name(o.key));
         let (a, b) = (&loss.term, &loss.successor);
-        let doubt = self.doubt(&o, loss, led);
+        let doubt = self.doubt(&o, loss, standpoint);
         let kind = if doubt.is_some() { Kind::Suspect } else { Kind::Violation };
         let unproved = doubt.map_or(String::new(), |doubt| format!(" Not proved: {doubt}."));
         let committed = self.basis.committed_at(write).unwrap_or(o.answered);
@@ -443,7 +483,8 @@ impl Judge<'_, '_> {
     }
 
     /// Why a write of a former leader is no proved fault.
-    fn doubt(&self, o: &Operation, loss: &Loss, (led, is_whole): (bool, bool)) -> Option<&'static str> {
+    fn doubt(&self, o: &Operation, loss: &Loss, standpoint: Standpoint) -> Option<&'static str> {
+        let Standpoint { led, is_whole } = standpoint;
         let (history, order) = (self.evidence.history, self.evidence.order);
         let life = &history.incarnations[o.incarnation.index()];
         let expired = loss.released
@@ -451,7 +492,8 @@ impl Judge<'_, '_> {
         let another = loss.successor.process.is_none_or(|taker| order.sessions.are_two(history, taker, o.incarnation));
         match () {
             () if !led => Some(
-                "it had not written such objects while it led, or others did that did not lead, so they may not be the leader's business",
+                "it had not written such objects while it led, or had so before, or others did that did not lead: they may not be the \
+                 leader's business",
             ),
             () if !is_whole => Some(
                 "it is known to have held the lock once and to have let go of it, and did not write this object meanwhile: the lock may \
@@ -563,6 +605,14 @@ mod tests {
     fn what_it_did_before_it_ever_led_is_not_the_leader_s_business() {
         let always = STORY.replace("a@A CREATE leases", "a@A CREATE node-0 => node-0:n0@5\na@A CREATE leases");
         assert!(holds(&RULE, &always));
+        // Unless the lock's next holder wrote the very object, too.
+        let again = always.replace("a@A CREATE node-2 => node-2:n2@44", "a@A PUT node-1:n1@12 => node-1:n1@44");
+        assert!(holds(&RULE, &again));
+        let both = always.replace(
+            "a@A CREATE node-2 => node-2:n2@44",
+            "b@A PUT node-1:n1@12 => node-1:n1@42\na@A PUT node-1:n1@42 => node-1:n1@44",
+        );
+        assert_eq!(kinds(&RULE, &both), [Kind::Suspect]);
     }
 
     #[test]
