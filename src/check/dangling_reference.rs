@@ -12,12 +12,13 @@
 //! - a write that gives an object a reference to a uid which was gone before the write was sent;
 //! - a write of a declared decision that read an object which `belongs` to a uid that was gone by then, to another object.
 //!
-//! **A hazard**: the same without a write, or a reference to what went while the write was under way.
+//! **A hazard**: the same without a write, a reference to what went while the write was under way, or one that says `controller: true` and
+//! whose maker is known neither to list nor to watch such owners.
 //!
-//! **Exempt**: the garbage collector, and the owner's own controller (a reference that says `controller: true` is made by it, and
-//! who makes such objects reads them): an owner that ends while its controller works is no fault, and the collector clears up. So are
-//! those who make a reference that is `followed`, where they watch or list what it refers to, or the evidence shows neither of any of
-//! their reads (who provisions a volume for a claim, or binds it, releases it again when the claim is gone).
+//! **Exempt**: the garbage collector, and the owner's own controller: an owner that ends while its controller works is no fault, and the
+//! collector clears up. Who makes a reference that says `controller: true` is that controller where it watches or lists such owners, or
+//! the evidence shows neither of any of its reads. The same holds of who makes a reference that is `followed` (who provisions a volume for
+//! a claim, or binds it, releases it again when the claim is gone).
 //!
 //! **Evidence**: bodies with the references, and the end of what they refer to.
 //!
@@ -30,7 +31,7 @@ use super::mentions::{Directory, Mention, is_collector};
 use super::place::{end, had_ended, when};
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling, commit};
 use crate::history::{ClientId, IncarnationId, KeyId, Marks, Operation, OperationId, PartId, ResourceId, Symbol, Verb};
-use crate::model::declaration::{Reference, ResourceName};
+use crate::model::declaration::Reference;
 use crate::order::{Change, Decisions, Lifetime, Source, Version};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -75,19 +76,19 @@ struct Dangling<'e, 'h> {
 struct Followers {
     /// Anything.
     readers: FxHashSet<ClientId>,
-    /// What a reference refers to.
-    of_targets: FxHashSet<ClientId>,
+    /// A resource.
+    of_resources: FxHashSet<(ClientId, ResourceId)>,
 }
 
 impl Followers {
-    /// Whether a writer follows the targets, or nobody recorded what it follows: servers may log none of it, a client records everything.
-    fn may_be(&self, evidence: &Evidence<'_>, write: &Operation) -> bool {
+    /// Whether a writer follows a resource, or nobody recorded what it follows: servers may log none of it, a client records everything.
+    fn may_be(&self, evidence: &Evidence<'_>, write: &Operation, target: ResourceId) -> bool {
         if !write.incarnation.is_some() {
             return true;
         }
         let client = evidence.history.incarnations[write.incarnation.index()].client;
         let by_itself = write.marks.has(Marks::CLIENT_SIDE) || write.marks.has(Marks::BOTH_SIDES);
-        self.of_targets.contains(&client) || !(by_itself || self.readers.contains(&client))
+        self.of_resources.contains(&(client, target)) || !(by_itself || self.readers.contains(&client))
     }
 }
 
@@ -109,37 +110,39 @@ impl<'h> Dangling<'_, 'h> {
             self.made_in(key, &mut new);
         }
         new.sort_by_key(|(version, _)| (version.revision, version.key));
-        let followers = self.reference.followed.then(|| self.followers());
+        let asked = self.reference.followed || new.iter().any(|(_, mention)| mention.by_controller);
+        let followers = if asked { self.followers() } else { Followers::default() };
         for (version, mention) in &new {
             let o = history.operation(version.writer);
             let writer = o.incarnation;
-            let follows = followers.as_ref().is_some_and(|followers| followers.may_be(evidence, &o));
-            let exempt = mention.by_controller || follows || is_collector(evidence, writer);
+            let exempt = is_collector(evidence, writer);
             match self.life(mention) {
                 _ if exempt => {}
+                None if mention.by_controller => {}
                 None => ruling.undecided("references to uids that the evidence does not show"),
                 Some(life) => {
+                    let target = history.resource_of(life.key);
+                    let controls = mention.by_controller || self.reference.followed;
+                    if controls && followers.may_be(evidence, &o, target) {
+                        continue;
+                    }
                     ruling.checked(writer);
-                    self.judge(ruling, version, life);
+                    self.judge(ruling, version, life, mention.by_controller);
                 }
             }
         }
     }
 
-    /// Who follows what the reference refers to.
+    /// Who follows what.
     fn followers(&self) -> Followers {
         let (evidence, history) = (self.evidence, self.evidence.history);
         let mut followers = Followers::default();
         let scoped =
             evidence.of_verbs(&[Verb::List, Verb::Watch]).filter(|(_, o)| o.scope.is_some() && o.incarnation.is_some());
         for (_, o) in scoped {
-            let resource = history.resources[history.scopes[o.scope.index()].resource.index()];
             let client = history.incarnations[o.incarnation.index()].client;
             followers.readers.insert(client);
-            let is_target = |to: &ResourceName| to.is(history.name(resource.plural), history.name(resource.group));
-            if self.reference.to.as_ref().is_some_and(is_target) {
-                followers.of_targets.insert(client);
-            }
+            followers.of_resources.insert((client, history.scopes[o.scope.index()].resource));
         }
         followers
     }
@@ -172,7 +175,7 @@ impl<'h> Dangling<'_, 'h> {
         }
     }
 
-    fn judge(&self, ruling: &mut Ruling<'_>, version: &Version, life: &Lifetime) {
+    fn judge(&self, ruling: &mut Ruling<'_>, version: &Version, life: &Lifetime, by_controller: bool) {
         let (evidence, history) = (self.evidence, self.evidence.history);
         let late = had_ended(evidence, life, version.writer);
         let shared = history.share_counter(history.resource_of(life.key), history.resource_of(version.key));
@@ -186,7 +189,7 @@ impl<'h> Dangling<'_, 'h> {
         let mut facts: Vec<Fact> = end(evidence, life, &target).into_iter().collect();
         facts.push(evidence.version(version, format!("{name} was given a reference to {target} with uid {uid}")));
         ruling.found(Draft {
-            kind: if late { Kind::Violation } else { Kind::Hazard },
+            kind: if late && !by_controller { Kind::Violation } else { Kind::Hazard },
             broken_by: BrokenBy::Client,
             incarnation: o.incarnation,
             key: version.key,
@@ -198,6 +201,11 @@ impl<'h> Dangling<'_, 'h> {
             ),
             facts,
             reason: match late {
+                true if by_controller => {
+                    "the uid was gone before the write was sent; its maker calls itself the controller of what it refers to, and no list or \
+                     watch of that by it is in the evidence"
+                        .to_owned()
+                }
                 true => "the uid was gone before the write was sent, and a uid never comes back".to_owned(),
                 false => "the uid went while the write was under way: whoever wrote could not know".to_owned(),
             },
