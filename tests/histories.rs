@@ -268,7 +268,7 @@ fn trap(file: &Path) -> Result<(), Failed> {
 
 /// As [`trap`], of evidence as it is recorded: what a sketch cannot say.
 fn recorded_trap(folder: &Path) -> Result<(), Failed> {
-    let judgement = recorded(folder)?;
+    let judgement = recorded_in(folder)?;
     let alarm = judgement.findings.iter().find(|finding| finding.kind != Kind::Hazard);
     match alarm {
         Some(finding) => Err(format!("{}: {}", finding.rule, finding.summary).into()),
@@ -285,7 +285,7 @@ fn recorded_rule(slug: &str, folder: &Path) -> Result<(), Failed> {
         Some("unknown") => (Kind::Suspect, "unknown"),
         _ => return recorded_trap(folder),
     };
-    let judgement = recorded(folder)?;
+    let judgement = recorded_in(folder)?;
     let found = judgement.findings.iter().any(|finding| finding.kind == wanted && finding.rule == slug);
     if found && judgement.verdict.word() == verdict {
         return Ok(());
@@ -295,7 +295,7 @@ fn recorded_rule(slug: &str, folder: &Path) -> Result<(), Failed> {
 }
 
 /// What is found in evidence as it is recorded, all of it on one clock, each audit log of a server of its own.
-fn recorded(folder: &Path) -> Result<Judgement, Failed> {
+fn recorded_in(folder: &Path) -> Result<Judgement, Failed> {
     let named =
         files(folder, "log").into_iter().map(|log| format!("{}.log:server={},clock=wall", name(&log), name(&log)));
     let rules: Result<Vec<SourceRule>, _> = named.map(|rule| SourceRule::parse(&rule)).collect();
