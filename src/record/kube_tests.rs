@@ -325,6 +325,16 @@ fn of_bodies_only_what_identifies_and_what_is_declared_is_kept_and_nothing_of_se
 }
 
 #[test]
+fn options_of_a_deletion_are_kept_without_their_kind() {
+    let recorded = Recorded::new();
+    let options = r#"{"dryRun":["All"],"gracePeriodSeconds":0,"metadata":{}}"#;
+    let gone = r#"{"kind":"Status","apiVersion":"v1","status":"Success","details":{"uid":"u1"}}"#;
+    recorded.ask("DELETE", "/api/v1/namespaces/default/pods/web-0", options, answer(200, JSON, in_pieces(gone, 9)));
+    let request = &recorded.lines()[1]["body"];
+    assert_eq!((&request["dryRun"], &request["gracePeriodSeconds"]), (&json!(["All"]), &json!(0)));
+}
+
+#[test]
 fn what_the_layer_left_out_is_not_missing_for_a_rule_that_reads_it() {
     const RULES: &str = r#"
         [[invariant]]

@@ -13,21 +13,12 @@ pub(super) struct Reduction {
     finalizers_in_spec: bool,
 }
 
-/// Members of options and of a `Status`, which describe a request and not an object.
-const OF_REQUESTS: [&str; 9] = [
-    "preconditions",
-    "dryRun",
-    "propagationPolicy",
-    "gracePeriodSeconds",
-    "orphanDependents",
-    "code",
-    "reason",
-    "message",
-    "details",
-];
+/// Members of options, which describe a request and not an object. Clients send options of a deletion without their kind.
+const OF_OPTIONS: [&str; 5] =
+    ["preconditions", "dryRun", "propagationPolicy", "gracePeriodSeconds", "orphanDependents"];
 
-/// Kinds that are nothing but that.
-const REQUESTS: [&str; 2] = ["Status", "DeleteOptions"];
+/// Members of a `Status`, which describes an answer.
+const OF_STATUS: [&str; 4] = ["code", "reason", "message", "details"];
 
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
@@ -65,7 +56,11 @@ impl Reduction {
 
     fn object(&self, object: &Map<String, Value>) -> Map<String, Value> {
         let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
-        let is_request = REQUESTS.contains(&kind) || kind.is_empty() && object.contains_key("preconditions");
+        let described: &[&str] = match kind {
+            "Status" => &OF_STATUS,
+            "DeleteOptions" | "" => &OF_OPTIONS,
+            _ => &[],
+        };
         // Whatever the request was for, a Secret is one.
         let bare = Cut::default();
         let cut = if matches!(kind, "Secret" | "SecretList") { &bare } else { &self.cut };
@@ -91,7 +86,7 @@ impl Reduction {
                 "status" if value.is_string() => value.clone(),
                 "target" if kind == "Binding" => value.clone(),
                 "deleteOptions" => self.apply(value),
-                _ if is_request && OF_REQUESTS.contains(&name.as_str()) => value.clone(),
+                _ if described.contains(&name.as_str()) => value.clone(),
                 _ => match cut.member(name) {
                     Some(cut) => kept_of(value, cut),
                     None => continue,
