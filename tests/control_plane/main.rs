@@ -1,0 +1,136 @@
+//! Incidents, and what looks like one, on a real control plane: two real API servers on a real etcd, with clients of kube-rs that
+//! `KubeLayer` records. Each scenario must have the verdict and the findings of `expected.rs`, and no other violation or suspect.
+//!
+//! The servers and clients are a program of their own (`tests/cluster`). The folder `KUBEBUILDER_ASSETS` holds `etcd` and
+//! `kube-apiserver`, as for envtest. Without them these tests are ignored; where `CI` is set they fail. docs/compatibility.md tells how
+//! to get the binaries.
+
+mod expected;
+
+use expected::{EXPECTED, Expected};
+use libtest_mimic::{Arguments, Failed, Trial};
+use retrograde::check::{BrokenBy, Judgement, Kind};
+use retrograde::history::{self, Domains, History};
+use retrograde::ingest::{self, SourceRule};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+/// The evidence of a scenario that a view shows.
+const VIEWS: [&str; 3] = ["all", "logs", "captures"];
+
+const VARIABLE: &str = "KUBEBUILDER_ASSETS";
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let binaries = binaries();
+    if let Err(missing) = &binaries {
+        eprintln!("ignored: {missing}");
+    }
+    let ignored = binaries.is_err() && std::env::var_os("CI").is_none_or(|ci| ci.is_empty());
+    let binaries: &'static _ = Box::leak(Box::new(binaries));
+    let trials = EXPECTED.iter().map(|expected| {
+        let title = format!("{} ({})", expected.scenario, expected.view);
+        Trial::test(title, move || judge(binaries, expected)).with_ignored_flag(ignored)
+    });
+    let mut trials: Vec<Trial> = trials.collect();
+    trials.push(Trial::test("every view is known", || match EXPECTED.iter().find(|e| !VIEWS.contains(&e.view)) {
+        Some(expected) => Err(format!("{}: no view {}", expected.scenario, expected.view).into()),
+        None => Ok(()),
+    }));
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    if let Some(Ok(folder)) = RECORDED.get()
+        && !conclusion.has_failed()
+    {
+        // Evidence of a failure is kept; of a success nobody needs it.
+        let _ = std::fs::remove_dir_all(folder);
+    }
+    conclusion.exit();
+}
+
+/// The folder of the binaries.
+fn binaries() -> Result<PathBuf, String> {
+    let folder = std::env::var_os(VARIABLE).ok_or(format!("{VARIABLE} is not set"))?;
+    // Cargo starts tests in the folder of the package.
+    let folder = std::path::absolute(folder).map_err(|error| error.to_string())?;
+    let missing = ["etcd", "kube-apiserver"].into_iter().find(|name| !folder.join(name).is_file());
+    missing.map_or(Ok(folder.clone()), |name| Err(format!("{VARIABLE} is {}: there is no {name}", folder.display())))
+}
+
+static RECORDED: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+
+/// Plays all scenarios once.
+fn recorded(binaries: &Path) -> Result<PathBuf, String> {
+    let folder = std::env::temp_dir().join(format!("retrograde-control-plane-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    let mut players = Command::new(env!("CARGO"))
+        .args(["run", "--quiet", "--locked", "--manifest-path"])
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cluster/Cargo.toml"))
+        .arg("--target-dir")
+        .arg(Path::new(env!("CARGO_TARGET_TMPDIR")).join("cluster"))
+        .arg("--")
+        .args([binaries, &folder])
+        // The program ends when its input does: also when this process is killed.
+        .stdin(Stdio::piped())
+        .spawn()
+        .map_err(|error| error.to_string())?;
+    let input = players.stdin.take();
+    let status = players.wait().map_err(|error| error.to_string())?;
+    drop(input);
+    if status.success() { Ok(folder) } else { Err(format!("the control plane failed: {status}")) }
+}
+
+fn judge(binaries: &Result<PathBuf, String>, expected: &Expected) -> Result<(), Failed> {
+    let binaries = binaries.as_ref().map_err(Failed::from)?;
+    let folder = RECORDED.get_or_init(|| recorded(binaries)).as_ref().map_err(Failed::from)?;
+    let folder = folder.join(expected.scenario);
+    if let Ok(why) = std::fs::read_to_string(folder.join("failed")) {
+        return Err(why.into());
+    }
+    let (history, judgement) = judged(&folder, expected.view)?;
+    let mut report = String::new();
+    if judgement.verdict.word() != expected.verdict {
+        report += &format!("  {}, expected {}\n", judgement.verdict.word(), expected.verdict);
+    }
+    let due: BTreeSet<String> = expected.findings.iter().map(|finding| (*finding).to_owned()).collect();
+    let grave = judgement.findings.iter().filter(|finding| finding.kind != Kind::Hazard);
+    let found: BTreeSet<String> = grave.clone().map(|finding| line(&history, finding)).collect();
+    report.extend(due.difference(&found).map(|line| format!("  not found: {line}\n")));
+    report.extend(found.difference(&due).map(|line| format!("  not expected: {line}\n")));
+    if report.is_empty() {
+        return Ok(());
+    }
+    report.extend(grave.map(|finding| format!("  {}: {}\n", finding.rule, finding.summary)));
+    Err(format!("{}\n{report}", folder.display()).into())
+}
+
+fn line(history: &History, finding: &retrograde::check::Finding) -> String {
+    let whom = match finding.broken_by {
+        BrokenBy::Server => "server",
+        BrokenBy::Client => "client",
+        BrokenBy::Nobody => "nobody",
+    };
+    let client = history.client_name(finding.incarnation);
+    format!("{} {} by {whom}: {client}", finding.kind_word(), finding.rule).trim_end().to_owned()
+}
+
+fn judged(folder: &Path, view: &str) -> Result<(History, Judgement), Failed> {
+    let kept = |path: &PathBuf| match view {
+        "logs" => path.extension().is_some_and(|extension| extension == "log"),
+        "captures" => path.extension().is_some_and(|extension| extension == "jsonl"),
+        _ => true,
+    };
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(folder)?.flatten().map(|entry| entry.path()).filter(kept).collect();
+    paths.sort();
+    let sources = ["audit-A.log:server=A,clock=host", "audit-B.log:server=B,clock=host"];
+    let sources: Result<Vec<SourceRule>, _> = sources.into_iter().map(SourceRule::parse).collect();
+    let inputs =
+        ingest::inputs(&paths, &sources.map_err(Failed::from)?, &[]).map_err(|e| Failed::from(e.to_string()))?;
+    let history = history::load(inputs, &retrograde::read_options(), &Domains::default(), &());
+    if let Some(problem) = history.problems.first() {
+        return Err(format!("{problem:?}").into());
+    }
+    let judgement = retrograde::judge(&history, &retrograde::Options::default());
+    Ok((history, judgement))
+}
