@@ -14,7 +14,7 @@
 //!   nothing. As in `histories/rules/SLUG/`, `rules.toml` is the rules file of the folder.
 //! - `histories/traps/*.sketch` and `histories/traps/*/`: what looks like an anomaly and is none, drawn and as it is recorded.
 //! - `histories/incidents/INCIDENT/VARIANT/`: `story.sketch` with the evidence files that recorders would have left of it, and
-//!   `expected.json`.
+//!   `expected.json`. A variant without `story.sketch` was recorded on real servers; its `expected.json` names the sources.
 //!
 //! Sketches carry their expectations in lines of the form `#= KIND RULE by WHOM: CLIENT`. `UPDATE=1` writes expectations (and
 //! the incidents' evidence) anew; findings of rules that do not exist yet are kept as they stand.
@@ -309,9 +309,29 @@ fn recorded_in(folder: &Path) -> Result<Judgement, Failed> {
 }
 
 fn incident_variant(folder: &Path) -> Result<(), Failed> {
-    let story = read(&folder.join("story.sketch"))?;
-    let made = sketch::evidence(&story).map_err(|error| Failed::from(error.to_string()))?;
     let expected_file = folder.join("expected.json");
+    let expected =
+        if expected_file.exists() { Expectation::from_json(&read(&expected_file)?)? } else { Expectation::default() };
+    let story = folder.join("story.sketch");
+    let sources = if story.exists() { evidence_of(&story, folder)? } else { expected.sources().to_vec() };
+    let rules: Result<Vec<SourceRule>, _> = sources.iter().map(|source| SourceRule::parse(source)).collect();
+    let inputs = ingest::inputs(&[folder.to_path_buf()], &rules.map_err(Failed::from)?, &[]);
+    let history =
+        load(inputs.map_err(|e| Failed::from(e.to_string()))?, &retrograde::read_options(), &Domains::default(), &());
+    if let Some(problem) = history.problems.first() {
+        return Err(format!("{problem:?}").into());
+    }
+    let found = Expectation::of(&history, &judged(&history));
+    if expectation::updating() {
+        fs::write(&expected_file, found.with_unknown_of(&expected).to_json(&sources))?;
+        return Ok(());
+    }
+    expected.compare(&found)
+}
+
+/// Compares the files of a variant with what its story lowers to, or writes them anew; returns the sources.
+fn evidence_of(story: &Path, folder: &Path) -> Result<Vec<String>, Failed> {
+    let made = sketch::evidence(&read(story)?).map_err(|error| Failed::from(error.to_string()))?;
     if expectation::updating() {
         for old in files(folder, "jsonl").into_iter().chain(files(folder, "log")) {
             fs::remove_file(old)?;
@@ -325,21 +345,5 @@ fn incident_variant(folder: &Path) -> Result<(), Failed> {
             return Err(format!("{name} is not what story.sketch lowers to (UPDATE=1 writes it)").into());
         }
     }
-    let mut rules = Vec::new();
-    for source in &made.sources {
-        rules.push(SourceRule::parse(source).map_err(Failed::from)?);
-    }
-    let inputs = ingest::inputs(&[folder.to_path_buf()], &rules, &[]).map_err(|e| Failed::from(e.to_string()))?;
-    let history = load(inputs, &retrograde::read_options(), &Domains::default(), &());
-    if let Some(problem) = history.problems.first() {
-        return Err(format!("{problem:?}").into());
-    }
-    let found = Expectation::of(&history, &judged(&history));
-    let expected =
-        if expected_file.exists() { Expectation::from_json(&read(&expected_file)?)? } else { Expectation::default() };
-    if expectation::updating() {
-        fs::write(&expected_file, found.with_unknown_of(&expected).to_json(&made.sources))?;
-        return Ok(());
-    }
-    expected.compare(&found)
+    Ok(made.sources)
 }

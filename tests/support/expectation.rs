@@ -20,6 +20,8 @@ pub fn is_known(slug: &str) -> bool {
 pub struct Expectation {
     findings: BTreeSet<String>,
     verdict: String,
+    /// The values of `--source` with which the history is read, where the expectation names them.
+    sources: Vec<String>,
 }
 
 impl Expectation {
@@ -35,13 +37,13 @@ impl Expectation {
             let client = history.client_name(f.incarnation);
             format!("{} {} by {whom}: {client}", f.kind_word(), f.rule).trim_end().to_owned()
         });
-        Expectation { findings: findings.collect(), verdict: judgement.verdict.word().to_owned() }
+        Expectation { findings: findings.collect(), verdict: judgement.verdict.word().to_owned(), sources: Vec::new() }
     }
 
     /// The expectations in a sketch.
     pub fn in_sketch(text: &str) -> Expectation {
         let findings = text.lines().filter_map(|line| line.strip_prefix("#= ")).map(|line| line.trim().to_owned());
-        Expectation { findings: findings.collect(), verdict: String::new() }
+        Expectation { findings: findings.collect(), ..Expectation::default() }
     }
 
     /// The sketch with these expectations instead of its own.
@@ -62,9 +64,11 @@ impl Expectation {
     pub fn from_json(text: &str) -> Result<Expectation, Failed> {
         let json: serde_json::Value = serde_json::from_str(text).map_err(|e| Failed::from(e.to_string()))?;
         let findings = json["findings"].as_array().into_iter().flatten();
+        let sources = json["arguments"].as_array().into_iter().flatten().filter_map(serde_json::Value::as_str);
         Ok(Expectation {
             findings: findings.filter_map(|f| f.as_str().map(str::to_owned)).collect(),
             verdict: json["verdict"].as_str().unwrap_or("").to_owned(),
+            sources: sources.filter(|text| *text != "--source").map(str::to_owned).collect(),
         })
     }
 
@@ -82,6 +86,12 @@ impl Expectation {
             "{{\n  \"arguments\": {arguments},\n  \"verdict\": \"{}\",\n  \"findings\": {findings}\n}}\n",
             self.verdict
         )
+    }
+
+    /// The values of `--source` with which the history is read.
+    #[allow(dead_code)]
+    pub fn sources(&self) -> &[String] {
+        &self.sources
     }
 
     /// The findings.
