@@ -407,6 +407,7 @@ fn what_no_file_shows_by_itself_is_a_problem_of_the_report() {
         (vec![client(1, &[2]), (a, wal(7, 9)), (b, wal(7, 9))], "each member once / member 7 again"),
         (vec![client(1, &[2, 3]), client(2, &[2, 3, 4])], "each client once / a copy of client-1"),
         (vec![client(1, &[2]), ("r/client-2/operations.json", Vec::new())], "what a client of etcd recorded / empty"),
+        (vec![client(1, &[2, 2])], "each operation once / a copy of line 1"),
         (
             vec![("r/client-1/operations.json", answered), (a, wal(7, 9))],
             "the logs of members that answered / logs of other members, such as 7",

@@ -152,7 +152,7 @@ impl Shown<'_> {
 
     fn answer(&mut self, recording: &Recording, effects: &Effects, at: u32, operation: &Operation) {
         let state = match (operation.request, effects.class(at)) {
-            (Request::Range(range), _) if range.revision > 0 => range.revision,
+            (Request::Range(range), _) if range.revision > 0 => range.revision.min(operation.revision),
             (Request::Range(_), _) | (Request::Txn(_), Class::Same) => operation.revision,
             (Request::Txn(_), Class::Write) => operation.revision - 1,
             _ => return,
