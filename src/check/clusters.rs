@@ -1,7 +1,7 @@
 //! Evidence of two clusters that was taken for one.
 
-use crate::history::{History, KeyId, Symbol};
-use crate::ingest::FileId;
+use crate::history::{History, KeyId, Revision, Symbol};
+use crate::ingest::{FileId, Position, Time};
 use crate::order::{Contradiction, Order, VersionId};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,6 +27,9 @@ pub fn of_two(history: &History, order: &Order) -> Option<String> {
     };
     if !keys.keys().any(differs) {
         return None;
+    }
+    if let Some(anew) = anew(history, &keys) {
+        return Some(anew);
     }
     let known = uids(history, &keys);
     let apart = known.iter().filter_map(|(name, uids)| {
@@ -60,6 +63,97 @@ pub fn of_two(history: &History, order: &Order) -> Option<String> {
         side(one),
         side(other)
     ))
+}
+
+/// A time of a file at which an object of some name had one uid, and then another: the last sight of the one, the first of the other.
+#[derive(Clone, Copy)]
+struct Change {
+    key: KeyId,
+    until: Time,
+    from: Position,
+    since: Time,
+    version: Revision,
+}
+
+/// Why the lines of one file are of a cluster and of the one that was made anew in its place, where the file was appended to.
+///
+/// From a moment on, an immortal namespace and another object that each cluster makes for itself (another such namespace, a node, the
+/// service `kubernetes`) have other uids, and the version of each is none above what the file had shown before: revisions began again.
+/// Where they go on, one cluster's object was made again. A store that was restored from a backup keeps the uids.
+fn anew(history: &History, immortal: &FxHashMap<KeyId, Symbol>) -> Option<String> {
+    let mut sights: BTreeMap<(FileId, KeyId), Vec<(Time, Symbol, Revision, Position)>> = BTreeMap::new();
+    let is_own: Vec<bool> = (0..history.keys.len() as u32).map(|key| is_own(history, immortal, KeyId(key))).collect();
+    let mut show = |key: KeyId, uid: Symbol, version: Revision, time: Time, at: Position| {
+        if uid.is_some() && time.is_known() && is_own.get(key.index()).is_some_and(|&own| own) {
+            sights.entry((at.file, key)).or_default().push((time, uid, version, at));
+        }
+    };
+    for o in history.operations.iter().filter(|o| o.is_answered() && o.status < 400) {
+        if o.subresource.answers_parent() {
+            show(o.key, o.answer_uid, o.answered, o.invoke, o.position);
+        }
+        for item in history.items_of(&o) {
+            show(item.key, item.uid, item.revision, o.invoke, o.position);
+        }
+    }
+    for seen in sights.values_mut() {
+        seen.sort_unstable_by_key(|(time, uid, ..)| (*time, *uid));
+    }
+    let changes = sights.iter().filter_map(|((file, key), seen)| Some((*file, change(*key, seen)?)));
+    let mut of_file: BTreeMap<FileId, Vec<Change>> = BTreeMap::new();
+    changes.for_each(|(file, change)| of_file.entry(file).or_default().push(change));
+    of_file.into_iter().find_map(|(file, mut changes)| {
+        let domain = history.domain_of(history.resource_of(changes.first()?.key));
+        let shown = |until: Time| {
+            let before = history.operations.iter().filter(|o| {
+                o.position.file == file
+                    && o.is_answered()
+                    && o.ret.is_known()
+                    && o.ret < until
+                    && o.scope.is_some()
+                    && history.domain_of(history.scopes[o.scope.index()].resource) == domain
+            });
+            before.map(|o| o.answered).filter(|revision| revision.is_some()).max()
+        };
+        let since = changes.iter().map(|change| change.since).min()?;
+        let highest = shown(since)?;
+        changes.retain(|change| change.version.is_some() && change.version <= highest && change.until < since);
+        let first = changes.iter().find(|change| immortal.contains_key(&change.key))?;
+        (changes.len() > 1).then(|| {
+            format!(
+                "the evidence is of two clusters: from {}:{} on, {} and {} have other uids than before, and revisions begin again below \
+                 {highest} (a cluster was made anew, and its logs went on in the same file); check each cluster by itself",
+                history.file_name(file),
+                first.from.line,
+                history.key_name(first.key),
+                changes.iter().find(|change| change.key != first.key).map_or("", |change| history.key_name(change.key)),
+            )
+        })
+    })
+}
+
+/// The change of an object's uid, where there is one, and nobody saw the former one again.
+fn change(key: KeyId, seen: &[(Time, Symbol, Revision, Position)]) -> Option<Change> {
+    let (_, one, ..) = *seen.first()?;
+    let at = seen.iter().position(|(_, uid, ..)| *uid != one)?;
+    let (former, later) = seen.split_at(at);
+    let (since, other, _, from) = later[0];
+    let version = later.iter().map(|(_, _, version, _)| *version).filter(|version| version.is_some()).min();
+    let until = former.last()?.0;
+    let is_one = later.iter().all(|(_, uid, ..)| *uid == other);
+    is_one.then_some(Change { key, until, from, since, version: version.unwrap_or_default() })
+}
+
+/// Whether each cluster makes the object of a key for itself.
+fn is_own(history: &History, immortal: &FxHashMap<KeyId, Symbol>, key: KeyId) -> bool {
+    let of = history.keys[key.index()];
+    let Some(resource) = history.resources.get(of.resource.index()) else { return false };
+    let core = history.name(resource.group).is_empty();
+    immortal.contains_key(&key)
+        || core && history.name(resource.plural) == "nodes"
+        || core
+            && history.name(resource.plural) == "services"
+            && (history.name(of.namespace), history.name(of.name)) == ("default", "kubernetes")
 }
 
 /// The names of the immortal namespaces among all keys.
@@ -122,6 +216,34 @@ mod tests {
             |text: &str| text.replace("CREATE x => x:x1@40", "GET namespaces/default => namespaces/default:d1@3");
         let second = SECOND.replace("CREATE y => y:y1@40", "GET namespaces/default => namespaces/default:d2@4");
         assert!(matches!(judged(&format!("{}{second}", other(FIRST))).verdict, Verdict::Unknown(_)));
+    }
+
+    /// One log in which two namespaces and then their successors were created.
+    fn anew(second: &str) -> String {
+        format!(
+            "recorded audit\nserver A clock=lab\na@A CREATE namespaces/kube-system => namespaces/kube-system:u1@5\n\
+             a@A CREATE namespaces/default => namespaces/default:d1@7\na@A CREATE x => x:x1@40\n--- 1s\n{second}"
+        )
+    }
+
+    #[test]
+    fn a_cluster_that_was_made_anew_is_one_problem_and_one_that_goes_on_is_none() {
+        let again = "a@A CREATE namespaces/kube-system => namespaces/kube-system:u2@4\n\
+                     a@A CREATE namespaces/default => namespaces/default:d2@9\na@A CREATE y => y:y1@11\n";
+        let judgement = judged(&anew(again));
+        assert!(judgement.findings.is_empty(), "{:?}", judgement.findings);
+        let Verdict::Unknown(reason) = judgement.verdict else { panic!("{:?}", judgement.verdict) };
+        assert!(reason.contains("made anew"), "{reason}");
+        // Revisions that go on are of one cluster, and one that was restored has its uids still.
+        let on = again.replace("@4", "@44").replace("@9", "@49").replace("@11", "@51");
+        let others = ["made anew", "two clusters"];
+        let of_two = |judgement: &Judgement| match &judgement.verdict {
+            Verdict::Unknown(reason) => others.iter().any(|word| reason.contains(word)),
+            _ => false,
+        };
+        assert!(!of_two(&judged(&anew(&on))));
+        let restored = "a@A GET namespaces/kube-system => namespaces/kube-system:u1@5\na@A CREATE y => y:y1@11\n";
+        assert_eq!(judged(&anew(restored)).verdict, Verdict::Violated);
     }
 
     #[test]

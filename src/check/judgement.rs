@@ -10,7 +10,7 @@ use super::{
 };
 #[cfg(feature = "container")]
 use crate::history::snapshot::beside;
-use crate::history::{ClientId, History, IncarnationId, KeyId, Marks, OperationId, ToldBy, Verb};
+use crate::history::{ClientId, ClockId, History, IncarnationId, KeyId, Marks, OperationId, ToldBy, Verb};
 use crate::model::declaration::Declarations;
 use crate::order::{Order, Provenance};
 use rayon::prelude::*;
@@ -422,6 +422,17 @@ fn unchecked_evidence(history: &History, order: &Order) -> Vec<String> {
     if let Some(count) = order.clocks.unrelated() {
         reasons.push(format!(
             "{count} clocks are too many to bound against each other: times compare only inside each (name them with --source, or declare --clock-skew)"
+        ));
+    }
+    for clock in (0..history.clocks.len() as u32).map(ClockId) {
+        let Some(apart) = order.clocks.several(clock) else { continue };
+        let bound = match apart {
+            Some(apart) => format!("their clocks differ by no more than {:.3} s", apart as f64 / 1e9),
+            None => "nothing bounds how far their clocks are apart".to_owned(),
+        };
+        reasons.push(format!(
+            "{}: it may be of several servers, and {bound} (if it is of one, say --source 'FILE:server=NAME')",
+            history.clock_name(clock)
         ));
     }
     for step in order.clocks.steps() {

@@ -16,9 +16,9 @@
 //!
 //! **A violation** is an observation (a list, a read, the initial events of a watch, the events of a stream that goes back)
 //! below a sight of the same session that was complete before the request was sent, where one of these holds: both are of one
-//! scope; T has a version inside both scopes between the two; the object seen before is inside the later scope. If every
-//! change of the scope in between is known and there is none, the two states are the same and nothing is said. Otherwise the
-//! finding is a **suspect**. So it is where nobody's promise broke and it is open whether the process knew of the first when it asked
+//! scope; T has a version inside both scopes between the two; the object seen before is inside the later scope. Of one scope it is one
+//! also where every change in between is known and there is none: the version went back, and evidence that nothing happened meanwhile
+//! takes that away from nobody. Of two scopes, nothing is said then. Otherwise the finding is a **suspect**. So it is where nobody's promise broke and it is open whether the process knew of the first when it asked
 //! for the second: only servers recorded the two, less than 10 ms apart; or the process is told by its address and watched one scope
 //! twice at a time, so that it may be several.
 //!
@@ -165,12 +165,18 @@ impl Reader<'_> {
                 let because = "the change in between lies inside what both show".to_owned();
                 return Some(Conflict { sight, version, kind: Kind::Violation, because });
             }
-            if order.timeline.covers(history, o.scope, revision, sight.revision, Provenance::Event) {
-                continue;
-            }
+            let is_quiet = order.timeline.covers(history, o.scope, revision, sight.revision, Provenance::Event);
             if scope == o.scope {
-                let because = "both show the same scope".to_owned();
-                return Some(Conflict { sight, version, kind: Kind::Violation, because });
+                let because = match is_quiet {
+                    true => {
+                        "both show the same scope, and though nothing in it changed in between, its version went back"
+                    }
+                    false => "both show the same scope",
+                };
+                return Some(Conflict { sight, version, kind: Kind::Violation, because: because.to_owned() });
+            }
+            if is_quiet {
+                continue;
             }
             let because = "the two scopes overlap, and no change in between is known inside both".to_owned();
             weaker = weaker.or(Some(Conflict { sight, version, kind: Kind::Suspect, because }));
@@ -302,7 +308,8 @@ impl Reader<'_> {
             history.covers_key(o.scope, s.key)
                 && version.and_then(|v| history.selects(o.scope, v.key, v.attributes)) == Some(true)
         });
-        [progress, object].into_iter().flatten().find(|s| s.revision > revision && s.clock != o.clock)
+        let is_open = |s: &Sight| s.clock != o.clock || order.clocks.several(o.clock).is_some();
+        [progress, object].into_iter().flatten().find(|s| s.revision > revision && is_open(s))
     }
 
     fn suspect_clock(&self, sight: Sight, revision: Revision, fact: Fact, ruling: &mut Ruling<'_>) {

@@ -85,8 +85,8 @@ pub struct Evidence {
     /// `retrograde pack` wrote are evidence too.
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
-    /// Say what a file does not: GLOB:server=NAME,client=NAME,clock=NAME (repeatable). GLOB is matched against the end of
-    /// the path. Times of files with one clock compare freely.
+    /// Say what a file does not: GLOB:server=NAME,client=NAME,clock=NAME,cluster=NAME (repeatable). GLOB is matched against the
+    /// end of the path. Times of files with one clock compare freely. Each cluster is judged by itself.
     #[arg(long, value_name = "GLOB:KEY=NAME,...", value_parser = SourceRule::parse)]
     pub source: Vec<SourceRule>,
     /// Force the format of files (repeatable): audit, capture, watch, list, etcd-watch, edn, jepsen-log, operations.

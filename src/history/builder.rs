@@ -11,8 +11,10 @@ use super::resource::{self, Placement};
 use super::scope::Scope;
 use super::sides::join;
 use super::store::History;
+use super::writers;
 use crate::ingest::{self, FileId, Format, InputFile, Time};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// What the user says about domains and processes.
@@ -62,6 +64,8 @@ pub struct Builder {
     pub(super) request_places: Vec<(u32, ingest::Position)>,
     pub(super) versions: Vec<(FileId, u32)>,
     pub(super) problems: Vec<ingest::Problem>,
+    /// Clocks of audit logs of which nobody said the server.
+    unknown: BTreeSet<ClockId>,
 }
 
 impl Builder {
@@ -101,6 +105,7 @@ impl Builder {
             request_places: Vec::new(),
             versions: Vec::new(),
             problems: Vec::new(),
+            unknown: BTreeSet::new(),
         }
     }
 
@@ -155,6 +160,10 @@ impl Builder {
         match batch.format {
             Format::Audit => {
                 let (server, clock) = self.file_source(file, true);
+                let context = &self.files[file.0 as usize];
+                if context.server.is_none() && context.clock.is_none() {
+                    self.unknown.insert(clock);
+                }
                 let name = self.servers.values()[server.index()];
                 for row in &batch.operations {
                     let process = self.on_server(moved.process(ProcessId(row.incarnation.0)), name);
@@ -190,6 +199,18 @@ impl Builder {
             | Format::EtcdLog
             | Format::EtcdStore => {}
         }
+    }
+
+    /// The clocks of logs that may be of several servers.
+    pub(super) fn of_several(&self) -> BTreeSet<ClockId> {
+        let tables = &self.tables;
+        let (keys, resources) = (tables.keys.values(), tables.resources.values());
+        let names = writers::Names { keys, resources, names: &tables.names };
+        let count = self.clocks.values().len();
+        let shown = writers::collect(&self.operations, self.unknown.iter().copied(), count, names);
+        let several =
+            (0..).map(ClockId).zip(shown).filter(|(_, writers)| writers.as_ref().is_some_and(|w| !w.are_one()));
+        several.map(|(clock, _)| clock).collect()
     }
 
     pub(super) fn placed(&self, mut delivery: Delivery, first_line: u32, moved: &Moved) -> Delivery {

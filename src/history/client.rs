@@ -42,6 +42,8 @@ pub enum ToldBy {
     Process,
     /// The directory of a client in a report of etcd's robustness suite.
     Directory,
+    /// The own client of an API server, in a log that may be of several: each of them has one, with the same user, address and agent.
+    Loopback,
 }
 
 impl ToldBy {
@@ -54,6 +56,7 @@ impl ToldBy {
             ToldBy::CommandLine => "a command-line tool: each request may be a process of its own",
             ToldBy::Process => "the operation log names the process",
             ToldBy::Directory => "the report has a directory for each client",
+            ToldBy::Loopback => "each API server has a client of its own, and the log may be of several servers",
             ToldBy::File => "a saved file: nobody knows which process read it",
         }
     }

@@ -24,6 +24,7 @@ impl Builder {
         let mut clients: Table<Symbol> = Table::default();
         let mut lives: FxHashMap<(Symbol, ToldBy, String, String), IncarnationId> = FxHashMap::default();
         let mut of_process = FxHashMap::default();
+        let several = self.of_several();
         for &row in order {
             let operation = self.operations.get(row as usize);
             let process = operation.incarnation.0;
@@ -32,7 +33,11 @@ impl Builder {
                 None => {
                     let evidence = self.tables.processes.values()[process as usize];
                     let saved = operation.marks.has(Marks::SAVED);
-                    let (told_by, label, place, program) = self.tell(&evidence, saved);
+                    let (mut told_by, label, mut place, program) = self.tell(&evidence, saved);
+                    let is_loopback = evidence.clock.is_some() && !evidence.label.is_some();
+                    if is_loopback && several.contains(&operation.clock) {
+                        (told_by, place) = (ToldBy::Loopback, None);
+                    }
                     let client = ClientId(clients.intern(evidence.user));
                     let id = *lives
                         .entry((evidence.user, told_by, label.clone(), within(told_by, &program)))

@@ -15,7 +15,7 @@ use crate::ingest::fields::Fields;
 use crate::ingest::{
     self, FileId, FileSummary, Format, InputFile, Problem, Progress, ReadOptions, Record, Refused, Time,
 };
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// Why the cluster's history does not use a file.
@@ -50,7 +50,10 @@ pub fn load_each(
     #[cfg(feature = "container")]
     own.extend(packed);
     if !found.others.is_empty() || own.is_empty() {
-        let mut histories = load_others(found.others, options, domains, progress);
+        let mut histories = Vec::new();
+        for of_cluster in by_cluster(found.others) {
+            histories.append(&mut load_others(of_cluster, options, domains, progress));
+        }
         histories.append(&mut own);
         own = histories;
     }
@@ -59,6 +62,17 @@ pub fn load_each(
         snapshot::beside::note(first, left);
     }
     own
+}
+
+/// Inputs by the cluster that the user names: those of none first.
+fn by_cluster(inputs: Vec<InputFile>) -> Vec<Vec<InputFile>> {
+    let mut clusters: BTreeMap<Option<String>, Vec<InputFile>> = BTreeMap::new();
+    for input in inputs {
+        let of = clusters.entry(input.source.cluster.clone()).or_default();
+        let id = FileId(of.len() as u32);
+        of.push(InputFile { id, ..input });
+    }
+    if clusters.is_empty() { vec![Vec::new()] } else { clusters.into_values().collect() }
 }
 
 /// The histories of what is no etcd report.

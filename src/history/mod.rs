@@ -28,6 +28,7 @@ pub mod sketch;
 pub mod snapshot;
 pub mod store;
 mod testimony;
+pub mod writers;
 
 pub use builder::{Builder, Domains};
 pub use client::{Incarnation, Served, ToldBy};

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// `--source 'GLOB:server=b,client=x,clock=c'`: what a file does not say about itself.
+/// `--source 'GLOB:server=b,client=x,clock=c,cluster=k'`: what a file does not say about itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceRule {
     /// Matched against the end of the path; `*` stays within one name.
@@ -25,12 +25,15 @@ pub struct SourceRule {
     pub client: Option<String>,
     /// Clock of its times.
     pub clock: Option<String>,
+    /// Cluster that it is of. A history that was packed is of one.
+    #[serde(skip)]
+    pub cluster: Option<String>,
 }
 
-const KEYS: [&str; 3] = ["server=", "client=", "clock="];
+const KEYS: [&str; 4] = ["server=", "client=", "clock=", "cluster="];
 
 impl SourceRule {
-    /// Parses `GLOB:server=b,client=x,clock=c`.
+    /// Parses `GLOB:server=b,client=x,clock=c,cluster=k`.
     ///
     /// The glob ends at the first colon that a key follows, and a value at the first comma that a key follows: names of
     /// users contain both (`system:node:node-1`, `CN=admin,O=ops`).
@@ -39,7 +42,7 @@ impl SourceRule {
         let colon = text
             .match_indices(':')
             .find(|(at, _)| starts_key(&text[at + 1..]))
-            .ok_or_else(|| format!("`{text}` is not of the form GLOB:server=NAME,client=NAME,clock=NAME"))?
+            .ok_or_else(|| format!("`{text}` is not of the form GLOB:server=NAME,client=NAME,clock=NAME,cluster=NAME"))?
             .0;
         let mut rule = SourceRule { glob: text[..colon].to_owned(), ..SourceRule::default() };
         if rule.glob.is_empty() {
@@ -52,6 +55,7 @@ impl SourceRule {
             let field = match key {
                 "server" => &mut rule.server,
                 "client" => &mut rule.client,
+                "cluster" => &mut rule.cluster,
                 _ => &mut rule.clock,
             };
             if value.is_empty() {
@@ -251,6 +255,7 @@ impl Walk<'_> {
                 (&mut source.server, &rule.server),
                 (&mut source.client, &rule.client),
                 (&mut source.clock, &rule.clock),
+                (&mut source.cluster, &rule.cluster),
             ] {
                 if said.is_some() {
                     field.clone_from(said);
@@ -314,7 +319,8 @@ mod tests {
         assert_eq!(rule.glob, "logs/kubelet*.jsonl");
         assert_eq!(rule.client.as_deref(), Some("system:node:node-1"));
         assert_eq!(rule.clock.as_deref(), Some("n1"));
-        let rule = SourceRule::parse("a.log:client=CN=admin,O=ops,server=b").unwrap();
+        let rule = SourceRule::parse("a.log:cluster=staging,client=CN=admin,O=ops,server=b").unwrap();
+        assert_eq!(rule.cluster.as_deref(), Some("staging"));
         assert_eq!(rule.client.as_deref(), Some("CN=admin,O=ops"));
         assert_eq!(rule.server.as_deref(), Some("b"));
     }

@@ -201,7 +201,9 @@ impl Chains {
         }
         if let Some(list) = state.list {
             let listed = history.operation(list);
-            let before = !listed.ret.is_known() || listed.ret <= o.invoke || listed.clock != o.clock;
+            let before = listed.ret <= o.invoke
+                || listed.clock != o.clock
+                || !clocks.before((o.invoke, o.clock), (listed.ret, listed.clock));
             // A list explains only where nothing newer had come since.
             let overtaken = state.watch_since_list && state.frontier.is_some_and(|(came, _)| came > o.asked_revision);
             if before && !overtaken && state.list_revision == Some(o.asked_revision) {

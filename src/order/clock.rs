@@ -5,15 +5,18 @@
 //! difference constraints, closed by Floyd and Warshall. Offsets are taken as constant; where the constraints contradict each
 //! other, a clock stepped, and nothing is proved by its times any more.
 
+mod spread;
 mod step;
 
 pub use step::ClockStep;
 
 use super::head::{Counter, Heads};
 use super::sight::Sight;
-use crate::history::{AuditId, ClockId, History, Marks, OperationId, Verb};
+use crate::history::writers::Writers;
+use crate::history::{AuditId, ClockId, History, Marks, OperationId, Revision, Verb};
 use crate::ingest::Time;
 use rustc_hash::FxHashMap;
+use spread::Spread;
 
 /// No bound.
 const OPEN: i64 = i64::MAX / 4;
@@ -36,6 +39,8 @@ pub struct Clocks {
     bound: Vec<i64>,
     /// Clocks whose times contradict the evidence.
     stepped: Vec<Option<ClockStep>>,
+    /// Of audit logs that may be of several servers, how far apart these may be; none where all clocks are of one.
+    spreads: Vec<Option<Box<Spread>>>,
 }
 
 /// How two moments relate.
@@ -53,12 +58,19 @@ pub enum Relation {
 
 impl Clocks {
     /// Bounds from the evidence; `skew` bounds every pair, where the user declares it.
-    pub fn bound(history: &History, counter: &mut Counter, heads: &Heads, skew: Option<i64>) -> Clocks {
+    pub fn bound(
+        history: &History,
+        unknown: &[Option<Writers>],
+        counter: &mut Counter,
+        heads: &Heads,
+        skew: Option<i64>,
+    ) -> Clocks {
         let count = history.clocks.len();
         let declared = skew.unwrap_or(OPEN);
         let cells = if count <= RELATED { count * count } else { 0 };
         let stepped = step::own(history);
-        let mut clocks = Clocks { count, declared, bound: vec![OPEN; cells], stepped };
+        let mut clocks = Clocks { count, declared, bound: vec![OPEN; cells], stepped, spreads: Vec::new() };
+        clocks.spread(history, unknown, counter);
         if cells == 0 {
             return clocks;
         }
@@ -77,8 +89,39 @@ impl Clocks {
         clocks
     }
 
+    /// Bounds the servers of logs that may be of several.
+    fn spread(&mut self, history: &History, unknown: &[Option<Writers>], counter: &mut Counter) {
+        if unknown.iter().all(Option::is_none) {
+            return;
+        }
+        let mut writes: Vec<Vec<(Revision, OperationId)>> = vec![Vec::new(); self.count];
+        if let Some(group) = history.identity_leases().map(|resource| counter.group(resource)) {
+            for (revision, clock, _, id) in counter.by_revision(history, group).0.filter(|write| write.1.is_some()) {
+                writes[clock.index()].push((revision, id));
+            }
+        }
+        let of = |(at, writers): (usize, &Option<Writers>)| {
+            let writers = writers.as_ref()?;
+            Some(Box::new(Spread::of(history, ClockId(at as u32), &writes[at], writers, self.declared)))
+        };
+        self.spreads = unknown.iter().enumerate().map(of).collect();
+    }
+
+    fn spread_of(&self, clock: ClockId) -> Option<&Spread> {
+        self.spreads.get(clock.index())?.as_deref()
+    }
+
+    /// How far apart the servers may be that wrote a log, where nothing shows that it was one only: nanoseconds, or nothing where nothing
+    /// bounds it.
+    pub fn several(&self, clock: ClockId) -> Option<Option<i64>> {
+        Some(self.spread_of(clock)?.widest()).map(|bound| (bound < OPEN).then_some(bound))
+    }
+
     fn limit(&mut self, a: ClockId, b: ClockId, at_most: i64) {
         if a.is_some() && b.is_some() && a != b {
+            // What one server's lines bound, every other server of its log may miss by their spread.
+            let apart = [a, b].into_iter().filter_map(|clock| self.spread_of(clock)).map(Spread::widest);
+            let at_most = apart.fold(at_most, i64::saturating_add).min(OPEN);
             let cell = &mut self.bound[a.index() * self.count + b.index()];
             *cell = (*cell).min(at_most);
         }
@@ -118,6 +161,7 @@ impl Clocks {
                     if of != clock.index() {
                         self.limit(ClockId(of as u32), clock, slack);
                     } else if slack < 0
+                        && self.spread_of(clock).is_none()
                         && -slack <= falls[of]
                         && self.stepped[of].is_none_or(|s| s.by < -slack)
                         && !step::recorded_before(history, showing, id)
@@ -214,7 +258,7 @@ impl Clocks {
             return None;
         }
         if of == clock {
-            return Some(time);
+            return Some(self.spread_of(clock).map_or(time, |spread| spread.horizon(time)));
         }
         // t_of + o_of < t + o_clock for every allowed offset iff t_of < t - max(o_of - o_clock).
         let bound = self.offset(of, clock);
@@ -229,7 +273,7 @@ impl Clocks {
         if self.horizon(a.1, b.1, b.0).is_some_and(|horizon| a.0 < horizon) {
             return Relation::Before;
         }
-        if a.1 == b.1 && self.step(a.1).is_none() {
+        if a.1 == b.1 && self.step(a.1).is_none() && self.spread_of(a.1).is_none() {
             return Relation::NotBefore;
         }
         if self.horizon(b.1, a.1, a.0).is_some_and(|horizon| b.0 < horizon) {

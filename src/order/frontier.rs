@@ -419,10 +419,14 @@ impl Collection<'_> {
     }
 }
 
-/// Whether requests of a process life can be taken to share a memory: not those of command-line tools and saved files.
+/// Whether requests of a process life can be taken to share a memory: not those of command-line tools, saved files, and the own clients
+/// of several API servers.
 pub fn remembers(history: &History, incarnation: IncarnationId) -> bool {
     incarnation.is_some()
-        && !matches!(history.incarnations[incarnation.index()].told_by, ToldBy::CommandLine | ToldBy::File)
+        && !matches!(
+            history.incarnations[incarnation.index()].told_by,
+            ToldBy::CommandLine | ToldBy::File | ToldBy::Loopback
+        )
 }
 
 /// Whether a process certainly held the version that a request of it names as its base: a server took it, or T had it by then. Anybody

@@ -11,6 +11,7 @@ use self::refuted::Refuted;
 use super::clock::{Clocks, RELATED};
 use super::sight::{Facts, Moments, Placed, Reading, Records, Sight, Sights};
 use super::timeline::Timeline;
+use crate::history::writers::Writers;
 use crate::history::{
     ClockId, DeliveryKind, History, Marks, Operation, OperationId, ResourceId, Revision, Verb, sort_by_word,
 };
@@ -264,13 +265,15 @@ impl From<Sight> for Head {
 
 impl Heads {
     /// Builds the running maxima, without what is refuted.
-    pub fn build(history: &History, timeline: &Timeline, counter: &Counter) -> Heads {
+    pub fn build(history: &History, unknown: &[Option<Writers>], timeline: &Timeline, counter: &Counter) -> Heads {
         let facts = counter.facts.clone();
         let reading = Reading { history, facts: &facts };
         let mut raised = Vec::with_capacity(counter.groups());
         let (mut future, mut proven) = (FxHashMap::default(), FxHashMap::default());
         let mut refuted = Refuted::default();
-        let mut steady = history.clocks.len() == 1;
+        // Bare times of several servers refute nothing.
+        let is_one = |clock: ClockId| unknown.get(clock.index()).is_none_or(Option::is_none);
+        let mut steady = history.clocks.len() == 1 && is_one(ClockId(0));
         for (group, (shown, sent)) in (0..).zip(counter.shown.iter().zip(&counter.sent)) {
             let mut shown = reading.in_order(shown.iter().copied());
             let sent = reading.in_order_of_sending(sent.iter().copied());
@@ -279,7 +282,7 @@ impl Heads {
                 let all = lowest(reading, of_clock.iter());
                 let from = shown.partition_point(|shown| shown.clock < of.1);
                 let to = shown.partition_point(|shown| shown.clock <= of.1);
-                if !never_fell(reading, &shown[from..to], &all) {
+                if is_one(of.1) && !never_fell(reading, &shown[from..to], &all) {
                     steady = false;
                     refuted.add(reading, timeline, &shown[from..to], of_clock);
                 }

@@ -86,8 +86,9 @@ impl Order {
     pub fn derive(history: &History, options: &OrderOptions) -> Order {
         let mut timeline = Timeline::rebuild(history);
         let mut counter = Counter::collect_all(history, &timeline);
-        let heads = Heads::build(history, &timeline, &counter);
-        let clocks = Clocks::bound(history, &mut counter, &heads, options.clock_skew);
+        let unknown = history.unknown_writers();
+        let heads = Heads::build(history, &unknown, &timeline, &counter);
+        let clocks = Clocks::bound(history, &unknown, &mut counter, &heads, options.clock_skew);
         drop(counter);
         timeline.bound_removals(history, &clocks, &heads);
         let chains = Chains::build(history, &timeline, &clocks, &heads);

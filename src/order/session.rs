@@ -142,7 +142,7 @@ fn are_apart(x: Told<'_>, y: Told<'_>) -> bool {
 
 fn follows(history: &History, clocks: &Clocks, a: IncarnationId, b: IncarnationId) -> bool {
     let (a, b) = (&history.incarnations[a.index()], &history.incarnations[b.index()]);
-    a.clock == b.clock && a.span.1 < b.span.0 || clocks.before((a.span.1, a.clock), (b.span.0, b.clock))
+    clocks.before((a.span.1, a.clock), (b.span.0, b.clock))
 }
 
 #[cfg(test)]

@@ -60,7 +60,10 @@ impl<'a> Part<'a> {
             return Part { name, nature: Nature::Etcd, history, judgement };
         }
         match history.calls.is_empty() {
-            true => Part { name: "kubernetes", nature: Nature::Kubernetes, history, judgement },
+            true => {
+                let cluster = history.inputs.iter().find_map(|input| input.source.cluster.as_deref());
+                Part { name: cluster.unwrap_or("kubernetes"), nature: Nature::Kubernetes, history, judgement }
+            }
             false => {
                 let name = history.files.first().map_or("", |file| file.path.as_str());
                 Part { name, nature: Nature::Operations, history, judgement }

@@ -129,7 +129,18 @@ fn clocks(page: &mut Page<'_>, history: &History) -> io::Result<()> {
             Row::new(vec![if name.is_empty() { "unnamed".to_owned() } else { name.to_owned() }], text)
         })
         .collect();
-    page.table(2, &[left(30)], &rows)
+    page.table(2, &[left(30)], &rows)?;
+    let several = history.unknown_writers();
+    let names = history.clocks.iter().zip(several).filter(|(_, writers)| writers.is_some());
+    for (clock, _) in names {
+        let note = format!(
+            "{}: nothing shows that one server wrote it. Its times prove an order only where they lie further apart than the clocks of \
+             several servers may, by the renewals of their identity leases. If it is of one, say so: --source 'FILE:server=NAME'",
+            history.name(*clock)
+        );
+        page.paragraph(2, Tone::Faint, &note)?;
+    }
+    Ok(())
 }
 
 fn clients(page: &mut Page<'_>, history: &History) -> io::Result<()> {
