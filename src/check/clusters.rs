@@ -115,20 +115,21 @@ fn anew(history: &History, immortal: &FxHashMap<KeyId, Symbol>) -> Option<String
             });
             before.map(|o| o.answered).filter(|revision| revision.is_some()).max()
         };
-        let since = changes.iter().map(|change| change.since).min()?;
+        let cluster = changes.iter().filter(|change| immortal.contains_key(&change.key));
+        let since = cluster.map(|change| change.since).min()?;
         let highest = shown(since)?;
-        changes.retain(|change| change.version.is_some() && change.version <= highest && change.until < since);
+        let is_again = |version: Revision| version.is_some() && version <= highest;
+        changes.retain(|change| is_again(change.version) && change.until < since && change.since >= since);
         let first = changes.iter().find(|change| immortal.contains_key(&change.key))?;
-        (changes.len() > 1).then(|| {
-            format!(
-                "the evidence is of two clusters: from {}:{} on, {} and {} have other uids than before, and revisions begin again below \
-                 {highest} (a cluster was made anew, and its logs went on in the same file); check each cluster by itself",
-                history.file_name(file),
-                first.from.line,
-                history.key_name(first.key),
-                changes.iter().find(|change| change.key != first.key).map_or("", |change| history.key_name(change.key)),
-            )
-        })
+        let other = changes.iter().find(|change| change.key != first.key)?;
+        Some(format!(
+            "the evidence is of two clusters: from {}:{} on, {} and {} have other uids than before, and revisions begin again below \
+             {highest} (a cluster was made anew, and its logs went on in the same file); check each cluster by itself",
+            history.file_name(file),
+            first.from.line,
+            history.key_name(first.key),
+            history.key_name(other.key),
+        ))
     })
 }
 
@@ -141,7 +142,7 @@ fn change(key: KeyId, seen: &[(Time, Symbol, Revision, Position)]) -> Option<Cha
     let version = later.iter().map(|(_, _, version, _)| *version).filter(|version| version.is_some()).min();
     let until = former.last()?.0;
     let is_one = later.iter().all(|(_, uid, ..)| *uid == other);
-    is_one.then_some(Change { key, until, from, since, version: version.unwrap_or_default() })
+    is_one.then_some(Change { key, until, from, since, version: version.unwrap_or(Revision::NONE) })
 }
 
 /// Whether each cluster makes the object of a key for itself.

@@ -121,8 +121,11 @@ pub fn sketch_with(text: &str, fields: &Arc<Fields>) -> Result<History, SketchEr
     let mut inputs: Vec<InputFile> = Vec::new();
     for (index, file) in files.iter().enumerate() {
         let mut input = InputFile::in_memory(FileId(index as u32), "sketch", text.as_bytes());
-        if let Some((server, clock)) = file.server.clone().filter(|(server, _)| !server.is_empty()) {
-            input.source = SourceRule { server: Some(server), clock: Some(clock), ..SourceRule::default() };
+        if let Some((server, clock)) = file.server.clone() {
+            // What is drawn without a server is of one all the same.
+            let clock = if server.is_empty() { input.shown.clone() } else { clock };
+            let server = Some(server).filter(|server| !server.is_empty());
+            input.source = SourceRule { server, clock: Some(clock), ..SourceRule::default() };
         }
         inputs.push(input);
     }
