@@ -5,6 +5,7 @@ use super::block::{Block, Buffers, Closed, Layout, Piece, Room, Whole};
 use super::call::elements::Elements;
 use super::content::{Content, Kept};
 use super::detection::{Detected, Framing, SAMPLE, detect};
+use super::etcd::layout;
 use super::format::Format;
 use super::framing::{Framer, Span};
 use super::problem::{Fault, excerpt, size};
@@ -196,6 +197,10 @@ impl<'a> OpenFile<'a> {
                 }
             }
         };
+        // What a member of etcd keeps and nobody can read is evidence that is missing.
+        if let (Err(reason), None, Some(kept)) = (&open.detected, &open.fault, layout::of_member(&input.shown)) {
+            open.fault = Some(Fault::new(kept, reason.clone()));
+        }
         if let Ok((_, Framing::Elements { json })) = open.detected {
             open.framer = Cutter::Elements(Elements::new(json));
         }

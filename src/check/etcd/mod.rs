@@ -1,6 +1,9 @@
 //! What rules find in the history of an etcd cluster: contradictions of [`crate::order::etcd`], named and cited.
 
 mod coherence;
+mod logs;
+#[cfg(test)]
+mod logs_tests;
 pub mod order;
 pub mod published;
 pub mod reads;

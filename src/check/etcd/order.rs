@@ -1,7 +1,7 @@
 //! `linearizability` of what was recorded of etcd: every answer fits one order, and every revision has a maker.
 
 use super::coherence::{incoherent, incoherent_reason};
-use super::{Recorded, one_fault};
+use super::{Recorded, logs, one_fault};
 use crate::check::{Evidence, Fact, Kind, Proof, Ruling};
 use crate::history::Symbol;
 use crate::history::etcd::Request;
@@ -29,9 +29,11 @@ pub fn check(evidence: &Evidence<'_>, r: &Recorded<'_>, ruling: &mut Ruling<'_>)
             continue;
         }
         let (operation, key, facts, summary) = told(r, mismatch);
-        let guessed = facts.iter().any(|fact| fact.1.is_some_and(|by| matches!(by, Witness::Log(_))));
+        let unsure = |by: Witness| matches!(by, Witness::Log(entry) if !analysis.timeline.is_sure(r.recording, entry));
+        let guessed = facts.iter().any(|fact| fact.1.is_some_and(unsure));
         let facts: Vec<Fact> = facts.into_iter().map(|(fact, _)| fact).collect();
         if guessed {
+            let summary = summary.trim_end_matches('.');
             leave_open(format!("what only the members' log shows does not fit an answer: {summary}"));
             continue;
         }
@@ -77,6 +79,7 @@ pub fn check(evidence: &Evidence<'_>, r: &Recorded<'_>, ruling: &mut Ruling<'_>)
         leases(r, misuse, ruling, &mut leave_open);
     }
     r.ungranted(ruling);
+    logs::unlogged(r, ruling);
     let explained = |gap: &Unfilled| repeated(gap).is_some() || gap.refused.is_some();
     let whole = !r.damaged && !r.lacks_clients() && analysis.filling.unfilled.iter().all(explained);
     for (gap, &fault) in analysis.filling.unfilled.iter().zip(&analysis.faults.unfilled) {
@@ -86,10 +89,13 @@ pub fn check(evidence: &Evidence<'_>, r: &Recorded<'_>, ruling: &mut Ruling<'_>)
         analysis.timeline.contradictions.iter().partition(|c| matches!(c, Contradiction::LogDiffers { .. }));
     // What was committed and what clients were shown are one course, or a member did not apply what it had committed.
     if let Some(Contradiction::LogDiffers { revision, .. }) = logs.first() {
-        leave_open(format!(
-            "the members' log has another change at revision {revision} than clients were shown or asked for: a committed request was \
-             not applied, or applied twice (as in etcd#13766 and etcd#14685), or the log is of another course"
-        ));
+        leave_open(match r.departure() {
+            Some(_) => "the members' log and clients differ: the findings of other rules say where".to_owned(),
+            None => format!(
+                "the members' log has another change at revision {revision} than clients were shown or asked for: a committed request was \
+                 not applied, or applied twice (as in etcd#13766 and etcd#14685), or the log is of another course"
+            ),
+        });
     }
     if !clients.is_empty() || !analysis.backward.is_empty() {
         leave_open("answers contradict each other: the findings of other rules say which".to_owned());
@@ -377,7 +383,7 @@ fn unfilled(r: &Recorded<'_>, gap: &Unfilled, whole: bool, fault: u32, ruling: &
             format!("Revision {} has the effect of a request that was refused.", gap.revision),
             "Only this request has this effect, and a refused request has none.".to_owned(),
         )
-    } else if let Some(at) = repeated(gap).filter(|_| puts && whole && gap.entry.is_none()) {
+    } else if let Some(at) = repeated(gap).filter(|_| puts && whole) {
         facts.push(r.answered(at, format!("{}; it made another revision", r.asked(at))));
         (
             Kind::Violation,
@@ -394,7 +400,8 @@ fn unfilled(r: &Recorded<'_>, gap: &Unfilled, whole: bool, fault: u32, ruling: &
             };
             facts.push(r.sent(*at, format!("{}; not answered; {why}", r.asked(*at))));
         }
-        if let Some(entry) = gap.entry {
+        // A version that the log shows is cited by its entry already.
+        if let Some(entry) = gap.entry.filter(|_| !matches!(r.version_at(version).shown_by, Witness::Log(_))) {
             facts.push(r.entry(entry, "the members' log has the request"));
         }
         let by = if gap.entry.is_some() {

@@ -31,9 +31,29 @@ impl Recorded<'_> {
     /// Whether members' logs hold everything that was applied, as far as anybody knows.
     fn is_logged(&self) -> bool {
         let (log, timeline) = (&self.analysis.log, &self.analysis.timeline);
-        let last = log.steps.last().map_or(1, |last| last.revision);
-        let reached = timeline.revisions.last().is_none_or(|known| known.number <= last);
-        log.whole && reached && timeline.contradictions.is_empty()
+        log.whole && self.analysis.told <= log.last() && timeline.contradictions.is_empty() && !self.damaged
+    }
+
+    /// Which logs would decide whether something happened that they hold each of: those that are here do not.
+    fn deciding_logs(&self, each: &str) -> String {
+        if !self.recording.members.iter().any(|member| member.log.is_some()) {
+            return format!(
+                "the members' write-ahead logs (server-*/member/wal), which hold every {each}, would decide"
+            );
+        }
+        let (log, timeline) = (&self.analysis.log, &self.analysis.timeline);
+        let shown = self.analysis.told;
+        let why = match log.last() {
+            _ if !timeline.contradictions.is_empty() || !log.splits.is_empty() => {
+                "contradict other evidence".to_owned()
+            }
+            last if !log.whole => format!("go to revision {last}, and a majority may do without these members"),
+            last if last < shown => format!("end with revision {last}, and clients were told of revision {shown}"),
+            _ => "are whole, and other files are damaged".to_owned(),
+        };
+        format!(
+            "more of the members' write-ahead logs would decide, which hold every {each}: those that are here {why}"
+        )
     }
 
     /// Numbers that are missing among those of clients, which count from 1.
@@ -73,7 +93,7 @@ impl Recorded<'_> {
         }
         let missing = self.missing_clients();
         let recorded = compactions.is_recorded();
-        if !self.is_incomplete() && (self.is_logged() || (recorded && missing.is_empty())) {
+        if self.is_logged() || (!self.is_incomplete() && recorded && missing.is_empty()) {
             return draft;
         }
         let mut why = match recorded {
@@ -86,10 +106,10 @@ impl Recorded<'_> {
         Draft {
             kind: Kind::Suspect,
             reason: format!("{}{why}", draft.reason),
-            refuted_by:
-                "the operations.json of a client that asked for a compaction by then; the members' write-ahead logs \
-                         (server-*/member/wal), which hold every compaction, would decide"
-                    .to_owned(),
+            refuted_by: format!(
+                "the operations.json of a client that asked for a compaction by then; {}",
+                self.deciding_logs("compaction")
+            ),
             ..draft
         }
     }
@@ -130,9 +150,9 @@ impl Recorded<'_> {
                           was granted this one may be missing";
             let (client, cause) = (self.client_of(at), format!("lease {lease}"));
             let draft = self.draft(Kind::Suspect, client, Symbol::NONE, cause, summary, facts, reason);
-            let decides = "the operations.json of a client that was granted this lease; the members' write-ahead logs \
-                           (server-*/member/wal), which hold every grant, would decide";
-            ruling.found(Draft { refuted_by: decides.to_owned(), ..draft });
+            let logs = self.deciding_logs("grant");
+            let decides = format!("the operations.json of a client that was granted this lease; {logs}");
+            ruling.found(Draft { refuted_by: decides, ..draft });
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Rules about the course of writes.
 
-use super::{Recorded, one_fault, revision};
+use super::{Recorded, logs, one_fault, revision};
 use crate::check::{Fact, Kind, Ruling};
 use crate::history::Symbol;
 use crate::order::etcd::proofs::proved;
@@ -125,6 +125,7 @@ pub fn split(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         let draft = r.draft(Kind::Violation, incarnation, key, one_fault(fault), summary, facts, reason);
         ruling.found_of(draft, fault);
     }
+    logs::split(r, ruling);
 }
 
 impl Recorded<'_> {
@@ -137,6 +138,7 @@ impl Recorded<'_> {
 /// `lost-write`.
 pub fn lost(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     r.look_at_writes(ruling);
+    logs::lost(r, ruling);
     let mismatches = &r.analysis.answers.mismatches;
     if mismatches.is_empty() {
         return;

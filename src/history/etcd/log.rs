@@ -1,7 +1,7 @@
 //! Records of members to rows.
 
 use super::batch::{Moved, Rows};
-use super::member::{Lease, StoredRevision};
+use super::member::{Lease, Note, StoredRevision};
 use super::operation::{Condition, Interval, Range, Relation, Request, Span, Step, Target, Txn};
 use super::value;
 use crate::history::Symbol;
@@ -19,7 +19,7 @@ pub(super) struct LogRow {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum LogFact {
     Metadata { node: u64, cluster: u64 },
-    Entry { index: u64, term: u64, request: Request },
+    Entry { index: u64, term: u64, request: Request, note: Option<Note> },
     Commit(u64),
     Crc(u32),
     Snapshot(u64),
@@ -66,6 +66,17 @@ impl StoreRow {
     }
 }
 
+/// What a proposal means beside the keys.
+fn noted(request: &logged::Request<'_>) -> Option<Note> {
+    match request {
+        logged::Request::Restriction => Some(Note::Restriction),
+        logged::Request::Members(logged::Membership::Voter(node)) => Some(Note::Voter(*node)),
+        logged::Request::Members(logged::Membership::Other(node)) => Some(Note::NoVoter(*node)),
+        logged::Request::Members(logged::Membership::Unknown) => Some(Note::Members),
+        _ => None,
+    }
+}
+
 impl Rows {
     /// Takes a record of a log.
     pub fn log(&mut self, position: Position, part: &wal::Part<'_>) -> Result<(), Refused> {
@@ -77,17 +88,17 @@ impl Rows {
             wal::Part::Snapshot { index, .. } => LogFact::Snapshot(*index),
             wal::Part::End { crc, torn } => LogFact::End { crc: *crc, torn: *torn },
             wal::Part::Entry(entry) => {
-                let request = match &entry.request {
-                    Ok(request) => self.proposal(request),
+                let (request, note) = match &entry.request {
+                    Ok(request) => (self.proposal(request), noted(request)),
                     Err(error) => {
                         unreadable = Some(Refused {
                             expected: "a proposal of etcd".to_owned(),
                             found: format!("{error}, in entry {}", entry.index),
                         });
-                        Request::Other
+                        (Request::Other, Some(Note::Restriction))
                     }
                 };
-                LogFact::Entry { index: entry.index, term: entry.term, request }
+                LogFact::Entry { index: entry.index, term: entry.term, request, note }
             }
         };
         self.log.push(LogRow { position, fact });
@@ -136,7 +147,7 @@ impl Rows {
             logged::Request::LeaseGrant { id, ttl } => Request::LeaseGrant { lease: *id, ttl: *ttl },
             logged::Request::LeaseRevoke { id } => Request::LeaseRevoke { lease: *id },
             logged::Request::Compaction { revision } => Request::Compact { revision: *revision },
-            logged::Request::Other => Request::Other,
+            logged::Request::Restriction | logged::Request::Members(_) | logged::Request::Other => Request::Other,
         }
     }
 

@@ -27,6 +27,8 @@ pub struct Log {
     pub cluster: u64,
     /// Entries by index. Where a snapshot was received instead, indices are left out.
     pub entries: Vec<LogEntry>,
+    /// What some entries mean beside the keys, by index.
+    pub notes: Vec<(u64, Note)>,
     /// Entries that another one took the place of although they were known to be committed, which raft excludes.
     pub overwritten: Vec<Overwritten>,
     /// The highest index that was known to be committed.
@@ -50,6 +52,19 @@ pub struct LogEntry {
     pub term: u64,
     /// What was proposed.
     pub request: Request,
+}
+
+/// What an entry means beside the keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Note {
+    /// This member counts for majorities from here on.
+    Voter(u64),
+    /// This member counts no more, or not yet: it left, or it is a learner.
+    NoVoter(u64),
+    /// Members changed in a way that is not known.
+    Members,
+    /// Requests behind it may be refused for reasons that the log does not show, or it may have changed keys itself.
+    Restriction,
 }
 
 /// An entry that was replaced.
@@ -195,8 +210,9 @@ impl Assembly<'_> {
                 }
                 LogFact::Commit(commit) => self.log.commit = self.log.commit.max(commit),
                 LogFact::Snapshot(index) => self.snapshot(index),
-                LogFact::Entry { index, term, request } => {
+                LogFact::Entry { index, term, request, note } => {
                     self.entry(LogEntry { position: row.position, index, term, request })?;
+                    self.log.notes.extend(note.map(|note| (index, note)));
                 }
                 LogFact::End { crc, torn } => {
                     self.crc = crc;
@@ -220,6 +236,7 @@ impl Assembly<'_> {
     }
 
     fn entry(&mut self, entry: LogEntry) -> Result<(), Broken> {
+        while self.log.notes.pop_if(|(index, _)| *index >= entry.index).is_some() {}
         let entries = &mut self.log.entries;
         let kept = entries.partition_point(|other| other.index < entry.index);
         let commit = self.log.commit;

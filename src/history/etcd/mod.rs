@@ -24,7 +24,7 @@ mod words;
 
 pub use catalogue::{CLOCK, Cluster};
 pub use load::load;
-pub use member::{Lease, Log, LogEntry, Member, Overwritten, Store, StoredRevision};
+pub use member::{Lease, Log, LogEntry, Member, Note, Overwritten, Store, StoredRevision};
 pub use operation::{
     Condition, Interval, Operation, Pair, Range, Relation, Request, Requests, Span, Step, StepResult, Target, Txn,
 };

@@ -4,7 +4,7 @@ use super::facts::{names, read_names};
 use super::kind;
 use super::validity;
 use crate::container::{Container, Refusal, Writer};
-use crate::history::etcd::{CreationMarks, Log, Member, Recording, Requests, Store, Values};
+use crate::history::etcd::{CreationMarks, Log, Member, Note, Recording, Requests, Store, Values};
 use crate::history::store::History;
 use crate::ingest::{InputFile, Problem};
 use serde::{Deserialize, Serialize};
@@ -35,6 +35,7 @@ struct LogHead {
     after: u64,
     torn: bool,
     broken: bool,
+    notes: Vec<(u64, Note)>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -92,8 +93,9 @@ pub(super) fn write<W: Write>(to: &mut Writer<W>, recording: &Recording) -> io::
 fn write_member<W: Write>(to: &mut Writer<W>, member: &Member) -> io::Result<()> {
     let Member { name, log, store } = member;
     let log_head = log.as_ref().map(|log| {
-        let &Log { entries: _, overwritten: _, node, cluster, commit, after, torn, broken } = log;
-        LogHead { node, cluster, commit, after, torn, broken }
+        let Log { entries: _, overwritten: _, notes, node, cluster, commit, after, torn, broken } = log;
+        let (node, cluster, commit, after) = (*node, *cluster, *commit, *after);
+        LogHead { node, cluster, commit, after, torn: *torn, broken: *broken, notes: notes.clone() }
     });
     let store_head = store.as_ref().map(|store| {
         let &Store { revisions: _, leases: _, consistent_index, term, compaction_begun, compaction_done } = store;
@@ -144,9 +146,9 @@ pub(super) fn read(from: &mut Container, inputs: Vec<InputFile>, problems: Vec<P
 fn read_member(from: &mut Container) -> Result<Member, Refusal> {
     let head: MemberHead = from.row(kind::MEMBERS)?;
     let mut member = Member { name: head.name, log: None, store: None };
-    if let Some(LogHead { node, cluster, commit, after, torn, broken }) = head.log {
+    if let Some(LogHead { node, cluster, commit, after, torn, broken, notes }) = head.log {
         let (entries, overwritten) = (from.rows(kind::LOG_ENTRIES)?, from.rows(kind::OVERWRITTEN)?);
-        member.log = Some(Log { node, cluster, entries, overwritten, commit, after, torn, broken });
+        member.log = Some(Log { node, cluster, entries, notes, overwritten, commit, after, torn, broken });
     }
     if let Some(StoreHead { consistent_index, term, compaction_begun, compaction_done }) = head.store {
         let (revisions, leases) = (from.rows(kind::STORED)?, from.rows(kind::LEASES)?);

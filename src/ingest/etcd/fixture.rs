@@ -69,6 +69,12 @@ impl Segment {
         self.record(2, Message::default().number(1, 0).number(2, term).number(3, index).bytes(4, &proposal.0))
     }
 
+    /// Adds a change of members: of kind 0 one that votes, of kind 1 one that leaves, of kind 3 a learner.
+    pub fn membership(self, index: u64, kind: u64, node: u64) -> Segment {
+        let change = Message::default().number(1, 0).number(2, kind).number(3, node);
+        self.record(2, Message::default().number(1, 1).number(2, 1).number(3, index).bytes(4, &change.0))
+    }
+
     /// Says what is committed.
     pub fn commit(self, index: u64) -> Segment {
         self.record(3, Message::default().number(1, 2).number(2, 7).number(3, index))

@@ -63,6 +63,22 @@ fn member(folder: &str) -> Place {
     }
 }
 
+/// What etcd keeps in a file of this name: a damaged one is evidence that is missing.
+pub fn of_member(path: &str) -> Option<&'static str> {
+    let (folder, name) = split(path);
+    let (_, folder) = split(folder);
+    let numbered = |stem: &str| {
+        let (sequence, index) = stem.split_once('-')?;
+        let is_number = |text: &str| text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        (is_number(sequence) && is_number(index)).then_some(())
+    };
+    match name.strip_suffix(".wal") {
+        Some(stem) if folder == "wal" || numbered(stem).is_some() => Some("a segment of etcd's write-ahead log"),
+        None if name == "db" && folder == "snap" => Some("the store of an etcd member"),
+        _ => None,
+    }
+}
+
 /// What stands in front of the last `/`, and behind it.
 fn split(path: &str) -> (&str, &str) {
     let path = path.trim_end_matches('/');

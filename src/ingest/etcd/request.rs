@@ -34,8 +34,35 @@ pub enum Request<'a> {
         /// Through this revision.
         revision: i64,
     },
-    /// Anything else: members, alarms, users, versions, and the proposals of the old store.
+    /// Alarms and users, behind which members refuse requests for reasons that the log does not show, and what is of an unknown kind.
+    Restriction,
+    /// A change of members, which raft applies.
+    Members(Membership),
+    /// Anything else: versions, attributes of members, and the proposals of the old store.
     Other,
+}
+
+/// How a cluster's members changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Membership {
+    /// A member counts for majorities from here on.
+    Voter(u64),
+    /// A member does not count: it is a learner, or it left.
+    Other(u64),
+    /// Members changed in a way that is not known.
+    Unknown,
+}
+
+/// Reads a change of members: raft's `ConfChange`.
+pub(super) fn membership<'a>(data: &[u8]) -> Request<'a> {
+    let read = || Ok::<_, WireError>((first_number(data, 2)?, first_number(data, 3)?));
+    match read() {
+        Ok((0, node)) if node != 0 => Request::Members(Membership::Voter(node)),
+        Ok((1 | 3, node)) => Request::Members(Membership::Other(node)),
+        // Only the address of a member changes.
+        Ok((2, _)) => Request::Other,
+        _ => Request::Members(Membership::Unknown),
+    }
 }
 
 /// A key, or the keys from it to an end.
@@ -140,7 +167,12 @@ pub fn decode(data: &[u8]) -> Result<Request<'_>, WireError> {
             7 => Request::Compaction { revision: first_number(field.bytes()?, 1)?.cast_signed() },
             8 => lease_grant(field.bytes()?)?,
             9 => Request::LeaseRevoke { id: first_number(field.bytes()?, 1)?.cast_signed() },
-            _ => request,
+            // An alarm that is raised: a store that is full refuses puts. Users: who may not write is refused.
+            10 if first_number(field.bytes()?, 1)? == 1 => Request::Restriction,
+            1000 => Request::Restriction,
+            // The header, reads, checkpoints of leases, users of whom nobody asks yet, versions, attributes of members.
+            1 | 3 | 10 | 11 | 100 | 1001..=1499 => request,
+            _ => Request::Restriction,
         };
     }
     Ok(request)

@@ -70,7 +70,7 @@ pub struct Entry<'a> {
     pub index: u64,
     /// Term.
     pub term: u64,
-    /// What was proposed; [`Request::Other`] also for changes of members, and for the entry that begins a term.
+    /// What was proposed; [`Request::Other`] also for the entry that begins a term.
     pub request: Result<Request<'a>, WireError>,
 }
 
@@ -240,10 +240,12 @@ fn entry(message: &[u8]) -> Result<Entry<'_>, WireError> {
             _ => {}
         }
     }
-    // Other kinds change the members.
-    if kind == 0 {
-        entry.request = request::decode(data);
-    }
+    // Other kinds change the members; etcd proposes those of kind 1.
+    entry.request = match kind {
+        0 => request::decode(data),
+        1 => Ok(request::membership(data)),
+        _ => Ok(Request::Members(request::Membership::Unknown)),
+    };
     Ok(entry)
 }
 
@@ -345,7 +347,7 @@ mod tests {
     #[test]
     fn members_changed_and_old_proposals_leave_the_keys_alone() {
         let old = Message::default().number(1, 8).bytes(2, b"PUT").bytes(3, b"/0/members/7");
-        let change = Message::default().number(1, 1).number(2, 2).number(3, 2).bytes(4, b"\x08\x01");
+        let change = Message::default().number(1, 1).number(2, 2).number(3, 2).bytes(4, b"\x10\x02");
         let segment = Segment::after(0).entry(1, 2, &old).record(2, change).entry(3, 2, &Message::default());
         let (found, result) = parts(&segment.bytes);
         assert_eq!(result, Ok(()));

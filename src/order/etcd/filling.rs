@@ -5,7 +5,7 @@ use super::answers::{hold_all, holds};
 use super::attachment::{Attached, Attachments, attached_by};
 use super::effects::{Change, Class, Effects, Told};
 use super::lease::{Lives, attached};
-use super::log::Logged;
+use super::log::{self, Logged};
 use super::matching::Matching;
 use super::proofs::{Proof, Proofs};
 use super::requests::{Asked, Requests};
@@ -201,7 +201,17 @@ impl Builder<'_> {
         if maker.is_none() && revision.complete {
             let pin = self.supposed.binary_search_by_key(&number, |supposed| supposed.revision).ok();
             let pin = pin.map(|at| self.supposed[at].maker);
-            let may = |maker: Filler| pin.is_none_or(|pin| pin == maker);
+            // A committed entry says whether it was the end of a lease.
+            let ends = revision.entry.filter(|entry| log::is_committed(self.recording, *entry));
+            let ends = ends.and_then(|entry| log::entry(self.recording, entry)).map(|entry| is_end(&entry.request));
+            let recording = self.recording;
+            let may = |maker: Filler| {
+                let end = match maker {
+                    Filler::Operation(at) => is_end(&recording.operations[at as usize].request),
+                    Filler::Expiry(_) => true,
+                };
+                pin.is_none_or(|pin| pin == maker) && ends.is_none_or(|ends| ends == end)
+            };
             let made = |at: &u32| may(Filler::Operation(*at)) && self.fits(*at, number, &changes) == Some(true);
             // Of several that may have made it the first one answered did, where it was sent in time: the others found it made.
             let seen = self.proofs.first(number).map(|(time, _)| time);
@@ -228,8 +238,8 @@ impl Builder<'_> {
                 if !agreed {
                     self.filling.doubted.push(number);
                 }
-                let expired = self.expired(number, &changes, pin);
-                if expired.is_some() || self.may_have_expired(number, &changes) {
+                let expired = self.expired(number, &changes, pin).filter(|_| ends != Some(false));
+                if expired.is_some() || (ends != Some(false) && self.may_have_expired(number, &changes)) {
                     // Behind all requests there are: one that no client sent.
                     sure.push((self.recording.operations.len() + self.expiries.len()) as u32);
                     self.expiries.push(expired);
@@ -495,6 +505,10 @@ pub(super) fn branch(recording: &Recording, timeline: &Timeline, at: u32, revisi
         (_, Request::Txn(txn)) => decided(recording, timeline, txn, revision - 1),
         _ => None,
     }
+}
+
+fn is_end(request: &Request) -> bool {
+    matches!(request, Request::LeaseRevoke { .. })
 }
 
 /// By key and revision of its last change: the last revision at which somebody found it so.

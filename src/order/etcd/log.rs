@@ -1,9 +1,16 @@
 //! The write-ahead logs of a cluster as one: what was committed, and what it came to.
+//!
+//! A member knows of an entry that it is committed once its commit index has come to it, so what a log has through there is certain.
+//! What stands behind may be replaced. An entry is committed once a majority of the members that vote has it: the logs that are here
+//! have every committed entry among them where no majority does without all of them. Who votes, the log itself says.
+//!
+//! Source: etcd `raft` (`raft.go`: `maybeCommit`; `quorum/majority.go`); Ongaro and Ousterhout, "In search of an understandable
+//! consensus algorithm", 2014, figure 3 (log matching, leader completeness, state machine safety).
 
 use super::effects::Change;
 use super::store::Store;
-use crate::history::etcd::{LogEntry, Recording, Request, Span};
-use rustc_hash::FxHashSet;
+use crate::history::etcd::{LogEntry, Note, Recording, Request, Span};
+use std::collections::BTreeSet;
 
 /// An entry of a member's log: index of the member, and of the entry in its log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,6 +43,15 @@ pub struct Step {
     pub certain: bool,
 }
 
+/// What a committed entry came to that asks for puts or deletes and changed nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Idle {
+    /// The entry.
+    pub entry: Logged,
+    /// The revision of the store.
+    pub revision: i64,
+}
+
 /// A compaction that the logs hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoggedCompaction {
@@ -48,7 +64,7 @@ pub struct LoggedCompaction {
 /// The logs as one.
 #[derive(Debug, Default)]
 pub struct Log {
-    /// Entries by index, from 1 without a hole, as far as they are known.
+    /// Entries by index, from 1 without a hole, as far as they are known and the members agree.
     pub entries: Vec<Logged>,
     /// How many of them were known to be committed.
     pub certain: usize,
@@ -56,14 +72,18 @@ pub struct Log {
     pub steps: Vec<Step>,
     /// Their changes.
     pub changes: Vec<Change>,
-    /// Members that committed different entries; the first index of each pair of members.
+    /// Transactions that changed nothing, as far as they are known to be committed, by revision.
+    pub idle: Vec<Idle>,
+    /// Members that committed different entries: the first index at which they did.
     pub splits: Vec<Split>,
     /// Compactions that took effect, in their order: that of their revisions too.
     pub compactions: Vec<LoggedCompaction>,
     /// The highest revision that compactions name behind what could be replayed: nobody knows what they stand behind.
     pub unplaced: Option<i64>,
-    /// Whether the entries hold everything that was committed, as far as the members that left a log knew.
+    /// Whether the entries are all that the logs have, each could be replayed, and no committed entry can be missing from all of them.
     pub whole: bool,
+    /// The same, except that the last records of logs may be cut off.
+    pub cut_at_most: bool,
 }
 
 impl Log {
@@ -86,15 +106,25 @@ impl Log {
         self.steps.get(at)
     }
 
+    /// The highest revision that the logs have; 1: none.
+    pub fn last(&self) -> i64 {
+        self.steps.last().map_or(1, |step| step.revision)
+    }
+
+    /// Whether the entry of a revision is known to be committed.
+    pub fn is_certain(&self, revision: i64) -> bool {
+        self.step(revision).is_some_and(|step| step.certain)
+    }
+
     fn merge(&mut self, recording: &Recording) {
         let logs: Vec<(u32, &crate::history::etcd::Log)> =
             (0..).zip(&recording.members).filter_map(|(at, member)| Some((at, member.log.as_ref()?))).collect();
-        let commit = logs.iter().map(|(_, log)| log.commit).max().unwrap_or(0);
         let mut next: Vec<usize> = vec![0; logs.len()];
-        let mut split: FxHashSet<(u32, u32)> = FxHashSet::default();
+        let mut electorate = Electorate::default();
         let mut index = 1;
+        let mut here: Vec<(Logged, &LogEntry, bool)> = Vec::new();
         loop {
-            let mut here: Vec<(Logged, &LogEntry, bool)> = Vec::new();
+            here.clear();
             for ((member, log), at) in logs.iter().zip(&mut next) {
                 while log.entries.get(*at).is_some_and(|entry| entry.index < index) {
                     *at += 1;
@@ -107,30 +137,45 @@ impl Log {
             // A committed entry counts; of entries that are only written, that of the latest term.
             let best =
                 here.iter().max_by_key(|(logged, entry, certain)| (*certain, entry.term, std::cmp::Reverse(*logged)));
-            let Some((logged, first, _)) = best else { break };
-            for (other, entry, certain) in &here {
-                if *certain && entry.term != first.term && split.insert((logged.member, other.member)) {
-                    self.splits.push(Split { a: *logged, b: *other });
+            let Some(&(logged, first, certain)) = best else { break };
+            for (other, entry, committed) in &here {
+                if certain && *committed && differ(recording, first, entry) {
+                    self.splits.push(Split { a: logged, b: *other });
                 }
             }
-            self.entries.push(*logged);
-            if index <= commit {
+            // Behind that nobody knows which of them is the course of the cluster.
+            if !self.splits.is_empty() {
+                break;
+            }
+            let notes = recording.members[logged.member as usize].log.as_ref().map_or(&[][..], |log| &log.notes);
+            electorate.take(index, first, notes);
+            self.entries.push(logged);
+            if certain && self.certain + 1 == self.entries.len() {
                 self.certain = self.entries.len();
             }
             index += 1;
         }
-        let broken = logs.iter().any(|(_, log)| log.broken);
-        self.whole = !logs.is_empty() && !broken && self.certain as u64 == commit;
+        let last = logs.iter().filter_map(|(_, log)| log.entries.last()).map(|entry| entry.index).max().unwrap_or(0);
+        let commit = logs.iter().map(|(_, log)| log.commit).max().unwrap_or(0);
+        let all = self.splits.is_empty() && last < index && commit < index;
+        let nodes = |cut: bool| -> BTreeSet<u64> {
+            let usable = logs.iter().filter(|(_, log)| !log.broken && (cut || !log.torn));
+            usable.map(|(_, log)| log.node).collect()
+        };
+        self.whole = all && electorate.is_covered(&nodes(false));
+        self.cut_at_most = all && electorate.is_covered(&nodes(true));
     }
 
     fn replay(&mut self, recording: &Recording) {
         let mut store = Store::default();
         let mut replayed = 0;
+        let restricted = restricted(recording);
         for (at, logged) in self.entries.iter().enumerate() {
             let Some(entry) = entry(recording, *logged) else { break };
             // What a request that cannot be evaluated did, and so every number behind it, is not known.
-            let Ok(applied) = store.apply(recording, &entry.request) else {
-                self.whole = false;
+            let applied = Some(entry.index).filter(|index| *index < restricted);
+            let Some(Ok(applied)) = applied.map(|_| store.apply(recording, &entry.request)) else {
+                (self.whole, self.cut_at_most) = (false, false);
                 break;
             };
             replayed = entry.index;
@@ -139,12 +184,15 @@ impl Log {
             {
                 self.compactions.push(LoggedCompaction { through: revision, behind: store.revision });
             }
+            let certain = at < self.certain;
             if applied.changes.is_empty() {
+                if certain && matches!(entry.request, Request::Txn(_)) && !applied.refused {
+                    self.idle.push(Idle { entry: *logged, revision: store.revision });
+                }
                 continue;
             }
             let changes = Span { start: self.changes.len() as u32, len: applied.changes.len() as u32 };
             self.changes.extend(applied.changes);
-            let certain = at < self.certain;
             self.steps.push(Step { revision: store.revision, entry: *logged, changes, certain });
         }
         let entries = recording.members.iter().filter_map(|member| member.log.as_ref()).flat_map(|log| &log.entries);
@@ -156,7 +204,62 @@ impl Log {
     }
 }
 
+/// Who votes, as the log tells it entry by entry.
+#[derive(Debug, Default)]
+struct Electorate {
+    voters: BTreeSet<u64>,
+    /// Every set of voters that had to agree to an entry of a client, and the last one.
+    past: Vec<BTreeSet<u64>>,
+    /// Whether the members changed in a way that is not known.
+    unknown: bool,
+}
+
+impl Electorate {
+    fn take(&mut self, index: u64, entry: &LogEntry, notes: &[(u64, Note)]) {
+        let first = notes.partition_point(|(of, _)| *of < index);
+        for (_, note) in notes[first..].iter().take_while(|(of, _)| *of == index) {
+            match note {
+                Note::Voter(node) => drop(self.voters.insert(*node)),
+                Note::NoVoter(node) => drop(self.voters.remove(node)),
+                Note::Members => self.unknown = true,
+                Note::Restriction => {}
+            }
+        }
+        if !matches!(entry.request, Request::Other) && self.past.last() != Some(&self.voters) {
+            self.past.push(self.voters.clone());
+        }
+    }
+
+    /// Whether no majority does without all of these members.
+    fn is_covered(&self, nodes: &BTreeSet<u64>) -> bool {
+        let covered = |voters: &BTreeSet<u64>| {
+            let absent = voters.difference(nodes).count();
+            !voters.is_empty() && absent < voters.len() / 2 + 1
+        };
+        !self.unknown && covered(&self.voters) && self.past.iter().all(covered)
+    }
+}
+
+/// The index from which on nobody knows what entries came to: requests may be refused for reasons that logs do not show.
+fn restricted(recording: &Recording) -> u64 {
+    let notes = recording.members.iter().filter_map(|member| member.log.as_ref()).flat_map(|log| &log.notes);
+    let restricts = notes.filter(|(_, note)| matches!(note, Note::Restriction)).map(|(index, _)| *index);
+    restricts.min().unwrap_or(u64::MAX)
+}
+
+/// Whether two entries of one index cannot be one: one term has one leader, which proposes one entry for an index.
+fn differ(recording: &Recording, a: &LogEntry, b: &LogEntry) -> bool {
+    let both = !matches!((a.request, b.request), (Request::Other, _) | (_, Request::Other));
+    a.term != b.term || both && !recording.requests.same(&a.request, &b.request)
+}
+
 /// An entry.
 pub(super) fn entry(recording: &Recording, logged: Logged) -> Option<&LogEntry> {
     recording.members.get(logged.member as usize)?.log.as_ref()?.entries.get(logged.entry as usize)
+}
+
+/// Whether an entry was known to be committed by the member that has it.
+pub fn is_committed(recording: &Recording, logged: Logged) -> bool {
+    let log = recording.members.get(logged.member as usize).and_then(|member| member.log.as_ref());
+    log.is_some_and(|log| log.entries.get(logged.entry as usize).is_some_and(|entry| entry.index <= log.commit))
 }

@@ -23,6 +23,7 @@ mod requests;
 pub mod store;
 pub mod streams;
 pub mod timeline;
+mod unlogged;
 pub mod unseen;
 
 pub use answers::{Answers, Mismatch};
@@ -70,6 +71,10 @@ pub struct Analysis {
     pub lives: lease::Lives,
     /// Uses of leases outside of their lives.
     pub misuses: Vec<Misuse>,
+    /// The highest revision that clients were told of, also by watches that went on without saying what it was.
+    pub told: i64,
+    /// Acknowledged transactions of which the log has no entry.
+    pub unlogged: Vec<u32>,
     /// Whether the order keeps time where ends of leases that seem to have written are taken to have, and others not.
     pub settled: bool,
     /// How looking for what made revisions that nobody showed ended, where there are any: T has what was found.
@@ -114,6 +119,9 @@ impl Analysis {
             _ => held,
         };
         let mut analysis = Analysis::new(told, held, unseen);
+        let headers = recording.responses.iter().map(|response| response.revision);
+        analysis.told = headers.chain([analysis.proofs.last(), analysis.timeline.last()]).max().unwrap_or(1);
+        analysis.unlogged = unlogged::unlogged(recording, &analysis.effects, &analysis.log, &analysis.timeline);
         analysis.faults = Faults::of(recording, &analysis);
         analysis
     }
@@ -123,6 +131,8 @@ impl Analysis {
         let Held { timeline, backward, answers, filling, streams, compactions, placing, misuses, settled } = held;
         Analysis {
             faults: Faults::default(),
+            told: 1,
+            unlogged: Vec::new(),
             unseen,
             effects,
             log,
@@ -145,7 +155,7 @@ impl Held {
     /// Of a recording. `supposed`: what is taken to have happened at revisions that nobody showed, ascending.
     fn of(recording: &Recording, told: &Told, supposed: &[Supposed]) -> Held {
         let Told { effects, log, proofs, lives } = told;
-        let timeline = Timeline::rebuild(recording, effects, log, supposed);
+        let timeline = Timeline::rebuild(recording, effects, log, proofs.last(), supposed);
         let revision = |at: u32| recording.operations[at as usize].revision;
         // Where another write was acknowledged, it did not write.
         let denied = |at: u32| timeline.revision(revision(at))?.writer.map(|_| false);

@@ -9,7 +9,7 @@
 use super::compaction::{Compactions, Demand};
 use super::effects::Effects;
 use super::store::{FIRST_CHANGE, covers};
-use super::timeline::{State, Timeline, Witness};
+use super::timeline::{State, Timeline, Version, Witness};
 use crate::history::Symbol;
 use crate::history::etcd::{CreationMarks, Event, Interval, Recording, ValueId, Watch};
 use crate::ingest::Time;
@@ -412,12 +412,17 @@ impl Walk<'_> {
         let came: FxHashSet<Symbol> = (first..end).take_while(same).map(|e| recording.events[e as usize].key).collect();
         for version in revision.start..revision.start + revision.len {
             let known = &self.timeline.versions[version as usize];
-            if watched(recording, watch, known.change.key)
-                && !came.contains(&known.change.key)
-                && !matches!(known.shown_by, Witness::Log(_))
-            {
+            if watched(recording, watch, known.change.key) && !came.contains(&known.change.key) && self.is_sure(known) {
                 self.flaw(at, Flaw::Partial { event: first, version });
             }
+        }
+    }
+
+    /// Whether a version counts that only a log may show.
+    fn is_sure(&self, known: &Version) -> bool {
+        match known.shown_by {
+            Witness::Log(entry) => self.timeline.is_sure(self.recording, entry),
+            _ => true,
         }
     }
 
@@ -434,7 +439,7 @@ impl Walk<'_> {
             let lost = time.is_known() && self.timeline.may_be_lost(revision.number, time);
             let missing = (revision.start..revision.start + revision.len).find(|version| {
                 let known = &self.timeline.versions[*version as usize];
-                watched(self.recording, watch, known.change.key) && !matches!(known.shown_by, Witness::Log(_))
+                watched(self.recording, watch, known.change.key) && self.is_sure(known)
             });
             if let Some(version) = missing.filter(|_| !lost) {
                 self.flaw(at, Flaw::Gap { version, after: last, past });

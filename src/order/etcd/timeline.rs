@@ -146,8 +146,14 @@ struct Said {
 }
 
 impl Timeline {
-    /// Of a recording. `supposed`: what is taken to have happened besides.
-    pub fn rebuild(recording: &Recording, effects: &Effects, log: &Log, supposed: &[Supposed]) -> Timeline {
+    /// Of a recording. `proved`: the highest revision that anything shows to exist; `supposed`: what is taken to have happened besides.
+    pub fn rebuild(
+        recording: &Recording,
+        effects: &Effects,
+        log: &Log,
+        proved: i64,
+        supposed: &[Supposed],
+    ) -> Timeline {
         let mut timeline = Timeline::default();
         let mut said = Vec::new();
         let writers = timeline.writers(recording, effects, log);
@@ -168,9 +174,10 @@ impl Timeline {
         let found = pairs(recording, &news);
         said.extend(found);
         stores(recording, &mut said);
-        // What only the end of a log has may have been lost with the member that wrote it.
+        // What only the end of a log has may have been lost with the member that wrote it, unless it was committed.
         let shown = said.iter().map(|said| said.revision).max().unwrap_or(1);
-        for step in log.steps.iter().take_while(|step| step.revision <= shown) {
+        let reached = |step: &&log::Step| step.revision <= shown || (step.certain && step.revision <= proved);
+        for step in log.steps.iter().take_while(reached) {
             for (order, change) in (0..).zip(step.changes.of(&log.changes)) {
                 let by = Witness::Log(step.entry);
                 said.push(Said { revision: step.revision, rank: LOGGED, order, change: *change, by, complete: false });
@@ -319,6 +326,12 @@ impl Timeline {
                 before = Some(self.versions[at as usize]);
             }
         }
+    }
+
+    /// Whether what an entry of a log shows may be held against what clients were told: it was known to be committed, and nothing
+    /// contradicts.
+    pub fn is_sure(&self, recording: &Recording, entry: Logged) -> bool {
+        self.contradictions.is_empty() && log::is_committed(recording, entry)
     }
 
     /// Whether all revisions above one and through another are known completely.
@@ -480,7 +493,6 @@ fn watches_over_all(group: &[Said]) -> usize {
     watches.len()
 }
 
-/// Whether two lists of changes are the same, in any order.
 /// Whether a log entry attaches a key to another lease than the acknowledged request of its revision asked for, or to none.
 fn attaches_otherwise(recording: &Recording, operation: u32, by: Logged) -> bool {
     let operation = &recording.operations[operation as usize];
@@ -495,7 +507,8 @@ fn attaches_otherwise(recording: &Recording, operation: u32, by: Logged) -> bool
     })
 }
 
-fn same(a: &[Change], b: &[Change]) -> bool {
+/// Whether two lists of changes are the same, in any order.
+pub fn same(a: &[Change], b: &[Change]) -> bool {
     let sorted = |changes: &[Change]| {
         let mut changes = changes.to_vec();
         changes.sort_unstable();

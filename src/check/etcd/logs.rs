@@ -1,0 +1,240 @@
+//! What the members' logs prove by themselves, and against what clients were told.
+
+use super::{Recorded, one_fault};
+use crate::check::{Draft, Fact, Kind, Ruling};
+use crate::history::Symbol;
+use crate::history::etcd::{LogEntry, Request};
+use crate::order::etcd::{Change, Class, Contradiction, Logged, log, timeline};
+
+/// A revision that the committed log and clients have with different contents.
+pub(super) struct Departure {
+    revision: i64,
+    entry: Logged,
+    fault: u32,
+    kind: Departed,
+}
+
+/// How they differ.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Departed {
+    /// An acknowledged write is nowhere in the log.
+    Unlogged,
+    /// The log goes on, an entry later, as clients were told.
+    Unapplied,
+    /// In another way.
+    Otherwise,
+}
+
+impl Recorded<'_> {
+    /// The first revision at which the committed log and what clients were told part, where they agree before it and clients agree
+    /// with each other. What attaches a key to another lease is no other content.
+    pub(super) fn departure(&self) -> Option<Departure> {
+        let (timeline, log) = (&self.analysis.timeline, &self.analysis.log);
+        let [Contradiction::LogDiffers { revision: number, entry, .. }] = timeline.contradictions[..] else {
+            return None;
+        };
+        let agreed = timeline.revisions.iter().any(|revision| revision.entry.is_some());
+        let step = log.step(number).filter(|step| step.certain && agreed)?;
+        let revision = timeline.revision(number)?;
+        let told: Vec<Change> = timeline.versions_of(revision).iter().map(|version| version.change).collect();
+        let logged = step.changes.of(&log.changes);
+        let is_in = |change: &Change, all: &[Change]| {
+            let value = all.iter().rfind(|other| other.key == change.key).map(|other| other.value);
+            value.is_some_and(|value| match (value, change.value) {
+                (Some(a), Some(b)) => self.recording.values.same(a, b) != Some(false),
+                (a, b) => a == b,
+            })
+        };
+        let differs = told.iter().any(|change| !is_in(change, logged))
+            || (revision.writer.is_some() && logged.iter().any(|change| !is_in(change, &told)));
+        let again = |step: &&log::Step| timeline::same(step.changes.of(&log.changes), &told);
+        let kind = match log.steps.iter().find(again) {
+            None if revision.writer.is_some() => Departed::Unlogged,
+            Some(step) if step.revision > number => Departed::Unapplied,
+            _ => Departed::Otherwise,
+        };
+        let fault = self.analysis.faults.contradictions.first().copied()?;
+        differs.then_some(Departure { revision: number, entry, fault, kind })
+    }
+
+    fn logged(&self, logged: Logged) -> Option<&LogEntry> {
+        self.analysis.log.entry(self.recording, logged)
+    }
+
+    /// Cites an entry with its place.
+    fn committed(&self, logged: Logged) -> Fact {
+        let name = &self.recording.members[logged.member as usize].name;
+        let says = self.logged(logged).map_or_else(String::new, |entry| self.entry_words(name, entry));
+        self.entry(logged, says)
+    }
+
+    fn entry_words(&self, member: &str, entry: &LogEntry) -> String {
+        let asked = match entry.request {
+            Request::Other => "an entry that changes no keys".to_owned(),
+            request => self.recording.request_words(&request),
+        };
+        format!("the log of {member} has at index {}, of term {}, as committed: {asked}", entry.index, entry.term)
+    }
+}
+
+/// Acknowledged writes that the logs lack, and committed ones that were not applied: `lost-write`.
+pub(super) fn lost(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
+    match r.departure() {
+        Some(departure) if departure.kind != Departed::Otherwise => parted(r, &departure, ruling),
+        Some(_) => {}
+        None => behind(r, ruling),
+    }
+}
+
+/// Logs that differ from each other, or otherwise from what clients were told: `split-timeline`.
+pub(super) fn split(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
+    let reason = "What a majority has committed at an index stays there, and every member has the same.";
+    let anew = "logs of another cluster, or of one that was restored from a backup, or started anew with --force-new-cluster, in between";
+    let mut found = |index: u64, facts: Vec<Fact>, summary: String| {
+        let client = facts[0].incarnation;
+        let draft = r.draft(Kind::Violation, client, Symbol::NONE, format!("index {index}"), summary, facts, reason);
+        let consequence =
+            "members apply different histories, and clients see the one of the member that they ask".to_owned();
+        ruling.found(Draft { refuted_by: anew.to_owned(), consequence, ..draft });
+    };
+    for split in &r.analysis.log.splits {
+        let index = r.logged(split.a).map_or(0, |entry| entry.index);
+        let name = |logged: Logged| &r.recording.members[logged.member as usize].name;
+        let summary = format!(
+            "The members {} and {} committed different entries at index {index}.",
+            name(split.a),
+            name(split.b)
+        );
+        found(index, vec![r.committed(split.a), r.committed(split.b)], summary);
+    }
+    for member in &r.recording.members {
+        let Some(replaced) = member.log.as_ref().and_then(|log| log.overwritten.first()) else { continue };
+        let fact = |entry: &LogEntry| {
+            let says = r.entry_words(&member.name, entry);
+            r.fact(entry.position, 0, Symbol::NONE, crate::ingest::Time::UNKNOWN, says)
+        };
+        let index = replaced.old.index;
+        let summary = format!("The member {} replaced an entry at index {index} that was committed.", member.name);
+        found(index, vec![fact(&replaced.old), fact(&replaced.new)], summary);
+    }
+    if let Some(departure) = r.departure().filter(|departure| departure.kind == Departed::Otherwise) {
+        parted(r, &departure, ruling);
+    }
+}
+
+fn parted(r: &Recorded<'_>, departure: &Departure, ruling: &mut Ruling<'_>) {
+    let number = departure.revision;
+    let Some(revision) = r.analysis.timeline.revision(number) else { return };
+    let key = r.version_at(revision.start).change.key;
+    let facts = vec![r.version(revision.start), r.committed(departure.entry)];
+    let (summary, reason) = match departure.kind {
+        Departed::Unlogged => (
+            format!("The write of {} that was acknowledged at revision {number} is in no member's log.", r.text(key)),
+            "A write is acknowledged once a majority has it in its logs; the committed log goes on with another entry at its place.",
+        ),
+        Departed::Unapplied => (
+            format!(
+                "What the log has committed for revision {number} was not applied: clients were shown what stands behind it."
+            ),
+            "Every member applies every committed entry, in the order of the log.",
+        ),
+        Departed::Otherwise => (
+            format!("Revision {number} has two contents: that of the members' log, and that which clients were shown."),
+            "Every member applies the committed entries in the order of the log: each revision is what the log makes of it.",
+        ),
+    };
+    let client = facts[0].incarnation;
+    let cause = one_fault(departure.fault);
+    let draft = r.draft(Kind::Violation, client, key, cause, summary, facts, reason);
+    ruling.found_of(draft, departure.fault);
+}
+
+/// Writes that were acknowledged behind the end of the logs of a majority: somebody copied them before, or the write is lost. What was
+/// sent behind the answer and stands in a log shows that it goes far enough.
+fn behind(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
+    let (analysis, recording) = (r.analysis, r.recording);
+    let (log, last) = (&analysis.log, analysis.log.last());
+    if log.entries.is_empty() || !log.splits.is_empty() || !analysis.timeline.contradictions.is_empty() {
+        return;
+    }
+    let is_behind = |at: &u32| analysis.effects.class(*at) == Class::Write && r.operation(*at).revision > last;
+    let writes = || (0..recording.operations.len() as u32).filter(is_behind);
+    let Some(first) = writes().min_by_key(|at| r.operation(*at).revision) else { return };
+    let later = later_grant(r, first);
+    if later.is_none() && !log.cut_at_most {
+        return;
+    }
+    let number = r.operation(first).revision;
+    let end = log.entries.last().map_or_else(Vec::new, |entry| vec![*entry]);
+    let mut facts = vec![r.write(first)];
+    facts.extend(later.map(|(grant, _)| r.sent(grant, r.asked(grant))));
+    let end = later.map_or(end, |(_, entry)| vec![entry]);
+    facts.extend(end.into_iter().map(|entry| r.committed(entry)));
+    let more = match writes().count() - 1 {
+        0 => String::new(),
+        1 => "; so is one more write".to_owned(),
+        more => format!("; so are {more} more writes"),
+    };
+    let keys = analysis.effects.changes(first);
+    let key = keys.first().map_or(Symbol::NONE, |change| change.key);
+    let summary =
+        format!("The write of {} that was acknowledged at revision {number} is in no member's log{more}.", r.text(key));
+    let (kind, reason, refuted) = match later {
+        Some(_) => (
+            Kind::Violation,
+            format!(
+                "A write is acknowledged once a majority has it in its logs; what was sent behind the answer is there, and it is not."
+            ),
+            "a record of this report that is not what was sent or answered",
+        ),
+        None => (
+            Kind::Suspect,
+            format!(
+                "a write is acknowledged once a majority has it in its logs; those of a majority are here and end with revision {last}, and \
+                 nothing shows that they were copied behind the answer"
+            ),
+            "copies of the members' write-ahead logs (server-*/member/wal) that were made behind this answer",
+        ),
+    };
+    let draft = r.draft(kind, r.client_of(first), key, "unlogged".to_owned(), summary, facts, reason);
+    ruling.found(Draft { refuted_by: refuted.to_owned(), ..draft });
+}
+
+/// A grant of a lease that was sent behind the answer to a write, and its entry. Only one client asked for that lease.
+fn later_grant(r: &Recorded<'_>, write: u32) -> Option<(u32, Logged)> {
+    let returned = r.operation(write).returned;
+    let grant = |request: &Request| match *request {
+        Request::LeaseGrant { lease, .. } if lease != 0 => Some(lease),
+        _ => None,
+    };
+    let granted: Vec<(i64, Logged)> =
+        r.analysis.log.entries.iter().filter_map(|entry| Some((grant(&r.logged(*entry)?.request)?, *entry))).collect();
+    if granted.is_empty() || !returned.is_known() {
+        return None;
+    }
+    let operations = || (0..).zip(&r.recording.operations);
+    granted.iter().rev().find_map(|(lease, entry)| {
+        let mut asked = operations().filter(|(_, operation)| grant(&operation.request) == Some(*lease));
+        let (at, operation) = asked.next()?;
+        (asked.next().is_none() && operation.call > returned).then_some((at, *entry))
+    })
+}
+
+/// Acknowledged transactions of which the log has no entry, although they changed nothing: `linearizability`.
+pub(super) fn unlogged(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
+    for &at in &r.analysis.unlogged {
+        let operation = r.operation(at);
+        let number = operation.revision;
+        let mut facts =
+            vec![r.answered(at, format!("{}; answered at revision {number}, and changed nothing", r.asked(at)))];
+        let steps = [r.analysis.log.step(number), r.analysis.log.step(number + 1)];
+        facts.extend(steps.into_iter().flatten().map(|step| r.committed(step.entry)));
+        let summary = format!(
+            "A request was answered as having changed nothing at revision {number}, and the members' log has no such entry."
+        );
+        let reason = "What may write is answered once its entry in the log was applied. All entries between these two revisions are known, and \
+                      none of them is this request.";
+        let (client, cause) = (r.client_of(at), "unlogged".to_owned());
+        ruling.found(r.draft(Kind::Violation, client, Symbol::NONE, cause, summary, facts, reason));
+    }
+}
