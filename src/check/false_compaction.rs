@@ -4,7 +4,8 @@
 //! answered, or a compaction through what had been compacted before it was sent was acknowledged. A compaction in a log cannot have
 //! been done before the writes in front of it were sent.
 //!
-//! That nobody asked is certain where members' logs hold everything; where a later answer shows it (a write that made that revision
+//! That nobody asked is certain where the logs of members that no majority does without end whole, and go as far as anything that
+//! clients were told; where a later answer shows it (a write that made that revision
 //! or one below, a read of it, a compaction through it); or where a compaction is recorded, and no number is missing among those of
 //! the clients. Else a client that only compacts may be missing: then it is a suspect, and says so.
 //!

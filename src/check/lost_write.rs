@@ -3,6 +3,11 @@
 //! write in between replaced it. Nobody else saw the write either: where somebody did, the answer alone is wrong, which is
 //! `linearizability`.
 //!
+//! Or the members' log: an acknowledged write is in no log, although the committed entries go on behind its revision, or a log has
+//! what was sent behind its answer; or a committed entry was not applied, and clients were shown what stands behind it at its revision.
+//! Where the logs of members that no majority does without end before an acknowledged write, that is a suspect: they may have
+//! been copied before. A log that a majority does without may be behind, and says nothing of it.
+//!
 //! In Kubernetes: the removal of an object was acknowledged, and the object (its uid) lives on. A write that is missing from a list or
 //! an event is told by the rule of that answer (`torn-snapshot`, `watch-gap`, `stale-consistent-read`).
 //!
@@ -17,7 +22,8 @@
 //!
 //! ## Evidence
 //! Reports of etcd's robustness suite. The write's own answer; an answer with a later revision; all revisions in between, from
-//! answers, watches over all keys, or the members' logs where they agree with both.
+//! answers, watches over all keys, or the members' logs where they agree with both. Of a log counts what its member knew to be
+//! committed (the commit index), from its first entry on; who votes, the changes of members in it say.
 //!
 //! Kubernetes: the answer of a DELETE (or of the write that took the last finalizer away) that shows that the object is gone; and a version
 //! of the same uid at or above the revision of a write that was sent after that answer, or an accepted write of the same uid that was sent
@@ -25,7 +31,7 @@
 //!
 //! ## What it cannot see
 //! A write that is lost together with its revision number, which another write then takes: that is `revision-reuse`. Writes
-//! that nobody reads again.
+//! that nobody reads again, where no log is there. Behind an alarm or users in a log, nobody knows what was refused.
 //!
 //! ## Traps
 //! A DELETE that is answered with the object may only have begun: something may hold it (finalizers, a grace period). A name may be taken

@@ -1,6 +1,7 @@
 //! ## What it proves
 //! One key at one revision with two contents, or one revision that two watches over all keys, or a watch and a read, show with
-//! different keys. In Kubernetes: one version of one object (one uid) with other labels, another node or another phase.
+//! different keys. Two members that committed different entries at one index of their logs, or one member that replaced a committed
+//! entry. A committed log that has another content at a revision than clients were shown. In Kubernetes: one version of one object (one uid) with other labels, another node or another phase.
 //!
 //! ## Why it matters
 //! Members no longer hold the same state: clients see another history depending on whom they ask.
@@ -12,8 +13,8 @@
 //! ```
 //!
 //! ## Evidence
-//! Reports of etcd's robustness suite: answers to writes, events, what reads found, with their revisions. In Kubernetes the bodies of
-//! answers, events and list items.
+//! Reports of etcd's robustness suite: answers to writes, events, what reads found, with their revisions; the members' logs, as far as
+//! each knew its entries to be committed. In Kubernetes the bodies of answers, events and list items.
 //!
 //! ## What it cannot see
 //! Members that differ in what nobody was shown. Where an acknowledged write is one of the two, `revision-reuse` says it. Of
