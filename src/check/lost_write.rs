@@ -5,8 +5,9 @@
 //!
 //! Or the members' log: an acknowledged write is in no log, although the committed entries go on behind its revision, or a log has
 //! what was sent behind its answer; or a committed entry was not applied, and clients were shown what stands behind it at its revision.
-//! Where the logs of members that no majority does without end before an acknowledged write, that is a suspect: they may have
-//! been copied before. A log that a majority does without may be behind, and says nothing of it.
+//! Where the whole logs of members that no majority does without end before an acknowledged write, it is lost too: a report takes them
+//! when its clients are done. Of logs that are cut off, or that no report took, that is a suspect: they may have been copied before. A log
+//! that a majority does without may be behind, and says nothing of it.
 //!
 //! In Kubernetes: the removal of an object was acknowledged, and the object (its uid) lives on. A write that is missing from a list or
 //! an event is told by the rule of that answer (`torn-snapshot`, `watch-gap`, `stale-consistent-read`).

@@ -4,6 +4,8 @@ use super::{Recorded, one_fault};
 use crate::check::{Draft, Fact, Kind, Ruling};
 use crate::history::Symbol;
 use crate::history::etcd::{LogEntry, Request};
+use crate::ingest::Format;
+use crate::ingest::etcd::layout;
 use crate::order::etcd::{Change, Class, Contradiction, Logged, log, timeline};
 
 /// A revision that the committed log and clients have with different contents.
@@ -55,6 +57,14 @@ impl Recorded<'_> {
         };
         let fault = self.analysis.faults.contradictions.first().copied()?;
         differs.then_some(Departure { revision: number, entry, fault, kind })
+    }
+
+    /// Whether the logs are of a report, which is written when its clients are done.
+    fn is_of_report(&self) -> bool {
+        let first = self.analysis.log.entries.first().and_then(|logged| self.logged(*logged));
+        let path =
+            first.and_then(|entry| self.recording.files.get(entry.position.file.0 as usize)).map(|file| &file.path);
+        path.is_some_and(|path| layout::place(path, Format::EtcdLog).of_report)
     }
 
     fn logged(&self, logged: Logged) -> Option<&LogEntry> {
@@ -149,8 +159,8 @@ fn parted(r: &Recorded<'_>, departure: &Departure, ruling: &mut Ruling<'_>) {
     ruling.found_of(draft, departure.fault);
 }
 
-/// Writes that were acknowledged behind the end of the logs of a majority: somebody copied them before, or the write is lost. What was
-/// sent behind the answer and stands in a log shows that it goes far enough.
+/// Writes that were acknowledged behind the end of logs that no majority does without: the write is lost, or somebody copied them before.
+/// A report takes them when its clients are done; and what was sent behind the answer and stands in a log shows that it goes far enough.
 fn behind(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     let (analysis, recording) = (r.analysis, r.recording);
     let (log, last) = (&analysis.log, analysis.log.last());
@@ -179,22 +189,21 @@ fn behind(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     let key = keys.first().map_or(Symbol::NONE, |change| change.key);
     let summary =
         format!("The write of {} that was acknowledged at revision {number} is in no member's log{more}.", r.text(key));
-    let (kind, reason, refuted) = match later {
-        Some(_) => (
-            Kind::Violation,
-            format!(
-                "A write is acknowledged once a majority has it in its logs; what was sent behind the answer is there, and it is not."
-            ),
-            "a record of this report that is not what was sent or answered",
-        ),
-        None => (
-            Kind::Suspect,
-            format!(
-                "a write is acknowledged once a majority has it in its logs; those of a majority are here and end with revision {last}, and \
-                 nothing shows that they were copied behind the answer"
-            ),
-            "copies of the members' write-ahead logs (server-*/member/wal) that were made behind this answer",
-        ),
+    let promise = "A write is acknowledged once a majority has it in its logs";
+    let (kind, reason, refuted) = if later.is_some() {
+        let reason = format!("{promise}; what was sent behind the answer is there, and it is not.");
+        (Kind::Violation, reason, "a record of this report that is not what was sent or answered")
+    } else if log.whole && r.is_of_report() {
+        let reason = format!(
+            "{promise}; no majority does without these members, whose logs end with revision {last}, and a report takes them at its end."
+        );
+        (Kind::Violation, reason, "logs that were copied before this answer")
+    } else {
+        let reason = format!(
+            "{promise}; no majority does without these members, and nothing shows that their logs, which end with revision {last}, were copied \
+             whole behind the answer"
+        );
+        (Kind::Suspect, reason, "whole copies of the members' write-ahead logs that were made behind this answer")
     };
     let draft = r.draft(kind, r.client_of(first), key, "unlogged".to_owned(), summary, facts, reason);
     ruling.found(Draft { refuted_by: refuted.to_owned(), ..draft });
