@@ -14,6 +14,7 @@ mod differential;
 mod epochs;
 mod injection;
 mod kubernetes;
+mod logged;
 mod oracle;
 mod small;
 mod verdicts;

@@ -147,7 +147,7 @@ impl Server {
 }
 
 /// Only of these requests the lease is recorded.
-fn is_plain(conditions: &[(Key, Compare)], success: &[Step], failure: &[Step]) -> bool {
+pub fn is_plain(conditions: &[(Key, Compare)], success: &[Step], failure: &[Step]) -> bool {
     conditions.is_empty() && failure.is_empty() && success.len() == 1
 }
 
@@ -178,6 +178,8 @@ struct Course {
     born: Vec<i64>,
     /// Through what was compacted, and when.
     compactions: Vec<(i64, i64)>,
+    /// How many entries of the log have come about.
+    logged: usize,
 }
 
 /// Whether a history can have happened.
@@ -188,7 +190,7 @@ pub fn is_possible(small: &Small) -> bool {
     });
     let mut server = Server::new();
     server.elsewhere = granted_elsewhere(small);
-    let course = Course { server, placed: 0, time: 0, born: Vec::new(), compactions: Vec::new() };
+    let course = Course { server, placed: 0, time: 0, born: Vec::new(), compactions: Vec::new(), logged: 0 };
     Trial { small, marks_creation }.goes_on(&course)
 }
 
@@ -221,16 +223,31 @@ impl Trial<'_> {
         if left().filter(answered).any(|at| of(at).revision().is_some_and(|told| told < course.server.revision())) {
             return false;
         }
-        if !left().any(|at| answered(&at)) && self.small.watches.iter().all(|watch| self.fits(course, watch)) {
+        let next = self.small.log().get(course.logged);
+        if next.is_none()
+            && !left().any(|at| answered(&at))
+            && self.small.watches.iter().all(|watch| self.fits(course, watch))
+        {
             return true;
         }
         // A lease of which nobody was told the number is of no use to anybody.
         let happens = |at: &usize| {
             !matches!((&of(*at).answer, &of(*at).ask), (Answer::Refused, _) | (Answer::Unknown, Ask::Grant(0)))
         };
+        // Beside a log a request that was refused, or that nobody uses, has an entry too.
+        let happens = |at: &usize| match next {
+            Some(entry) if of(*at).ask.is_proposed() => is_entry(&of(*at).ask, entry),
+            _ => happens(at),
+        };
         for at in left().filter(happens) {
             let is_over = |other: usize| answered(&other) && of(other).returned < of(at).call;
             if left().any(is_over) || self.is_foreseen(course, of(at).call) {
+                continue;
+            }
+            if let Some(entry) = next.filter(|_| of(at).ask.is_proposed()) {
+                if self.logged(course, at, entry).is_some_and(|next| self.goes_on(&next)) {
+                    return true;
+                }
                 continue;
             }
             for hidden in hidden(&of(at).ask, &course.server) {
@@ -240,15 +257,43 @@ impl Trial<'_> {
             }
         }
         for lease in course.server.leases.iter().chain(&course.server.elsewhere).copied() {
-            let mut next = course.clone();
-            if next.server.expire(lease) {
-                next.born.push(next.time);
-                if self.goes_on(&next) {
-                    return true;
-                }
+            if next.is_some_and(|entry| *entry != Ask::Revoke(lease)) {
+                continue;
+            }
+            let mut after = course.clone();
+            after.logged += usize::from(next.is_some());
+            let removed = after.server.expire(lease);
+            if removed {
+                after.born.push(after.time);
+            }
+            if (removed || next.is_some()) && self.goes_on(&after) {
+                return true;
             }
         }
         false
+    }
+
+    /// A request takes effect as the log has it.
+    fn logged(&self, course: &Course, at: usize, entry: &Ask) -> Option<Course> {
+        let operation = &self.small.operations[at];
+        let mut next = course.clone();
+        let answer = next.server.apply(entry, &Vec::new());
+        next.logged += 1;
+        self.placed(course, &mut next, at);
+        let fits = matches!(operation.answer, Answer::Unknown) || same(&operation.ask, &operation.answer, &answer);
+        fits.then_some(next)
+    }
+
+    /// Notes what an operation did, and when.
+    fn placed(&self, course: &Course, next: &mut Course, at: usize) {
+        next.placed |= 1 << at;
+        next.time = next.time.max(self.small.operations[at].call);
+        if next.server.revision() > course.server.revision() {
+            next.born.push(next.time);
+        }
+        if next.server.compacted > course.server.compacted {
+            next.compactions.push((next.server.compacted, next.time));
+        }
     }
 
     /// Whether a watch had been told of a revision before a time that did not exist by then.
@@ -266,14 +311,7 @@ impl Trial<'_> {
         let operation = &self.small.operations[at];
         let mut next = course.clone();
         let answer = next.server.apply(&operation.ask, hidden);
-        next.placed |= 1 << at;
-        next.time = next.time.max(operation.call);
-        if next.server.revision() > course.server.revision() {
-            next.born.push(next.time);
-        }
-        if next.server.compacted > course.server.compacted {
-            next.compactions.push((next.server.compacted, next.time));
-        }
+        self.placed(course, &mut next, at);
         let fits = match &operation.answer {
             // One that changes nothing need not have happened.
             Answer::Unknown => {
@@ -361,6 +399,28 @@ impl Trial<'_> {
                 (None, Some(_)) => !watch.previous || compacted(event.revision - 1, time),
                 (told, known) => told == known,
             }
+    }
+}
+
+/// Whether an entry of the log can be that of a request: the record of a transaction has no leases, and nobody was told the number of
+/// a lease that was not answered.
+fn is_entry(ask: &Ask, entry: &Ask) -> bool {
+    let steps = |asked: &[Step], logged: &[Step]| {
+        let same = |(asked, logged): (&Step, &Step)| match (asked, logged) {
+            (Step::Put(key, value, 0), Step::Put(other, logged, _)) => key == other && value == logged,
+            _ => asked == logged,
+        };
+        asked.len() == logged.len() && asked.iter().zip(logged).all(same)
+    };
+    match (ask, entry) {
+        (Ask::Grant(0), Ask::Grant(_)) => true,
+        (
+            Ask::Txn { conditions, success, failure },
+            Ask::Txn { conditions: of_entry, success: then, failure: otherwise },
+        ) if !is_plain(conditions, success, failure) => {
+            conditions == of_entry && steps(success, then) && steps(failure, otherwise)
+        }
+        _ => ask == entry,
     }
 }
 

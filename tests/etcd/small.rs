@@ -116,9 +116,25 @@ impl Watch {
 pub struct Small {
     pub operations: Vec<Operation>,
     pub watches: Vec<Watch>,
+    /// What the server proposed, in order, with the leases that puts took; the end of a lease that ran out is a revocation.
+    pub proposed: Vec<Ask>,
+    /// How much of that the log of the only member has, all of it committed; `None`: there is no log.
+    pub logged: Option<usize>,
+}
+
+impl Ask {
+    /// Whether it goes through the log.
+    pub fn is_proposed(&self) -> bool {
+        !matches!(self, Ask::Range(_))
+    }
 }
 
 impl Small {
+    /// The entries of the log.
+    pub fn log(&self) -> &[Ask] {
+        &self.proposed[..self.logged.unwrap_or(0)]
+    }
+
     /// Of two that show the same, people read the one of less.
     pub fn size(&self) -> u64 {
         let told = self.watches.iter().map(|watch| 1 + watch.told.len());
@@ -135,6 +151,6 @@ impl fmt::Display for Small {
             writeln!(f, "  watch {text:?} prefix {prefix} from {from} previous {previous}")?;
             told.iter().try_for_each(|told| writeln!(f, "    {told:?}"))?;
         }
-        Ok(())
+        self.log().iter().try_for_each(|entry| writeln!(f, "  logged {entry:?}"))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Answer, Ask, Compare, Event, Key, Look, Name, Operation, Small, Step, Told, Watch};
 use crate::chance::Chance;
-use crate::oracle::{Hidden, Server};
+use crate::oracle::{Hidden, Server, is_plain};
 
 fn key(dice: &mut Chance) -> Key {
     // Few keys make much happen to each.
@@ -68,7 +68,32 @@ fn hidden(server: &Server, dice: &mut Chance) -> Hidden {
     (0..2).map(|_| if leases.is_empty() || dice.below(4) > 0 { 0 } else { *dice.one(&leases) }).collect()
 }
 
+/// A request with the leases that its puts took, as the log has it.
+fn attached_to(ask: &Ask, hidden: &Hidden, answer: &Answer) -> Ask {
+    let (mut ask, mut hidden) = (ask.clone(), hidden.iter());
+    if let Ask::Txn { conditions, success, failure } = &mut ask
+        && !is_plain(conditions, success, failure)
+    {
+        let failed = matches!(answer, Answer::Done { failure: true, .. });
+        for step in if failed { failure } else { success } {
+            if let Step::Put(_, _, lease @ 0) = step {
+                *lease = *hidden.next().unwrap_or(&0);
+            }
+        }
+    }
+    ask
+}
+
 impl Small {
+    /// Gives it the beginning of what was proposed as the log of the only member, and now and then loses an entry of it.
+    pub fn log_some(&mut self, dice: &mut Chance) {
+        if dice.below(6) == 0 && !self.proposed.is_empty() {
+            self.proposed.remove(dice.below(self.proposed.len() as u64) as usize);
+        }
+        let all = self.proposed.len();
+        self.logged = Some(if dice.below(2) == 0 { all } else { dice.below(all as u64 + 1) as usize });
+    }
+
     /// Draws one: what a server does, some of it not answered, some answers and deliveries then changed.
     pub fn draw(dice: &mut Chance) -> Small {
         let clients = 1 + dice.below(3) as u32;
@@ -90,16 +115,21 @@ impl Small {
         let mut compactions = Vec::new();
         let mut operations: Vec<Operation> = Vec::new();
         let mut granted = 0;
+        let mut proposed = Vec::new();
         for (n, (done, client, call, returned, fate)) in slots.into_iter().enumerate() {
             if dice.below(12) == 0 && !server.leases.is_empty() {
                 let lease = *server.leases.iter().next().unwrap_or(&0);
                 server.expire(lease);
+                proposed.push(Ask::Revoke(lease));
             }
             let mut ask = ask(&server, n as u8 + 1, granted, dice);
             granted += usize::from(matches!(ask, Ask::Grant(_)));
             let attached = hidden(&server, dice);
             // 0: took effect at some time, and nobody was told; 1: lost.
             let answer = if fate == 1 { Answer::Unknown } else { server.apply(&ask, &attached) };
+            if fate != 1 && ask.is_proposed() {
+                proposed.push(attached_to(&ask, &attached, &answer));
+            }
             born.resize(server.revision() as usize - 1, done);
             compactions.push((server.compacted, done));
             let answer = if fate == 0 { Answer::Unknown } else { answer };
@@ -110,7 +140,7 @@ impl Small {
         }
         operations.sort_by_key(|operation| (operation.client, operation.call));
         let watches = (0..dice.below(3)).map(|_| watch(&server, &born, &compactions, dice)).collect();
-        let mut small = Small { operations, watches };
+        let mut small = Small { operations, watches, proposed, logged: None };
         for _ in 0..[0, 1, 2, 2, 3][dice.below(5) as usize] {
             small.corrupt(dice);
         }

@@ -3,8 +3,8 @@
 use super::{Answer, Ask, Compare, Event, KEYS, Key, Look, Name, Operation, Small, Step, Told, Watch};
 use retrograde::history::Symbol;
 use retrograde::history::etcd::{
-    self, Client, Condition, Interval, Outcome, Pair, Previous, Range, Recording, Relation, Request, Response, Span,
-    StepResult, Target, Txn, ValueId,
+    self, Client, Condition, Interval, Log, LogEntry, Member, Note, Outcome, Pair, Previous, Range, Recording,
+    Relation, Request, Response, Span, StepResult, Target, Txn, ValueId,
 };
 use retrograde::ingest::{Position, Time};
 
@@ -30,6 +30,9 @@ impl Small {
                 operations: first..operations,
                 watches: begun..watches,
             });
+        }
+        if self.logged.is_some() {
+            tables.log(self.log());
         }
         tables.0
     }
@@ -106,6 +109,21 @@ impl Tables {
             Ask::Revoke(lease) => Request::LeaseRevoke { lease: *lease },
             Ask::Compact(revision) => Request::Compact { revision: *revision },
         }
+    }
+
+    /// The log of the only member, which says first that it votes.
+    fn log(&mut self, asked: &[Ask]) {
+        let node = 7;
+        let entry =
+            |index: usize, request| LogEntry { position: Position::default(), index: index as u64, term: 2, request };
+        let mut entries = vec![entry(1, Request::Other)];
+        for (ask, index) in asked.iter().zip(2..) {
+            let request = self.request(ask);
+            entries.push(entry(index, request));
+        }
+        let commit = entries.len() as u64;
+        let log = Log { node, cluster: 9, entries, notes: vec![(1, Note::Voter(node))], commit, ..Log::default() };
+        self.0.members.push(Member { name: "a".to_owned(), log: Some(log), store: None });
     }
 
     fn operation(&mut self, operation: &Operation) {

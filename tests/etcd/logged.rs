@@ -1,0 +1,52 @@
+//! Small histories beside the log of their only member: what is said to be violated cannot have happened, and a log takes no violation
+//! away.
+
+use crate::chance::Chance;
+use crate::oracle;
+use crate::small::Small;
+use rayon::prelude::*;
+use retrograde::check::Verdict;
+use retrograde::history::History;
+
+/// Histories in the test command; `RETROGRADE_ETCD_LOGGED` asks for another number.
+const HISTORIES: u64 = 20_000;
+
+/// Contradictions that a failure shows.
+const SHOWN: usize = 8;
+
+/// Judges one without and with its log. Returns both verdicts, and what contradicts.
+fn judged(seed: u64) -> ((&'static str, &'static str), Option<(u64, String)>) {
+    let dice = &mut Chance::new(seed);
+    let mut small = Small::draw(dice);
+    let judge =
+        |small: &Small| retrograde::judge(&History::of_etcd(small.recording()), &retrograde::Options::default());
+    let alone = judge(&small).verdict;
+    small.log_some(dice);
+    let judgement = judge(&small);
+    let weaker = alone == Verdict::Violated && judgement.verdict != Verdict::Violated;
+    let wrong = judgement.verdict == Verdict::Violated && oracle::is_possible(&small);
+    let words = (alone.word(), judgement.verdict.word());
+    if !weaker && !wrong {
+        return (words, None);
+    }
+    let found: String = judgement.findings.iter().map(|f| format!("{}: {}\n", f.rule, f.summary)).collect();
+    let what = if wrong { "possible" } else { "violated without the log" };
+    (words, Some((small.size(), format!("seed {seed}, {what}, yet {}\n{small}{found}", words.1))))
+}
+
+#[test]
+fn beside_a_log_no_possible_history_is_violated_and_no_violation_goes_away() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|n| n.parse().ok());
+    let histories = number("RETROGRADE_ETCD_LOGGED").unwrap_or(HISTORIES);
+    let from = number("RETROGRADE_ETCD_SEED").unwrap_or(0u64);
+    let all: Vec<_> = (from..from + histories).into_par_iter().map(judged).collect();
+    let mut counts = std::collections::BTreeMap::new();
+    all.iter().for_each(|(words, _)| *counts.entry(*words).or_insert(0u64) += 1);
+    println!("{histories} histories from seed {from}; verdicts without and with the log: {counts:?}");
+    let mut contradictions: Vec<_> = all.into_iter().filter_map(|(_, contradiction)| contradiction).collect();
+    contradictions.sort();
+    let shown: String = contradictions.iter().take(SHOWN).map(|(_, told)| format!("{told}\n")).collect();
+    assert!(contradictions.is_empty(), "{} contradictions, the smallest first:\n{shown}", contradictions.len());
+    let gained = counts.iter().filter(|((alone, with), _)| alone != with && *with == "violated").map(|(_, n)| n);
+    assert!(gained.sum::<u64>() * 100 > histories, "a log seldom shows what answers do not: {counts:?}");
+}
