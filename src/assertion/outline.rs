@@ -67,7 +67,7 @@ pub(super) fn outline<S: Spec>(
             Verdict::Violated if !blamed => Verdict::Holds,
             verdict => verdict.clone(),
         };
-        ClientReport { client, incarnations, verdict: verdict.clone(), guarantees: vec![(SLUG, verdict)] }
+        ClientReport { client, incarnations, processes: 1, verdict: verdict.clone(), guarantees: vec![(SLUG, verdict)] }
     });
     let judgement = Judgement {
         clients: clients.collect(),

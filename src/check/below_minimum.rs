@@ -7,7 +7,8 @@
 //! ```
 //!
 //! ## Evidence
-//! For a list: its revision. For a read of one object: its version, and a later version of it at or below N in T.
+//! For a list: its revision. For a read of one object: its version, and a later version of it at or below N in T; or 404 for an object that
+//! was there from N until after the answer.
 //!
 //! ## What it cannot see
 //! A read of an object whose changes up to N nobody recorded.
@@ -19,7 +20,7 @@
 //!
 //! ## Sources
 //! API concepts, resourceVersion semantics ("Not older than"); KEP-2523.
-use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling, absence};
 use crate::history::{Operation, Revision, Verb};
 use crate::model::{Promise, promise};
 use crate::order::ListRevision;
@@ -38,7 +39,8 @@ pub const RULE: Rule = Rule {
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     for (id, o) in evidence.of_verbs(&[Verb::Get, Verb::List]) {
-        if !o.is_answered() {
+        let is_absence = o.verb == Verb::Get && absence::is_absence(&o);
+        if !o.is_answered() && !is_absence {
             continue;
         }
         let Promise::NotOlderThan(minimum) = promise(evidence.history, &o, None).0 else { continue };
@@ -53,6 +55,11 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                     evidence.operation(id, revision, format!("the answer was the state of revision {revision}")),
                 ];
                 found(evidence, ruling, &o, minimum, format!("the state of revision {revision}"), facts);
+            }
+        } else if is_absence && absence::was_borne(evidence, o.key, minimum) {
+            ruling.checked(o.incarnation);
+            if let Some(facts) = absence::refuted(evidence, id, &o, minimum) {
+                found(evidence, ruling, &o, minimum, "that there is none".to_owned(), facts);
             }
         } else if o.key.is_some() && o.answered.is_some() {
             ruling.checked(o.incarnation);

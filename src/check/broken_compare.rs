@@ -5,6 +5,7 @@
 //! commit only if the object is still at that version (and of that uid). Here T holds a version between the one that the write
 //! was conditioned on and the one that it committed, or another object than the one whose uid it required. Where nobody says at
 //! which revision the write committed, a later version that was there before the write was sent is enough: its condition held after.
+//! An answer that shows a version below the one that the write was conditioned on contradicts the condition by itself.
 //!
 //! ## Why it matters
 //! Optimistic locking is the only concurrency control that the API has; without it every controller loses updates.
@@ -36,6 +37,7 @@
 //! `pkg/registry/generic/registry/store.go` (Delete, updateForGracefulDeletionAndFinalizers).
 
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling, commit, lag};
+use crate::history::resource::is_aggregated;
 use crate::history::{Marks, Operation, OperationId, Revision, Subresource, Verb};
 use crate::order::{Relation, Version};
 
@@ -73,6 +75,11 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         if !base.is_some() {
             continue;
         }
+        if answers_below_base(&o) {
+            ruling.checked(o.incarnation);
+            below_base(evidence, ruling, id);
+            continue;
+        }
         let Some(revision) = commit::proven(evidence, &o).filter(|_| o.status != 201).or(removed) else {
             passed(evidence, ruling, id, &o);
             continue;
@@ -89,6 +96,45 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             state(evidence, ruling, id, revision, fact, version.revision);
         }
     }
+}
+
+/// Whether the answer shows a version below the one that the write was conditioned on.
+fn answers_below_base(o: &Operation) -> bool {
+    o.answered.is_some()
+        && o.answered < o.asked_revision
+        && o.status != 201
+        && o.subresource.answers_parent()
+        && !o.marks.has(Marks::LIST_ANSWER)
+}
+
+/// A server that finds nothing to change answers with the base, and what it changes gets a higher version.
+fn below_base(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId) {
+    let history = evidence.history;
+    let o = history.operation(id);
+    let (base, key) = (o.asked_revision, history.key_name(o.key));
+    let mut draft = Draft {
+        summary: format!(
+            "{} of {key} was accepted on the condition of version {base} and answered with version {}, which is older",
+            o.verb.name(),
+            o.answered
+        ),
+        facts: vec![
+            evidence.request(id, base, format!("{} required {key} to be at version {base}", evidence.short_client(&o))),
+            evidence.operation(id, o.answered, format!("the answer showed {key} at version {}", o.answered)),
+        ],
+        reason: "A write with a resourceVersion is accepted only while the object is at that version, and no write makes it older."
+            .into(),
+        refuted_by: "evidence that the answer belongs to another request".into(),
+        consequence: "the writer takes an older object for what it wrote, and its next write undoes others".into(),
+        ..bare(evidence, &o)
+    };
+    let group = history.resources[history.resource_of(o.key).index()].group;
+    if is_aggregated(history.name(group)) {
+        draft.kind = Kind::Suspect;
+        draft.reason =
+            format!("{} Not proved: an extension API server may number versions in another way.", draft.reason);
+    }
+    ruling.found(draft);
 }
 
 /// How many versions above a base are looked at: the next one is nearly always shown first.

@@ -139,6 +139,18 @@ pub fn is_above_all(evidence: &Evidence<'_>, id: OperationId, o: &Operation) -> 
         && history.scopes[o.scope.index()].resource == history.resource_of(o.key)
 }
 
+/// Whether a version was sent for after a higher revision was complete: the store went back, and its revisions no longer order
+/// lives (`revision-rewind` speaks of it).
+pub fn went_back(evidence: &Evidence<'_>, version: &Version) -> bool {
+    if !version.writer.is_some() {
+        return false;
+    }
+    let (history, order) = (evidence.history, evidence.order);
+    let o = history.operation(version.writer);
+    let head = order.heads.before(history, &order.clocks, history.resource_of(version.key), o.clock, o.invoke);
+    head.is_some_and(|head| head.revision > version.revision)
+}
+
 /// Removals of which both the request and the revision are known: request to the deletion in T, with the uid that it ended.
 ///
 /// An event dates a deletion only where it is known not to carry the version before (servers before 1.10 put that one into the event):

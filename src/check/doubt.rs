@@ -37,6 +37,12 @@ pub fn doubt(evidence: &Evidence<'_>, (showing, at): (Showing, Time), later: &Op
         return Some(several);
     }
     let (Showing::Answer(earlier) | Showing::Delivery(_, earlier)) = showing;
+    let before = history.operation(earlier).incarnation;
+    if order.sessions.is_guess(before, later.incarnation) {
+        return Some(
+            "the labels of the two process lives say nothing about their place, so that they may be of two processes (--same-process)",
+        );
+    }
     let of_client = |o: &Operation| o.marks.has(Marks::CLIENT_SIDE);
     let earlier = history.operation(earlier);
     let surely = Time(at.0.saturating_add(LATENCY));
@@ -47,7 +53,7 @@ pub fn doubt(evidence: &Evidence<'_>, (showing, at): (Showing, Time), later: &Op
 
 #[cfg(test)]
 mod tests {
-    use super::super::trial::kinds;
+    use super::super::trial::{judged, kinds, read};
     use super::super::{Kind, monotonic_reads, read_your_writes};
 
     const NEAR: &str = "ctl@A  |-CREATE b => b:u2@10-|\nctl@A                              |-LIST rv=0 => 9 {}-|\n";
@@ -63,6 +69,30 @@ mod tests {
         let local = format!("client ctl address=127.0.0.1\nrecorded audit\n{apart}");
         assert_eq!(of(&local), [Kind::Violation], "no other machine has that address");
         assert_eq!(of(NEAR), [Kind::Violation], "the client itself says when it had the answer");
+    }
+
+    /// What the rule finds where one life of a user listed pods at 100 and the next one, five seconds later, at 80.
+    fn of_two_lives(user: &str, labels: [&str; 2]) -> Vec<Kind> {
+        let life = |label: &str, second: u32, ask: &str, revision: u32| {
+            format!(
+                "{{\"kind\":\"capture\",\"version\":1,\"client\":\"{user}\",\"incarnation\":\"{label}\",\"clock\":\"lab\"}}\n\
+                 {{\"kind\":\"request\",\"id\":{second},\"at\":\"2026-03-02T09:00:0{second}Z\",\"method\":\"GET\",\"uri\":\"/api/v1/pods{ask}\",\"user_agent\":\"ctrl/v1\"}}\n\
+                 {{\"kind\":\"response\",\"id\":{second},\"at\":\"2026-03-02T09:00:0{second}.5Z\",\"status\":200,\"body\":{{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{{\"resourceVersion\":\"{revision}\"}},\"items\":[]}}}}\n"
+            )
+        };
+        let text = life(labels[0], 0, "", 100) + &life(labels[1], 5, "?resourceVersion=0", 80);
+        judged(&monotonic_reads::RULE, &read([("c.jsonl", text.as_str())].into_iter(), &[])).kinds()
+    }
+
+    #[test]
+    fn labels_that_say_nothing_about_a_place_leave_it_open() {
+        let uuids = ["3f2b1c9e-5d4a-4b6c-8e7f-0123456789ab", "77777777-5d4a-4b6c-8e7f-0123456789ab"];
+        for labels in [["1", "2"], uuids, ["2026-03-02", "2026-03-05"]] {
+            assert_eq!(of_two_lives("system:node:n1", labels), [Kind::Violation], "the place of a node is the node");
+            assert_eq!(of_two_lives("ctrl", labels), [Kind::Suspect], "{labels:?}");
+        }
+        assert_eq!(of_two_lives("ctrl", ["ctrl-0#1", "ctrl-0#2"]), [Kind::Violation]);
+        assert_eq!(of_two_lives("ctrl", ["ctrl-0#1", "ctrl-1#1"]), [], "two places");
     }
 
     #[test]

@@ -198,6 +198,8 @@ pub struct ClientReport {
     pub client: ClientId,
     /// Its process lives.
     pub incarnations: Vec<IncarnationId>,
+    /// As how many processes they are judged: what lives of one process saw is held together.
+    pub processes: usize,
     /// Is what this client saw consistent with etcd's total order?
     pub verdict: Verdict,
     /// Per rule that met an obligation of this client or found something about it: (slug, verdict).

@@ -51,7 +51,8 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         if o.answer_uid == o.request_uid || !has_ended(evidence, &o) {
             continue;
         }
-        let lives = evidence.order.sessions.of(o.incarnation).map_or(vec![o.incarnation], |s| s.lives.clone());
+        let lives = evidence.order.sessions.of(o.incarnation).filter(|session| !session.is_guess);
+        let lives = lives.map_or(vec![o.incarnation], |session| session.lives.clone());
         wanted.extend(lives.iter().map(|&life| (life, o.key)));
         claims.push((id, lives));
     }

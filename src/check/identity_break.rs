@@ -1,8 +1,12 @@
-//! A key's uid changed although nothing was deleted and created in between.
+//! A key's uid changed although nothing was deleted and created in between, or a uid had more than one life.
 //!
 //! ## What it proves
 //! An object keeps its uid for life; a new uid under the same name needs a deletion and a creation, two revisions. Here one
-//! version shows two uids, or an update stands directly on a version with another uid.
+//! version shows two uids, or an update stands directly on a version with another uid, or too few revisions lie between two objects
+//! of a name: each is known to be the version of another key, or one at which the first object was still there.
+//!
+//! A uid is drawn for one object, and its life ends once. Here a version of it comes after its deletion, or two creations were
+//! answered with it. What an object keeps for life changed: its creationTimestamp is another one, or its deletionTimestamp is gone.
 //!
 //! ## Why it matters
 //! Owners, volumes, leases and controllers tell lives apart by uid alone.
@@ -25,11 +29,14 @@
 //! - Of two who were shown different uids, the one is named whom the answer to a write or etcd's own witness contradicts; where
 //!   there is neither, nobody.
 //! - An event stream with a selector shows entries and exits, not lives.
+//! - Servers before 1.10 put the version that the object had into its DELETED event: one that nothing dates is a suspect.
+//! - A body that was cut down shows no deletionTimestamp. Extension API servers may give uids and versions in another way: a suspect.
+//! - A store that went back has its lives twice: `revision-rewind` speaks of it.
 //!
 //! ## Sources
 //! apiserver `pkg/registry/rest/create.go` (uids), `pkg/apis/meta/v1` ObjectMeta; kubernetes#116122 (missed events).
 
-use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
+use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling, identity_break_lives};
 use crate::history::{IncarnationId, KeyId, OperationId, Revision, Symbol, Verb};
 use crate::order::{Change, Contradiction, Fragment, Provenance, Version};
 use rustc_hash::FxHashSet;
@@ -81,10 +88,11 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             found(evidence, ruling, [(&before, one, stands), (&after, other, also)]);
         }
     }
+    identity_break_lives::check(evidence, &open, ruling);
 }
 
 /// Whether nothing can lie between two versions of a key: the second is a write on the first, or a watch shows all between.
-fn adjacent(evidence: &Evidence<'_>, before: &Version, after: &Version) -> bool {
+pub(super) fn adjacent(evidence: &Evidence<'_>, before: &Version, after: &Version) -> bool {
     let history = evidence.history;
     if after.writer.is_some() {
         let writer = history.operation(after.writer);

@@ -154,7 +154,7 @@ pub fn judge(history: &History, order: &Order, options: &Options) -> Judgement {
         findings.iter_mut().for_each(|finding| finding.resembles = resembled(&recorded, finding));
     }
     order_findings(&mut findings);
-    let clients = client_reports(history, &findings, &per_client, &rules, lost.as_deref());
+    let clients = client_reports(history, order, &findings, &per_client, &rules, lost.as_deref());
     let verdict = clusters.map_or_else(|| overall(history, &rules), Verdict::Unknown);
     if verdict == Verdict::Violated {
         // What one rule found to hold is no proof of that.
@@ -292,6 +292,7 @@ fn order_findings(findings: &mut [Finding]) {
 
 fn client_reports(
     history: &History,
+    order: &Order,
     findings: &[Finding],
     per_client: &FxHashMap<(ClientId, usize), u64>,
     rules: &[RuleReport],
@@ -334,7 +335,10 @@ fn client_reports(
                 }
                 guarantees.push((rule.slug, ruled));
             }
-            ClientReport { client, incarnations, verdict, guarantees }
+            let mut processes: Vec<u32> = incarnations.iter().map(|life| order.sessions.index_of(*life)).collect();
+            processes.sort_unstable();
+            processes.dedup();
+            ClientReport { client, incarnations, processes: processes.len(), verdict, guarantees }
         })
         .collect();
     reports.sort_by(|a, b| {

@@ -10,6 +10,7 @@ pub mod rule;
 pub mod rules;
 pub mod ruling;
 
+mod absence;
 mod alone;
 mod author;
 mod bad_initial_state;
@@ -43,6 +44,7 @@ mod false_progress;
 mod ghost_actor;
 mod holding;
 mod identity_break;
+mod identity_break_lives;
 mod ignored_gone;
 mod inconsistent_continue;
 mod intermediate_state;

@@ -22,6 +22,14 @@
 //! for the second: only servers recorded the two, less than 10 ms apart; or the process is told by its address and watched one scope
 //! twice at a time, so that it may be several.
 //!
+//! **404 is an observation too**: of the absence of the name. It is a violation where the process had seen the object (or a state with it)
+//! and the object was there all the time until after the answer; so is a read or list that shows a version which was there, or gone
+//! already, when an earlier answer said that nothing bears the name, or which a whole list of a later revision lacks.
+//!
+//! **Also suspects**: an object that the process held, of which the evidence does not say whether the later list selects it; a list below
+//! the revision from which the first watch of its scope started, with which the evidence begins; two lives of one user and program, one
+//! after the other, whose labels (a number, a UUID, a date) say nothing about their place.
+//!
 //! A number that a client names itself (the base of a refused PUT, the start of a watch) is a sight only where it may have been reached by
 //! then: not where a write that was sent later committed at it or below.
 //!
@@ -38,10 +46,12 @@
 //! Sources: Terry et al., Session Guarantees for Weakly Consistent Replicated Data (PDIS 1994); Kubernetes API concepts,
 //! resource versions; Sun et al., Reasoning about modern datacenter infrastructures using partial histories (HotOS 2021).
 
+use super::absence::{self, Denials, is_absence};
 use super::doubt::doubt;
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
-use crate::history::{DeliveryKind, KeyId, Marks, Operation, OperationId, Revision, ScopeId, Verb};
+use crate::history::{Asked, DeliveryKind, Item, KeyId, Marks, Operation, OperationId, Revision, ScopeId, Verb};
 use crate::order::{Frontier, Provenance, Showing, Sight, Start, Version, is_deliberate, remembers, stream_base};
+use rustc_hash::FxHashSet;
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -67,6 +77,11 @@ pub const RULE: Rule = Rule {
 const SIGHTS: usize = 10_000;
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    let denials = Denials::collect(evidence);
+    let sessions = &evidence.order.sessions;
+    let lists =
+        evidence.of_verbs(&[Verb::List]).filter(|(_, o)| is_whole(o) && !evidence.history.is_selective(o.scope));
+    let listing: FxHashSet<u32> = lists.map(|(_, o)| sessions.index_of(o.incarnation)).collect();
     for (id, o) in evidence.of_verbs(&[Verb::List, Verb::Get, Verb::Watch]) {
         if !remembers(evidence.history, o.incarnation)
             || o.verb == Verb::Watch && evidence.history.stream_of(id).is_none()
@@ -74,7 +89,9 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         {
             continue;
         }
-        if evidence.order.frontiers.is_current(id) {
+        // Of a version after which none is known, only an absence can tell that it was gone.
+        let is_told = !denials.is_empty() || listing.contains(&sessions.index_of(o.incarnation));
+        if evidence.order.frontiers.is_current(id) && !is_told {
             if o.is_answered() {
                 ruling.checked(o.incarnation);
             }
@@ -85,7 +102,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         else {
             continue;
         };
-        let reader = Reader { evidence, frontier, id, o: &o };
+        let reader = Reader { evidence, frontier, denials: &denials, id, o: &o };
         match o.verb {
             Verb::List if o.is_answered() => {
                 if let Some(revision) = evidence.order.listed_at(evidence.history, id) {
@@ -98,10 +115,21 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 let fact = || evidence.operation(id, o.answered, format!("read it at version {}", o.answered));
                 reader.object(o.key, o.answered, fact, ruling);
             }
+            Verb::Get if is_absence(&o) => reader.absent(ruling),
             Verb::Watch => reader.stream(ruling),
             _ => {}
         }
     }
+}
+
+/// Whether the answer to a list shows all of it.
+fn is_whole(list: &Operation) -> bool {
+    list.is_answered()
+        && list.marks.has(Marks::LIST_ANSWER)
+        && list.marks.has(Marks::ANSWER_BODY)
+        && !list.marks.has(Marks::MORE_PAGES)
+        && !list.marks.has(Marks::TRUNCATED)
+        && !matches!(list.asked, Asked::Continue | Asked::ContinueInconsistent)
 }
 
 fn id_fact(evidence: &Evidence<'_>, id: OperationId, revision: Revision) -> Fact {
@@ -113,6 +141,7 @@ fn id_fact(evidence: &Evidence<'_>, id: OperationId, revision: Revision) -> Fact
 struct Reader<'r> {
     evidence: &'r Evidence<'r>,
     frontier: Frontier<'r>,
+    denials: &'r Denials,
     id: OperationId,
     o: &'r Operation,
 }
@@ -130,9 +159,110 @@ impl Reader<'_> {
     fn snapshot(&self, revision: Revision, fact: impl FnOnce() -> Fact, ruling: &mut Ruling<'_>) {
         let found = self.above_in_scopes(revision).or_else(|| self.above_in_objects(revision));
         if let Some(conflict) = found {
-            self.state(conflict, revision, fact(), ruling);
+            self.state(conflict, self.saw(revision), vec![fact()], ruling);
+        } else if let Some((conflict, item)) = self.listed_again() {
+            let says = format!("it listed version {}", item.revision);
+            let listed = self.evidence.item(self.id, item.key, item.uid, item.revision, says);
+            self.state(conflict, self.saw(revision), vec![listed], ruling);
         } else if let Some(sight) = self.unproved_above(revision) {
             self.suspect_clock(sight, revision, fact(), ruling);
+        } else if let Some(conflict) =
+            self.below_its_start(revision).or_else(|| self.above_of_unknown_selection(revision))
+        {
+            self.state(conflict, self.saw(revision), vec![fact()], ruling);
+        }
+    }
+
+    /// What was seen, in words.
+    fn saw(&self, revision: Revision) -> String {
+        format!("saw {} at revision {revision}", self.evidence.history.scope_name(self.o.scope))
+    }
+
+    /// A watch of the same scope with which the evidence begins: the process named a revision that it must have had from somewhere.
+    fn below_its_start(&self, revision: Revision) -> Option<Conflict> {
+        let (history, order, o) = (self.evidence.history, self.evidence.order, self.o);
+        let line = self.frontier.begun.get(&o.scope)?;
+        let sight = line.before(&order.clocks, o.clock, o.invoke).filter(|sight| sight.revision > revision)?;
+        if order.timeline.covers(history, o.scope, revision, sight.revision, Provenance::Event) {
+            return None;
+        }
+        let because = "both are of one scope. Not proved: what the process had seen before its watch began is not recorded, and a client may \
+                       have the number from another one"
+            .to_owned();
+        Some(Conflict { sight, version: None, kind: Kind::Suspect, because })
+    }
+
+    /// A sight of an object of which the evidence does not say whether the list selects it.
+    fn above_of_unknown_selection(&self, revision: Revision) -> Option<Conflict> {
+        let (history, order, o) = (self.evidence.history, self.evidence.order, self.o);
+        let mut sights = self.frontier.objects.above(&order.clocks, o.clock, o.invoke, revision).take(SIGHTS);
+        let is_open = |sight: &Sight| {
+            let version = order.timeline.version_at(sight.key, sight.revision);
+            history.covers_key(o.scope, sight.key)
+                && version.and_then(|v| history.selects(o.scope, v.attributes)).is_none()
+                && !self.was_outside(sight.key, revision, sight.revision)
+        };
+        let sight = sights.find(is_open)?;
+        let because = "the object that it had seen may be inside what was listed. Not proved: the evidence does not show what the selectors see of it"
+            .to_owned();
+        Some(Conflict { sight, version: None, kind: Kind::Suspect, because })
+    }
+
+    /// Whether some version of an object between two revisions, or the one before them, is known to be outside the selection.
+    fn was_outside(&self, key: KeyId, after: Revision, through: Revision) -> bool {
+        let (history, timeline) = (self.evidence.history, &self.evidence.order.timeline);
+        let between = timeline.between(key, after, through);
+        timeline
+            .at_or_before(key, after)
+            .into_iter()
+            .chain(between.iter())
+            .any(|v| history.selects(self.o.scope, v.attributes) == Some(false))
+    }
+
+    /// An item that was there when the process was told that nothing bears its name.
+    fn listed_again(&self) -> Option<(Conflict, Item)> {
+        if self.denials.is_empty() {
+            return None;
+        }
+        let items = self.evidence.history.items_of(self.o).iter();
+        items
+            .filter(|item| item.revision.is_some())
+            .find_map(|item| Some((self.denied(item.key, item.revision)?, *item)))
+    }
+
+    /// What told the process, before it asked, that nothing bears a name, when a version of it was there or gone already.
+    fn denied(&self, key: KeyId, version: Revision) -> Option<Conflict> {
+        let denial = self.denials.before(self.evidence, self.o, key, version)?;
+        let sight = Sight {
+            time: denial.time,
+            clock: self.o.clock,
+            revision: denial.revision,
+            key,
+            showing: Showing::Answer(denial.id),
+        };
+        let because = "that version was gone when it was told that nothing bears the name".to_owned();
+        Some(Conflict { sight, version: None, kind: Kind::Violation, because })
+    }
+
+    /// The name of an object that the process had seen, and that was there all the time since.
+    fn absent(&self, ruling: &mut Ruling<'_>) {
+        let (evidence, o) = (self.evidence, self.o);
+        let (history, order) = (evidence.history, evidence.order);
+        let own = self.frontier.keys.get(&o.key).and_then(|line| line.before(&order.clocks, o.clock, o.invoke));
+        let of_scope = |scope: ScopeId| {
+            let sight = self.frontier.scopes.get(&scope)?.before(&order.clocks, o.clock, o.invoke)?;
+            let version = order.timeline.at_or_before(o.key, sight.revision)?;
+            (history.covers_key(scope, o.key) && history.selects(scope, version.attributes) == Some(true))
+                .then_some(sight)
+        };
+        let seen = own.into_iter().chain(self.frontier.scopes.ids().into_iter().filter_map(of_scope));
+        for sight in seen.filter(|sight| absence::was_borne(evidence, o.key, sight.revision)) {
+            ruling.checked(o.incarnation);
+            let Some(facts) = absence::refuted(evidence, self.id, o, sight.revision) else { continue };
+            let because = "the object that it had seen was there all the time".to_owned();
+            let conflict = Conflict { sight, version: None, kind: Kind::Violation, because };
+            let saw = format!("was told that there is no {}", history.key_name(o.key));
+            return self.state(conflict, saw, facts, ruling);
         }
     }
 
@@ -224,7 +354,11 @@ impl Reader<'_> {
         if let Some(sight) = own.filter(|s| s.revision > revision) {
             let because = "both are of one object".to_owned();
             let version = order.timeline.version_at(key, sight.revision);
-            return self.state(Conflict { sight, version, kind: Kind::Violation, because }, revision, fact(), ruling);
+            let conflict = Conflict { sight, version, kind: Kind::Violation, because };
+            return self.state(conflict, self.saw(revision), vec![fact()], ruling);
+        }
+        if let Some(conflict) = self.denied(key, revision).or_else(|| self.missed(key, revision)) {
+            return self.state(conflict, self.saw(revision), vec![fact()], ruling);
         }
         let Some(highest) = self.frontier.progress.before(&order.clocks, o.clock, o.invoke) else { return };
         if order.timeline.between(key, revision, highest.revision).is_empty() {
@@ -243,9 +377,30 @@ impl Reader<'_> {
             if let Some(version) = version {
                 let because = "the state that it had seen includes the change in between".to_owned();
                 let conflict = Conflict { sight, version: Some(version), kind: Kind::Violation, because };
-                return self.state(conflict, revision, fact(), ruling);
+                return self.state(conflict, self.saw(revision), vec![fact()], ruling);
             }
         }
+    }
+
+    /// A whole list of a revision at or above a version, without the name: the version was gone by then.
+    fn missed(&self, key: KeyId, revision: Revision) -> Option<Conflict> {
+        let (history, order, o) = (self.evidence.history, self.evidence.order, self.o);
+        let highest = self.frontier.progress.before(&order.clocks, o.clock, o.invoke)?;
+        let version = order.timeline.version_at(key, revision)?;
+        if highest.revision < revision || order.timeline.present_through(&version) >= highest.revision {
+            return None;
+        }
+        let of_scope = |scope: ScopeId| {
+            let sight = self.frontier.scopes.get(&scope)?.before(&order.clocks, o.clock, o.invoke)?;
+            let Showing::Answer(id) = sight.showing else { return None };
+            let list = history.operation(id);
+            let is_whole = list.verb == Verb::List && list.answered == sight.revision && is_whole(&list);
+            let counts = is_whole && sight.revision >= revision && !history.is_selective(scope);
+            (counts && history.covers_key(scope, key) && history.item(&list, key).is_none()).then_some(sight)
+        };
+        let sight = self.frontier.scopes.ids().into_iter().find_map(of_scope)?;
+        let because = "that version was gone in the state that it had listed".to_owned();
+        Some(Conflict { sight, version: None, kind: Kind::Violation, because })
     }
 
     /// The beginning of a watch, and what a reflector's stream repeats.
@@ -291,7 +446,8 @@ impl Reader<'_> {
         let d = &history.deliveries[index];
         let fact = self.evidence.delivery(index, self.id, format!("the stream delivered {} again", d.revision));
         let because = "one reflector of one scope, which had come further".to_owned();
-        self.state(Conflict { sight, version: None, kind: Kind::Violation, because }, d.revision, fact, ruling);
+        let conflict = Conflict { sight, version: None, kind: Kind::Violation, because };
+        self.state(conflict, self.saw(d.revision), vec![fact], ruling);
     }
 
     /// A higher sight that only the bare times of two clocks put before.
@@ -317,10 +473,12 @@ impl Reader<'_> {
         let because = format!(
             "their clocks would have to differ by {offset:.3} ms to explain it away, and nothing rules that out (--clock-skew)"
         );
-        self.state(Conflict { sight, version: None, kind: Kind::Suspect, because }, revision, fact, ruling);
+        let conflict = Conflict { sight, version: None, kind: Kind::Suspect, because };
+        self.state(conflict, self.saw(revision), vec![fact], ruling);
     }
 
-    fn state(&self, conflict: Conflict, revision: Revision, fact: Fact, ruling: &mut Ruling<'_>) {
+    /// States what the process saw, in words and facts, after what it had seen before.
+    fn state(&self, conflict: Conflict, saw: String, mut shown: Vec<Fact>, ruling: &mut Ruling<'_>) {
         let Conflict { sight, version, kind, because } = conflict;
         let (evidence, history, o) = (self.evidence, self.evidence.history, self.o);
         let earlier_life = match sight.showing {
@@ -331,7 +489,8 @@ impl Reader<'_> {
         if let Some(version) = version.filter(|v| v.revision < sight.revision) {
             facts.push(evidence.version(&version, evidence.change_words(&version)));
         }
-        facts.push(fact);
+        shown.retain(|fact| (fact.position, fact.operation) != (facts[0].position, facts[0].operation));
+        facts.extend(shown);
         let client = evidence.short_client(o);
         let after = if restarted { "its process before the restart" } else { "it" };
         let told = history.incarnations[o.incarnation.index()].told_by.sentence();
@@ -359,8 +518,7 @@ impl Reader<'_> {
             key: facts.last().map_or(KeyId::NONE, |f| f.key),
             cause: format!("{}|{}", history.resource_name(history.scopes[o.scope.index()].resource), restarted),
             summary: format!(
-                "{client} saw {} at revision {revision} after {after} had seen revision {}: it went back in time",
-                history.scope_name(o.scope),
+                "{client} {saw} after {after} had seen revision {}: it went back in time",
                 sight.revision
             ),
             facts,
@@ -373,7 +531,6 @@ impl Reader<'_> {
     /// The server's promise broke where the request asked for the most recent state, or for one not older than a version
     /// above what was answered.
     fn broken_by(&self, above: Revision) -> BrokenBy {
-        use crate::history::Asked;
         match self.o.asked {
             Asked::Unset if self.o.verb != Verb::Watch || self.o.marks.has(Marks::INITIAL_EVENTS) => BrokenBy::Server,
             Asked::From if self.o.verb != Verb::Watch && self.o.asked_revision >= above => BrokenBy::Server,
@@ -401,6 +558,7 @@ fn seen_words(evidence: &Evidence<'_>, sight: &Sight) -> String {
             let request = history.request_name(&o);
             match o.verb {
                 Verb::Watch => format!("{request}: it had come to {}", sight.revision),
+                _ if is_absence(&o) => format!("{request}: it was told that there is none"),
                 Verb::Update if sight.revision == o.asked_revision => format!("{request}: it held that version"),
                 _ => format!("{request} showed it revision {}", sight.revision),
             }

@@ -17,7 +17,7 @@
 //!
 //! Sources: kubernetes#59848 (two pods of one name, seen from two servers); etcd#13766 (members that disagree).
 
-use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling, commit};
 use crate::history::{IncarnationId, Revision};
 use crate::order::{Lifetime, Provenance, Version};
 
@@ -66,7 +66,7 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, one: &Lifetime, other
     let later = shown_later(evidence, of(one), other.from, &says(one));
     let mut facts = vec![evidence.version(&first, says(one)), evidence.version(&second, says(other))];
     let Some((fact, revision)) = later else { return };
-    if [&first, &second].into_iter().any(|version| went_back(evidence, version)) {
+    if [&first, &second].into_iter().any(|version| commit::went_back(evidence, version)) {
         return ruling.undecided("names borne on both sides of a store that went back");
     }
     facts.push(fact);
@@ -88,18 +88,6 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, one: &Lifetime, other
         refuted_by: "evidence that the two were read from different stores".to_owned(),
         consequence: "two processes act for one name, each believing that it is the only one".to_owned(),
     });
-}
-
-/// Whether a version was sent for after a higher revision was complete: the store went back, and its revisions no longer order
-/// lives (`revision-rewind` speaks of it).
-fn went_back(evidence: &Evidence<'_>, version: &Version) -> bool {
-    if !version.writer.is_some() {
-        return false;
-    }
-    let (history, order) = (evidence.history, evidence.order);
-    let o = history.operation(version.writer);
-    let head = order.heads.before(history, &order.clocks, history.resource_of(version.key), o.clock, o.invoke);
-    head.is_some_and(|head| head.revision > version.revision)
 }
 
 /// What shows a life at or after a revision: a version of it, or a list that still has one.

@@ -13,7 +13,8 @@
 //! **Whose promise.** The API server's, where the request excludes the old answer; else nobody's.
 //!
 //! **A violation** is a list or a read that was sent after an own write had been answered with success, and that shows its
-//! scope below that write's revision, or shows the very object that an own request had removed; and an accepted PUT whose base
+//! scope below that write's revision, or shows the very object that an own request had removed; a 404 for an object that it had written and
+//! that was there all the time until after the answer; and an accepted PUT whose base
 //! is below an own completed write of the same object. Such a PUT that the server refused (409) is a **hazard**: the process did
 //! hold an outdated object, several loops of one program usually do, and optimistic locking made it harmless. A write counts when its answer proves that it committed: not a dry run, not a
 //! no-op, and never one whose outcome is open (5xx, no answer).
@@ -27,6 +28,7 @@
 //!
 //! Sources: Terry et al., Session Guarantees (PDIS 1994); kubernetes#129795, #127429; KEP-5647 (stale controllers).
 
+use super::absence::{self, is_absence};
 use super::doubt::doubt;
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
 use crate::history::{Asked, KeyId, Marks, Operation, OperationId, Revision, Symbol, Verb};
@@ -70,6 +72,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let deliberate = || is_deliberate(&order.chains, id, &o);
         match o.verb {
             Verb::List if o.is_answered() && !deliberate() => observer.list(ruling),
+            Verb::Get if is_absence(&o) && !deliberate() => observer.absent(ruling),
             Verb::Get if o.is_answered() && !deliberate() && o.answered.is_some() && o.key.is_some() => {
                 ruling.checked(o.incarnation);
                 let fact = || evidence.operation(id, o.answered, format!("read it at version {}", o.answered));
@@ -121,7 +124,7 @@ impl Observer<'_> {
                     Some(item) => self.evidence.item(self.id, item.key, item.uid, revision, self.shown()),
                     None => self.evidence.item(self.id, commit.key, Default::default(), revision, self.shown()),
                 };
-                return self.state(commit.showing, commit.revision, commit.key, revision, fact, ruling);
+                return self.state(commit.showing, commit.revision, commit.key, self.saw(revision), vec![fact], ruling);
             }
         }
     }
@@ -147,7 +150,8 @@ impl Observer<'_> {
             .find(|v| v.writer == own.operation && v.change == crate::order::Change::Deleted)
             .map_or(Revision::NONE, |v| v.revision);
         let fact = fact();
-        self.state(Showing::Answer(own.operation), known, key, fact.revision, fact, ruling);
+        let saw = self.saw(fact.revision);
+        self.state(Showing::Answer(own.operation), known, key, saw, vec![fact], ruling);
         true
     }
 
@@ -155,7 +159,27 @@ impl Observer<'_> {
         let (order, o) = (self.evidence.order, self.o);
         let own = self.frontier.commits_of.get(&o.key).and_then(|line| line.before(&order.clocks, o.clock, o.invoke));
         if let Some(commit) = own.filter(|c| c.revision > revision) {
-            self.state(commit.showing, commit.revision, o.key, revision, fact(), ruling);
+            self.state(commit.showing, commit.revision, o.key, self.saw(revision), vec![fact()], ruling);
+        }
+    }
+
+    /// The name of an object that the process itself had written, and that was there all the time since.
+    fn absent(&self, ruling: &mut Ruling<'_>) {
+        let (evidence, order, o) = (self.evidence, self.evidence.order, self.o);
+        let own = self.frontier.commits_of.get(&o.key).and_then(|line| line.before(&order.clocks, o.clock, o.invoke));
+        let Some(commit) = own.filter(|commit| absence::was_borne(evidence, o.key, commit.revision)) else { return };
+        ruling.checked(o.incarnation);
+        if let Some(facts) = absence::refuted(evidence, self.id, o, commit.revision) {
+            let saw = "then was told that there is none".to_owned();
+            self.state(commit.showing, commit.revision, o.key, saw, facts, ruling);
+        }
+    }
+
+    /// What the request did after the write, in words.
+    fn saw(&self, revision: Revision) -> String {
+        match self.o.verb {
+            Verb::Update => format!("based a write of it on version {revision}"),
+            _ => format!("then read a state (revision {revision}) without that"),
         }
     }
 
@@ -164,8 +188,8 @@ impl Observer<'_> {
         write: Showing,
         commit: Revision,
         key: KeyId,
-        revision: Revision,
-        fact: Fact,
+        saw: String,
+        mut shown: Vec<Fact>,
         ruling: &mut Ruling<'_>,
     ) {
         let (evidence, history, o) = (self.evidence, self.evidence.history, self.o);
@@ -175,10 +199,10 @@ impl Observer<'_> {
         let at = if commit.is_some() { format!(" at revision {commit}") } else { String::new() };
         let what = if crate::order::removes(&by) { "removed" } else { "wrote" };
         let request = history.request_name(&by);
-        let facts = vec![
-            Fact { key, ..evidence.operation(write, commit, format!("{request} was answered with success")) },
-            fact,
-        ];
+        let answered = evidence.operation(write, commit, format!("{request} was answered with success"));
+        let mut facts = vec![Fact { key, ..answered }];
+        shown.retain(|fact| (fact.position, fact.operation) != (facts[0].position, facts[0].operation));
+        facts.extend(shown);
         let excluded = match o.asked {
             Asked::Unset => true,
             Asked::From => commit.is_some() && o.asked_revision >= commit,
@@ -186,12 +210,7 @@ impl Observer<'_> {
         };
         let broken_by = if excluded && !o.verb.is_write() { BrokenBy::Server } else { BrokenBy::Nobody };
         let client = evidence.short_client(o);
-        let (saw, refused) = match o.verb {
-            Verb::Update => {
-                (format!("based a write of it on version {revision}"), o.marks.has(Marks::OPEN) || o.status >= 400)
-            }
-            _ => (format!("then read a state (revision {revision}) without that"), false),
-        };
+        let refused = o.verb == Verb::Update && (o.marks.has(Marks::OPEN) || o.status >= 400);
         let doubt = match broken_by {
             BrokenBy::Nobody if !refused => doubt(evidence, (Showing::Answer(write), by.ret), o),
             _ => None,

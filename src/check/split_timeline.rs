@@ -1,7 +1,8 @@
 //! ## What it proves
 //! One key at one revision with two contents, or one revision that two watches over all keys, or a watch and a read, show with
 //! different keys. Two members that committed different entries at one index of their logs, or one member that replaced a committed
-//! entry. A committed log that has another content at a revision than clients were shown. In Kubernetes: one version of one object (one uid) with other labels, another node or another phase.
+//! entry. A committed log that has another content at a revision than clients were shown. In Kubernetes: one version of one object
+//! (one uid) with other labels, another node, another phase, another creationTimestamp, or with a deletionTimestamp and without one.
 //!
 //! ## Why it matters
 //! Members no longer hold the same state: clients see another history depending on whom they ask.
@@ -78,7 +79,9 @@ fn two_contents(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, version: &Vers
         incarnation: second.incarnation,
         key: version.key,
         cause: history.resource_name(history.resource_of(version.key)),
-        summary: format!("{key} was shown at version {revision} with two contents: labels, node or phase differ"),
+        summary: format!(
+            "{key} was shown at version {revision} with two contents: labels, node, phase, creationTimestamp or deletionTimestamp differ"
+        ),
         facts: vec![first, second],
         reason: "A version of an object is one write: whoever shows it shows what that write put there.".into(),
         refuted_by: "evidence that one of the two was altered on its way, or is of another cluster".into(),

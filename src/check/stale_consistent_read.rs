@@ -35,10 +35,10 @@
 //! API concepts, resourceVersion semantics for get and list ("Most Recent"); KEP-2340; etcd#20418; etcd#15220.
 use super::etcd::{self, Recorded};
 use super::lag::{self, Lag};
-use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling, removal};
-use crate::history::{Marks, Operation, OperationId, Subresource, Verb};
+use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling, absence, removal};
+use crate::history::{Operation, OperationId, Verb};
 use crate::model::{Promise, promise};
-use crate::order::{After, ListRevision, Removal, Version};
+use crate::order::{ListRevision, Removal};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -63,17 +63,10 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         match o.verb {
             Verb::List => list(evidence, ruling, id, &o),
             _ if o.is_answered() && o.key.is_some() && o.answered.is_some() => object(evidence, ruling, id, &o),
-            // A 404 without Status is about the path: a resource that is not served yet, a subresource that does not exist.
-            _ if o.status == 404 && o.key.is_some() && o.subresource == Subresource::None && is_status(&o) => {
-                absent(evidence, ruling, id, &o);
-            }
+            _ if absence::is_absence(&o) => absent(evidence, ruling, id, &o),
             _ => {}
         }
     }
-}
-
-fn is_status(o: &Operation) -> bool {
-    o.marks.has(Marks::STATUS_ANSWER)
 }
 
 fn list(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: &Operation) {
@@ -147,75 +140,19 @@ fn absent(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: 
     let order = evidence.order;
     let resource = evidence.history.resource_of(o.key);
     let Some(head) = order.heads.before(evidence.history, &order.clocks, resource, o.clock, o.invoke) else { return };
-    let presence = evidence.order.presence(evidence.history);
-    let Some(life) = presence.at(o.key, head.revision) else { return };
-    ruling.checked(o.incarnation);
-    let Some((version, after)) = presence.proof(o.key, head.revision) else { return };
-    let name = evidence.history.key_name(o.key);
-    let mut facts = vec![evidence.version(&version, format!("{name} was there at revision {}", version.revision))];
-    let answer = lag::answer(evidence, id, head.revision, "that there is none");
-    // The answer shows some state from the head on, and before the first write that was sent after it.
-    let later = order.heads.after(evidence.history, &order.clocks, resource, o.clock, o.ret);
-    if let Some((later, write)) = later.filter(|(later, _)| life.through.next() >= *later) {
-        facts.push(answer);
-        match after {
-            After::Change(next) => facts.push(evidence.version(&next, evidence.change_words(&next))),
-            After::Shown(list) => {
-                facts.push(evidence.operation(list, life.through, format!("a list still showed {name}")));
-            }
-            After::Read(read) => {
-                facts.push(evidence.operation(read, version.revision, format!("a read still showed {name}")))
-            }
-            After::Removed(by) => {
-                facts.push(evidence.operation(by, version.revision, format!("{name} was removed later")))
-            }
-            After::Watched(watch) => {
-                let says = format!("a watch went on to revision {} or later without an event of its end", life.through);
-                facts.push(evidence.operation(watch, version.revision, says));
-            }
-            After::Itself | After::Witness => {}
-        }
-        facts.push(evidence.request(write, later, format!("the write of revision {later} was sent after that answer")));
-    } else if let Some(read) = shown_after(evidence, o, &version) {
-        facts.push(answer);
-        let of = evidence.history.operation(read);
-        let revision = if of.answered.is_some() { of.answered } else { version.revision };
-        let says = format!(
-            "{}, sent after that answer, showed it: one life has no end and no second beginning",
-            evidence.history.request_name(&of)
-        );
-        facts.push(evidence.operation(read, revision, says));
-    } else {
+    if !absence::was_borne(evidence, o.key, head.revision) {
         return;
     }
+    ruling.checked(o.incarnation);
+    let Some(facts) = absence::refuted(evidence, id, o, head.revision) else { return };
     ruling.found(Draft {
         summary: format!(
-            "{} read {name} without version and was told that there is none, while it was there all the time",
-            evidence.observer_words(o)
+            "{} read {} without version and was told that there is none, while it was there all the time",
+            evidence.observer_words(o),
+            evidence.history.key_name(o.key)
         ),
         ..bare(evidence, o, facts)
     });
-}
-
-/// A read without version that was sent after an answer, and shows the life of a version: it was there when that answer was made.
-fn shown_after(evidence: &Evidence<'_>, o: &Operation, version: &Version) -> Option<OperationId> {
-    let (history, order) = (evidence.history, evidence.order);
-    if !version.uid.is_some() {
-        return None;
-    }
-    let presence = order.presence(history);
-    let versions = order.timeline.versions(o.key);
-    let last = versions.iter().rev().find(|v| v.uid == version.uid && v.change.lives() == Some(true));
-    let reads = last.into_iter().chain([*version]).flat_map(|v| {
-        let listed = presence.list_showing(order.timeline.present_through(&v), v.key, v.uid);
-        presence.read_showing(&v).into_iter().chain(listed)
-    });
-    let recent = |id: &OperationId| {
-        let read = history.operation(*id);
-        promise(history, &read, None).0 == Promise::MostRecent
-            && order.clocks.before((o.ret, o.clock), (read.invoke, read.clock))
-    };
-    reads.into_iter().find(recent)
 }
 
 fn draft(evidence: &Evidence<'_>, o: &Operation, facts: Vec<Fact>, answered: String, lag: &Lag) -> Draft {

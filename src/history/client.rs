@@ -163,6 +163,24 @@ pub fn label_stem(label: &str) -> &str {
     }
 }
 
+/// What an incarnation label says about the place of its process: its stem. `None` where it is only a number, a UUID or a date, which
+/// tell lives apart and say nothing else.
+pub fn label_place(label: &str) -> Option<&str> {
+    let is_count = |text: &str| {
+        let mark = |b: u8| {
+            b.is_ascii_digit() || matches!(b, b'-' | b'_' | b'.' | b':' | b'+' | b'#' | b'/' | b' ' | b'T' | b'Z')
+        };
+        text.bytes().all(mark)
+    };
+    let is_uuid = |text: &str| {
+        let digits = text.bytes().filter(u8::is_ascii_hexdigit).count();
+        digits == 32 && text.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-')
+    };
+    let stem = label_stem(label);
+    let says_nothing = |text: &str| is_count(text) || is_uuid(text);
+    (!says_nothing(label) && !says_nothing(stem)).then_some(stem)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,6 +205,13 @@ mod tests {
         assert_eq!(label_stem("kubelet-1#2"), "kubelet-1");
         assert_eq!(label_stem("boot-2"), "boot");
         assert_eq!(label_stem("ip-reconciler"), "ip-reconciler");
+        for label in
+            ["1", "#2", "2026-03-02", "2026-03-02T09:00:00.5Z", "3f2b1c9e-5d4a-4b6c-8e7f-0123456789ab", "1700000000"]
+        {
+            assert_eq!(label_place(label), None, "{label}");
+        }
+        assert_eq!(label_place("kubelet-1#2"), Some("kubelet-1"));
+        assert_eq!(label_place("before-upgrade"), Some("before-upgrade"));
         assert_ne!(label_stem("whereabouts-node-1#1"), label_stem("whereabouts-node-2#1"));
     }
 }

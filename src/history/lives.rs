@@ -121,8 +121,14 @@ impl Builder {
             return (ToldBy::File, text(p.label).to_owned(), None, program);
         }
         if p.label.is_some() {
-            let place = format!("{} recorded on clock {}", client::label_stem(text(p.label)), text(p.clock));
-            return (ToldBy::CaptureLabel, text(p.label).to_owned(), Some(place), program);
+            // A node's own identity is its place, whatever its lives are called.
+            let place = match text(p.user).strip_prefix("system:node:") {
+                Some(node) => Some(format!("{program} on node {node}, recorded by itself")),
+                None => {
+                    client::label_place(text(p.label)).map(|stem| format!("{stem} recorded on clock {}", text(p.clock)))
+                }
+            };
+            return (ToldBy::CaptureLabel, text(p.label).to_owned(), place, program);
         }
         if !text(p.pod_uid).is_empty() {
             let place = client::pod_place(text(p.pod_name), text(p.node_name), &program);

@@ -57,7 +57,7 @@ pub fn default_domain<'a>(group: &'a str, plural: &str) -> &'a str {
 }
 
 /// Groups that are known to be served by extension API servers with a store of their own (or none).
-fn is_aggregated(group: &str) -> bool {
+pub fn is_aggregated(group: &str) -> bool {
     group.ends_with(".metrics.k8s.io")
         || matches!(
             group,

@@ -1,6 +1,7 @@
 //! Scopes, and what is known of a version beside its identity.
 
 use super::ids::{PartId, ResourceId, Symbol};
+use crate::ingest::Time;
 use serde::{Deserialize, Serialize};
 
 /// What a request covers.
@@ -20,6 +21,18 @@ pub struct Scope {
     pub shard: Symbol,
 }
 
+/// Whether the deletion of an object had begun.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Deletion {
+    /// The evidence does not say.
+    #[default]
+    Unknown,
+    /// The whole object was recorded, without deletionTimestamp.
+    NotBegun,
+    /// It has a deletionTimestamp.
+    Begun,
+}
+
 /// What is known of a version beside its identity. `NONE` anywhere: the evidence does not say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Attributes {
@@ -29,6 +42,10 @@ pub struct Attributes {
     pub node: Symbol,
     /// `status.phase`.
     pub phase: Symbol,
+    /// `metadata.creationTimestamp`, which an object keeps for life.
+    pub created: Time,
+    /// Whether deletion had begun.
+    pub deletion: Deletion,
     /// Declared fields, cut down to what is declared.
     pub fields: PartId,
     /// Whether the evidence shows more than metadata: without it, a declared field outside `metadata` may be there all the same.

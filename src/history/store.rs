@@ -10,7 +10,7 @@ use super::operations::Operations;
 use super::parts::Parts;
 use super::request::Verb;
 use super::resource::{Key, Placement, Resource};
-use super::scope::{Attributes, Scope};
+use super::scope::{Attributes, Deletion, Scope};
 use super::selector;
 use crate::ingest::{FileId, FileSummary, InputFile, Position, Problem};
 
@@ -170,7 +170,14 @@ impl History {
             return Some("labels");
         }
         let fields = [("spec.nodeName", one.node, other.node), ("status.phase", one.phase, other.phase)];
-        fields.into_iter().find(differ).map(|(field, ..)| field)
+        if let Some((field, ..)) = fields.into_iter().find(differ) {
+            return Some(field);
+        }
+        if one.created.is_known() && other.created.is_known() && one.created != other.created {
+            return Some("creationTimestamp");
+        }
+        let deletions = [one.deletion, other.deletion];
+        (deletions.contains(&Deletion::Begun) && deletions.contains(&Deletion::NotBegun)).then_some("deletionTimestamp")
     }
 
     /// The last part of a client's name, for sentences: `node-1` of `system:node:node-1`.

@@ -29,7 +29,10 @@ pub struct OwnRemoval {
 pub struct Frontier<'l> {
     /// By scope: lists, stream progress, bookmarks, the revisions that its watches start from.
     pub scopes: Scopes<'l>,
-    /// The same for all scopes of the resource.
+    /// By scope: where watches started of which the evidence shows nothing before. The process named the number, and must have had it
+    /// from somewhere.
+    pub begun: Scopes<'l>,
+    /// As `scopes`, for all scopes of the resource.
     pub progress: Line<'l>,
     /// By key: reads, deliveries, answers to writes, bases that it sent.
     pub keys: Keyed<'l>,
@@ -68,6 +71,7 @@ impl<'l> Scopes<'l> {
 #[derive(Debug, Default)]
 struct Kept {
     scopes: FxHashMap<ScopeId, Moments>,
+    begun: FxHashMap<ScopeId, Moments>,
     progress: Sights,
     keys: ByKey,
     objects: Sights,
@@ -82,17 +86,19 @@ enum Kind {
     Progress = 0,
     Object = 1,
     Commit = 2,
+    Begun = 3,
 }
 
 impl Kept {
     /// Of the facts of one frontier, by kind.
-    fn new(reading: Reading<'_>, facts: [Vec<u32>; 3]) -> Kept {
+    fn new(reading: Reading<'_>, facts: [Vec<u32>; 4]) -> Kept {
         let of = |kind: Kind| reading.in_order(facts[kind as usize].iter().copied());
         let mut kept = Kept::default();
         let progress = of(Kind::Progress);
         kept.progress = Sights::new(reading, &progress);
         kept.scopes = by_scope(reading, &progress);
         drop(progress);
+        kept.begun = by_scope(reading, &of(Kind::Begun));
         let objects = of(Kind::Object);
         (kept.objects, kept.keys) = (Sights::new(reading, &objects), ByKey::new(reading, &objects));
         drop(objects);
@@ -140,7 +146,7 @@ struct Collection<'c> {
     /// The resource of each scope, close together: every operation asks for it.
     resources: Vec<ResourceId>,
     /// The facts of each frontier, by kind.
-    rows: Vec<[Vec<u32>; 3]>,
+    rows: Vec<[Vec<u32>; 4]>,
     removals: FxHashMap<u32, FxHashMap<KeyId, Vec<OwnRemoval>>>,
     /// What is sent later, as long as heads and sights are steady.
     walk: Option<Walk<'c>>,
@@ -215,6 +221,7 @@ impl Frontiers {
         let reading = Reading { history, facts: &self.facts };
         Frontier {
             scopes: Scopes { kept: &kept.scopes, reading },
+            begun: Scopes { kept: &kept.begun, reading },
             progress: kept.progress.line(reading),
             keys: kept.keys.keyed(reading),
             objects: kept.objects.line(reading),
@@ -397,6 +404,10 @@ impl Collection<'_> {
         {
             self.steady_if(o.clock.is_some());
             self.add(number, Kind::Progress, self.facts.asked(id));
+        }
+        let is_first = order.chains.start_of(id) == Some(Start::Fresh) && !o.marks.has(Marks::INITIAL_EVENTS);
+        if o.asked == Asked::From && is_first && self.may_have_reached(o, resource) {
+            self.add(number, Kind::Begun, self.facts.asked(id));
         }
         let Some(stream) = history.stream_of(id) else { return };
         let base = super::stream_base(history, stream.id);

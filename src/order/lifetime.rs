@@ -84,7 +84,12 @@ impl Lifetimes {
             let known = self.known(start, version.uid);
             if version.change == Change::Deleted {
                 let nth = known.unwrap_or_else(|| self.begin(key, version.uid, Revision::NONE, false));
-                self.lives[nth].death = Death::At(at as u32);
+                let life = &mut self.lives[nth];
+                life.death = Death::At(at as u32);
+                // A life has no gaps, so it lasted until its end.
+                if life.from.is_some() && timeline.is_dated(&version) {
+                    life.through = life.through.max(version.revision.previous());
+                }
                 continue;
             }
             let nth = known.unwrap_or_else(|| {

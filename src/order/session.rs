@@ -1,7 +1,7 @@
 //! Sessions: which process lives are one identity at one place, so that what one saw binds the next.
 
 use super::clock::Clocks;
-use crate::history::{History, Incarnation, IncarnationId, ToldBy};
+use crate::history::{ClockId, History, Incarnation, IncarnationId, ToldBy};
 use rustc_hash::FxHashMap;
 
 /// Process lives of one user, place and program that follow each other without overlap.
@@ -9,6 +9,8 @@ use rustc_hash::FxHashMap;
 pub struct Session {
     /// In order of time.
     pub lives: Vec<IncarnationId>,
+    /// Whether only user, program, recorder and order of time say so: the labels of the lives say nothing about their place.
+    pub is_guess: bool,
 }
 
 /// Sessions of a history.
@@ -24,37 +26,43 @@ pub struct Sessions {
 impl Sessions {
     /// Groups lives. `same` are substrings of client names whose lives the user declares to be one process.
     pub fn build(history: &History, clocks: &Clocks, same: &[String]) -> Sessions {
-        let mut groups: FxHashMap<(u32, String, String), Vec<IncarnationId>> = FxHashMap::default();
+        let mut groups: FxHashMap<(u32, String, String, Option<ClockId>), Vec<IncarnationId>> = FxHashMap::default();
         let mut alone = Vec::new();
         for (index, life) in history.incarnations.iter().enumerate() {
             let id = IncarnationId(index as u32);
             let name = history.client_name(id);
             if same.iter().any(|pattern| name.contains(pattern.as_str())) {
-                groups.entry((life.client.0, String::new(), String::new())).or_default().push(id);
+                groups.entry((life.client.0, String::new(), String::new(), None)).or_default().push(id);
                 continue;
             }
             // Command-line tools and saved files have no session; lives without place may be replicas.
             match (&life.place, life.told_by) {
                 (Some(place), ToldBy::CaptureLabel | ToldBy::PodUid | ToldBy::Address) if !name.is_empty() => {
-                    groups.entry((life.client.0, place.clone(), life.program.clone())).or_default().push(id);
+                    groups.entry((life.client.0, place.clone(), life.program.clone(), None)).or_default().push(id);
+                }
+                (None, ToldBy::CaptureLabel) if !name.is_empty() => {
+                    let guess = (life.client.0, String::new(), life.program.clone(), Some(life.clock));
+                    groups.entry(guess).or_default().push(id);
                 }
                 _ => alone.push(id),
             }
         }
-        let mut sessions: Vec<Session> = alone.into_iter().map(|id| Session { lives: vec![id] }).collect();
-        for ((_, place, _), mut lives) in groups {
+        let mut sessions: Vec<Session> =
+            alone.into_iter().map(|id| Session { lives: vec![id], is_guess: false }).collect();
+        for ((_, place, _, guess), mut lives) in groups {
             lives.sort_unstable_by_key(|l| (history.incarnations[l.index()].span.0, *l));
-            let declared = place.is_empty();
+            let declared = place.is_empty() && guess.is_none();
+            let session = |lives: Vec<IncarnationId>| Session { is_guess: guess.is_some() && lives.len() > 1, lives };
             let mut current: Vec<IncarnationId> = Vec::new();
             for life in lives {
                 let follows = current.last().is_none_or(|&last| declared || follows(history, clocks, last, life));
                 if !follows {
                     // Overlapping lives are replicas: each on its own.
-                    sessions.push(Session { lives: std::mem::take(&mut current) });
+                    sessions.push(session(std::mem::take(&mut current)));
                 }
                 current.push(life);
             }
-            sessions.push(Session { lives: current });
+            sessions.push(session(current));
         }
         sessions.sort_by_key(|s| s.lives[0]);
         let mut of_life = vec![0; history.incarnations.len()];
@@ -80,6 +88,11 @@ impl Sessions {
     /// The session of a process life.
     pub fn of(&self, life: IncarnationId) -> Option<&Session> {
         self.of_life.get(life.index()).map(|&index| &self.sessions[index as usize])
+    }
+
+    /// Whether two lives are taken for one process although nothing says at what place they were.
+    pub fn is_guess(&self, a: IncarnationId, b: IncarnationId) -> bool {
+        a != b && self.index_of(a) == self.index_of(b) && self.of(a).is_some_and(|session| session.is_guess)
     }
 
     /// Whether two lives are certainly those of two processes.
@@ -114,7 +127,8 @@ impl Sessions {
         // Two pods are never one process.
         let first = usize::from(known.is_some_and(|life| life.told_by == ToldBy::PodUid));
         let of_client = of_client.map_or(&[][..], |lives| &lives[first..]).iter().flatten();
-        let stranger = move |other: &IncarnationId| self.index_of(*other) != self.index_of(life);
+        let stranger =
+            move |other: &IncarnationId| self.index_of(*other) != self.index_of(life) || self.is_guess(*other, life);
         of_client.copied().filter(stranger).filter(move |other| !self.are_two(history, life, *other))
     }
 }

@@ -94,6 +94,8 @@ pub struct Client<'a> {
     pub client: &'a str,
     /// Its process lives.
     pub incarnations: Vec<Incarnation<'a>>,
+    /// As how many processes they are judged; those of one are compared with each other.
+    pub processes: usize,
     /// `holds`, `violated`, `unknown` or `not-checked`.
     pub verdict: &'static str,
     /// Verdict by rule.

@@ -235,6 +235,7 @@ pub(crate) fn restart(decorate: fn(&str) -> String) -> Sample {
     let client = |id: u32, verdict: Verdict, guarantees: Vec<(&'static str, Verdict)>| ClientReport {
         client: ClientId(id),
         incarnations: if id == 0 { vec![IncarnationId(0), IncarnationId(1)] } else { vec![IncarnationId(id + 1)] },
+        processes: 1,
         verdict,
         guarantees,
     };

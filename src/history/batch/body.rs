@@ -5,11 +5,12 @@ use super::super::operation::*;
 use super::super::request::{ContinueToken, Verb};
 use super::super::resource::Key;
 use super::super::revision::Revision;
-use super::super::scope::Attributes;
+use super::super::scope::{Attributes, Deletion};
 use super::deletion::Hold;
 use super::fields::Source;
 use super::{Batch, Tables};
 use crate::ingest::object::{AnyBody, Item as BodyItem};
+use crate::ingest::{Time, timestamp};
 
 /// What an answer's body shows.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,7 +58,15 @@ impl Batch {
             None => (Symbol::NONE, Symbol::NONE),
         };
         let whole = source.kept.has_more && source.kind != "PartialObjectMetadata";
-        AttributesId(self.tables.attributes.intern(Attributes { labels, node, phase, fields, whole }))
+        let created = timestamp::parse(&metadata.creation_timestamp).unwrap_or(Time::UNKNOWN);
+        // A recorder that cut the body may have left the mark out.
+        let deletion = match (metadata.deletion_timestamp.is_empty(), whole && source.recorded_fields.is_none()) {
+            (false, _) => Deletion::Begun,
+            (true, true) => Deletion::NotBegun,
+            (true, false) => Deletion::Unknown,
+        };
+        let attributes = Attributes { labels, node, phase, created, deletion, fields, whole };
+        AttributesId(self.tables.attributes.intern(attributes))
     }
 
     /// One object of a list; `list` is the list's kind and API version, for objects that leave out their own.

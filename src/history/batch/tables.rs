@@ -119,7 +119,7 @@ impl Tables {
                     node: name(a.node),
                     phase: name(a.phase),
                     fields: part(a.fields),
-                    whole: a.whole,
+                    ..*a
                 };
                 AttributesId(self.attributes.intern(a))
             })

@@ -69,6 +69,12 @@ fn line(page: &mut Page<'_>, part: &Part<'_>, client: &ClientReport) -> io::Resu
     let mut text = names::client(part.history, client.client);
     if client.incarnations.len() > 1 {
         text += &format!(", {} process lives", thousands(client.incarnations.len() as u64));
+        // What is not held together is not silently consistent.
+        match client.processes {
+            0 | 1 => {}
+            all if all == client.incarnations.len() => text += ", not compared with each other",
+            some => text += &format!(", compared within {} processes", thousands(some as u64)),
+        }
     }
     let broken: Vec<&str> =
         client.guarantees.iter().filter(|(_, v)| *v == Verdict::Violated).map(|(rule, _)| *rule).collect();

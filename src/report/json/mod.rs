@@ -209,6 +209,7 @@ fn client<'a>(history: &'a history::History, report: &'a check::ClientReport) ->
                 program: &life.program,
             })
             .collect(),
+        processes: report.processes,
         verdict: report.verdict.word(),
         guarantees: report.guarantees.iter().map(|(rule, verdict)| (*rule, verdict.word())).collect(),
         reason: report.verdict.reason(),
