@@ -125,9 +125,10 @@ impl Denials {
     pub fn collect(evidence: &Evidence<'_>) -> Denials {
         let (history, order) = (evidence.history, evidence.order);
         let mut denials = Denials::default();
-        for (id, o) in evidence.of_verbs(&[Verb::Get, Verb::Update, Verb::Patch, Verb::Delete]) {
+        // A 404 to a write may be that of an admission webhook, about another object.
+        for (id, o) in evidence.of_verbs(&[Verb::Get]) {
             let counts = is_absence(&o) && o.ret.is_known() && remembers(history, o.incarnation);
-            if !counts || o.verb == Verb::Get && is_deliberate(&order.chains, id, &o) {
+            if !counts || is_deliberate(&order.chains, id, &o) {
                 continue;
             }
             let Some(revision) = reached(evidence, &o) else { continue };
@@ -173,7 +174,6 @@ fn reached(evidence: &Evidence<'_>, o: &Operation) -> Option<Revision> {
         of_key.filter_map(|line| line.before(&order.clocks, o.clock, o.invoke)).map(|sight| sight.revision).max()
     };
     match promise(history, o, None).0 {
-        _ if o.verb.is_write() => head(),
         Promise::MostRecent => head(),
         Promise::NotOlderThan(minimum) => Some(minimum),
         _ => own(),

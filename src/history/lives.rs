@@ -121,12 +121,12 @@ impl Builder {
             return (ToldBy::File, text(p.label).to_owned(), None, program);
         }
         if p.label.is_some() {
-            // A node's own identity is its place, whatever its lives are called.
-            let place = match text(p.user).strip_prefix("system:node:") {
+            let stem = client::label_place(text(p.label));
+            // A node has one kubelet, whatever its lives are called.
+            let node = text(p.user).strip_prefix("system:node:").filter(|_| program == "kubelet" || stem.is_none());
+            let place = match node {
                 Some(node) => Some(format!("{program} on node {node}, recorded by itself")),
-                None => {
-                    client::label_place(text(p.label)).map(|stem| format!("{stem} recorded on clock {}", text(p.clock)))
-                }
+                None => stem.map(|stem| format!("{stem} recorded on clock {}", text(p.clock))),
             };
             return (ToldBy::CaptureLabel, text(p.label).to_owned(), place, program);
         }
