@@ -49,7 +49,9 @@
 use super::absence::{self, Denials, is_absence};
 use super::doubt::doubt;
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
-use crate::history::{Asked, DeliveryKind, Item, KeyId, Marks, Operation, OperationId, Revision, ScopeId, Verb};
+use crate::history::{
+    Asked, AttributesId, DeliveryKind, Item, KeyId, Marks, Operation, OperationId, Revision, ScopeId, Verb,
+};
 use crate::order::{Frontier, Provenance, Showing, Sight, Start, Version, is_deliberate, remembers, stream_base};
 use rustc_hash::FxHashSet;
 
@@ -198,8 +200,9 @@ impl Reader<'_> {
         let mut sights = self.frontier.objects.above(&order.clocks, o.clock, o.invoke, revision).take(SIGHTS);
         let is_open = |sight: &Sight| {
             let version = order.timeline.version_at(sight.key, sight.revision);
+            let attributes = version.map_or(AttributesId::NONE, |version| version.attributes);
             history.covers_key(o.scope, sight.key)
-                && version.and_then(|v| history.selects(o.scope, v.attributes)).is_none()
+                && history.selects(o.scope, sight.key, attributes).is_none()
                 && !self.was_outside(sight.key, revision, sight.revision)
         };
         let sight = sights.find(is_open)?;
@@ -216,7 +219,7 @@ impl Reader<'_> {
             .at_or_before(key, after)
             .into_iter()
             .chain(between.iter())
-            .any(|v| history.selects(self.o.scope, v.attributes) == Some(false))
+            .any(|v| history.selects(self.o.scope, v.key, v.attributes) == Some(false))
     }
 
     /// An item that was there when the process was told that nothing bears its name.
@@ -252,7 +255,7 @@ impl Reader<'_> {
         let of_scope = |scope: ScopeId| {
             let sight = self.frontier.scopes.get(&scope)?.before(&order.clocks, o.clock, o.invoke)?;
             let version = order.timeline.at_or_before(o.key, sight.revision)?;
-            (history.covers_key(scope, o.key) && history.selects(scope, version.attributes) == Some(true))
+            (history.covers_key(scope, o.key) && history.selects(scope, o.key, version.attributes) == Some(true))
                 .then_some(sight)
         };
         let seen = own.into_iter().chain(self.frontier.scopes.ids().into_iter().filter_map(of_scope));
