@@ -15,7 +15,8 @@ pub(super) fn shown(part: &Part<'_>) -> String {
                 .iter()
                 .map(|event| format!("{}@{} line {}", &*event.key, event.revision, event.place.0))
                 .collect();
-            format!("at {}: {}", response.time, events.join(", "))
+            let time = response.time.map_or_else(|| "no time".to_owned(), |time| time.to_string());
+            format!("at {time}: {}", events.join(", "))
         }
     }
 }
