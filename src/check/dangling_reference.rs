@@ -375,7 +375,9 @@ mod tests {
     fn a_controller_may_be_overtaken_by_the_end_of_its_owner() {
         let text = "o@A CREATE replicasets/r => replicasets/r:o@20\no@A DELETE replicasets/r:o => ok\n\
                     o@A CREATE q => q:q@25\nx@A CREATE p => p:u1@30[owner=ReplicaSet/r:o]\n";
-        assert_eq!(kinds(&RULE, text), []);
+        assert_eq!(kinds(&RULE, &format!("x@A LIST replicasets => 19 {{}}\n{text}")), []);
+        // A client that never looks at owners is no controller of them.
+        assert_eq!(kinds(&RULE, text), [Kind::Hazard]);
     }
 
     #[test]

@@ -330,7 +330,7 @@ fn options_of_a_deletion_are_kept_without_their_kind() {
     let options = r#"{"dryRun":["All"],"gracePeriodSeconds":0,"metadata":{}}"#;
     let gone = r#"{"kind":"Status","apiVersion":"v1","status":"Success","details":{"uid":"u1"}}"#;
     recorded.ask("DELETE", "/api/v1/namespaces/default/pods/web-0", options, answer(200, JSON, in_pieces(gone, 9)));
-    let request = &recorded.lines()[1]["body"];
+    let request = &recorded.lines()[0]["body"];
     assert_eq!((&request["dryRun"], &request["gracePeriodSeconds"]), (&json!(["All"]), &json!(0)));
 }
 
