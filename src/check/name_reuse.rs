@@ -165,7 +165,9 @@ fn named(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: &
     if answered == Some(o.request_uid) {
         return ruling.checked(o.incarnation);
     }
-    let bearer = bearer(evidence, o, o.request_uid);
+    // A refusal changes no verdict, so the times as recorded suffice where nothing bounds the clocks.
+    let bearer = bearer(evidence, o, o.request_uid)
+        .or_else(|| if refused { apparent_bearer(evidence, o, o.request_uid) } else { None });
     let Some(met) = answered.or(bearer.map(|v| v.uid)) else { return };
     ruling.checked(o.incarnation);
     if met == o.request_uid {
@@ -223,6 +225,20 @@ fn bearer(evidence: &Evidence<'_>, o: &Operation, known: Symbol) -> Option<Versi
         .revision;
     let later = |v: &Version| v.uid.is_some() && v.uid != known && v.change.lives() == Some(true);
     order.timeline.between(o.key, last, head).iter().rev().find(later)
+}
+
+/// The object that bore the name when a request was answered, by the times as they stand in the evidence.
+fn apparent_bearer(evidence: &Evidence<'_>, o: &Operation, known: Symbol) -> Option<Version> {
+    let order = evidence.order;
+    let versions = order.timeline.versions(o.key);
+    let last = versions.iter().rev().find(|v| v.uid == known)?.revision;
+    let was_made = |v: &Version| {
+        let writer = v.writer.is_some().then(|| evidence.history.operation(v.writer));
+        let relation = |w: Operation| order.clocks.relation((w.ret, w.clock), (o.ret, o.clock));
+        writer.is_some_and(|w| matches!(relation(w), Relation::Before | Relation::BeforeUnless(_)))
+    };
+    let other = |v: &Version| v.uid.is_some() && v.uid != known && v.change.lives() == Some(true);
+    versions.iter().find(|v| v.revision > last && other(v) && was_made(v))
 }
 
 fn first_of(evidence: &Evidence<'_>, o: &Operation, uid: Symbol) -> Option<Version> {

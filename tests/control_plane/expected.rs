@@ -38,6 +38,11 @@ const FREED_TOO_EARLY: &[&str] = &[
     "violation double-allocation by client: system:serviceaccount:kube-system:multus",
 ];
 
+/// The servers' logs hold no watch of these resources. What a policy may leave out proves nothing about what the reconciler knew,
+/// so `intermediate-state` counts as undecided there.
+const FREED_TOO_EARLY_BY_LOGS: &[&str] =
+    &["violation double-allocation by client: system:serviceaccount:kube-system:multus"];
+
 const RESUMED_BACKWARDS: &[&str] = &[
     "violation monotonic-reads by nobody: system:serviceaccount:kube-system:endpoint-controller",
     "violation resume-backwards by client: system:serviceaccount:kube-system:endpoint-controller",
@@ -92,10 +97,10 @@ pub const EXPECTED: &[Expected] = &[
     holds("node-name-reuse/uid-in-the-patch", "logs"),
     violated("ip-reconciler/buggy", "all", FREED_TOO_EARLY),
     violated("ip-reconciler/buggy", "captures", FREED_TOO_EARLY),
-    violated("ip-reconciler/buggy", "logs", FREED_TOO_EARLY),
+    violated("ip-reconciler/buggy", "logs", FREED_TOO_EARLY_BY_LOGS),
     violated("ip-reconciler/read-again", "all", FREED_TOO_EARLY),
     violated("ip-reconciler/read-again", "captures", FREED_TOO_EARLY),
-    violated("ip-reconciler/read-again", "logs", FREED_TOO_EARLY),
+    violated("ip-reconciler/read-again", "logs", FREED_TOO_EARLY_BY_LOGS),
     holds("ip-reconciler/skip-pending", "all"),
     holds("ip-reconciler/skip-pending", "captures"),
     holds("ip-reconciler/skip-pending", "logs"),

@@ -184,6 +184,6 @@ fn why_a_rule_is_undecided_is_said_once() {
     sample.judgement.findings.push(suspect);
     let text = plain(&sample);
     assert!(text.contains("- read-your-writes: see the suspects"), "{text}");
-    let undecided = text.split("\nUndecided").nth(1).expect("a section");
+    let undecided = text.split("\nUndecided\n").nth(1).expect("a section");
     assert!(!undecided.split("\nNot checked").next().unwrap().contains(why), "{text}");
 }
