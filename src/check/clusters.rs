@@ -75,13 +75,16 @@ struct Change {
     version: Revision,
 }
 
+/// An object as one answer shows it: when it was asked for, its uid and version, and where that stands.
+type Sight = (Time, Symbol, Revision, Position);
+
 /// Why the lines of one file are of a cluster and of the one that was made anew in its place, where the file was appended to.
 ///
 /// From a moment on, an immortal namespace and another object that each cluster makes for itself (another such namespace, a node, the
 /// service `kubernetes`) have other uids, and the version of each is none above what the file had shown before: revisions began again.
 /// Where they go on, one cluster's object was made again. A store that was restored from a backup keeps the uids.
 fn anew(history: &History, immortal: &FxHashMap<KeyId, Symbol>) -> Option<String> {
-    let mut sights: BTreeMap<(FileId, KeyId), Vec<(Time, Symbol, Revision, Position)>> = BTreeMap::new();
+    let mut sights: BTreeMap<(FileId, KeyId), Vec<Sight>> = BTreeMap::new();
     let is_own: Vec<bool> = (0..history.keys.len() as u32).map(|key| is_own(history, immortal, KeyId(key))).collect();
     let mut show = |key: KeyId, uid: Symbol, version: Revision, time: Time, at: Position| {
         if uid.is_some() && time.is_known() && is_own.get(key.index()).is_some_and(|&own| own) {

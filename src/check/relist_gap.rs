@@ -187,7 +187,7 @@ impl Caches {
                 continue;
             }
             let member = order.timeline.version_at(read.key, read.revision);
-            if !member.is_some_and(|v| history.selects(gap.chain.scope, v.key, v.attributes) == Some(true)) {
+            if member.is_none_or(|v| history.selects(gap.chain.scope, v.key, v.attributes) != Some(true)) {
                 continue;
             }
             let after = frontier.max(read.revision);

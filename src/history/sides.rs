@@ -225,8 +225,8 @@ fn asked_by_both(client: &Operation, server: &Operation) -> Request {
     let base = if client.asked_revision.is_some() { client.asked_revision } else { server.asked_revision };
     let mut set = Marks((client.marks.0 | server.marks.0) & SHOWN.0);
     // Only who has the body can tell that it names no condition.
-    let bodies = [client, server].into_iter().filter(|o| o.marks.has(Marks::REQUEST_BODY));
-    let unconditioned = match bodies.last() {
+    let mut bodies = [client, server].into_iter().filter(|o| o.marks.has(Marks::REQUEST_BODY));
+    let unconditioned = match bodies.next_back() {
         Some(shown) => shown.marks.has(Marks::UNCONDITIONED),
         None => client.marks.has(Marks::UNCONDITIONED) && server.marks.has(Marks::UNCONDITIONED),
     };

@@ -73,7 +73,7 @@ fn an_acknowledged_write_behind_the_end_of_logs_is_missing_where_a_majority_cann
         operation(call, &input, &json!({"LeaseGrant": {"LeaseID": lease}, "Revision": 4}), call + 1)
     };
     let granted = Message::default().message(8, Message::default().number(1, 60).number(2, 7));
-    let with = || (wal(1), log_of(1, &THREE, &[&puts(&["1", "2"])[..], &[granted.clone()]].concat(), 3));
+    let with = || (wal(1), log_of(1, &THREE, &[&puts(&["1", "2"])[..], std::slice::from_ref(&granted)].concat(), 3));
     assert_eq!(said(client() + &grant(7, 56), &[with()]), "violated: violation lost-write");
     assert_eq!(said(client() + &grant(7, 53), &[with()]), "holds: ");
     assert_eq!(said(client() + &grant(8, 56), &[with()]), "holds: ");
@@ -203,7 +203,9 @@ fn logs_of_which_a_majority_can_do_without_leave_open_what_was_compacted() {
         ("r/client-2/watch.json", watch(2, &[told]).into_bytes())
     };
     let of = |node: u64, voters: &[u64]| (wal(node), log_of(node, voters, &puts(&["1", "2", "3"]), 3));
-    let said = |logs: &[(&'static str, Vec<u8>)]| said(told(&["1", "2", "3"]), &[&[refused.clone()], logs].concat());
+    let said = |logs: &[(&'static str, Vec<u8>)]| {
+        said(told(&["1", "2", "3"]), &[std::slice::from_ref(&refused), logs].concat())
+    };
     assert_eq!(said(&[of(1, &THREE)]), "unknown: suspect false-compaction");
     assert_eq!(said(&[of(1, &THREE), of(2, &THREE)]), "violated: violation false-compaction");
     assert_eq!(said(&[of(1, &[1])]), "violated: violation false-compaction");
