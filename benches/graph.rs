@@ -83,7 +83,7 @@ fn main() {
     let units = units(nodes);
     let mut history = History::default();
     history.clocks.push(Symbol::NONE);
-    let clocks = Clocks::bound(&history, &mut Counter::default(), &Heads::default(), None);
+    let clocks = Clocks::bound(&history, &[], &mut Counter::default(), &Heads::default(), None);
     let unit = |(node, unit): (usize, &Unit)| Interval {
         node: node as u32,
         begin: unit.begin,
