@@ -218,10 +218,12 @@ fn later_grant(r: &Recorded<'_>, write: u32) -> Option<(u32, Logged)> {
     };
     let granted: Vec<(i64, Logged)> =
         r.analysis.log.entries.iter().filter_map(|entry| Some((grant(&r.logged(*entry)?.request)?, *entry))).collect();
-    if granted.is_empty() || !returned.is_known() {
+    let operations = || (0..).zip(&r.recording.operations);
+    // A grant without an id may have got any id from the server, this one too.
+    let is_unnamed = |request: &Request| matches!(request, Request::LeaseGrant { lease: 0, .. });
+    if granted.is_empty() || !returned.is_known() || operations().any(|(_, o)| is_unnamed(&o.request)) {
         return None;
     }
-    let operations = || (0..).zip(&r.recording.operations);
     granted.iter().rev().find_map(|(lease, entry)| {
         let mut asked = operations().filter(|(_, operation)| grant(&operation.request) == Some(*lease));
         let (at, operation) = asked.next()?;
