@@ -177,9 +177,11 @@ fn reports_of_etcd_are_confirmed_by_their_order_or_by_their_facts() {
             let document: Value = serde_json::from_str(&std::fs::read_to_string(&saved.0).unwrap()).unwrap();
             let verdict = document["verdict"].as_str().unwrap();
             let (code, text) = saved.verify(&evidence);
+            // What a member's log shows is confirmed by its entries, which stand where the report says.
+            let by_log = name.contains("-log");
             let said = match verdict {
                 "holds" => "gives every answer and every delivery",
-                "violated" if DEFINITE.contains(&rule.as_str()) => "contradict each other by the definition",
+                "violated" if DEFINITE.contains(&rule.as_str()) && !by_log => "contradict each other by the definition",
                 _ => "stand",
             };
             orders += usize::from(verdict == "holds");

@@ -78,7 +78,10 @@ impl Fault {
             Fault::StaleConsistentGet => (&["stale-consistent-read"], &["monotonic-reads", "read-your-writes"]),
             Fault::BelowMinimum => (&["below-minimum"], &["monotonic-reads"]),
             Fault::WrongSnapshot => (&["wrong-snapshot"], &[]),
-            Fault::LostItem | Fault::OldItem => (&["torn-snapshot"], &["monotonic-reads", "read-your-writes"]),
+            // The watch that starts from the list shows the item changed, although the list did not hold it.
+            Fault::LostItem | Fault::OldItem => {
+                (&["torn-snapshot"], &["monotonic-reads", "read-your-writes", "watch-type"])
+            }
             Fault::DroppedEvent => (&["watch-gap"], &["watch-type"]),
             Fault::RepeatedEvent => (&["watch-duplicate"], &["watch-type", "watch-reorder"]),
             Fault::SwappedEvents => (&["watch-reorder"], &["watch-type", "false-progress"]),
