@@ -155,7 +155,7 @@ fn phantom(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, course: &Course<'_>
     }
     for item in &state.items {
         let Some(removal) = removal::answered_before(evidence, item.key, item.uid, &o) else { continue };
-        // Of a removal that lies at or below the marker the state itself is wrong, which is said already.
+        // A removal at or below the marker makes the state itself wrong. That finding is stated already.
         if removal::through(evidence, item.key, item.uid, state.revision).is_some() {
             continue;
         }

@@ -133,7 +133,7 @@ impl<'h> Dangling<'_, 'h> {
         }
     }
 
-    /// Who follows what.
+    /// The resources that each process follows.
     fn followers(&self) -> Followers {
         let (evidence, history) = (self.evidence, self.evidence.history);
         let mut followers = Followers::default();

@@ -95,7 +95,7 @@ pub struct Memories {
     of: FxHashMap<(IncarnationId, KeyId), Vec<Glimpse>>,
     /// Reads of which the evidence does not show what they showed, by the resource and the name that was asked for, if one was.
     silent: FxHashMap<(IncarnationId, ResourceId, Symbol), Vec<OperationId>>,
-    /// Of which resources the logs of servers show watches, of whomever: a policy of these logs may leave out all others.
+    /// Resources that some client watches in the logs of servers. An audit policy may leave out the watches of all others.
     watched: FxHashSet<ResourceId>,
     /// Lives that recorded what they did themselves, of those that were asked for.
     recorders: FxHashSet<IncarnationId>,
