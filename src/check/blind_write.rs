@@ -24,10 +24,10 @@
 //!
 //! Sources: API concepts, "updates to existing resources"; kubernetes-semantics, P-BLIND-WRITE.
 
-use super::outdated::{AT_ONCE, Outdated, reverted};
+use super::bodies::BodyReader;
+use super::outdated::{AT_ONCE, Outdated, Undone, reverted};
 use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
 use crate::history::Revision;
-use crate::order::Version;
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -47,49 +47,47 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     for _ in 0..writes.undecided {
         ruling.undecided("writes without condition by processes whose reads were recorded without their answers");
     }
+    let key = |write: &Outdated| evidence.history.operation(write.id).key;
+    let reader = BodyReader::new(evidence, writes.outdated.iter().map(key));
     for part in writes.outdated.chunks(AT_ONCE) {
-        let reverted = reverted(evidence, part);
+        let reverted = reverted(evidence, &reader, part);
         for (at, write) in part.iter().enumerate() {
             found(evidence, ruling, write, reverted.get(&at));
         }
     }
 }
 
-fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, blind: &Outdated, reverted: Option<&(String, Version)>) {
+fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, blind: &Outdated, reverted: Option<&Undone>) {
     let history = evidence.history;
     let o = history.operation(blind.id);
     let (client, key) = (evidence.short_client(&o), history.key_name(o.key));
     let version = blind.read.revision;
-    let changed = reverted.map_or(blind.other, |(_, version)| *version);
-    let by = evidence.short_client(&history.operation(changed.writer));
-    let change = match reverted {
-        Some((field, _)) => format!("{by} changed {field} of {key} at revision {}", changed.revision),
-        None => format!("{by} changed {key} at revision {}", changed.revision),
-    };
     let verb = o.verb.name();
-    let outcome = match reverted {
-        Some((field, _)) => format!("its {verb} without condition put {field} back"),
-        None => format!("its {verb} without condition took effect"),
-    };
-    let (kind, reason, summary) = match reverted {
-        Some((field, _)) => (
-            Kind::Violation,
-            "the field went back to the value that the writer had read, over a change that it had not seen",
-            format!(
-                "{client} put {field} of {key} back to what it had read at {version}, undoing the change of {by} at {}",
-                changed.revision
-            ),
-        ),
-        None => (
-            Kind::Hazard,
-            "nothing shows that a change was undone; a condition on the version read would have told the writer of it",
-            format!(
-                "{client} sent {} of {key} without condition, read at {version} and changed by {by} at {} since",
-                o.verb.with_article(),
-                changed.revision
-            ),
-        ),
-    };
+    let (changed, change, outcome, kind, reason, summary);
+    if let Some(undone) = reverted {
+        let (field, by, when) = (&undone.field, undone.author_words(evidence), undone.when_words());
+        changed = undone.change;
+        change = format!("{by} had changed {field} of {key} {when}");
+        outcome = format!("its {verb} without condition put {field} back");
+        kind = Kind::Violation;
+        reason = "the field went back to the value that the writer had read, over a change that it had not seen";
+        summary = format!(
+            "{client} put {field} of {key} back to what it had read at {version}, undoing the change of {by} {when}"
+        );
+    } else {
+        changed = blind.other;
+        let by = evidence.short_client(&history.operation(changed.writer));
+        change = format!("{by} changed {key} at revision {}", changed.revision);
+        outcome = format!("its {verb} without condition took effect");
+        kind = Kind::Hazard;
+        reason =
+            "nothing shows that a change was undone; a condition on the version read would have told the writer of it";
+        summary = format!(
+            "{client} sent {} of {key} without condition, read at {version} and changed by {by} at {} since",
+            o.verb.with_article(),
+            changed.revision
+        );
+    }
     ruling.found(Draft {
         kind,
         broken_by: BrokenBy::Client,

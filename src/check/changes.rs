@@ -1,7 +1,7 @@
 //! T's changes of a scope, found without looking at the changes of others.
 
 use super::Evidence;
-use crate::history::{AttributesId, DomainId, KeyId, ResourceId, Revision, ScopeId, Symbol};
+use crate::history::{AttributesId, Difference, DomainId, KeyId, ResourceId, Revision, ScopeId, Symbol};
 use crate::order::{Contradiction, Version};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -82,8 +82,9 @@ impl<'h> Changes<'h> {
                     [a, b].map(|v| Some((domain(timeline.version(*v).key), timeline.version(*v).revision)))
                 }
                 Contradiction::TwoUids(key, revision, ..) => [Some((domain(*key), *revision)), None],
-                Contradiction::TwoContents(key, revision, _) => [Some((domain(*key), *revision)), None],
-                Contradiction::TwoWrites(..) => [None, None],
+                // Selectors see the same of both, and a recorder may have hidden what a ConfigMap holds.
+                Contradiction::TwoContents(.., Difference::Data) | Contradiction::TwoWrites(..) => [None, None],
+                Contradiction::TwoContents(key, revision, ..) => [Some((domain(*key), *revision)), None],
             };
             timeline.contradictions().iter().flat_map(pair).flatten().collect()
         });

@@ -3,7 +3,8 @@
 use super::Evidence;
 use super::memory::{Memories, Shown};
 use super::name_reuse::Doubt;
-use crate::history::{Document, OperationId, Subresource, Symbol};
+use super::reversion::kept;
+use crate::history::{DeliveryKind, Document, OperationId, Subresource, Symbol};
 use crate::order::Version;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value;
@@ -44,8 +45,9 @@ pub fn values(evidence: &Evidence<'_>, memories: &Memories, doubts: &[Doubt]) ->
     for (at, (doubt, (read, present, own))) in doubts.iter().zip(plans).enumerate() {
         let request = bodies.get(&Document::Request(doubt.id));
         let (Some(request), Some(read)) = (request, read.and_then(|d| bodies.get(&d))) else { continue };
-        // Every version that is known and every earlier request must be readable, or the value may have been there.
-        if present.is_empty() || !present.iter().chain(&own).all(|d| bodies.contains_key(d)) {
+        // Every version that is known and every earlier request must be readable as a whole, or the value may have been there.
+        let is_whole = |document: &Document| bodies.get(document).is_some_and(|body| kept(body).is_none());
+        if present.is_empty() || !present.iter().chain(&own).all(is_whole) {
             continue;
         }
         let (before, now, sent_before) = (texts(read), all(&present), all(&own));
@@ -84,8 +86,10 @@ pub fn document(evidence: &Evidence<'_>, version: &Version) -> Option<Document> 
             return Some(Document::Item(id, version.key));
         }
         let stream = history.stream_of(id)?;
+        // A DELETED event shows what the object was before.
         let index = stream.deliveries().find(|&i| {
-            (history.deliveries[i].key, history.deliveries[i].revision) == (version.key, version.revision)
+            let event = &history.deliveries[i];
+            event.kind != DeliveryKind::Deleted && (event.key, event.revision) == (version.key, version.revision)
         })?;
         Some(Document::Delivery(index as u32, id))
     };

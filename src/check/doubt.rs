@@ -85,6 +85,16 @@ mod tests {
     }
 
     #[test]
+    fn a_list_on_another_server_does_not_make_two_processes_of_one() {
+        let before = "recorded audit\nlevel metadata\nserver A clock=wall\nserver B clock=wall\nctl@B LIST rv=0 => bare\nctl@B WATCH from 10 eof\n\
+                      o@A PUT b:u2@80 => b:u2@85\n";
+        let after = "--- 1s\nctl@B WATCH from 90 eof\n--- 1s\nctl@B LIST rv=0 => bare\nctl@B WATCH from 27 eof\n";
+        let of = |text: String| kinds(&monotonic_reads::RULE, &text);
+        assert_eq!(of(format!("{before}{after}")), [Kind::Violation]);
+        assert_eq!(of(format!("{before}ctl@A LIST => bare\n{after}")), [Kind::Violation]);
+    }
+
+    #[test]
     fn labels_that_say_nothing_about_a_place_leave_it_open() {
         let uuids = ["3f2b1c9e-5d4a-4b6c-8e7f-0123456789ab", "77777777-5d4a-4b6c-8e7f-0123456789ab"];
         for labels in [["1", "2"], uuids, ["2026-03-02", "2026-03-05"]] {

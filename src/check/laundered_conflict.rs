@@ -26,10 +26,11 @@
 //! anew); kubernetes#82149; kubernetes-semantics, P-RV-LAUNDER.
 
 use super::author::{Author, author};
+use super::bodies::{Bodies, BodyReader};
 use super::memory::{Glimpse, Memories};
-use super::outdated::{is_others, present_before};
-use super::reversion::{Fields, fields, last_change};
-use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling, derivation};
+use super::outdated::{Undone, is_others, present_before};
+use super::reversion::{Changed, Fields, kept, last_change};
+use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
 use crate::history::{Document, IncarnationId, KeyId, Marks, Operation, OperationId, Revision, Subresource, Verb};
 use crate::order::{Change, Version, Versions, remembers};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -69,10 +70,8 @@ pub struct Laundered {
     pub refused: OperationId,
     /// The PUT that came through.
     pub write: OperationId,
-    /// A field that went back.
-    pub field: String,
-    /// The version that had changed it.
-    pub change: Version,
+    /// What it undid.
+    pub undone: Undone,
     /// Who had set the value that came back.
     pub author: Author,
 }
@@ -80,20 +79,24 @@ pub struct Laundered {
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let retries = retries(evidence);
     retries.iter().for_each(|retry| ruling.checked(evidence.history.operation(retry.write).incarnation));
-    let laundered = compare(evidence, &retries);
+    let (laundered, open) = compare(evidence, &retries);
+    ruling.undecided_many(
+        "the version that a write after a conflict replaced, or what it sent, was not recorded as a whole",
+        open,
+    );
     let operation = |l: &Laundered| evidence.history.operation(l.write);
     let wanted = laundered.iter().map(|l| (operation(l).incarnation, operation(l).key)).collect();
     let memories = Memories::collect(evidence, &wanted);
     for laundered in laundered {
         let o = operation(&laundered);
         let read = memories.last(evidence, o.incarnation, o.key, (o.invoke, o.clock), |_| true);
-        found(evidence, ruling, &laundered, read.filter(|read| read.revision >= laundered.change.revision));
+        found(evidence, ruling, &laundered, read.filter(|read| read.revision >= laundered.undone.change.revision));
     }
 }
 
 /// The retries of a history that put back what others had changed.
 pub fn laundered(evidence: &Evidence<'_>) -> Vec<Laundered> {
-    compare(evidence, &retries(evidence))
+    compare(evidence, &retries(evidence)).0
 }
 
 /// Whether an operation is a PUT whose content can be compared.
@@ -139,89 +142,87 @@ fn retries<'e>(evidence: &Evidence<'e>) -> Vec<Retry<'e>> {
     found
 }
 
-/// The documents that one retry needs.
+/// The versions that one retry needs.
 struct Plan {
-    base: Document,
-    since: Vec<Document>,
-    earlier: Vec<Document>,
+    since: Vec<Version>,
+    /// Before the base, the nearest first.
+    earlier: Vec<Version>,
 }
 
-fn compare(evidence: &Evidence<'_>, retries: &[Retry<'_>]) -> Vec<Laundered> {
-    let mut found: Vec<Laundered> = Vec::new();
+impl Plan {
+    fn of(evidence: &Evidence<'_>, retry: &Retry<'_>) -> Plan {
+        let base = &retry.base;
+        let versions = evidence.order.timeline.versions(base.key);
+        let at = versions.through(base.revision).saturating_sub(1);
+        let life = versions.iter().take(at).rev().take_while(|v| v.uid == base.uid && v.change.lives() == Some(true));
+        Plan { since: retry.since.iter().collect(), earlier: life.take(EARLIER).collect() }
+    }
+}
+
+/// The retries that put back what others had changed, and how many others could not be compared.
+fn compare(evidence: &Evidence<'_>, retries: &[Retry<'_>]) -> (Vec<Laundered>, u64) {
+    let (mut found, mut open): (Vec<Laundered>, u64) = (Vec::new(), 0);
+    let reader = BodyReader::new(evidence, retries.iter().map(|retry| retry.base.key));
     for part in retries.chunks(super::outdated::AT_ONCE) {
-        let plans: Vec<Option<Plan>> = part.iter().map(|retry| plan(evidence, retry)).collect();
-        let wanted: Vec<Document> = part
+        let plans: Vec<Plan> = part.iter().map(|retry| Plan::of(evidence, retry)).collect();
+        let versions: Vec<Version> = part
             .iter()
             .zip(&plans)
-            .filter_map(|(retry, plan)| Some((retry, plan.as_ref()?)))
-            .flat_map(|(retry, plan)| {
-                let own = [Document::Request(retry.write), Document::Answer(retry.write), plan.base];
-                own.into_iter()
-                    .chain(plan.since.iter().copied())
-                    .chain(plan.earlier.iter().copied())
-                    .collect::<Vec<_>>()
-            })
+            .flat_map(|(retry, plan)| [&retry.base].into_iter().chain(&plan.since).chain(&plan.earlier).copied())
             .collect();
-        let bodies = evidence.history.documents(&wanted);
-        for (retry, plan) in part.iter().zip(plans) {
-            let Some(plan) = plan else { continue };
-            found.extend(undone(evidence, retry, &plan, &bodies));
+        let own = |retry: &Retry<'_>| [Document::Request(retry.write), Document::Answer(retry.write)];
+        let bodies = reader.read(&versions, part.iter().flat_map(own));
+        for (retry, plan) in part.iter().zip(&plans) {
+            match undone(evidence, retry, plan, &bodies) {
+                Some(laundered) => found.extend(laundered),
+                None => open += 1,
+            }
         }
     }
     // Of several attempts before one write the first that proves it.
     let mut told: FxHashSet<OperationId> = FxHashSet::default();
     found.sort_by_key(|l| (l.write, l.author, l.refused));
     found.retain(|l| told.insert(l.write));
-    found
+    (found, open)
 }
 
-fn plan(evidence: &Evidence<'_>, retry: &Retry<'_>) -> Option<Plan> {
-    let document = |version: &Version| derivation::document(evidence, version);
-    let versions = evidence.order.timeline.versions(retry.base.key);
-    let at = versions.through(retry.base.revision).saturating_sub(1);
-    let life = versions.iter().take(at).rev().take_while(|v| v.uid == retry.base.uid && v.change.lives() == Some(true));
-    Some(Plan {
-        base: document(&retry.base)?,
-        since: retry.since.iter().map(|v| document(&v)).collect::<Option<_>>()?,
-        // The nearest first; as far as they can be read.
-        earlier: life.take(EARLIER).map_while(|v| document(&v)).collect(),
-    })
+fn whole(body: Option<&Value>) -> Option<Fields<'_>> {
+    body.filter(|body| kept(body).is_none()).map(Fields::of)
 }
 
-/// Whether nothing of what others had changed survived a retry.
-fn undone(
-    evidence: &Evidence<'_>,
-    retry: &Retry<'_>,
-    plan: &Plan,
-    bodies: &FxHashMap<Document, Value>,
-) -> Option<Laundered> {
-    let body = |document: &Document| bodies.get(document).map(fields);
-    let (sent, after) = (body(&Document::Request(retry.write))?, body(&Document::Answer(retry.write))?);
-    let old = body(&plan.base)?;
-    let since: Vec<Fields<'_>> = plan.since.iter().map(body).collect::<Option<_>>()?;
-    let earlier: Vec<Fields<'_>> = plan.earlier.iter().map_while(body).collect();
-    let now = since.last()?;
-    let changed = |path: &&String| old.get(*path) != now.get(*path);
-    let all: FxHashSet<&String> = old.keys().chain(now.keys()).filter(changed).collect();
-    let mut undone: Vec<(&String, Version)> = Vec::new();
+/// What a retry put back, if nothing of what others had changed survived it. `None`: what was read, replaced, sent or stored was not
+/// recorded as a whole.
+fn undone(evidence: &Evidence<'_>, retry: &Retry<'_>, plan: &Plan, bodies: &Bodies) -> Option<Option<Laundered>> {
+    let sent = whole(bodies.get(Document::Request(retry.write)))?;
+    let after = whole(bodies.get(Document::Answer(retry.write)))?;
+    let old = whole(bodies.of(&retry.base))?;
+    let since: Vec<Option<Fields<'_>>> = plan.since.iter().map(|v| whole(bodies.of(v))).collect();
+    let earlier: Vec<Fields<'_>> = plan.earlier.iter().map_while(|v| whole(bodies.of(v))).collect();
+    let now = since.last()?.as_ref()?;
+    let changed = |path: &&String| old.get(path) != now.get(path);
+    let all: FxHashSet<&String> = old.paths().chain(now.paths()).filter(changed).collect();
+    let mut undone: Vec<(&String, Changed)> = Vec::new();
     for path in all {
-        let at = last_change(path, &old, &since)?;
-        let change = retry.since.get(at)?;
-        if !is_others(evidence, &change, retry.write) {
+        let Some(changed) = last_change(path, &old, &since) else { continue };
+        if !plan.since[changed.clone()].iter().all(|v| is_others(evidence, v, retry.write)) {
             continue;
         }
         if sent.get(path) != old.get(path) {
-            return None;
+            return Some(None);
         }
         if after.get(path) == old.get(path) {
-            undone.push((path, change));
+            undone.push((path, changed));
         }
     }
     // Of several fields the one that proves most.
     let authored =
-        undone.into_iter().map(|(path, change)| (setter(evidence, retry, path, &old, &earlier), path, change));
-    let (author, path, change) = authored.min_by_key(|(author, path, _)| (*author, *path))?;
-    Some(Laundered { refused: retry.refused, write: retry.write, field: path.clone(), change, author })
+        undone.into_iter().map(|(path, changed)| (setter(evidence, retry, path, &old, &earlier), path, changed));
+    let most = authored.min_by(|(one, a, _), (other, b, _)| (one, a).cmp(&(other, b)));
+    Some(most.map(|(author, path, changed)| {
+        let (first, last) = (*changed.start(), *changed.end());
+        let undone = Undone::new(evidence, path.clone(), plan.since[last], first < last);
+        Laundered { refused: retry.refused, write: retry.write, undone, author }
+    }))
 }
 
 /// Who had set the value that a field had in the base.
@@ -240,10 +241,10 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, laundered: &Laundered
     let history = evidence.history;
     let (o, refused) = (history.operation(laundered.write), history.operation(laundered.refused));
     let (client, key) = (evidence.short_client(&o), history.key_name(o.key));
-    let (field, change) = (&laundered.field, laundered.change);
-    let by = evidence.short_client(&history.operation(change.writer));
+    let field = &laundered.undone.field;
+    let (by, when) = (laundered.undone.author_words(evidence), laundered.undone.when_words());
     let mut facts: Vec<Fact> = vec![
-        evidence.version(&change, format!("{by} changed {field} of {key} at revision {}", change.revision)),
+        evidence.version(&laundered.undone.change, format!("{by} had changed {field} of {key} {when}")),
         evidence.operation(
             laundered.refused,
             refused.asked_revision,
@@ -280,8 +281,7 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, laundered: &Laundered
         cause: history.resource_name(history.resource_of(o.key)),
         summary: format!(
             "{client} answered a conflict by sending its old content of {key} with the new version, undoing what {by} had changed \
-             at {}",
-            change.revision
+             {when}"
         ),
         facts,
         reason: reason.to_owned(),

@@ -27,13 +27,14 @@
 
 use super::author::Author;
 use super::basis::{Basis, ENDLESS};
+use super::bodies::BodyReader;
 use super::laundered_conflict::laundered;
 use super::memory::Memories;
-use super::outdated::{AT_ONCE, Compared, is_others, present_before, reverted, undone};
-use super::reversion::Course;
-use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling, derivation};
+use super::outdated::{AT_ONCE, Compared, Outdated, Undone, is_others, present_before, reverted, undone};
+use super::reversion::{Changed, Course};
+use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
 use crate::history::{Marks, OperationId, Revision, Subresource, Verb};
-use crate::order::{Premise, Reading, Relation, Version, Versions};
+use crate::order::{Premise, Reading, Relation, Versions};
 use rustc_hash::FxHashSet;
 
 /// The rule.
@@ -53,8 +54,7 @@ struct Lost {
     write: OperationId,
     /// What the content stems from.
     from: Fact,
-    field: String,
-    change: Version,
+    undone: Undone,
     /// How that is known.
     reason: &'static str,
 }
@@ -75,16 +75,18 @@ fn without_condition(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) -> Vec<Lo
     let writes = evidence.unconditioned();
     writes.checked.iter().for_each(|life| ruling.checked(*life));
     let mut lost = Vec::new();
+    let key = |write: &Outdated| evidence.history.operation(write.id).key;
+    let reader = BodyReader::new(evidence, writes.outdated.iter().map(key));
     for part in writes.outdated.chunks(AT_ONCE) {
-        let mut reverted: Vec<_> = reverted(evidence, part).into_iter().collect();
+        let mut reverted: Vec<_> = reverted(evidence, &reader, part).into_iter().collect();
         reverted.sort_unstable_by_key(|(at, _)| *at);
-        for (at, (field, change)) in reverted {
+        for (at, undone) in reverted {
             let (write, read) = (part[at].id, &part[at].read);
             let key = evidence.history.operation(write).key;
             let from = read.fact(evidence, key, had_read(evidence, write, read.revision));
             let reason =
                 "the field went back to the value that the writer had read, so the content stems from that version";
-            lost.push(Lost { write, from, field, change, reason });
+            lost.push(Lost { write, from, undone, reason });
         }
     }
     lost
@@ -101,8 +103,7 @@ fn after_conflicts(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) -> Vec<Lost
         Lost {
             write: laundered.write,
             from: evidence.operation(laundered.refused, base, says),
-            field: laundered.field,
-            change: laundered.change,
+            undone: laundered.undone,
             reason: "the content is that of the request that was refused, with a new version",
         }
     });
@@ -174,25 +175,22 @@ fn undoing(
     evidence: &Evidence<'_>,
     basis: &Basis<'_>,
     writes: &[Declared<'_>],
-    find: fn(&Course<'_>) -> Option<(String, usize)>,
+    find: fn(&Course<'_>) -> Option<(String, Changed)>,
 ) -> Vec<Lost> {
     let mut lost = Vec::new();
+    let key = |declared: &Declared<'_>| evidence.history.operation(declared.write).key;
+    let reader = BodyReader::new(evidence, writes.iter().map(key));
     for part in writes.chunks(AT_ONCE) {
-        let document = |d: &Declared<'_>| {
-            // A read from a cache shows a version, whose body stands wherever T knows it from.
-            let key = evidence.history.operation(d.write).key;
-            derivation::document(evidence, &evidence.order.timeline.version_at(key, d.revision)?)
-        };
+        let read = |d: &Declared<'_>| evidence.order.timeline.version_at(key(d), d.revision);
         let compared: Vec<Compared<'_>> =
-            part.iter().map(|d| Compared { id: d.write, read: document(d), since: d.since }).collect();
-        for (at, (field, change)) in undone(evidence, &compared, find) {
+            part.iter().map(|d| Compared { id: d.write, read: read(d), since: d.since }).collect();
+        for (at, undone) in undone(evidence, &reader, &compared, find) {
             let declared = &part[at];
             let says = had_read(evidence, declared.write, declared.revision);
             lost.push(Lost {
                 write: declared.write,
                 from: basis.fact(&declared.premise, says),
-                field,
-                change,
+                undone,
                 reason: "the decision that wrote it had last read an older version, which did not have that change",
             });
         }
@@ -204,21 +202,18 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, lost: Lost) {
     let history = evidence.history;
     let o = history.operation(lost.write);
     let (client, key) = (evidence.short_client(&o), history.key_name(o.key));
-    let (field, change) = (&lost.field, &lost.change);
-    let by = evidence.short_client(&history.operation(change.writer));
+    let field = &lost.undone.field;
+    let (by, when) = (lost.undone.author_words(evidence), lost.undone.when_words());
     ruling.found(Draft {
         kind: Kind::Violation,
         broken_by: BrokenBy::Client,
         incarnation: o.incarnation,
         key: o.key,
         cause: history.resource_name(history.resource_of(o.key)),
-        summary: format!(
-            "{client} wrote {field} of {key} from an older version; what {by} had changed at {} is lost",
-            change.revision
-        ),
+        summary: format!("{client} wrote {field} of {key} from an older version; what {by} had changed {when} is lost"),
         facts: vec![
             lost.from,
-            evidence.version(change, format!("{by} changed {field} of {key} at revision {}", change.revision)),
+            evidence.version(&lost.undone.change, format!("{by} had changed {field} of {key} {when}")),
             evidence.request(lost.write, Revision::NONE, format!("{client} sent its {} of {key}", o.verb.name())),
             evidence.operation(lost.write, o.answered, format!("the {} replaced {field}", o.verb.name())),
         ],

@@ -17,6 +17,7 @@ mod bad_initial_state;
 mod basis;
 mod below_minimum;
 mod blind_write;
+mod bodies;
 mod broken_compare;
 mod causal_order;
 mod census;

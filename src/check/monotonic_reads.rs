@@ -182,12 +182,9 @@ impl Reader<'_> {
 
     /// A watch of the same scope with which the evidence begins: the process named a revision that it must have had from somewhere.
     fn below_its_start(&self, revision: Revision) -> Option<Conflict> {
-        let (history, order, o) = (self.evidence.history, self.evidence.order, self.o);
+        let (order, o) = (self.evidence.order, self.o);
         let line = self.frontier.begun.get(&o.scope)?;
         let sight = line.before(&order.clocks, o.clock, o.invoke).filter(|sight| sight.revision > revision)?;
-        if order.timeline.covers(history, o.scope, revision, sight.revision, Provenance::Event) {
-            return None;
-        }
         let because = "both are of one scope. Not proved: what the process had seen before its watch began is not recorded, and a client may \
                        have the number from another one"
             .to_owned();
@@ -456,12 +453,7 @@ impl Reader<'_> {
     /// A higher sight that only the bare times of two clocks put before.
     fn unproved_above(&self, revision: Revision) -> Option<Sight> {
         let (history, order, o) = (self.evidence.history, self.evidence.order, self.o);
-        let progress = self
-            .frontier
-            .scopes
-            .get(&o.scope)
-            .and_then(|line| line.before_by_the_clock(o.invoke))
-            .filter(|s| !order.timeline.covers(history, o.scope, revision, s.revision, Provenance::Event));
+        let progress = self.frontier.scopes.get(&o.scope).and_then(|line| line.before_by_the_clock(o.invoke));
         let object = self.frontier.objects.before_by_the_clock(o.invoke).filter(|s| {
             let version = order.timeline.version_at(s.key, s.revision);
             history.covers_key(o.scope, s.key)

@@ -1,13 +1,13 @@
 //! Writes on top of a read that was no longer current, and which of them put back what others had changed.
 
 use super::author::{Author, author};
+use super::bodies::BodyReader;
 use super::memory::{Glimpse, Known, Memories, Shown};
-use super::reversion::{Course, written};
-use super::{Evidence, commit, derivation};
+use super::reversion::{Changed, Course, written};
+use super::{Evidence, commit};
 use crate::history::{Document, IncarnationId, KeyId, Marks, Operation, OperationId, Revision, Subresource, Verb};
 use crate::order::{Change, Version, Versions, remembers};
 use rustc_hash::FxHashMap;
-use serde_json::Value;
 
 /// For how many writes what their processes had read is kept at a time, which bounds it.
 const JUDGED_AT_ONCE: usize = if cfg!(test) { 2 } else { 1 << 18 };
@@ -125,15 +125,23 @@ pub fn is_others(evidence: &Evidence<'_>, version: &Version, id: OperationId) ->
     author(evidence, version, evidence.history.operation(id).incarnation) == Author::Another
 }
 
-/// Which of these writes put a field back, by place: the field, and the version that had changed it.
-pub fn reverted<'e>(evidence: &Evidence<'e>, writes: &[Outdated]) -> FxHashMap<usize, (String, Version)> {
+/// Which of these writes put a field back, by place.
+pub fn reverted<'e>(
+    evidence: &Evidence<'e>,
+    reader: &BodyReader<'_, 'e>,
+    writes: &[Outdated],
+) -> FxHashMap<usize, Undone> {
     let key = |write: &Outdated| -> KeyId { evidence.history.operation(write.id).key };
-    let since = |write: &Outdated| evidence.order.timeline.between(key(write), write.read.revision, write.through);
+    let timeline = &evidence.order.timeline;
     let compared: Vec<Compared<'e>> = writes
         .iter()
-        .map(|write| Compared { id: write.id, read: write.read.document(key(write)), since: since(write) })
+        .map(|write| Compared {
+            id: write.id,
+            read: timeline.version_at(key(write), write.read.revision),
+            since: timeline.between(key(write), write.read.revision, write.through),
+        })
         .collect();
-    let mut found = undone(evidence, &compared, |course| course.reverted());
+    let mut found = undone(evidence, reader, &compared, |course| course.reverted());
     let history = evidence.history;
     let own_patch = |at: usize| match writes[at].read.shown {
         Shown::Answer(id) if history.operation(id).verb == Verb::Patch => Some(Document::Request(id)),
@@ -141,71 +149,94 @@ pub fn reverted<'e>(evidence: &Evidence<'e>, writes: &[Outdated]) -> FxHashMap<u
     };
     let patches = history.documents(&found.keys().filter_map(|at| own_patch(*at)).collect::<Vec<_>>());
     // What the process had set itself, and not only read, it may want back.
-    found.retain(|at, (field, _)| {
-        own_patch(*at).and_then(|patch| patches.get(&patch)).is_none_or(|patch| !written(patch).contains_key(field))
+    found.retain(|at, undone| {
+        own_patch(*at)
+            .and_then(|patch| patches.get(&patch))
+            .is_none_or(|patch| written(patch).get(&undone.field).is_none())
     });
     found
+}
+
+/// A change of others that a write undid.
+pub struct Undone {
+    /// The field.
+    pub field: String,
+    /// The first version that shows the change.
+    pub change: Version,
+    /// Who is known to have made it; `None`: one of several others, since the versions in between were not recorded as a whole.
+    pub by: Option<IncarnationId>,
+}
+
+impl Undone {
+    /// Of the version that shows a change, and whether versions before it may have made it.
+    pub fn new(evidence: &Evidence<'_>, field: String, change: Version, is_one_of_several: bool) -> Undone {
+        let by = (!is_one_of_several).then(|| evidence.history.operation(change.writer).incarnation);
+        Undone { field, change, by }
+    }
+
+    /// Who made the change, for a sentence.
+    pub fn author_words<'h>(&self, evidence: &Evidence<'h>) -> &'h str {
+        self.by.map_or("another client", |by| evidence.history.short_client(by))
+    }
+
+    /// At which revision, for a sentence.
+    pub fn when_words(&self) -> String {
+        format!("{} {}", if self.by.is_some() { "at" } else { "by" }, self.change.revision)
+    }
 }
 
 /// A write to be compared with what its process had read and with what came in between.
 pub struct Compared<'e> {
     /// The write.
     pub id: OperationId,
-    /// The body that its process had read.
-    pub read: Option<Document>,
+    /// The version that its process had read.
+    pub read: Option<Version>,
     /// All versions in between.
     pub since: Versions<'e>,
 }
 
-/// Which of these writes undid a change of others, by place: the field, and the version that had changed it.
+/// Which of these writes undid a change of others, by place.
 ///
 /// Bodies are read again in two steps: first what was read, what was there and what was sent; all versions in between only
 /// where a field was undone, to see who had changed it.
 pub fn undone<'e>(
     evidence: &Evidence<'e>,
+    reader: &BodyReader<'_, 'e>,
     writes: &[Compared<'e>],
-    find: impl Fn(&Course<'_>) -> Option<(String, usize)>,
-) -> FxHashMap<usize, (String, Version)> {
+    find: impl Fn(&Course<'_>) -> Option<(String, Changed)>,
+) -> FxHashMap<usize, Undone> {
     let history = evidence.history;
-    let shown = |versions: Versions<'_>, from: usize| -> Option<Vec<Document>> {
-        versions.iter().skip(from).map(|v| derivation::document(evidence, &v)).collect()
-    };
     let own = |id: OperationId| [Document::Request(id), Document::Answer(id)];
     let mut found = FxHashMap::default();
     let mut rest: Vec<usize> = (0..writes.len()).collect();
     for whole in [false, true] {
-        let mut plans: Vec<(usize, Document, Vec<Document>)> = Vec::new();
+        let mut plans: Vec<(usize, Version, Vec<Version>)> = Vec::new();
         for &at in &rest {
             let write = &writes[at];
             let o = history.operation(write.id);
             let sends = o.verb != Verb::Delete && o.marks.has(Marks::REQUEST_BODY);
             let from = if whole { 0 } else { write.since.len().saturating_sub(1) };
             let few = write.since.len() - from <= VERSIONS;
-            if let (Some(read), Some(since)) = (write.read, shown(write.since, from).filter(|_| sends && few)) {
-                plans.push((at, read, since));
+            if let Some(read) = write.read.filter(|_| sends && few) {
+                plans.push((at, read, write.since.iter().skip(from).collect()));
             }
         }
-        let bodies = |(at, read, since): &(usize, Document, Vec<Document>)| {
-            own(writes[*at].id).into_iter().chain([*read]).chain(since.iter().copied()).collect::<Vec<_>>()
-        };
-        let bodies = history.documents(&plans.iter().flat_map(bodies).collect::<Vec<_>>());
+        let versions: Vec<Version> =
+            plans.iter().flat_map(|(_, read, since)| [*read].into_iter().chain(since.iter().copied())).collect();
+        let bodies = reader.read(&versions, plans.iter().flat_map(|(at, ..)| own(writes[*at].id)));
         rest.clear();
-        for (at, read, documents) in plans {
-            let write = &writes[at];
-            let [request, answer] = own(write.id).map(|document| bodies.get(&document));
-            let (Some(request), Some(answer), Some(read)) = (request, answer, bodies.get(&read)) else { continue };
-            let versions: Vec<Version> = write.since.iter().skip(write.since.len() - documents.len()).collect();
-            let others = |version| !whole || is_others(evidence, version, write.id);
-            let since: Option<Vec<(&Value, bool)>> = documents
-                .iter()
-                .zip(&versions)
-                .map(|(document, version)| Some((bodies.get(document)?, others(version))))
-                .collect();
-            let Some(since) = since else { continue };
-            let course =
-                Course { read, since, request, answer, whole: history.operation(write.id).verb == Verb::Update };
+        for (at, read, versions) in plans {
+            let id = writes[at].id;
+            let [request, answer] = own(id).map(|document| bodies.get(document));
+            let (Some(request), Some(answer), Some(read)) = (request, answer, bodies.of(&read)) else { continue };
+            let others = |version| !whole || is_others(evidence, version, id);
+            let since = versions.iter().map(|version| (bodies.of(version), others(version))).collect();
+            let course = Course { read, since, request, answer, whole: history.operation(id).verb == Verb::Update };
             match find(&course) {
-                Some((field, place)) if whole => drop(found.insert(at, (field, versions[place]))),
+                Some((field, changed)) if whole => {
+                    let (first, last) = (*changed.start(), *changed.end());
+                    drop(found.insert(at, Undone::new(evidence, field, versions[last], first < last)));
+                }
                 Some(_) => rest.push(at),
                 None => {}
             }

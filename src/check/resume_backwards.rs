@@ -120,8 +120,9 @@ fn resumed(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, chain: &Chain, step
 #[cfg(test)]
 mod tests {
     use super::super::monotonic_reads::RULE as MONOTONIC;
-    use super::super::trial::{holds, kinds};
+    use super::super::trial::{holds, judged, kinds, read};
     use super::{Kind, RULE};
+    use crate::history::sketch::evidence;
 
     #[test]
     fn a_start_below_what_was_delivered_replays() {
@@ -135,6 +136,23 @@ mod tests {
         let older = "c@A LIST rv=0 => 30 {a:u1@27 b:u2@28}\nc@A WATCH from 30 +x:u3@35 eof\nc@A WATCH from 35\n";
         assert!(kinds(&RULE, &format!("{before}{older}")).is_empty());
         assert!(holds(&RULE, &format!("{before}c@A WATCH from 40\n")));
+    }
+
+    #[test]
+    fn a_capture_that_was_copied_is_one_capture() {
+        let text = "c/1@A LIST rv=0 => 28 {a:u1@27 b:u2@28}\nc/1@A WATCH from 28 +x:u3@35 -a:u1@40 eof\nc/1@A WATCH from 30 +x:u3@35\n";
+        let made = evidence(text).unwrap_or_else(|error| panic!("{error}"));
+        let (name, capture) = &made.files[0];
+        let once = read([(&name[..], &capture[..])].into_iter(), &[]);
+        let twice = read([(&name[..], &capture[..]), ("copy.jsonl", &capture[..])].into_iter(), &[]);
+        let joined = format!("{capture}{}", capture.lines().next().unwrap_or(""));
+        let longer = read([("copy.jsonl", &joined[..]), (&name[..], &capture[..])].into_iter(), &[]);
+        for history in [&twice, &longer] {
+            assert_eq!(history.operations.len(), once.operations.len());
+            assert_eq!(history.deliveries.len(), once.deliveries.len());
+            assert_eq!(judged(&RULE, history).kinds(), judged(&RULE, &once).kinds());
+        }
+        assert_eq!(judged(&RULE, &once).kinds(), [Kind::Violation]);
     }
 
     #[test]

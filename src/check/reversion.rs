@@ -1,19 +1,51 @@
 //! Three-way comparison: which fields a write put back to what its writer had read, although others had changed them since.
 
+use crate::ingest::fields::covers;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
-/// A field by its path, arrays as a whole.
-pub type Fields<'v> = BTreeMap<String, &'v Value>;
-
-/// The fields of an object that writers mean: without bookkeeping of the server and without times.
-pub fn fields(object: &Value) -> Fields<'_> {
-    let mut found = Fields::new();
-    flatten(object, String::new(), &mut found);
-    found
+/// The fields of an object that writers mean, by their paths, arrays as a whole: without bookkeeping of the server and without times.
+#[derive(Clone, Debug, Default)]
+pub struct Fields<'v> {
+    values: BTreeMap<String, &'v Value>,
+    /// The paths that a recorder kept beside the identity; `None`: nobody cut the object.
+    kept: Option<&'v str>,
 }
 
-fn flatten<'v>(value: &'v Value, path: String, found: &mut Fields<'v>) {
+impl<'v> Fields<'v> {
+    /// Of a body.
+    pub fn of(object: &'v Value) -> Fields<'v> {
+        let mut fields = Fields { values: BTreeMap::new(), kept: kept(object) };
+        flatten(object, String::new(), &mut fields.values);
+        fields
+    }
+
+    /// The value of a field.
+    pub fn get(&self, path: &str) -> Option<&'v Value> {
+        self.values.get(path).copied()
+    }
+
+    /// All paths.
+    pub fn paths(&self) -> impl Iterator<Item = &String> {
+        self.values.keys()
+    }
+
+    /// Whether a field that is missing here was missing in the object.
+    pub fn shows(&self, path: &str) -> bool {
+        self.kept.is_none_or(|kept| covers(kept, path))
+    }
+}
+
+/// The paths to which a body was cut, beside the identity of the object; `None` where it is whole.
+pub fn kept(body: &Value) -> Option<&str> {
+    match body.get("recordedFields") {
+        Some(kept) => Some(kept.as_str().unwrap_or("")),
+        None => (body.get("kind")? == "PartialObjectMetadata").then_some("metadata"),
+    }
+}
+
+fn flatten<'v>(value: &'v Value, path: String, found: &mut BTreeMap<String, &'v Value>) {
     match value {
         Value::Object(members) => {
             for (name, member) in members {
@@ -32,7 +64,7 @@ fn flatten<'v>(value: &'v Value, path: String, found: &mut Fields<'v>) {
 fn is_bookkeeping(path: &str, name: &str) -> bool {
     let metadata = path.strip_prefix("metadata.").unwrap_or("");
     matches!(metadata, "managedFields" | "resourceVersion" | "generation" | "uid" | "selfLink")
-        || matches!(path, "apiVersion" | "kind" | "status.observedGeneration")
+        || matches!(path, "apiVersion" | "kind" | "status.observedGeneration" | "recordedFields")
         || name.ends_with("Time")
         || name.ends_with("Timestamp")
 }
@@ -41,12 +73,12 @@ fn is_bookkeeping(path: &str, name: &str) -> bool {
 /// first: where the test passes, its author knew what was there.
 pub fn written(request: &Value) -> Fields<'_> {
     let Some(steps) = request.as_array() else {
-        let mut all = fields(request);
+        let mut all = Fields::of(request);
         // A null in a merge patch takes a field away.
-        all.retain(|_, value| !value.is_null());
+        all.values.retain(|_, value| !value.is_null());
         return all;
     };
-    let mut found = Fields::new();
+    let mut found = BTreeMap::new();
     let mut tested: Vec<&str> = Vec::new();
     for step in steps {
         let text = |name: &str| step.get(name).and_then(Value::as_str).unwrap_or("");
@@ -66,15 +98,15 @@ pub fn written(request: &Value) -> Fields<'_> {
             flatten(value, parts.join("."), &mut found);
         }
     }
-    found
+    Fields { values: found, kept: None }
 }
 
 /// One object over time, as far as a write is concerned.
 pub struct Course<'v> {
     /// What the writer had read.
     pub read: &'v Value,
-    /// The versions after it, before the write: their bodies, and whether another process made each.
-    pub since: Vec<(&'v Value, bool)>,
+    /// The versions after it, before the write: their bodies as far as they are known, and whether another process made each.
+    pub since: Vec<(Option<&'v Value>, bool)>,
     /// What the write sends.
     pub request: &'v Value,
     /// The object after it: without it nobody knows what the server made of the request (a status it ignores, a list it merges).
@@ -84,17 +116,17 @@ pub struct Course<'v> {
 }
 
 impl Course<'_> {
-    /// The first field that the write put back to the value that its writer had read, although another process had changed it
-    /// in between, with the place of that change among the versions since.
+    /// The first field that the write put back to the value that its writer had read, although other processes had changed it in
+    /// between, with the places of the versions of which one changed it.
     ///
     /// Not of an apply (a patch that names its kind): it says what its owner wants, and the server asks about conflicts.
-    pub fn reverted(&self) -> Option<(String, usize)> {
+    pub fn reverted(&self) -> Option<(String, Changed)> {
         if self.applies() { None } else { self.others(|read, sent| read == sent) }
     }
 
-    /// The same for any other value than the one that was there: the change of another process is gone, whatever came instead.
+    /// The same for any other value than the one that was there: the change of other processes is gone, whatever came instead.
     /// Not of an apply either.
-    pub fn overwritten(&self) -> Option<(String, usize)> {
+    pub fn overwritten(&self) -> Option<(String, Changed)> {
         if self.applies() { None } else { self.others(|_, _| true) }
     }
 
@@ -102,42 +134,58 @@ impl Course<'_> {
         !self.whole && self.request.get("kind").is_some()
     }
 
-    fn others(&self, counts: impl Fn(Option<&Value>, Option<&Value>) -> bool) -> Option<(String, usize)> {
-        let read = fields(self.read);
-        let since: Vec<Fields<'_>> = self.since.iter().map(|(body, _)| fields(body)).collect();
-        let before = since.last()?;
-        let after = fields(self.answer);
-        let holds = |path: &String, value: Option<&Value>| after.get(path).copied() == value;
+    fn others(&self, counts: impl Fn(Option<&Value>, Option<&Value>) -> bool) -> Option<(String, Changed)> {
+        let read = Fields::of(self.read);
+        let since: Vec<Option<Fields<'_>>> = self.since.iter().map(|(body, _)| body.map(Fields::of)).collect();
+        let before = since.last()?.as_ref()?;
+        let after = Fields::of(self.answer);
         let sent = written(self.request);
+        let is_shown = |path: &str| [&read, before, &after].into_iter().all(|fields| fields.shows(path));
         let put = sent
+            .values
             .iter()
-            .filter(|(path, value)| before.get(*path) != Some(value))
-            .filter(|(path, value)| counts(read.get(*path).copied(), Some(**value)) && holds(path, Some(value)))
+            .filter(|(path, value)| before.get(path) != Some(value) && is_shown(path))
+            .filter(|(path, value)| counts(read.get(path), Some(value)) && after.get(path) == Some(value))
             .map(|(path, _)| path);
         // A whole object takes away what it does not have.
         let taken_away = before
-            .keys()
-            .filter(|path| self.whole && !sent.contains_key(*path) && counts(read.get(*path).copied(), None))
-            .filter(|path| holds(path, None));
+            .paths()
+            .filter(|path| self.whole && sent.get(path).is_none() && sent.shows(path) && is_shown(path))
+            .filter(|path| counts(read.get(path), None) && after.get(path).is_none());
         put.chain(taken_away).find_map(|path| {
-            let at = last_change(path, &read, &since)?;
-            self.since[at].1.then(|| (path.clone(), at))
+            let changed = last_change(path, &read, &since)?;
+            self.since[changed.clone()].iter().all(|(_, others)| *others).then(|| (path.clone(), changed))
         })
     }
 }
 
-/// The last of some versions that changed a field, the first of them compared with what was read before.
-pub fn last_change(path: &str, read: &Fields<'_>, since: &[Fields<'_>]) -> Option<usize> {
-    (0..since.len()).rev().find(|&at| {
-        let older = if at == 0 { read } else { &since[at - 1] };
-        older.get(path) != since[at].get(path)
-    })
+/// The places of versions of which one changed a field. The last of them is the first one that shows it.
+pub type Changed = RangeInclusive<usize>;
+
+/// Where the value of a field comes from that the last of some versions has, if not from what was read before them. What does not show
+/// the field may have changed it.
+pub fn last_change(path: &str, read: &Fields<'_>, since: &[Option<Fields<'_>>]) -> Option<Changed> {
+    let mut changed = None;
+    let (mut value, mut next) = (read.get(path), 0);
+    for (at, fields) in since.iter().enumerate() {
+        let Some(fields) = fields.as_ref().filter(|fields| fields.shows(path)) else { continue };
+        if fields.get(path) != value {
+            changed = Some(next..=at);
+        }
+        (value, next) = (fields.get(path), at + 1);
+    }
+    changed
 }
 
-/// Whether two bodies say the same, bookkeeping and times aside, inside arrays too.
+/// Whether two bodies say the same of what both show, bookkeeping and times aside, inside arrays too.
 pub fn is_same(a: &Value, b: &Value) -> bool {
-    let (a, b) = (fields(a), fields(b));
-    a.len() == b.len() && a.iter().zip(&b).all(|((path, a), (other, b))| path == other && is_same_value(a, b))
+    let (a, b) = (Fields::of(a), Fields::of(b));
+    a.paths().chain(b.paths()).filter(|path| a.shows(path) && b.shows(path)).all(|path| {
+        match (a.get(path), b.get(path)) {
+            (Some(a), Some(b)) => is_same_value(a, b),
+            _ => false,
+        }
+    })
 }
 
 fn is_same_value(a: &Value, b: &Value) -> bool {
@@ -154,7 +202,8 @@ mod tests {
     use serde_json::json;
 
     fn course(read: Value, since: Value, request: Value, whole: bool) -> Option<String> {
-        let course = Course { read: &read, since: vec![(&since, true)], request: &request, answer: &request, whole };
+        let course =
+            Course { read: &read, since: vec![(Some(&since), true)], request: &request, answer: &request, whole };
         course.reverted().map(|(path, _)| path)
     }
 
@@ -166,7 +215,7 @@ mod tests {
         assert_eq!(course(read.clone(), since.clone(), json!({"spec": {"c": 3}}), false), None);
         assert_eq!(course(read.clone(), since.clone(), json!({"spec": {"a": 5}}), false), None);
         let patch = json!([{"op": "replace", "path": "/spec/a", "value": 1}]);
-        let since = vec![(&since, true)];
+        let since = vec![(Some(&since), true)];
         let course = Course { read: &read, since, request: &patch, answer: &read, whole: false };
         assert_eq!(course.reverted().unwrap().0, "spec.a");
         let tested = json!([{"op": "test", "path": "/spec", "value": {"a": 2}}, patch[0]]);
@@ -194,8 +243,13 @@ mod tests {
     fn a_new_value_over_a_change_of_others_overwrites_it_and_reverts_nothing() {
         let (read, since) = (json!({"a": 1, "b": 1}), json!({"a": 2, "b": 1}));
         let request = json!({"a": 3, "b": 5});
-        let course =
-            Course { read: &read, since: vec![(&since, true)], request: &request, answer: &request, whole: false };
+        let course = Course {
+            read: &read,
+            since: vec![(Some(&since), true)],
+            request: &request,
+            answer: &request,
+            whole: false,
+        };
         assert_eq!((course.reverted(), course.overwritten().map(|(path, _)| path)), (None, Some("a".to_owned())));
         let agrees = json!({"a": 2});
         let others = || course.since.clone();
@@ -216,9 +270,39 @@ mod tests {
     }
 
     #[test]
+    fn a_version_that_nobody_shows_may_have_made_the_change() {
+        let (read, last) = (json!({"a": 1}), json!({"a": 2}));
+        let reverted = |others| {
+            let since = vec![(None, others), (Some(&last), true)];
+            Course { read: &read, since, request: &read, answer: &read, whole: false }.reverted()
+        };
+        assert_eq!(reverted(true), Some(("a".to_owned(), 0..=1)));
+        assert_eq!(reverted(false), None);
+        let since = vec![(Some(&last), true), (None, true)];
+        assert_eq!(Course { read: &read, since, request: &read, answer: &read, whole: false }.reverted(), None);
+    }
+
+    #[test]
+    fn what_a_recorder_cut_off_is_not_missing() {
+        let (whole, changed) = (json!({"spec": {"a": 1, "b": 1}}), json!({"spec": {"a": 2, "b": 2}}));
+        let sent = json!({"spec": {"a": 1}});
+        let cut = |kept: &str| json!({"spec": {"a": 1}, "recordedFields": kept});
+        let reverted = |read: &Value, answer: &Value, request: &Value| {
+            let since = vec![(Some(&changed), true)];
+            Course { read, since, request, answer, whole: true }.reverted().map(|(path, _)| path)
+        };
+        assert_eq!(reverted(&cut(""), &sent, &sent), None);
+        assert_eq!(reverted(&cut("spec.a"), &sent, &sent).as_deref(), Some("spec.a"));
+        assert_eq!(reverted(&json!({"spec": {"a": 2}}), &sent, &sent).as_deref(), Some("spec.b"));
+        assert_eq!(reverted(&json!({"spec": {"a": 2}, "recordedFields": "spec.a"}), &sent, &sent), None);
+        assert!(is_same(&whole, &cut("spec.a")) && !is_same(&changed, &cut("spec.a")) && is_same(&changed, &cut("")));
+    }
+
+    #[test]
     fn an_own_change_is_no_one_else_s() {
         let (read, since) = (json!({"a": 1}), json!({"a": 2}));
-        let course = Course { read: &read, since: vec![(&since, false)], request: &read, answer: &read, whole: false };
+        let course =
+            Course { read: &read, since: vec![(Some(&since), false)], request: &read, answer: &read, whole: false };
         assert_eq!(course.reverted(), None);
     }
 }

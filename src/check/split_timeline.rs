@@ -2,7 +2,8 @@
 //! One key at one revision with two contents, or one revision that two watches over all keys, or a watch and a read, show with
 //! different keys. Two members that committed different entries at one index of their logs, or one member that replaced a committed
 //! entry. A committed log that has another content at a revision than clients were shown. In Kubernetes: one version of one object
-//! (one uid) with other labels, another node, another phase, another creationTimestamp, or with a deletionTimestamp and without one.
+//! (one uid) with other labels, another node, another phase, another creationTimestamp, with a deletionTimestamp and without one, or
+//! one ConfigMap that holds other data.
 //!
 //! ## Why it matters
 //! Members no longer hold the same state: clients see another history depending on whom they ask.
@@ -19,12 +20,13 @@
 //!
 //! ## What it cannot see
 //! Members that differ in what nobody was shown. Where an acknowledged write is one of the two, `revision-reuse` says it. Of
-//! Kubernetes' objects only what selectors see is compared: servers of two releases may fill in other defaults, and two versions of
-//! an API show one object in two ways.
+//! Kubernetes' objects only what selectors see is compared, and what a ConfigMap holds: servers of two releases may fill in other
+//! defaults, and two versions of an API show one object in two ways. Nothing that a Secret holds is compared.
 //!
 //! ## Traps it avoids
 //! A body that was cut down lacks what another has: only what both have counts. A DELETED event shows what the object was before.
-//! Objects of custom resources may pass a conversion webhook on the way, which may rewrite labels: a suspect. A uid that is missing or
+//! Objects of custom resources may pass a conversion webhook on the way, which may rewrite labels: a suspect. A recorder may write
+//! something else in place of what a ConfigMap holds: a suspect. A uid that is missing or
 //! another is `identity-break`'s.
 //!
 //! ## Sources
@@ -32,6 +34,7 @@
 
 use super::etcd::{Recorded, writes};
 use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
+use crate::history::Difference;
 use crate::history::resource::is_built_in;
 use crate::order::{Contradiction, Fragment, Version};
 
@@ -58,15 +61,21 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         }
     }
     for contradiction in timeline.contradictions() {
-        if let Contradiction::TwoContents(key, revision, other) = contradiction
+        if let Contradiction::TwoContents(key, revision, other, difference) = contradiction
             && let Some(version) = timeline.version_at(*key, *revision)
         {
-            two_contents(evidence, ruling, &version, other);
+            two_contents(evidence, ruling, &version, other, *difference);
         }
     }
 }
 
-fn two_contents(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, version: &Version, other: &Fragment) {
+fn two_contents(
+    evidence: &Evidence<'_>,
+    ruling: &mut Ruling<'_>,
+    version: &Version,
+    other: &Fragment,
+    difference: Difference,
+) {
     let history = evidence.history;
     let (key, revision) = (history.key_name(version.key), version.revision);
     let first = evidence.version(version, format!("{key} was shown at version {revision}"));
@@ -79,19 +88,22 @@ fn two_contents(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, version: &Vers
         incarnation: second.incarnation,
         key: version.key,
         cause: history.resource_name(history.resource_of(version.key)),
-        summary: format!(
-            "{key} was shown at version {revision} with two contents: labels, node, phase, creationTimestamp or deletionTimestamp differ"
-        ),
+        summary: format!("{key} was shown at version {revision} with two contents: {} differs", difference.field()),
         facts: vec![first, second],
         reason: "A version of an object is one write: whoever shows it shows what that write put there.".into(),
         refuted_by: "evidence that one of the two was altered on its way, or is of another cluster".into(),
         consequence:
             "two timelines exist: selectors, schedulers and caches decide by which server they happened to ask".into(),
     };
-    if !is_built_in(history.name(resource.group)) {
+    let innocent = if difference == Difference::Data {
+        Some("a recorder or a log collector may have hidden what the ConfigMap holds")
+    } else {
+        let converted = !is_built_in(history.name(resource.group));
+        converted.then_some("a conversion webhook of a custom resource may rewrite labels")
+    };
+    if let Some(innocent) = innocent {
         draft.kind = Kind::Suspect;
-        draft.reason =
-            format!("{} Not proved: a conversion webhook of a custom resource may rewrite labels.", draft.reason);
+        draft.reason = format!("{} Not proved: {innocent}.", draft.reason);
     }
     ruling.found(draft);
 }
@@ -118,6 +130,25 @@ mod tests {
     fn other_versions_and_what_was_never_committed_may_differ() {
         assert!(holds(&RULE, "a@A GET x => x:u1@20[tier=gold]\nb@B GET x => x:u1@21[tier=iron]\n"));
         assert!(holds(&RULE, "a@A GET x => x:u1@20[tier=gold]\na@A PUT x:u1@20 dry-run => x:u1@20[tier=iron]\n"));
+    }
+
+    #[test]
+    fn a_config_map_holds_one_thing_at_one_version() {
+        let kinds_of = |resource: &str, kind: &str, one: &str, other: &str| {
+            let text = format!(
+                "resource {resource} kind={kind}\na@A GET {resource}/x => {resource}/x:u1@20[{one}]\nb@B GET {resource}/x => {resource}/x:u1@20[{other}]\n"
+            );
+            kinds(&RULE, &text)
+        };
+        let maps = |one, other| kinds_of("configmaps", "ConfigMap", one, other);
+        assert_eq!(maps(".data.k=one", ".data.k=two"), [Kind::Suspect]);
+        assert_eq!(maps(".binaryData.k=MQ==", ".binaryData.k=Mg=="), [Kind::Suspect]);
+        assert_eq!(maps(".data.k=one", ".data.k=one"), []);
+        assert_eq!(maps(".data.a=one .data.b=two", ".data.b=two .data.a=one"), []);
+        // One of them may have been cut down, and nothing that a Secret holds is compared.
+        assert_eq!(maps(".data.k=one", ""), []);
+        assert_eq!(maps(".data.k=one", "?"), []);
+        assert_eq!(kinds_of("secrets", "Secret", ".data.k=MQ==", ".data.k=Mg=="), []);
     }
 
     #[test]

@@ -14,7 +14,8 @@ use super::store::History;
 use super::writers;
 use crate::ingest::{self, FileId, Format, InputFile, Time};
 use rustc_hash::FxHashMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::Hash;
 use std::path::Path;
 
 /// What the user says about domains and processes.
@@ -288,14 +289,28 @@ impl Builder {
             .filter(|(id, _)| id.is_some())
             .collect();
         history.request_places.sort_unstable();
-        history.cache_reads = std::mem::take(&mut self.cache_reads)
+        history.server_records = joined
+            .server_records
+            .into_iter()
+            .map(|(row, position)| (OperationId(place[row as usize]), position))
+            .filter(|(id, _)| id.is_some())
+            .collect();
+        history.server_records.sort_unstable();
+        let cache_reads = without_copies(std::mem::take(&mut self.cache_reads), |read| {
+            ((read.at, read.clock, read.incarnation, read.decision, read.key, read.revision), read.position.file)
+        });
+        history.cache_reads = cache_reads
             .into_iter()
             .map(|read| CacheRead {
                 incarnation: incarnations.get(&read.incarnation.0).copied().unwrap_or_default(),
                 ..read
             })
             .collect();
-        history.brackets = std::mem::take(&mut self.brackets)
+        let brackets = without_copies(std::mem::take(&mut self.brackets), |bracket| {
+            let Bracket { at, clock, incarnation, decision, begins, .. } = *bracket;
+            ((at, clock, incarnation, decision, begins), bracket.position.file)
+        });
+        history.brackets = brackets
             .into_iter()
             .map(|bracket| Bracket {
                 incarnation: incarnations.get(&bracket.incarnation.0).copied().unwrap_or_default(),
@@ -306,7 +321,7 @@ impl Builder {
         history.operations = std::mem::take(&mut self.operations);
         history.operations.arrange(order);
         history.operations.change_incarnations(|process| incarnations.get(&process.0).copied().unwrap_or_default());
-        self.streams(&mut history, &place);
+        self.streams(&mut history, &place, &joined.copies);
         history.items = self.items;
         history.witness = self.witness;
         history.witness_spans = self.spans;
@@ -390,7 +405,28 @@ impl Builder {
         (order, place)
     }
 
-    fn streams(&mut self, history: &mut History, place: &[u32]) {
+    /// Of a stream that stands in several files the deliveries of one stay: the first that has most of them.
+    fn drop_copied_deliveries(&mut self, copies: &FxHashMap<u32, u32>) {
+        if copies.is_empty() {
+            return;
+        }
+        let original = |row: u32| copies.get(&row).copied().unwrap_or(row);
+        let mut counts: BTreeMap<u32, u32> = BTreeMap::new();
+        for (row, _) in &self.deliveries {
+            *counts.entry(*row).or_default() += 1;
+        }
+        let mut best: FxHashMap<u32, (u32, u32)> = FxHashMap::default();
+        for (row, count) in counts {
+            let known = best.entry(original(row)).or_insert((row, count));
+            if count > known.1 {
+                *known = (row, count);
+            }
+        }
+        self.deliveries.retain(|(row, _)| best.get(&original(*row)).is_some_and(|(kept, _)| kept == row));
+    }
+
+    fn streams(&mut self, history: &mut History, place: &[u32], copies: &FxHashMap<u32, u32>) {
+        self.drop_copied_deliveries(copies);
         let mut rows: Vec<(u32, Delivery)> = std::mem::take(&mut self.deliveries)
             .into_iter()
             .map(|(row, d)| (place[row as usize], d))
@@ -443,6 +479,16 @@ impl Builder {
             }
         }
     }
+}
+
+/// Without what another file says again, of the same process at the same time: somebody copied or joined captures.
+fn without_copies<T, K: Hash + Eq>(mut rows: Vec<T>, of: impl Fn(&T) -> (K, FileId)) -> Vec<T> {
+    let mut first: FxHashMap<K, FileId> = FxHashMap::default();
+    rows.retain(|row| {
+        let (said, file) = of(row);
+        *first.entry(said).or_insert(file) == file
+    });
+    rows
 }
 
 pub(super) const EMPTY: Operation = Operation {

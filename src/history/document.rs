@@ -30,9 +30,32 @@ impl Document {
 impl History {
     /// Reads bodies again, each file in one pass. What can no longer be read, or was not recorded, is missing from the result.
     pub fn documents(&self, wanted: &[Document]) -> FxHashMap<Document, Value> {
+        let mut found = self.read_again(wanted.iter().map(|&document| (self.place(document), document)));
+        let is_whole = |body: &Value| body.get("recordedFields").is_none();
+        // A server may have recorded what the client's recorder cut off.
+        let lacking = wanted.iter().filter(|document| !found.get(document).is_some_and(is_whole));
+        let records = lacking.flat_map(|&document| self.records(document).map(move |place| (place, document)));
+        for (document, body) in self.read_again(records.collect::<Vec<_>>()) {
+            if is_whole(&body) || !found.contains_key(&document) {
+                found.insert(document, body);
+            }
+        }
+        found
+    }
+
+    /// Where servers recorded the bodies of a request that a client recorded.
+    fn records(&self, document: Document) -> impl Iterator<Item = Position> {
+        let records = match document {
+            Document::Delivery(..) => &[],
+            _ => &self.server_records[..],
+        };
+        let first = records.partition_point(|(id, _)| *id < document.operation());
+        records[first..].iter().take_while(move |(id, _)| *id == document.operation()).map(|(_, place)| *place)
+    }
+
+    fn read_again(&self, wanted: impl IntoIterator<Item = (Position, Document)>) -> FxHashMap<Document, Value> {
         let mut by_file: FxHashMap<FileId, Vec<(Position, Document)>> = FxHashMap::default();
-        for &document in wanted {
-            let position = self.place(document);
+        for (position, document) in wanted {
             by_file.entry(position.file).or_default().push((position, document));
         }
         let mut found = FxHashMap::default();

@@ -46,5 +46,5 @@ pub use parts::{Part, Parts};
 pub use request::{Asked, Verb};
 pub use resource::{Key, Placement, Resource};
 pub use revision::{Revision, RevisionError};
-pub use scope::{Attributes, Deletion, Scope};
+pub use scope::{Attributes, Deletion, Difference, Scope};
 pub use store::History;

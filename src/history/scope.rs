@@ -46,8 +46,41 @@ pub struct Attributes {
     pub created: Time,
     /// Whether deletion had begun.
     pub deletion: Deletion,
+    /// Digest of what a ConfigMap holds (`ingest::digest`), 0 where the evidence does not say or it is no ConfigMap.
+    pub data: u32,
     /// Declared fields, cut down to what is declared.
     pub fields: PartId,
     /// Whether the evidence shows more than metadata: without it, a declared field outside `metadata` may be there all the same.
     pub whole: bool,
+}
+
+/// What two pieces of evidence of one version say differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Difference {
+    /// `metadata.labels`.
+    Labels,
+    /// `spec.nodeName`.
+    Node,
+    /// `status.phase`.
+    Phase,
+    /// `metadata.creationTimestamp`.
+    CreationTimestamp,
+    /// One has `metadata.deletionTimestamp`, the other has none.
+    DeletionTimestamp,
+    /// `data` or `binaryData` of a ConfigMap. No selector sees it.
+    Data,
+}
+
+impl Difference {
+    /// The field.
+    pub fn field(self) -> &'static str {
+        match self {
+            Difference::Labels => "labels",
+            Difference::Node => "spec.nodeName",
+            Difference::Phase => "status.phase",
+            Difference::CreationTimestamp => "creationTimestamp",
+            Difference::DeletionTimestamp => "deletionTimestamp",
+            Difference::Data => "data",
+        }
+    }
 }

@@ -1,12 +1,12 @@
 //! Stages of one audit event, one event met twice, and the two sides of one request: which rows are the same request.
 
 use super::client::Process;
-use super::ids::{IncarnationId, Symbol, sort_by_word};
+use super::ids::{IncarnationId, OperationId, Symbol, sort_by_word};
 use super::operation::{AuditId, Marks, Operation};
 use super::operations::Operations;
 use super::request::Verb;
 use super::revision::Revision;
-use crate::ingest::Position;
+use crate::ingest::{FileId, Position};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::collections::BTreeSet;
 use std::hash::BuildHasher;
@@ -16,8 +16,12 @@ use std::hash::BuildHasher;
 pub(super) struct Joined {
     /// For every row that went into another, which one.
     pub gone: FxHashMap<u32, u32>,
+    /// Those of them that a capture's copy holds again.
+    pub copies: FxHashMap<u32, u32>,
     /// Rows of clients' requests whose bodies only the server recorded, with its rows' positions.
     pub bodies: Vec<(u32, Position)>,
+    /// Rows of clients' requests that a server recorded with a body too, with its rows' positions.
+    pub server_records: Vec<(u32, Position)>,
     /// Processes as clients recorded them, with the same as servers did: of which one request is known from both sides.
     pub sides: BTreeSet<(IncarnationId, IncarnationId)>,
 }
@@ -28,6 +32,7 @@ pub(super) struct Joined {
 /// unique (a client may send one).
 pub(super) fn join(rows: &mut Operations, process: impl Fn(IncarnationId) -> Process) -> Joined {
     let mut joined = Joined::default();
+    drop_copies(rows, &mut joined);
     // Nearly always the audit id tells two rows apart.
     let id = |r: u32| (FxBuildHasher.hash_one(rows.get(r as usize).audit_id) >> 32) as u32;
     let with_id = (0..rows.len() as u32).filter(|&r| rows.get(r as usize).audit_id != AuditId::None);
@@ -65,6 +70,41 @@ pub(super) fn join(rows: &mut Operations, process: impl Fn(IncarnationId) -> Pro
     }
     pair_writes(rows, process, &mut joined);
     joined
+}
+
+/// Finds requests that a client's process recorded once and that stand in two files, because somebody copied or joined captures: they
+/// agree in everything but their places. The first record stays.
+fn drop_copies(rows: &Operations, joined: &mut Joined) {
+    let mut files: FxHashMap<IncarnationId, (FileId, bool)> = FxHashMap::default();
+    for (_, o) in rows.of_marks(Marks::CLIENT_SIDE) {
+        let known = files.entry(o.incarnation).or_insert((o.position.file, false));
+        known.1 |= known.0 != o.position.file;
+    }
+    if !files.values().any(|(_, several)| *several) {
+        return;
+    }
+    let same = |o: &Operation| {
+        let asked = (o.incarnation, o.verb, o.scope, o.key, o.asked, o.asked_revision, o.marks.0, o.decision);
+        let answered = (o.audit_id, o.status, o.answered, o.answer_uid, o.items_len, o.attributes);
+        (o.invoke, o.ret, asked, answered)
+    };
+    let mut first: FxHashMap<_, Vec<(u32, FileId)>> = FxHashMap::default();
+    for (id, o) in rows.of_marks(Marks::CLIENT_SIDE) {
+        if !o.invoke.is_known() || !files.get(&o.incarnation).is_some_and(|(_, several)| *several) {
+            continue;
+        }
+        // Of several requests at one time each copy has as many: the first of one file is the first of the other.
+        let alike = first.entry(same(&o)).or_default();
+        let of_file = |file: FileId| alike.iter().filter(|(_, of)| *of == file).count();
+        let nth = of_file(o.position.file);
+        let original =
+            alike.iter().filter(|(_, of)| *of == alike[0].1).nth(nth).filter(|(_, of)| *of != o.position.file);
+        if let Some((original, _)) = original.copied() {
+            joined.copies.insert(id.0, original);
+            joined.gone.insert(id.0, original);
+        }
+        alike.push((id.0, o.position.file));
+    }
 }
 
 /// Of rows, each behind a word, those that may share it with another: only they are worth sorting. A bit stands for several words, so
@@ -108,7 +148,7 @@ fn pair_sides(rows: &mut Operations, index: &[u32], joined: &mut Joined) {
     let mut taken: FxHashMap<u32, ()> = FxHashMap::default();
     for &row in index {
         let client = rows.get(row as usize);
-        if !client.marks.has(Marks::CLIENT_SIDE) {
+        if !client.marks.has(Marks::CLIENT_SIDE) || joined.gone.contains_key(&row) {
             continue;
         }
         let Some(candidates) = by_id.get(&(client.audit_id, client.verb)) else { continue };
@@ -161,7 +201,8 @@ fn pair_writes(rows: &mut Operations, process: impl Fn(IncarnationId) -> Process
     };
     let group = |o: &Operation| (process(o.incarnation).user, o.verb, o.key, o.subresource, o.answered);
     let mut groups: FxHashMap<_, (Vec<u32>, Vec<u32>)> = FxHashMap::default();
-    for (id, o) in rows.of_marks(Marks::CLIENT_SIDE).filter(|(_, o)| is_write(o)) {
+    let is_kept = |id: OperationId| !joined.gone.contains_key(&id.0);
+    for (id, o) in rows.of_marks(Marks::CLIENT_SIDE).filter(|(id, o)| is_write(o) && is_kept(*id)) {
         groups.entry(group(&o)).or_default().0.push(id.0);
     }
     if groups.is_empty() {
@@ -257,6 +298,9 @@ fn merge(rows: &mut Operations, row: u32, found: u32, joined: &mut Joined) {
     let mut merged = rows.get(row as usize);
     joined.sides.insert((merged.incarnation, server.incarnation));
     merged.marks.set(Marks::BOTH_SIDES);
+    if server.marks.has(Marks::REQUEST_BODY) || server.marks.has(Marks::ANSWER_BODY) {
+        joined.server_records.push((row, server.position));
+    }
     if server.marks.has(Marks::REQUEST_BODY) && !merged.marks.has(Marks::REQUEST_BODY) {
         joined.bodies.push((row, server.position));
     }

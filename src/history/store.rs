@@ -10,7 +10,7 @@ use super::operations::Operations;
 use super::parts::Parts;
 use super::request::Verb;
 use super::resource::{Key, Placement, Resource};
-use super::scope::{Attributes, Deletion, Scope};
+use super::scope::{Attributes, Deletion, Difference, Scope};
 use super::selector;
 use crate::ingest::{FileId, FileSummary, InputFile, Position, Problem};
 
@@ -62,6 +62,8 @@ pub struct History {
     /// Where the bodies of captured requests stand: their answers, which give operations their place, stand elsewhere. In
     /// order of operations.
     pub request_places: Vec<(OperationId, Position)>,
+    /// Where servers' records with bodies stand of requests that clients recorded too. In order of operations.
+    pub server_records: Vec<(OperationId, Position)>,
     /// Reads from client-side caches.
     pub cache_reads: Vec<CacheRead>,
     /// Where passes of decisions begin and end.
@@ -154,7 +156,7 @@ impl History {
 
     /// What two pieces of evidence of one version say differently of it, beside its identity. What only one of them has at all is no
     /// difference: the other may have been cut down.
-    pub fn difference(&self, one: AttributesId, other: AttributesId) -> Option<&'static str> {
+    pub fn difference(&self, one: AttributesId, other: AttributesId) -> Option<Difference> {
         if one == other || !one.is_some() || !other.is_some() {
             return None;
         }
@@ -167,17 +169,20 @@ impl History {
             && let (Some(one), Some(other)) = (labels(one.labels), labels(other.labels))
             && one != other
         {
-            return Some("labels");
+            return Some(Difference::Labels);
         }
-        let fields = [("spec.nodeName", one.node, other.node), ("status.phase", one.phase, other.phase)];
+        let fields = [(Difference::Node, one.node, other.node), (Difference::Phase, one.phase, other.phase)];
         if let Some((field, ..)) = fields.into_iter().find(differ) {
             return Some(field);
         }
         if one.created.is_known() && other.created.is_known() && one.created != other.created {
-            return Some("creationTimestamp");
+            return Some(Difference::CreationTimestamp);
         }
         let deletions = [one.deletion, other.deletion];
-        (deletions.contains(&Deletion::Begun) && deletions.contains(&Deletion::NotBegun)).then_some("deletionTimestamp")
+        if deletions.contains(&Deletion::Begun) && deletions.contains(&Deletion::NotBegun) {
+            return Some(Difference::DeletionTimestamp);
+        }
+        (one.data != other.data && one.data != 0 && other.data != 0).then_some(Difference::Data)
     }
 
     /// The last part of a client's name, for sentences: `node-1` of `system:node:node-1`.

@@ -1,5 +1,6 @@
 //! Bodies of requests and answers, and the objects of watch events.
 
+use super::digest::Digest;
 use super::fields::Place;
 use super::fields::harvest::{self, Found, Sieved};
 use super::object::{Item, Kept, Metadata, Spec, StatusField, read_through_the_sieve};
@@ -101,6 +102,11 @@ pub struct Body<'a> {
     /// See [`Item::recorded_fields`].
     #[serde(borrow, rename = "recordedFields")]
     pub recorded_fields: Option<Text<'a>>,
+    /// See [`Item::data`].
+    pub data: Digest,
+    /// See [`Item::binary_data`].
+    #[serde(rename = "binaryData")]
+    pub binary_data: Digest,
     /// Declared fields outside `metadata`, `spec` and `status`.
     #[serde(skip)]
     pub kept: Kept<'a>,
@@ -121,7 +127,9 @@ read_through_the_sieve!(Body at Object knows [
     "preconditions",
     "deleteOptions",
     "dryRun",
-    "recordedFields"
+    "recordedFields",
+    "data",
+    "binaryData"
 ] sieved ["metadata", "spec", "status"]);
 
 /// `null` counts as present and empty: Go writes an empty list so.

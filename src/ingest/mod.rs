@@ -11,6 +11,7 @@ pub mod call;
 pub mod capture;
 mod content;
 mod detection;
+pub mod digest;
 pub mod etcd;
 pub mod etcd_watch;
 pub mod fields;

@@ -2,6 +2,7 @@
 //!
 //! Everything else is skipped by the parser. Secret data never enters memory as a value.
 
+use super::digest::Digest;
 use super::fields::harvest::{self, Found, Sieve, Sieved};
 use super::fields::{Own, Place, Seen};
 use super::text::{Filled, default_or_null, list_or_null, visit_scalars_as};
@@ -249,9 +250,23 @@ pub struct Item<'a> {
     /// A recorder cut this object down to what identifies it and the fields at these paths, by spaces apart; `None`: nobody cut it.
     #[serde(borrow, rename = "recordedFields")]
     pub recorded_fields: Option<Text<'a>>,
+    /// What `data` holds.
+    pub data: Digest,
+    /// What `binaryData` holds.
+    #[serde(rename = "binaryData")]
+    pub binary_data: Digest,
     /// Declared fields outside `metadata`, `spec` and `status`.
     #[serde(skip)]
     pub kept: Kept<'a>,
 }
 
-read_through_the_sieve!(Item at Object knows ["kind", "apiVersion", "metadata", "spec", "status", "recordedFields"] sieved ["metadata", "spec", "status"]);
+read_through_the_sieve!(Item at Object knows [
+    "kind",
+    "apiVersion",
+    "metadata",
+    "spec",
+    "status",
+    "recordedFields",
+    "data",
+    "binaryData"
+] sieved ["metadata", "spec", "status"]);

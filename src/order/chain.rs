@@ -145,11 +145,12 @@ impl Chains {
         }
         step.start = self.explain(known, state, id);
         self.starts.insert(id, step.start);
-        // A stream that ended without an error is gone on with, not listed anew: then the list in between is another consumer's.
-        if matches!(step.start, Start::Continues(_))
-            && state.list.is_some()
+        // A stream that ended without an error is gone on with, not listed anew: then the list in between is another consumer's, unless
+        // the watch may start from it on another server.
+        if let (Start::Continues(_), Some(list)) = (step.start, state.list)
             && !state.watch_since_list
             && state.error == 0
+            && !self.may_start_from(known, state, list, id)
         {
             state.crowded |= state.before_list.is_some_and(|(stood, _)| o.asked_revision >= stood);
             state.frontier = state.before_list;
@@ -209,10 +210,8 @@ impl Chains {
             if before && !overtaken && state.list_revision == Some(o.asked_revision) {
                 return Start::List(list);
             }
-            let pairs = matches!(listed.asked, Asked::Any | Asked::Unset) && !listed.marks.has(Marks::MORE_PAGES);
             let one_place = listed.server == o.server || !listed.server.is_some();
-            let pairs = pairs && !state.watch_since_list && !state.list_beside_stream && !state.crowded;
-            if before && state.list_revision.is_none() && pairs && one_place && known.may_pair(&listed, id, &o) {
+            if one_place && self.may_start_from(known, state, list, id) {
                 return Start::Pair(list);
             }
             // The version of an item, and not where the stream before the list had come to: the wrong number from that list.
@@ -233,6 +232,17 @@ impl Chains {
             None if state.list.is_some() => Start::NewConsumer,
             None => Start::Fresh,
         }
+    }
+
+    /// Whether a watch may start from what a list of unknown revision showed.
+    fn may_start_from(&self, known: Known<'_>, state: &State, list: OperationId, id: OperationId) -> bool {
+        let [listed, o] = [list, id].map(|id| known.history.operation(id));
+        let before = listed.ret <= o.invoke
+            || listed.clock != o.clock
+            || !known.clocks.before((o.invoke, o.clock), (listed.ret, listed.clock));
+        let pairs = matches!(listed.asked, Asked::Any | Asked::Unset) && !listed.marks.has(Marks::MORE_PAGES);
+        let alone = !state.watch_since_list && !state.list_beside_stream && !state.crowded;
+        before && state.list_revision.is_none() && pairs && alone && known.may_pair(&listed, id, &o)
     }
 
     fn is_item(&self, history: &History, list: OperationId, revision: Revision) -> bool {

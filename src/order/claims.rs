@@ -268,9 +268,11 @@ impl Timeline {
             if let Some(known) = known.filter(|_| named_otherwise(claim)) {
                 let shown = [known, Fragment { origin: claim.origin, uid: claim.uid }];
                 self.contradictions.push(Contradiction::TwoUids(head.key, head.revision, shown, certain));
-            } else if claim.uid.is_some() && history.difference(version.attributes, claim.attributes).is_some() {
+            } else if claim.uid.is_some()
+                && let Some(difference) = history.difference(version.attributes, claim.attributes)
+            {
                 let fragment = Fragment { origin: claim.origin, uid: claim.uid };
-                self.contradictions.push(Contradiction::TwoContents(head.key, head.revision, fragment));
+                self.contradictions.push(Contradiction::TwoContents(head.key, head.revision, fragment, difference));
             }
             // A reduced object of a trusted source says less than a whole one of another.
             if !named_otherwise(claim) && history.says_more(claim.attributes, version.attributes) {

@@ -6,8 +6,8 @@
 use super::flags::Flags;
 use super::versions::{Origin, Table, Until, Versions};
 use crate::history::{
-    AttributesId, ClockId, History, IncarnationId, KeyId, Marks, Operation, OperationId, ResourceId, Revision, ScopeId,
-    Symbol,
+    AttributesId, ClockId, Difference, History, IncarnationId, KeyId, Marks, Operation, OperationId, ResourceId,
+    Revision, ScopeId, Symbol,
 };
 use crate::ingest::{Position, Time};
 use rustc_hash::FxHashSet;
@@ -160,8 +160,8 @@ pub enum Contradiction {
     /// One key and revision, two uids: that of the version and that of another fact. The last says whether the first is what a
     /// witness or the answer of a write shows, so that it is the other one that is wrong.
     TwoUids(KeyId, Revision, [Fragment; 2], bool),
-    /// One key, revision and uid, and something that selectors see of it in two ways: the version's and that of another fact.
-    TwoContents(KeyId, Revision, Fragment),
+    /// One key, revision and uid, and a field of it in two ways: the version's and that of another fact.
+    TwoContents(KeyId, Revision, Fragment, Difference),
     /// One revision claimed by two write answers.
     TwoWrites(OperationId, OperationId),
 }

@@ -65,7 +65,9 @@ impl Batch {
             (true, true) => Deletion::NotBegun,
             (true, false) => Deletion::Unknown,
         };
-        let attributes = Attributes { labels, node, phase, created, deletion, fields, whole };
+        // Only a ConfigMap has content that no server fills in or converts. What a Secret holds leaves no trace, not even a digest.
+        let data = if self.is_of(&source, ["configmaps", ""], ["ConfigMap", "v1"]) { source.data } else { 0 };
+        let attributes = Attributes { labels, node, phase, created, deletion, data, fields, whole };
         AttributesId(self.tables.attributes.intern(attributes))
     }
 
@@ -143,18 +145,22 @@ impl Batch {
         answer
     }
 
+    /// Whether a body is of a resource (plural and group), by its own kind and API version where it has them.
+    fn is_of(&self, source: &Source<'_, '_>, resource: [&str; 2], kind: [&str; 2]) -> bool {
+        let typed = !matches!(source.kind, "" | "PartialObjectMetadata" | "Table");
+        if typed || !source.resource.is_some() {
+            return [source.kind.strip_suffix("List").unwrap_or(source.kind), source.api_version] == kind;
+        }
+        let known = self.tables.resources.values()[source.resource.index()];
+        [known.plural, known.group].map(|symbol| self.tables.names.get(symbol)) == resource
+    }
+
     /// The mark of what an object that is being deleted shows of what holds it back.
     fn hold(&self, source: &Source<'_, '_>) -> Marks {
         // A namespace has finalizers in its spec, too (registry/core/namespace/storage, ShouldDeleteNamespaceDuringUpdate).
-        let in_spec = match (source.kind, source.resource.is_some()) {
-            ("PartialObjectMetadata" | "Table", false) => None,
-            ("PartialObjectMetadata" | "Table", true) => {
-                let known = self.tables.resources.values()[source.resource.index()];
-                let [plural, group] = [known.plural, known.group].map(|symbol| self.tables.names.get(symbol));
-                Some((plural, group) == ("namespaces", ""))
-            }
-            (kind, _) => Some((kind, source.api_version) == ("Namespace", "v1")),
-        };
+        let untyped = matches!(source.kind, "PartialObjectMetadata" | "Table");
+        let in_spec = (!untyped || source.resource.is_some())
+            .then(|| self.is_of(source, ["namespaces", ""], ["Namespace", "v1"]));
         match Hold::of(source, in_spec) {
             Hold::Shown => Marks::HELD,
             Hold::Nothing => Marks::REMOVES,

@@ -6,6 +6,7 @@ use super::super::interner::Interner;
 use super::super::parts::{Part, Parts};
 use super::super::resource;
 use super::{Batch, Tables};
+use crate::ingest::digest::Digest;
 use crate::ingest::fields::{self, Cut, Fields, Found, Seen, Tree};
 use crate::ingest::object::{Body, Item, Kept, Metadata, Spec, StatusField};
 use serde::de::{self, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -64,23 +65,29 @@ pub(super) struct Source<'b, 'a> {
     pub spec: &'b Option<Spec<'a>>,
     pub status: &'b StatusField<'a>,
     pub recorded_fields: Option<&'b str>,
+    /// Digest of `data` and `binaryData` together; 0 where neither holds anything.
+    pub data: u32,
 }
 
 impl<'b, 'a> Source<'b, 'a> {
     /// A body that is an object.
     pub fn of(body: &'b Body<'a>, resource: ResourceId) -> Source<'b, 'a> {
-        let Body { kind, api_version, kept, metadata, spec, status, recorded_fields, .. } = body;
-        let recorded_fields = recorded_fields.as_deref();
-        Source { resource, kind, api_version, kept, metadata, spec, status, recorded_fields }
+        let Body { kind, api_version, kept, metadata, spec, status, recorded_fields, data, .. } = body;
+        let (recorded_fields, data) = (recorded_fields.as_deref(), together(*data, body.binary_data));
+        Source { resource, kind, api_version, kept, metadata, spec, status, recorded_fields, data }
     }
 
     /// An element of a list. `list` is the list's kind and API version, for elements that leave out their own.
     pub fn of_item(item: &'b Item<'a>, list: (&'b str, &'b str), resource: ResourceId) -> Source<'b, 'a> {
         let (kind, api_version) = if item.kind.is_empty() { list } else { (&*item.kind, &*item.api_version) };
-        let Item { kept, metadata, spec, status, recorded_fields, .. } = item;
-        let recorded_fields = recorded_fields.as_deref();
-        Source { resource, kind, api_version, kept, metadata, spec, status, recorded_fields }
+        let Item { kept, metadata, spec, status, recorded_fields, data, .. } = item;
+        let (recorded_fields, data) = (recorded_fields.as_deref(), together(*data, item.binary_data));
+        Source { resource, kind, api_version, kept, metadata, spec, status, recorded_fields, data }
     }
+}
+
+fn together(data: Digest, binary_data: Digest) -> u32 {
+    data.0.wrapping_add(binary_data.0.rotate_left(1))
 }
 
 impl Batch {

@@ -47,6 +47,7 @@ pub(super) fn write<W: Write>(to: &mut Writer<W>, history: &History) -> io::Resu
         witness,
         witness_spans,
         request_places,
+        server_records,
         cache_reads,
         brackets,
         annotations,
@@ -75,6 +76,7 @@ pub(super) fn write<W: Write>(to: &mut Writer<W>, history: &History) -> io::Resu
     to.rows(kind::WITNESS, witness)?;
     to.rows(kind::WITNESS_SPANS, witness_spans)?;
     to.rows(kind::REQUEST_PLACES, request_places)?;
+    to.rows(kind::SERVER_RECORDS, server_records)?;
     to.rows(kind::CACHE_READS, cache_reads)?;
     to.rows(kind::BRACKETS, brackets)?;
     to.rows(kind::ANNOTATIONS, annotations)?;
@@ -123,6 +125,7 @@ pub(super) fn read(from: &mut Container, inputs: Vec<InputFile>, problems: Vec<P
     history.witness = from.rows(kind::WITNESS)?;
     history.witness_spans = from.rows(kind::WITNESS_SPANS)?;
     history.request_places = from.rows(kind::REQUEST_PLACES)?;
+    history.server_records = from.rows(kind::SERVER_RECORDS)?;
     history.cache_reads = from.rows(kind::CACHE_READS)?;
     history.brackets = from.rows(kind::BRACKETS)?;
     history.annotations = from.rows(kind::ANNOTATIONS)?;

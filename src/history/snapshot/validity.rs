@@ -128,6 +128,10 @@ impl Bounds {
             self.operations.has(id.index()) && self.place(*place)
         })?;
         must(h.request_places.is_sorted(), "places of requests out of order")?;
+        all(&h.server_records, "server's record of a request", |(id, place)| {
+            self.operations.has(id.index()) && self.place(*place)
+        })?;
+        must(h.server_records.is_sorted(), "servers' records of requests out of order")?;
         all(&h.cache_reads, "read from a cache", |r| self.cache_read(r))?;
         all(&h.brackets, "bracket of a decision", |b| {
             self.place(b.position)

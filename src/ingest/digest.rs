@@ -1,0 +1,90 @@
+//! What a map of texts holds, as a number: the texts themselves are not kept.
+
+use super::text::{Loose, Text, visit_scalars_as};
+use serde::Deserialize;
+use serde::de::{self, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use std::fmt;
+
+/// A digest of a map of texts, such as `data` of a ConfigMap. 0: the map is missing or empty, or something else stands in its place.
+///
+/// Two digests that differ are of maps that differ. Two that agree may be of different maps (CRC-32C, 32 bits). Neither the order of
+/// the members nor the way in which their texts are escaped counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Digest(pub u32);
+
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct DigestVisitor;
+        impl<'de> Visitor<'de> for DigestVisitor {
+            type Value = Digest;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("any value")
+            }
+            fn visit_unit<E>(self) -> Result<Self::Value, E> {
+                Ok(Digest::default())
+            }
+            visit_scalars_as!(Digest::default());
+            visit_scalars_as!(Digest::default(); visit_str: &str);
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let (mut digest, mut all_are_texts) = (0u32, true);
+                while let Some(key) = map.next_key::<Text<'de>>()? {
+                    match map.next_value::<Loose<'de>>()?.0 {
+                        // No text has the byte between the two, so ("a", "bc") is not ("ab", "c").
+                        Some(text) => {
+                            let name = crc32c::crc32c_append(crc32c::crc32c(key.as_bytes()), &[0xff]);
+                            digest = digest.wrapping_add(mixed(crc32c::crc32c_append(name, text.as_bytes())));
+                        }
+                        None => all_are_texts = false,
+                    }
+                }
+                Ok(if all_are_texts { Digest(digest) } else { Digest::default() })
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+                while seq.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(Digest::default())
+            }
+        }
+        deserializer.deserialize_any(DigestVisitor)
+    }
+}
+
+/// Checksums of similar texts differ by the same bits, which a sum would take away: the finalizer of MurmurHash3 mixes them.
+fn mixed(checksum: u32) -> u32 {
+    let once = (checksum ^ checksum >> 16).wrapping_mul(0x85eb_ca6b);
+    let twice = (once ^ once >> 13).wrapping_mul(0xc2b2_ae35);
+    twice ^ twice >> 16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn digest(text: &str) -> u32 {
+        serde_json::from_str::<Digest>(text).map(|digest| digest.0).unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    #[test]
+    fn the_same_texts_have_one_digest_however_they_are_written() {
+        let plain = digest(r#"{"a":"x<y","b":"z"}"#);
+        assert_eq!(plain, digest(r#" { "b": "z", "a": "x\u003cy" } "#));
+        assert_ne!(plain, 0);
+    }
+
+    #[test]
+    fn other_texts_have_another_digest() {
+        let all =
+            [r#"{"a":"1"}"#, r#"{"a":"2"}"#, r#"{"b":"1"}"#, r#"{"a":""}"#, r#"{"a":"1","b":"2"}"#, r#"{"a1":""}"#];
+        let mut digests: Vec<u32> = all.iter().map(|text| digest(text)).collect();
+        digests.sort_unstable();
+        digests.dedup();
+        assert_eq!(digests.len(), all.len());
+    }
+
+    #[test]
+    fn anything_but_a_map_of_texts_has_none() {
+        for text in ["null", "{}", "1", "true", "\"x\"", "[{\"a\":\"b\"}]", r#"{"a":1}"#, r#"{"a":"b","c":{"d":"e"}}"#]
+        {
+            assert_eq!(digest(text), 0, "{text}");
+        }
+    }
+}
