@@ -123,6 +123,9 @@ pub async fn play(stage: &Stage<'_>) -> Result<()> {
     writer.get(&stage.core("pods/bound")).await?.refused(404)?;
     writer.post(&stage.core("pods"), &pod("graceful")).await?.ok()?;
     writer.post(&stage.core("pods/graceful/binding"), &binding("graceful", "node-1")).await?.ok()?;
+    // The server takes the grace period from its cache: a pod that is not bound there is removed at once.
+    let bound = writer.get(&stage.core("pods/graceful")).await?.ok()?;
+    writer.get(&stage.core(&format!("pods/graceful?resourceVersion={}", version(&bound)))).await?.ok()?;
     writer.delete(&stage.core("pods/graceful"), &json!({"gracePeriodSeconds": 30})).await?.ok()?;
     writer.delete(&stage.core("pods/graceful"), &json!({"gracePeriodSeconds": 0})).await?.ok()?;
 
