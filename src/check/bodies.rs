@@ -133,7 +133,7 @@ impl<'e, 'h> BodyReader<'e, 'h> {
 #[cfg(test)]
 mod tests {
     use super::super::trial::{judged, kinds, read};
-    use super::super::{Kind, Rule, blind_write, laundered_conflict, lost_update};
+    use super::super::{Kind, Rule, blind_write, double_allocation, laundered_conflict, lost_update};
     use crate::history::sketch::evidence;
     use crate::ingest::SourceRule;
     use serde_json::{Value, json};
@@ -196,6 +196,30 @@ mod tests {
             };
             assert_eq!(changed(rule, &story, recorder), [Kind::Violation], "{}", rule.slug);
         }
+    }
+
+    #[test]
+    fn fields_that_a_recorder_cut_off_the_log_of_the_server_still_shows() {
+        let service = |name: &str, uid: &str, version: u32| {
+            format!("services/{name}:{uid}@{version}[.spec.clusterIPs=[\"10.0.0.1\"]]")
+        };
+        let [a, b] = [service("a", "u1", 20), service("b", "u2", 30)];
+        let list = "o@A LIST services => 40 {a:u1@20, b:u2@30}\n";
+        let story = format!("recorded both\no@A CREATE services/a => {a}\no@A CREATE services/b => {b}\n{list}");
+        let recorder = |name: &str, line: &mut Value| {
+            let cut = |object: &mut Value| {
+                let object = object.as_object_mut().filter(|object| object.contains_key("metadata"));
+                object.map(|object| {
+                    object.remove("spec");
+                    object.insert("recordedFields".to_owned(), json!(""));
+                });
+            };
+            if let Some(body) = line.get_mut("body").filter(|_| !name.ends_with(".log")) {
+                body.get_mut("items").and_then(Value::as_array_mut).into_iter().flatten().for_each(cut);
+                cut(body);
+            }
+        };
+        assert_eq!(changed(&double_allocation::RULE, &story, recorder), [Kind::Violation]);
     }
 
     #[test]

@@ -17,7 +17,7 @@
 //! second kind needs more: the write sends a value that uid 1 had and no known version of uid 2, and that the process had not
 //! put there itself. The same evidence against a process that had seen uid 2 as well is a **suspect**, and so is all of this where
 //! the process had asked for the end of uid 1 itself, without having seen it (its deletion has no answer, or only began), or where
-//! whoever made uid 2 may be the same process.
+//! whoever made uid 2 may be the same process: nothing shows who did, and only servers recorded the process.
 //!
 //! Bindings and evictions are writes to their pod. Their answers do not show it: that another one bore the name by then must be
 //! known from what was complete before they were sent.
@@ -287,7 +287,8 @@ impl Landing<'_> {
     }
 
     /// Why the process may have meant the object that it hit after all.
-    fn doubt(&self, evidence: &Evidence<'_>, before: Symbol) -> Option<&'static str> {
+    /// `proved`: what it sent was meant for the other one.
+    fn doubt(&self, evidence: &Evidence<'_>, before: Symbol, proved: bool) -> Option<&'static str> {
         let o = evidence.history.operation(self.id);
         let born = evidence.order.timeline.versions(o.key).iter().find(|v| v.uid == self.met);
         let made = born.filter(|born| born.writer.is_some() && born.writer != self.id);
@@ -298,6 +299,10 @@ impl Landing<'_> {
             ),
             () if by == Author::Unknown => {
                 Some("whoever made the new one may be the same process, of which another recorder knows")
+            }
+            // Who records itself would have recorded it.
+            () if made.is_none() && !o.marks.has(Marks::CLIENT_SIDE) && !proved => {
+                Some("nothing shows who made the new one: the process may have, on a server whose log is missing")
             }
             () => None,
         }
@@ -333,7 +338,7 @@ fn landed(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, landing: Landing<'_>
     ));
     // A decision that declares what it read is that of one process.
     let several = || several(evidence, o.incarnation).filter(|_| !matches!(ground, Ground::Declared));
-    let doubt = landing.doubt(evidence, before).or_else(several);
+    let doubt = landing.doubt(evidence, before, !matches!(ground, Ground::LastSight)).or_else(several);
     let suspect = doubt.is_some() || matches!(ground, Ground::Inferred(_));
     let kind = if suspect { Kind::Suspect } else { Kind::Violation };
     let reason = match ground {
@@ -495,6 +500,18 @@ mod tests {
                     s@A DELETE w:u1 => ok:u1\ns@A CREATE w => w:u2@33\nc@A PATCH w => w:u2@36\n";
         assert!(!kinds(&RULE, text).contains(&Kind::Violation));
         assert_eq!(kinds(&RULE, &text.replace("client s user=u", "client s user=v")), [Kind::Violation]);
+    }
+
+    #[test]
+    fn a_process_may_have_made_the_new_one_on_a_server_whose_log_is_missing() {
+        let text = "recorded audit\nclient c address=127.0.0.1\nw@A WATCH from 20\nc@A GET w => w:u1@26\nc@A DELETE w => w:u2@36 gone\n";
+        assert_eq!(kinds(&RULE, text), [Kind::Suspect]);
+        let known = text.replace("c@A DELETE", "o@B CREATE w => w:u2@33\nc@A DELETE");
+        assert_eq!(kinds(&RULE, &known), [Kind::Violation]);
+        let own = text.replace("c@A DELETE", "c@B CREATE w => w:u2@33\nc@A DELETE");
+        assert_eq!(kinds(&RULE, &own), []);
+        // Who records itself records what it makes.
+        assert_eq!(kinds(&RULE, &text.replace("recorded audit", "recorded capture")), [Kind::Violation]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::operations::Operations;
 use super::request::Verb;
 use super::resource::{self, Placement};
 use super::scope::Scope;
-use super::sides::join;
+use super::sides::{Shown, join};
 use super::store::History;
 use super::writers;
 use crate::ingest::{self, FileId, Format, InputFile, Time};
@@ -271,11 +271,15 @@ impl Builder {
     pub fn finish(mut self, domains: &Domains) -> History {
         self.close_span();
         let (processes, names) = (self.tables.processes.values(), &self.tables.names);
-        let joined = join(&mut self.operations, |process| {
-            let known = processes[process.index()];
-            let said = |name: Symbol| if names.get(name).is_empty() { Symbol::NONE } else { name };
-            Process { user: said(known.user), agent: said(known.agent), ..known }
-        });
+        let joined = join(
+            &mut self.operations,
+            |process| {
+                let known = processes[process.index()];
+                let said = |name: Symbol| if names.get(name).is_empty() { Symbol::NONE } else { name };
+                Process { user: said(known.user), agent: said(known.agent), ..known }
+            },
+            Shown { attributes: self.tables.attributes.values(), items: &self.items },
+        );
         // A raw stream's scope is the resource of its objects.
         self.scope_raw_streams();
         let (order, place) = self.order(&joined.gone);

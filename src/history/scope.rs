@@ -1,6 +1,6 @@
 //! Scopes, and what is known of a version beside its identity.
 
-use super::ids::{PartId, ResourceId, Symbol};
+use super::ids::{AttributesId, PartId, ResourceId, Symbol};
 use crate::ingest::Time;
 use serde::{Deserialize, Serialize};
 
@@ -52,6 +52,14 @@ pub struct Attributes {
     pub fields: PartId,
     /// Whether the evidence shows more than metadata: without it, a declared field outside `metadata` may be there all the same.
     pub whole: bool,
+}
+
+impl Attributes {
+    /// How much one of several says, where `id` has any: the more, the greater.
+    pub(super) fn extent(all: &[Attributes], id: AttributesId) -> Option<(bool, bool, bool)> {
+        let shown = id.is_some().then(|| &all[id.index()]);
+        shown.map(|a| (a.node.is_some(), a.whole, a.fields.is_some()))
+    }
 }
 
 /// What two pieces of evidence of one version say differently.

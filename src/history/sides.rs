@@ -1,11 +1,12 @@
 //! Stages of one audit event, one event met twice, and the two sides of one request: which rows are the same request.
 
 use super::client::Process;
-use super::ids::{IncarnationId, OperationId, Symbol, sort_by_word};
-use super::operation::{AuditId, Marks, Operation};
+use super::ids::{AttributesId, IncarnationId, OperationId, Symbol, sort_by_word};
+use super::operation::{AuditId, Item, Marks, Operation};
 use super::operations::Operations;
 use super::request::Verb;
 use super::revision::Revision;
+use super::scope::Attributes;
 use crate::ingest::{FileId, Position};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::collections::BTreeSet;
@@ -26,11 +27,35 @@ pub(super) struct Joined {
     pub sides: BTreeSet<(IncarnationId, IncarnationId)>,
 }
 
+/// What rows show of objects.
+#[derive(Clone, Copy)]
+pub(super) struct Shown<'b> {
+    /// Of versions, beside their identity.
+    pub attributes: &'b [Attributes],
+    /// Of lists.
+    pub items: &'b [Item],
+}
+
+impl Shown<'_> {
+    fn extent(&self, id: AttributesId) -> Option<(bool, bool, bool)> {
+        Attributes::extent(self.attributes, id)
+    }
+
+    /// Whether one record of a list says more of the same objects than another: a recorder may have cut them down.
+    fn lists_more(&self, one: &Operation, than: &Operation) -> bool {
+        let [one, than] = [one, than].map(|o| &self.items[o.items()]);
+        let same = |(a, b): (&Item, &Item)| (a.key, a.uid, a.revision) == (b.key, b.uid, b.revision);
+        let pairs = || one.iter().zip(than);
+        let more = |(a, b): (&Item, &Item)| self.extent(a.attributes) > self.extent(b.attributes);
+        one.len() == than.len() && pairs().any(more) && pairs().all(same)
+    }
+}
+
 /// Joins the stages of audit events, drops events met twice, and puts the two sides of one request together.
 ///
 /// Two audit events are the same iff server, audit id, stage, both timestamps, verb and URI agree; audit ids alone are not
 /// unique (a client may send one).
-pub(super) fn join(rows: &mut Operations, process: impl Fn(IncarnationId) -> Process) -> Joined {
+pub(super) fn join(rows: &mut Operations, process: impl Fn(IncarnationId) -> Process, shown: Shown<'_>) -> Joined {
     let mut joined = Joined::default();
     drop_copies(rows, &mut joined);
     // Nearly always the audit id tells two rows apart.
@@ -66,9 +91,9 @@ pub(super) fn join(rows: &mut Operations, process: impl Fn(IncarnationId) -> Pro
         at = end;
     }
     if index.iter().any(|&row| rows.get(row as usize).marks.has(Marks::CLIENT_SIDE)) {
-        pair_sides(rows, &index, &mut joined);
+        pair_sides(rows, &index, shown, &mut joined);
     }
-    pair_writes(rows, process, &mut joined);
+    pair_writes(rows, process, shown, &mut joined);
     joined
 }
 
@@ -134,7 +159,7 @@ fn meeting(rows: &[(u32, u32)]) -> Vec<u32> {
 ///
 /// The one operation keeps the times of the client, though the server's are narrower: a client that sends two requests at a time
 /// knows the answer of neither when it sends the other, whatever the server did meanwhile.
-fn pair_sides(rows: &mut Operations, index: &[u32], joined: &mut Joined) {
+fn pair_sides(rows: &mut Operations, index: &[u32], shown: Shown<'_>, joined: &mut Joined) {
     let mut by_id: FxHashMap<(AuditId, Verb), Vec<u32>> = FxHashMap::default();
     for &row in index {
         let o = rows.get(row as usize);
@@ -174,7 +199,7 @@ fn pair_sides(rows: &mut Operations, index: &[u32], joined: &mut Joined) {
         };
         let Some(found) = found else { continue };
         taken.insert(found, ());
-        merge(rows, row, found, joined);
+        merge(rows, row, found, shown, joined);
     }
 }
 
@@ -187,7 +212,12 @@ fn is_inside(server: &Operation, client: &Operation) -> bool {
 /// Finds the server's record of an accepted write that nothing but its content joins with the client's: audit ids are optional in
 /// captures, and who had no answer has none to keep. One user's writes of one object that were answered with the same version are one
 /// where they commit it; where they may have changed nothing, if one clock shows that no other can be meant.
-fn pair_writes(rows: &mut Operations, process: impl Fn(IncarnationId) -> Process, joined: &mut Joined) {
+fn pair_writes(
+    rows: &mut Operations,
+    process: impl Fn(IncarnationId) -> Process,
+    shown: Shown<'_>,
+    joined: &mut Joined,
+) {
     let is_write = |o: &Operation| {
         matches!(o.verb, Verb::Create | Verb::Update | Verb::Patch | Verb::Delete)
             && o.is_answered()
@@ -238,7 +268,7 @@ fn pair_writes(rows: &mut Operations, process: impl Fn(IncarnationId) -> Process
     }
     pairs.sort_unstable();
     for (client, server) in pairs {
-        merge(rows, client, server, joined);
+        merge(rows, client, server, shown, joined);
     }
 }
 
@@ -293,7 +323,7 @@ impl Request {
 }
 
 /// Puts the server's record of a request into the client's, or beside it.
-fn merge(rows: &mut Operations, row: u32, found: u32, joined: &mut Joined) {
+fn merge(rows: &mut Operations, row: u32, found: u32, shown: Shown<'_>, joined: &mut Joined) {
     let server = rows.get(found as usize);
     let mut merged = rows.get(row as usize);
     joined.sides.insert((merged.incarnation, server.incarnation));
@@ -325,8 +355,11 @@ fn merge(rows: &mut Operations, row: u32, found: u32, joined: &mut Joined) {
         // A client's recorder may have cut off what the server's log shows of an object's end.
         merged.marks.set(Marks(server.marks.0 & (HOLDS[0].0 | HOLDS[1].0)));
     }
-    if merged.answered == server.answered && !merged.attributes.is_some() {
+    if merged.answered == server.answered && shown.extent(server.attributes) > shown.extent(merged.attributes) {
         merged.attributes = server.attributes;
+    }
+    if merged.answered == server.answered && shown.lists_more(&server, &merged) {
+        merged.items_start = server.items_start;
     }
     if merged.audit_id == AuditId::None {
         merged.audit_id = server.audit_id;

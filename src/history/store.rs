@@ -147,10 +147,7 @@ impl History {
 
     /// Whether one piece of evidence says more of a version, beside its identity, than another.
     pub fn says_more(&self, one: AttributesId, than: AttributesId) -> bool {
-        let extent = |id: AttributesId| {
-            let shown = id.is_some().then(|| &self.attributes[id.index()]);
-            shown.map(|a| (a.node.is_some(), a.whole, a.fields.is_some()))
-        };
+        let extent = |id| Attributes::extent(&self.attributes, id);
         extent(one) > extent(than)
     }
 
