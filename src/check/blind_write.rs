@@ -44,9 +44,14 @@ pub const RULE: Rule = Rule {
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let writes = evidence.unconditioned();
     writes.checked.iter().for_each(|life| ruling.checked(*life));
-    for _ in 0..writes.undecided {
-        ruling.undecided("writes without condition by processes whose reads were recorded without their answers");
-    }
+    ruling.undecided_many(
+        "writes without condition by processes whose reads were recorded without their answers",
+        writes.undecided,
+    );
+    ruling.undecided_many(
+        "writes without condition of which nothing proves that a read came before them",
+        writes.unordered,
+    );
     let key = |write: &Outdated| evidence.history.operation(write.id).key;
     let reader = BodyReader::new(evidence, writes.outdated.iter().map(key));
     for part in writes.outdated.chunks(AT_ONCE) {

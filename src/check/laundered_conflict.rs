@@ -32,7 +32,7 @@ use super::outdated::{Undone, is_others, present_before};
 use super::reversion::{Changed, Fields, kept, last_change};
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
 use crate::history::{Document, IncarnationId, KeyId, Marks, Operation, OperationId, Revision, Subresource, Verb};
-use crate::order::{Change, Version, Versions, remembers};
+use crate::order::{Change, Relation, Version, Versions, remembers};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value;
 
@@ -62,6 +62,8 @@ struct Retry<'e> {
     base: Version,
     /// The versions from then on, before the write.
     since: Versions<'e>,
+    /// Whether the refusal was complete for certain before the write was sent.
+    is_ordered: bool,
 }
 
 /// A retry that put back what others had changed.
@@ -77,7 +79,8 @@ pub struct Laundered {
 }
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
-    let retries = retries(evidence);
+    let (retries, unordered): (Vec<_>, Vec<_>) = retries(evidence).into_iter().partition(|retry| retry.is_ordered);
+    ruling.undecided_many("writes of which nothing proves that a conflict came before them", unordered.len() as u64);
     retries.iter().for_each(|retry| ruling.checked(evidence.history.operation(retry.write).incarnation));
     let (laundered, open) = compare(evidence, &retries);
     ruling.undecided_many(
@@ -96,7 +99,8 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
 
 /// The retries of a history that put back what others had changed.
 pub fn laundered(evidence: &Evidence<'_>) -> Vec<Laundered> {
-    compare(evidence, &retries(evidence)).0
+    let retries: Vec<_> = retries(evidence).into_iter().filter(|retry| retry.is_ordered).collect();
+    compare(evidence, &retries).0
 }
 
 /// Whether an operation is a PUT whose content can be compared.
@@ -132,9 +136,10 @@ fn retries<'e>(evidence: &Evidence<'e>) -> Vec<Retry<'e>> {
             let since = timeline.between(o.key, base.revision, through);
             let one_life = since.iter().all(|v| v.uid == base.uid && v.change.lives() == Some(true));
             let held = o.asked_revision > r.asked_revision && o.asked_revision <= through;
-            let after = evidence.order.clocks.before((r.ret, r.clock), (o.invoke, o.clock));
-            let fits = held && after && one_life && !since.is_empty() && since.len() <= SINCE;
-            fits.then_some(Retry { refused, write: id, base, since })
+            let relation = evidence.order.clocks.relation((r.ret, r.clock), (o.invoke, o.clock));
+            let may_follow = matches!(relation, Relation::Before | Relation::BeforeUnless(_));
+            let fits = held && may_follow && one_life && !since.is_empty() && since.len() <= SINCE;
+            fits.then_some(Retry { refused, write: id, base, since, is_ordered: relation == Relation::Before })
         });
         found.extend(pairs);
     }

@@ -250,6 +250,20 @@ impl Memories {
         (!overtaken && !known_to_kin).then_some(last)
     }
 
+    /// Whether the process learnt something of a name before a moment by the times as they stand, and nothing proves that it did.
+    pub fn may_have_known(
+        &self,
+        evidence: &Evidence<'_>,
+        incarnation: IncarnationId,
+        key: KeyId,
+        moment: (Time, ClockId),
+        counts: impl Fn(&Glimpse) -> bool,
+    ) -> bool {
+        let relation = |g: &Glimpse| evidence.order.clocks.relation(g.moment, moment);
+        let is_open = |g: &&Glimpse| counts(g) && matches!(relation(g), Relation::BeforeUnless(_));
+        self.of(incarnation, key).iter().any(|g| is_open(&g))
+    }
+
     /// Whether a read that the evidence does not show may have told the process more of a name between two moments.
     pub fn may_know_more(
         &self,

@@ -466,7 +466,8 @@ impl Reader<'_> {
     fn suspect_clock(&self, sight: Sight, revision: Revision, fact: Fact, ruling: &mut Ruling<'_>) {
         let offset = self.o.invoke.since(sight.time) as f64 / 1e6;
         let because = format!(
-            "their clocks would have to differ by {offset:.3} ms to explain it away, and nothing rules that out (--clock-skew)"
+            "by the times as they stand, the later request was sent when the earlier answer was complete. Not proved: clocks that differ by \
+             {offset:.3} ms explain it away, and nothing rules that out (--clock-skew)"
         );
         let conflict = Conflict { sight, version: None, kind: Kind::Suspect, because };
         self.state(conflict, self.saw(revision), vec![fact], ruling);

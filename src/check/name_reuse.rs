@@ -107,7 +107,13 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             landed(evidence, ruling, Landing { id, met: met(&premise), ends: &ends }, &premise, Ground::Declared);
             continue;
         }
-        let Some(seen) = last(&|_| true) else { continue };
+        let Some(seen) = last(&|_| true) else {
+            if memories.may_have_known(evidence, o.incarnation, o.key, moment, other) {
+                ruling
+                    .undecided("writes by name of which nothing proves that a read of another object came before them");
+            }
+            continue;
+        };
         ruling.checked(o.incarnation);
         if !other(&seen) {
             // It saw the new life as well. What it sends may rest on the old one all the same, in its first write to the new.

@@ -40,6 +40,8 @@ pub struct Unconditioned {
     pub checked: Vec<IncarnationId>,
     /// How many could not be judged, because the process may have read more than the evidence shows.
     pub undecided: u64,
+    /// How many could not be judged, because nothing proves that the process had its answer to a read when it sent them.
+    pub unordered: u64,
 }
 
 /// Whether what a write puts there takes effect whatever the object has become. A uid guards against another object of the name, and not
@@ -91,7 +93,12 @@ impl Unconditioned {
         let read = memories.last(evidence, o.incarnation, o.key, (o.invoke, o.clock), |_| true);
         let is_same =
             |read: &Glimpse| matches!(read.known, Known::Life(uid) if uid == o.answer_uid || !o.answer_uid.is_some());
-        let Some(read) = read.filter(|read| is_same(read) && read.revision.is_some()) else { return };
+        let Some(read) = read.filter(|read| is_same(read) && read.revision.is_some()) else {
+            let counts = |read: &Glimpse| is_same(read) && read.revision.is_some() && read.revision <= through;
+            self.unordered +=
+                u64::from(memories.may_have_known(evidence, o.incarnation, o.key, (o.invoke, o.clock), counts));
+            return;
+        };
         if memories.may_know_more(evidence, o.incarnation, o.key, read.moment, (o.invoke, o.clock)) {
             self.undecided += 1;
             return;

@@ -117,7 +117,9 @@ impl<'e> Ruling<'e> {
 
     /// So many obligations could not be decided.
     pub fn undecided_many(&mut self, reason: impl Into<Cow<'static, str>>, count: u64) {
-        *self.undecided.entry(reason.into()).or_default() += count;
+        if count > 0 {
+            *self.undecided.entry(reason.into()).or_default() += count;
+        }
     }
 
     /// States a finding.

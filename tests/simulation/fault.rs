@@ -106,6 +106,7 @@ const STORE: &[&str] = &[
     "revision-rewind",
     "revision-reuse",
     "monotonic-writes",
+    "overlapping-lives",
     "writes-follow-reads",
     "stale-consistent-read",
     "torn-snapshot",

@@ -139,6 +139,30 @@ fn healthy_servers_in_one_file_convict_nobody_whatever_their_clocks() {
 }
 
 #[test]
+fn a_fault_in_a_merged_log_is_found_or_left_open_and_nothing_unrelated_is() {
+    for fault in Fault::ALL {
+        let (must, may) = fault.rules();
+        for seed in seeds(12) {
+            let recording = Cluster::new(seed, fault).run(320);
+            if !recording.injected {
+                continue;
+            }
+            let history = load(&merged(&recording.files), false);
+            let judgement = retrograde::judge(&history, &retrograde::Options::default());
+            let found = violations(&judgement);
+            let unrelated: Vec<_> = found.iter().filter(|r| !must.contains(r) && !may.contains(r)).collect();
+            assert!(unrelated.is_empty(), "{fault:?}, seed {seed}: {unrelated:?}\n{}", describe(&history, &judgement));
+            let speaks = |f: &retrograde::check::Finding| {
+                f.kind != Kind::Hazard && (must.contains(&f.rule) || may.contains(&f.rule))
+            };
+            let is_open = |r: &retrograde::check::RuleReport| must.contains(&r.rule) && !r.undecided.is_empty();
+            let is_told = judgement.findings.iter().any(speaks) || judgement.rules.iter().any(is_open);
+            assert!(is_told, "{fault:?}, seed {seed}: missed\n{}", describe(&history, &judgement));
+        }
+    }
+}
+
+#[test]
 #[ignore = "writes one recording to SIMULATION_OUT, to look at"]
 fn dump() {
     let seed = std::env::var("SIMULATION_SEED").unwrap().parse().unwrap();

@@ -38,14 +38,14 @@ pub(super) fn incoherent_reason(how: Incoherence, sure: bool) -> &'static str {
     match (how, sure) {
         (Incoherence::Order { .. }, true) => "etcd answers a read in the order of keys.",
         (Incoherence::Order { .. }, false) => {
-            "etcd answers a read in the order of keys. A step of a transaction may have asked for another order, which is not recorded"
+            "etcd answers a read in the order of keys. Not proved: a step of a transaction may have asked for another order, which is not recorded"
         }
         (Incoherence::Count { .. }, _) => "An answer counts all keys that it shows, and a single key once.",
         (Incoherence::Withheld { .. }, true) => {
             "An answer shows all keys that it counts, up to the limit that was asked for."
         }
         (Incoherence::Withheld { .. }, false) => {
-            "An answer shows all keys that it counts. A step of a transaction may have asked for their number only, which is not recorded"
+            "An answer shows all keys that it counts. Not proved: a step of a transaction may have asked for their number only, which is not recorded"
         }
         (Incoherence::Version { .. }, _) => {
             "A revision changes a key once at most, and the first change of a store makes revision 2."

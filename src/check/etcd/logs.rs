@@ -200,8 +200,8 @@ fn behind(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         (Kind::Violation, reason, "logs that were copied before this answer")
     } else {
         let reason = format!(
-            "{promise}; no majority does without these members, and nothing shows that their logs, which end with revision {last}, were copied \
-             whole behind the answer"
+            "{promise}; no majority does without these members. Not proved: nothing shows that their logs, which end with revision {last}, \
+             were copied whole behind the answer"
         );
         (Kind::Suspect, reason, "whole copies of the members' write-ahead logs that were made behind this answer")
     };

@@ -193,7 +193,7 @@ fn who_may_have_compacted_is_named() {
         (found.kind_word(), found.certificate.reason.clone())
     };
     let (kind, said) = reason(name);
-    assert!(kind == "suspect" && said.contains("No compaction request is recorded"), "{said}");
+    assert!(kind == "suspect" && said.contains("no compaction request is recorded"), "{said}");
     for (of, words) in [
         ("r/client-3/watch.json", "(client-2 is not in this report)"),
         ("r/client-4/watch.json", "(client-2, client-3 are not in this report)"),

@@ -97,9 +97,9 @@ impl Recorded<'_> {
             return draft;
         }
         let mut why = match recorded {
-            true => " The record of another client that asked for one may be missing".to_owned(),
+            true => " Not proved: the record of another client that asked for one may be missing".to_owned(),
             false => {
-                " No compaction request is recorded: the record of the client that sends them may be missing".to_owned()
+                " Not proved: no compaction request is recorded, and the record of the client that sends them may be missing".to_owned()
             }
         };
         why += &missing_words(&missing);

@@ -283,7 +283,7 @@ pub fn kind(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         );
         let unmarked = !shown.delete && !shown.create && marks < CreationMarks::Written;
         if unmarked {
-            reason += " No event of this report says that it creates a key: its recorder may not write that down";
+            reason += " Not proved: no event of this report says that it creates a key, so its recorder may not write that down";
         }
         let kind = if unmarked { Kind::Suspect } else { Kind::Violation };
         let draft = r.draft(kind, r.watcher(watch), shown.key, stream(watch), summary, facts, reason);
