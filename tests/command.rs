@@ -65,6 +65,21 @@ fn a_focus_leaves_out_what_is_elsewhere_and_says_so() {
 }
 
 #[test]
+fn two_clusters_are_judged_apart_where_the_caller_names_them() {
+    let fixed = "histories/incidents/kubelet-restart/quorum-lists";
+    let sources = [format!("{INCIDENT}/*:cluster=east"), format!("{fixed}/*:cluster=west")];
+    let [east, west] = sources.each_ref().map(|source| &source[..]);
+    let apart = retrograde(&["check", "--source", east, "--source", west, INCIDENT, fixed]);
+    let said = text(&apart);
+    assert_eq!(apart.status.code(), Some(1), "{said}");
+    for line in ["2 histories, each decided on its own", "violated   east: kubernetes", "holds      west: kubernetes"] {
+        assert!(said.contains(line), "{line}: {said}");
+    }
+    let both = retrograde(&["check", "--source", east, "--source", &west.replace("west", "east"), INCIDENT, fixed]);
+    assert!(!text(&both).contains("2 histories"), "{}", text(&both));
+}
+
+#[test]
 fn one_request_is_explained_with_its_promise_its_age_and_its_findings() {
     let list = retrograde(&["explain", "--client", "kubelet-1#2", "--key", "pod-0", INCIDENT]);
     assert_eq!(list.status.code(), Some(0));

@@ -26,22 +26,22 @@ pub(super) fn write(page: &mut Page<'_>, report: &Report<'_>) -> io::Result<()> 
     page.labelled(0, LABEL, (tone, word), &sentence(report))?;
     match report.histories.as_slice() {
         [only] => {
-            open(page, only)?;
+            open(page, only, "")?;
             basis(page, only)
         }
         many => {
             let text = format!("{} histories, each decided on its own", many.len());
             page.labelled(0, LABEL, (Tone::Title, "Read"), &text)?;
             histories(page, many)?;
-            many.iter().try_for_each(|part| open(page, part))
+            many.iter().try_for_each(|part| open(page, part, &format!("{}: ", part.name)))
         }
     }
 }
 
-/// What was met and not decided, beside the verdict.
-fn open(page: &mut Page<'_>, part: &Part<'_>) -> io::Result<()> {
+/// What was met and not decided, beside the verdict; `of` names the history where there are several.
+fn open(page: &mut Page<'_>, part: &Part<'_>, of: &str) -> io::Result<()> {
     match part.undecided() {
-        Some(text) => page.labelled(0, LABEL, (Tone::Doubt, "Undecided"), &text),
+        Some(text) => page.labelled(0, LABEL, (Tone::Doubt, "Undecided"), &format!("{of}{text}")),
         None => Ok(()),
     }
 }
