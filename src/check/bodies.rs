@@ -132,7 +132,7 @@ impl<'e, 'h> BodyReader<'e, 'h> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::trial::{judged, kinds, read};
+    use super::super::trial::{judged, read};
     use super::super::{Kind, Rule, blind_write, double_allocation, laundered_conflict, lost_update};
     use crate::history::sketch::evidence;
     use crate::ingest::SourceRule;

@@ -186,7 +186,8 @@ fn rule_verdict(rule: &Rule, ruling: &Ruling<'_>, lost: Option<&str>) -> Verdict
 /// Why too much input was lost for anything to hold, if it was.
 pub fn lost_input(history: &History) -> Option<String> {
     let file = history.files.iter().find(|f| f.format.is_some() && f.too_many_problems())?;
-    Some(format!("{} of {} lines of {} could not be used", file.problems, file.lines.max(1), file.path))
+    let unit = file.unit();
+    Some(format!("{} of {} {unit}s of {} could not be used", file.problems, file.lines.max(1), file.path))
 }
 
 /// The verdict over what the rules came to.

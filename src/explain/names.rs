@@ -13,9 +13,12 @@ pub fn short_user(user: &str) -> &str {
     user.strip_prefix("system:node:").or_else(|| user.strip_prefix("system:")).unwrap_or(user)
 }
 
-/// A user name, `nobody known` where the evidence has none.
+/// A user name; `unnamed client` where the evidence has none, `the cluster` for what its members did.
 pub fn client(history: &History, client: ClientId) -> String {
-    let name = if client.is_some() { history.name(history.clients[client.index()]) } else { "" };
+    if !client.is_some() {
+        return "the cluster".to_owned();
+    }
+    let name = history.name(history.clients[client.index()]);
     if name.is_empty() { "unnamed client".to_owned() } else { visible(name).into_owned() }
 }
 

@@ -49,6 +49,12 @@ pub struct FileSummary {
 }
 
 impl FileSummary {
+    /// What [`FileSummary::lines`] counts: a binary file has records and no lines.
+    pub fn unit(&self) -> &'static str {
+        let is_binary = self.format.and_then(Format::from_name).is_some_and(Format::is_of_member);
+        if is_binary { "record" } else { "line" }
+    }
+
     /// Whether so much of the file was unusable that nothing may be said to hold on its account: more than 0.1 % of the
     /// lines (`rules.md`, Kinds and verdicts).
     pub fn too_many_problems(&self) -> bool {

@@ -35,7 +35,10 @@ pub(super) fn inputs(page: &mut Page<'_>, history: &History) -> io::Result<()> {
     let rows: Vec<_> = evidence
         .iter()
         .map(|file| {
-            let mut numbers = format!("{}, {}", count(file.lines, "line"), count(file.records, "record"));
+            let mut numbers = count(file.records, "record");
+            if file.unit() == "line" {
+                numbers = format!("{}, {numbers}", count(file.lines, "line"));
+            }
             if file.problems > 0 {
                 numbers += &format!(", {}", count(file.problems, "problem"));
             }

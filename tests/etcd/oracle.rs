@@ -166,6 +166,8 @@ struct Trial<'s> {
     small: &'s Small,
     /// Whether events of this history say what they create.
     marks_creation: bool,
+    /// Leases of which no grant is recorded.
+    elsewhere: BTreeSet<i64>,
 }
 
 /// How far a trial came. The place of something in time is the earliest that the order allows: the latest call so far.
@@ -189,9 +191,13 @@ pub fn is_possible(small: &Small) -> bool {
         _ => false,
     });
     let mut server = Server::new();
-    server.elsewhere = granted_elsewhere(small);
+    let elsewhere = granted_elsewhere(small);
+    // A log that is there from its first entry holds every grant before its end.
+    if small.log().is_empty() {
+        server.elsewhere.clone_from(&elsewhere);
+    }
     let course = Course { server, placed: 0, time: 0, born: Vec::new(), compactions: Vec::new(), logged: 0 };
-    Trial { small, marks_creation }.goes_on(&course)
+    Trial { small, marks_creation, elsewhere }.goes_on(&course)
 }
 
 /// Leases of which no grant is recorded: somebody else's.
@@ -224,6 +230,12 @@ impl Trial<'_> {
             return false;
         }
         let next = self.small.log().get(course.logged);
+        // Behind the end of the log anybody may have been granted a lease.
+        let mut behind = course.clone();
+        if next.is_none() {
+            behind.server.elsewhere.extend(&self.elsewhere);
+        }
+        let course = &behind;
         if next.is_none()
             && !left().any(|at| answered(&at))
             && self.small.watches.iter().all(|watch| self.fits(course, watch))
@@ -256,7 +268,7 @@ impl Trial<'_> {
                 }
             }
         }
-        for lease in course.server.leases.iter().chain(&course.server.elsewhere).copied() {
+        for lease in course.server.leases.iter().chain(&self.elsewhere).copied() {
             if next.is_some_and(|entry| *entry != Ask::Revoke(lease)) {
                 continue;
             }

@@ -12,6 +12,7 @@ use super::store::NOT_COMPACTED;
 use super::timeline::Timeline;
 use crate::history::etcd::{Outcome, Recording, Request};
 use crate::ingest::Time;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What was asked to be compacted, by time.
 #[derive(Debug)]
@@ -22,7 +23,7 @@ pub struct Compactions {
     first: Vec<(Time, i64)>,
     /// Acknowledged: answered at, through, the operation.
     done: Vec<(Time, i64, u32)>,
-    /// In the members' logs: not before, through; both ascending.
+    /// In the members' logs, of clients that are not recorded: not before, through; both ascending.
     logged: Vec<(Time, i64)>,
     /// Answers that a store gives that is compacted through a revision at most: sent at, that revision, the operation. Where they
     /// were sent later, they allow more.
@@ -69,7 +70,7 @@ impl Compactions {
         self.first[..at].last().map_or(NOT_COMPACTED, |(_, through)| *through).max(self.logged(time))
     }
 
-    /// The highest revision through which what the members' logs hold can have compacted by a time, whoever asked for it.
+    /// The highest revision through which what the members' logs hold can have compacted by a time, beside what recorded clients asked for.
     pub fn logged(&self, time: Time) -> i64 {
         let at = self.logged.partition_point(|(from, _)| *from <= time);
         self.logged[..at].last().map_or(NOT_COMPACTED, |(_, through)| *through)
@@ -116,8 +117,39 @@ fn allowing(recording: &Recording, effects: &Effects) -> Vec<(Time, i64, u32)> {
     bounds
 }
 
-/// Compactions of the members' logs, each with a time before which no member can have applied it: it stands behind the entries of
-/// writes, which had been sent. Where the logs and the clients differ, or the entries of writes may have been lost, nothing is known.
+/// The revisions of which the logs hold more compactions than recorded clients can have proposed. Every request that reaches the
+/// members has an entry, also where it is refused when it is applied.
+///
+/// An acknowledged compaction stands in front of every one through more. Where the logs lack it and hold such a one, they contradict the
+/// client, and nobody knows whose compaction that was.
+fn of_others(recording: &Recording) -> FxHashSet<i64> {
+    let logs = recording.members.iter().filter_map(|member| member.log.as_ref());
+    let mut entries: Vec<(i64, u64)> = logs
+        .flat_map(|log| &log.entries)
+        .filter_map(|entry| match entry.request {
+            Request::Compact { revision } => Some((revision, entry.index)),
+            _ => None,
+        })
+        .collect();
+    entries.sort_unstable();
+    entries.dedup();
+    let mut asked: FxHashMap<i64, usize> = FxHashMap::default();
+    let mut lacking = i64::MAX;
+    for operation in recording.operations.iter().filter(|operation| operation.outcome != Outcome::Refused) {
+        let Request::Compact { revision } = operation.request else { continue };
+        *asked.entry(revision).or_default() += 1;
+        let is_logged = entries.binary_search_by_key(&revision, |(through, _)| *through).is_ok();
+        if operation.outcome == Outcome::Answered && !is_logged {
+            lacking = lacking.min(revision);
+        }
+    }
+    let more = |of: &&[(i64, u64)]| of[0].0 < lacking && of.len() > asked.get(&of[0].0).copied().unwrap_or(0);
+    entries.chunk_by(|a, b| a.0 == b.0).filter(more).map(|of| of[0].0).collect()
+}
+
+/// Compactions of the members' logs by clients that are not recorded, each with a time before which no member can have applied it: it
+/// stands behind the entries of writes, which had been sent. Where the logs and the clients differ, or the entries of writes may have
+/// been lost, nothing is known.
 fn logged(recording: &Recording, log: &Log, timeline: &Timeline) -> Vec<(Time, i64)> {
     let certain = |number: i64| log.step(number).is_some_and(|step| step.certain);
     let logged = timeline.revisions.iter().filter(|revision| revision.entry.is_some() && certain(revision.number));
@@ -133,10 +165,12 @@ fn logged(recording: &Recording, log: &Log, timeline: &Timeline) -> Vec<(Time, i
         }
         (sent, one.through)
     };
-    let unplaced = log.unplaced.map(|through| (Time(i64::MIN), through));
-    let least = log.unplaced.unwrap_or(NOT_COMPACTED);
-    let placed = log.compactions.iter().map(not_before).map(|(from, through)| (from, through.max(least)));
-    unplaced.into_iter().chain(placed).collect()
+    let others = of_others(recording);
+    let unplaced = log.unplaced.iter().copied().filter(|through| others.contains(through)).max();
+    let least = unplaced.unwrap_or(NOT_COMPACTED);
+    let placed = log.compactions.iter().filter(|one| others.contains(&one.through));
+    let placed = placed.map(not_before).map(|(from, through)| (from, through.max(least)));
+    unplaced.map(|through| (Time(i64::MIN), through)).into_iter().chain(placed).collect()
 }
 
 /// An answer that only a compaction above a revision explains.

@@ -78,8 +78,8 @@ pub struct Log {
     pub splits: Vec<Split>,
     /// Compactions that took effect, in their order: that of their revisions too.
     pub compactions: Vec<LoggedCompaction>,
-    /// The highest revision that compactions name behind what could be replayed: nobody knows what they stand behind.
-    pub unplaced: Option<i64>,
+    /// The revisions that compactions name behind what could be replayed: nobody knows what they stand behind.
+    pub unplaced: Vec<i64>,
     /// Whether the entries are all that the logs have, each could be replayed, and no committed entry can be missing from all of them.
     pub whole: bool,
     /// The same, except that the last records of logs may be cut off.
@@ -200,7 +200,7 @@ impl Log {
             Request::Compact { revision } => Some(revision),
             _ => None,
         });
-        self.unplaced = behind.max();
+        self.unplaced = behind.collect();
     }
 }
 

@@ -172,8 +172,15 @@ pub(super) fn basis(page: &mut Page<'_>, part: &Part<'_>) -> io::Result<()> {
     }
     let ignored = files.len() as u64 - evidence;
     let sum = |of: fn(&crate::ingest::FileSummary) -> u64| files.iter().filter(|f| f.format.is_some()).map(of).sum();
-    let mut read =
-        format!("{}, {}, {}", count(evidence, "file"), count(sum(|f| f.lines), "line"), bytes(sum(|f| f.bytes)));
+    let of_unit = |unit: &str| {
+        let files = files.iter().filter(|f| f.format.is_some() && f.unit() == unit);
+        let lines: u64 = files.map(|f| f.lines).sum();
+        (lines > 0).then(|| count(lines, unit))
+    };
+    let units = ["line", "record"].into_iter().filter_map(of_unit);
+    let parts: Vec<String> =
+        [count(evidence, "file")].into_iter().chain(units).chain([bytes(sum(|f| f.bytes))]).collect();
+    let mut read = parts.join(", ");
     let kinds: Vec<String> = formats.iter().map(|(name, n)| format!("{n} {name}")).collect();
     if !kinds.is_empty() {
         read += &format!(" ({})", kinds.join(", "));
