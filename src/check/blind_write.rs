@@ -74,8 +74,8 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, blind: &Outdated, rev
         changed = undone.change;
         change = format!("{by} had changed {field} of {key} {when}");
         outcome = format!("its {verb} without condition put {field} back");
-        kind = Kind::Violation;
-        reason = "the field went back to the value that the writer had read, over a change that it had not seen";
+        (kind, reason) = undone
+            .reason("the field went back to the value that the writer had read, over a change that it had not seen");
         summary = format!(
             "{client} put {field} of {key} back to what it had read at {version}, undoing the change of {by} {when}"
         );
@@ -86,7 +86,8 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, blind: &Outdated, rev
         outcome = format!("its {verb} without condition took effect");
         kind = Kind::Hazard;
         reason =
-            "nothing shows that a change was undone; a condition on the version read would have told the writer of it";
+            "nothing shows that a change was undone; a condition on the version read would have told the writer of it"
+                .to_owned();
         summary = format!(
             "{client} sent {} of {key} without condition, read at {version} and changed by {by} at {} since",
             o.verb.with_article(),
@@ -110,7 +111,7 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, blind: &Outdated, rev
             ),
             evidence.operation(blind.id, o.answered, outcome),
         ],
-        reason: reason.to_owned(),
+        reason,
         refuted_by: "evidence that the process had seen the change before it wrote".to_owned(),
         consequence: "changes of others are undone without an error for anybody".to_owned(),
     });

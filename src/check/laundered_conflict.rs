@@ -29,7 +29,7 @@ use super::author::{Author, author};
 use super::bodies::{Bodies, BodyReader};
 use super::memory::{Glimpse, Memories};
 use super::outdated::{Undone, is_others, present_before};
-use super::reversion::{Changed, Fields, kept, last_change};
+use super::reversion::{Changed, Fields, is_by_others, kept, last_change};
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
 use crate::history::{Document, IncarnationId, KeyId, Marks, Operation, OperationId, Revision, Subresource, Verb};
 use crate::order::{Change, Relation, Version, Versions, remembers};
@@ -206,26 +206,26 @@ fn undone(evidence: &Evidence<'_>, retry: &Retry<'_>, plan: &Plan, bodies: &Bodi
     let now = since.last()?.as_ref()?;
     let changed = |path: &&String| old.get(path) != now.get(path);
     let all: FxHashSet<&String> = old.paths().chain(now.paths()).filter(changed).collect();
-    let mut undone: Vec<(&String, Changed)> = Vec::new();
+    let process = evidence.history.operation(retry.write).incarnation;
+    let authors: Vec<Author> = plan.since.iter().map(|v| author(evidence, v, process)).collect();
+    let mut undone: Vec<(bool, &String, Changed)> = Vec::new();
     for path in all {
         let Some(changed) = last_change(path, &old, &since) else { continue };
-        if !plan.since[changed.clone()].iter().all(|v| is_others(evidence, v, retry.write)) {
-            continue;
-        }
+        let Some(certain) = is_by_others(&authors, &changed) else { continue };
         if sent.get(path) != old.get(path) {
             return Some(None);
         }
         if after.get(path) == old.get(path) {
-            undone.push((path, changed));
+            undone.push((!certain, path, changed));
         }
     }
     // Of several fields the one that proves most.
-    let authored =
-        undone.into_iter().map(|(path, changed)| (setter(evidence, retry, path, &old, &earlier), path, changed));
-    let most = authored.min_by(|(one, a, _), (other, b, _)| (one, a).cmp(&(other, b)));
-    Some(most.map(|(author, path, changed)| {
-        let (first, last) = (*changed.start(), *changed.end());
-        let undone = Undone::new(evidence, path.clone(), plan.since[last], first < last);
+    let authored = undone
+        .into_iter()
+        .map(|(open, path, changed)| (open, setter(evidence, retry, path, &old, &earlier), path, changed));
+    let most = authored.min_by_key(|(open, author, path, _)| (*open, *author, *path));
+    Some(most.map(|(_, author, path, changed)| {
+        let undone = Undone::new(evidence, path.clone(), &plan.since, &authors, &changed);
         Laundered { refused: retry.refused, write: retry.write, undone, author }
     }))
 }
@@ -278,6 +278,10 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, laundered: &Laundered
             "nothing of what others had changed survived; the process had set the older value itself, and may have wanted it back",
         ),
     };
+    let (kind, reason) = match kind {
+        Kind::Violation => laundered.undone.reason(reason),
+        kind => (kind, reason.to_owned()),
+    };
     ruling.found(Draft {
         kind,
         broken_by: BrokenBy::Client,
@@ -289,7 +293,7 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, laundered: &Laundered
              {when}"
         ),
         facts,
-        reason: reason.to_owned(),
+        reason,
         refuted_by: "evidence that the process decided on the newer version and wanted the older values".to_owned(),
         consequence: "a change that was accepted is undone, and optimistic locking shows nobody that it was".to_owned(),
     });

@@ -32,7 +32,7 @@ use super::laundered_conflict::laundered;
 use super::memory::Memories;
 use super::outdated::{AT_ONCE, Compared, Outdated, Undone, is_others, present_before, reverted, undone};
 use super::reversion::{Changed, Course};
-use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use super::{BrokenBy, Draft, Evidence, Fact, Group, Rule, Ruling};
 use crate::history::{Marks, OperationId, Revision, Subresource, Verb};
 use crate::order::{Premise, Reading, Relation, Versions};
 use rustc_hash::FxHashSet;
@@ -203,9 +203,10 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, lost: Lost) {
     let o = history.operation(lost.write);
     let (client, key) = (evidence.short_client(&o), history.key_name(o.key));
     let field = &lost.undone.field;
+    let (kind, reason) = lost.undone.reason(lost.reason);
     let (by, when) = (lost.undone.author_words(evidence), lost.undone.when_words());
     ruling.found(Draft {
-        kind: Kind::Violation,
+        kind,
         broken_by: BrokenBy::Client,
         incarnation: o.incarnation,
         key: o.key,
@@ -217,7 +218,7 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, lost: Lost) {
             evidence.request(lost.write, Revision::NONE, format!("{client} sent its {} of {key}", o.verb.name())),
             evidence.operation(lost.write, o.answered, format!("the {} replaced {field}", o.verb.name())),
         ],
-        reason: lost.reason.to_owned(),
+        reason,
         refuted_by: "evidence that the process knew of the change and meant to replace it".to_owned(),
         consequence: "an update that was acknowledged has no effect, and nobody is told".to_owned(),
     });
@@ -225,8 +226,9 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, lost: Lost) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Kind;
     use super::super::trial::{holds, kinds};
-    use super::{Kind, RULE};
+    use super::RULE;
 
     const BOTH_READ: &str = "o@A CREATE x[n=3 m=1] => x:u1@10[n=3 m=1]\nc@A GET x for d => x:u1@10\no@A PUT x:u1@10[n=5 m=1] => x:u1@12[n=5 m=1]\n";
 

@@ -3,11 +3,12 @@
 use super::author::{Author, author};
 use super::bodies::BodyReader;
 use super::memory::{Glimpse, Known, Memories, Shown};
-use super::reversion::{Changed, Course, written};
-use super::{Evidence, commit};
+use super::reversion::{Changed, Course, is_by_others, written};
+use super::{Evidence, Kind, commit};
 use crate::history::{Document, IncarnationId, KeyId, Marks, Operation, OperationId, Revision, Subresource, Verb};
 use crate::order::{Change, Version, Versions, remembers};
 use rustc_hash::FxHashMap;
+use serde_json::Value;
 
 /// For how many writes what their processes had read is kept at a time, which bounds it.
 const JUDGED_AT_ONCE: usize = if cfg!(test) { 2 } else { 1 << 18 };
@@ -172,13 +173,32 @@ pub struct Undone {
     pub change: Version,
     /// Who is known to have made it; `None`: one of several others, since the versions in between were not recorded as a whole.
     pub by: Option<IncarnationId>,
+    /// Whether nobody else can have made it.
+    pub certain: bool,
 }
 
 impl Undone {
-    /// Of the version that shows a change, and whether versions before it may have made it.
-    pub fn new(evidence: &Evidence<'_>, field: String, change: Version, is_one_of_several: bool) -> Undone {
-        let by = (!is_one_of_several).then(|| evidence.history.operation(change.writer).incarnation);
-        Undone { field, change, by }
+    /// Of the versions since a read and their authors, and of those that may have made the change.
+    pub fn new(
+        evidence: &Evidence<'_>,
+        field: String,
+        since: &[Version],
+        authors: &[Author],
+        changed: &Changed,
+    ) -> Undone {
+        let change = since[*changed.end()];
+        let is_one = changed.start() == changed.end();
+        let by = is_one.then(|| evidence.history.operation(change.writer).incarnation);
+        Undone { field, change, by, certain: is_by_others(authors, changed) == Some(true) }
+    }
+
+    /// A reason, and what it lacks where the author is not certain.
+    pub fn reason(&self, reason: &str) -> (Kind, String) {
+        if self.certain {
+            return (Kind::Violation, reason.to_owned());
+        }
+        let open = "nobody knows who made a version in between, which was not recorded as a whole and may have made the change";
+        (Kind::Suspect, format!("{reason}. Not proved: {open}"))
     }
 
     /// Who made the change, for a sentence.
@@ -236,13 +256,15 @@ pub fn undone<'e>(
             let id = writes[at].id;
             let [request, answer] = own(id).map(|document| bodies.get(document));
             let (Some(request), Some(answer), Some(read)) = (request, answer, bodies.of(&read)) else { continue };
-            let others = |version| !whole || is_others(evidence, version, id);
-            let since = versions.iter().map(|version| (bodies.of(version), others(version))).collect();
+            let process = history.operation(id).incarnation;
+            let by = |version| if whole { author(evidence, version, process) } else { Author::Another };
+            let since: Vec<(Option<&Value>, Author)> =
+                versions.iter().map(|version| (bodies.of(version), by(version))).collect();
+            let authors: Vec<Author> = since.iter().map(|(_, author)| *author).collect();
             let course = Course { read, since, request, answer, whole: history.operation(id).verb == Verb::Update };
             match find(&course) {
                 Some((field, changed)) if whole => {
-                    let (first, last) = (*changed.start(), *changed.end());
-                    drop(found.insert(at, Undone::new(evidence, field, versions[last], first < last)));
+                    drop(found.insert(at, Undone::new(evidence, field, &versions, &authors, &changed)));
                 }
                 Some(_) => rest.push(at),
                 None => {}

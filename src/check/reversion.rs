@@ -1,5 +1,6 @@
 //! Three-way comparison: which fields a write put back to what its writer had read, although others had changed them since.
 
+use super::author::Author;
 use crate::ingest::fields::covers;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -105,8 +106,8 @@ pub fn written(request: &Value) -> Fields<'_> {
 pub struct Course<'v> {
     /// What the writer had read.
     pub read: &'v Value,
-    /// The versions after it, before the write: their bodies as far as they are known, and whether another process made each.
-    pub since: Vec<(Option<&'v Value>, bool)>,
+    /// The versions after it, before the write: their bodies as far as they are known, and who made each.
+    pub since: Vec<(Option<&'v Value>, Author)>,
     /// What the write sends.
     pub request: &'v Value,
     /// The object after it: without it nobody knows what the server made of the request (a status it ignores, a list it merges).
@@ -152,15 +153,33 @@ impl Course<'_> {
             .paths()
             .filter(|path| self.whole && sent.get(path).is_none() && sent.shows(path) && is_shown(path))
             .filter(|path| counts(read.get(path), None) && after.get(path).is_none());
-        put.chain(taken_away).find_map(|path| {
+        let authors: Vec<Author> = self.since.iter().map(|(_, author)| *author).collect();
+        let by_others = |path: &String| {
             let changed = last_change(path, &read, &since)?;
-            self.since[changed.clone()].iter().all(|(_, others)| *others).then(|| (path.clone(), changed))
-        })
+            Some((is_by_others(&authors, &changed)?, path.clone(), changed))
+        };
+        // What certainly others had changed goes first.
+        let mut open = None;
+        for (certain, path, changed) in put.chain(taken_away).filter_map(by_others) {
+            if certain {
+                return Some((path, changed));
+            }
+            open = open.or(Some((path, changed)));
+        }
+        open
     }
 }
 
 /// The places of versions of which one changed a field. The last of them is the first one that shows it.
 pub type Changed = RangeInclusive<usize>;
+
+/// Whether certainly other processes made a change; `Some(false)`: a version that was not recorded as a whole may have made it, and nobody
+/// knows who made that one. `None`: the process itself may have made it.
+pub fn is_by_others(authors: &[Author], changed: &Changed) -> Option<bool> {
+    let of = &authors[changed.clone()];
+    let shown = of.last() == Some(&Author::Another) && !of.contains(&Author::Itself);
+    shown.then(|| of.iter().all(|author| *author == Author::Another))
+}
 
 /// Where the value of a field comes from that the last of some versions has, if not from what was read before them. What does not show
 /// the field may have changed it.
@@ -202,8 +221,13 @@ mod tests {
     use serde_json::json;
 
     fn course(read: Value, since: Value, request: Value, whole: bool) -> Option<String> {
-        let course =
-            Course { read: &read, since: vec![(Some(&since), true)], request: &request, answer: &request, whole };
+        let course = Course {
+            read: &read,
+            since: vec![(Some(&since), Author::Another)],
+            request: &request,
+            answer: &request,
+            whole,
+        };
         course.reverted().map(|(path, _)| path)
     }
 
@@ -215,7 +239,7 @@ mod tests {
         assert_eq!(course(read.clone(), since.clone(), json!({"spec": {"c": 3}}), false), None);
         assert_eq!(course(read.clone(), since.clone(), json!({"spec": {"a": 5}}), false), None);
         let patch = json!([{"op": "replace", "path": "/spec/a", "value": 1}]);
-        let since = vec![(Some(&since), true)];
+        let since = vec![(Some(&since), Author::Another)];
         let course = Course { read: &read, since, request: &patch, answer: &read, whole: false };
         assert_eq!(course.reverted().unwrap().0, "spec.a");
         let tested = json!([{"op": "test", "path": "/spec", "value": {"a": 2}}, patch[0]]);
@@ -245,7 +269,7 @@ mod tests {
         let request = json!({"a": 3, "b": 5});
         let course = Course {
             read: &read,
-            since: vec![(Some(&since), true)],
+            since: vec![(Some(&since), Author::Another)],
             request: &request,
             answer: &request,
             whole: false,
@@ -272,13 +296,16 @@ mod tests {
     #[test]
     fn a_version_that_nobody_shows_may_have_made_the_change() {
         let (read, last) = (json!({"a": 1}), json!({"a": 2}));
-        let reverted = |others| {
-            let since = vec![(None, others), (Some(&last), true)];
+        let reverted = |author| {
+            let since = vec![(None, author), (Some(&last), Author::Another)];
             Course { read: &read, since, request: &read, answer: &read, whole: false }.reverted()
         };
-        assert_eq!(reverted(true), Some(("a".to_owned(), 0..=1)));
-        assert_eq!(reverted(false), None);
-        let since = vec![(Some(&last), true), (None, true)];
+        assert_eq!(reverted(Author::Another), Some(("a".to_owned(), 0..=1)));
+        assert_eq!(reverted(Author::Unknown), Some(("a".to_owned(), 0..=1)));
+        assert_eq!(reverted(Author::Itself), None);
+        assert_eq!(is_by_others(&[Author::Unknown, Author::Another], &(0..=1)), Some(false));
+        assert_eq!(is_by_others(&[Author::Another, Author::Unknown], &(0..=1)), None);
+        let since = vec![(Some(&last), Author::Another), (None, Author::Another)];
         assert_eq!(Course { read: &read, since, request: &read, answer: &read, whole: false }.reverted(), None);
     }
 
@@ -288,7 +315,7 @@ mod tests {
         let sent = json!({"spec": {"a": 1}});
         let cut = |kept: &str| json!({"spec": {"a": 1}, "recordedFields": kept});
         let reverted = |read: &Value, answer: &Value, request: &Value| {
-            let since = vec![(Some(&changed), true)];
+            let since = vec![(Some(&changed), Author::Another)];
             Course { read, since, request, answer, whole: true }.reverted().map(|(path, _)| path)
         };
         assert_eq!(reverted(&cut(""), &sent, &sent), None);
@@ -301,8 +328,13 @@ mod tests {
     #[test]
     fn an_own_change_is_no_one_else_s() {
         let (read, since) = (json!({"a": 1}), json!({"a": 2}));
-        let course =
-            Course { read: &read, since: vec![(Some(&since), false)], request: &read, answer: &read, whole: false };
+        let course = Course {
+            read: &read,
+            since: vec![(Some(&since), Author::Itself)],
+            request: &read,
+            answer: &read,
+            whole: false,
+        };
         assert_eq!(course.reverted(), None);
     }
 }

@@ -73,6 +73,12 @@ pub fn compactions(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         ruling.open = Some("no order of the compactions fits every answer and delivery that depends on one".to_owned());
     }
     let compactions = &r.analysis.compactions;
+    if compactions.lacks_records() {
+        ruling.open = Some(
+            "the members' logs hold a compaction that no recorded client can have asked for: a record is missing"
+                .to_owned(),
+        );
+    }
     for (at, operation) in (0..).zip(&r.recording.operations) {
         if let (Request::Compact { revision: through }, Outcome::Compacted) = (operation.request, operation.outcome) {
             refused(r, compactions, at, through, ruling);

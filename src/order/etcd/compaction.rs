@@ -81,6 +81,12 @@ impl Compactions {
         !self.first.is_empty()
     }
 
+    /// Whether recorded clients compact, and the members' logs hold a compaction that none of them can have asked for: a record is missing,
+    /// or was altered.
+    pub fn lacks_records(&self) -> bool {
+        self.is_recorded() && !self.logged.is_empty()
+    }
+
     /// An answer to what was sent behind a time that shows that nothing above a revision had been compacted by then, whoever asked.
     pub fn ruled_out(&self, above: i64, by: Time) -> Option<u32> {
         let behind = self.allowing.partition_point(|(sent, ..)| *sent <= by);
