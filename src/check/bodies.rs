@@ -191,7 +191,7 @@ mod tests {
                 if let Some(body) = line.get_mut("body").filter(|_| !name.ends_with(".log")) {
                     let version = body["metadata"].get("resourceVersion").cloned();
                     cut(body);
-                    version.map(|version| body["metadata"]["resourceVersion"] = version);
+                    version.into_iter().for_each(|version| body["metadata"]["resourceVersion"] = version);
                 }
             };
             assert_eq!(changed(rule, &story, recorder), [Kind::Violation], "{}", rule.slug);
@@ -209,10 +209,10 @@ mod tests {
         let recorder = |name: &str, line: &mut Value| {
             let cut = |object: &mut Value| {
                 let object = object.as_object_mut().filter(|object| object.contains_key("metadata"));
-                object.map(|object| {
+                if let Some(object) = object {
                     object.remove("spec");
                     object.insert("recordedFields".to_owned(), json!(""));
-                });
+                }
             };
             if let Some(body) = line.get_mut("body").filter(|_| !name.ends_with(".log")) {
                 body.get_mut("items").and_then(Value::as_array_mut).into_iter().flatten().for_each(cut);
@@ -231,10 +231,10 @@ mod tests {
             let recorder = |_: &str, line: &mut Value| {
                 for body in ["body", "responseObject"] {
                     let body = line.get_mut(body).filter(|body| body["metadata"]["resourceVersion"] == "11");
-                    body.map(|body| {
+                    if let Some(body) = body {
                         cut(body);
                         body["metadata"]["resourceVersion"] = json!("11");
-                    });
+                    }
                 }
             };
             assert_eq!(changed(rule, &story, recorder), [Kind::Violation], "{}", rule.slug);
