@@ -5,7 +5,6 @@ use super::identity_break::adjacent;
 use super::{BrokenBy, Draft, Evidence, Fact, Kind, Ruling, commit};
 use crate::history::resource::{is_aggregated, is_built_in};
 use crate::history::{Deletion, IncarnationId, KeyId, ResourceId, Revision, Symbol};
-use crate::ingest::Time;
 use crate::order::{Change, Lifetime, Provenance, Version, Versions};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -34,7 +33,7 @@ struct Life {
     last: Option<Version>,
     end: Option<Version>,
     /// A version that shows when it was created.
-    created: Option<(Version, Time)>,
+    created: Option<(Version, u32)>,
     /// The first version with which its deletion had begun.
     ending: Option<Version>,
     /// Whether something was found: once is enough.
@@ -126,8 +125,8 @@ impl Name<'_> {
         }
         let shown = evidence.history.attributes[version.attributes.index()];
         match life.created {
-            None if shown.created.is_known() => life.created = Some((*version, shown.created)),
-            Some((first, created)) if shown.created.is_known() => {
+            None if shown.created != 0 => life.created = Some((*version, shown.created)),
+            Some((first, created)) if shown.created != 0 => {
                 ruling.checked(evidence.shower(version));
                 if created != shown.created {
                     changed(evidence, [&first, version], "its creationTimestamp is another one", ruling);

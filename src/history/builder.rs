@@ -329,10 +329,10 @@ impl Builder {
         history.items = self.items;
         history.witness = self.witness;
         history.witness_spans = self.spans;
-        history.resources = self.tables.resources.values().to_vec();
-        history.keys = self.tables.keys.values().to_vec();
-        history.scopes = self.tables.scopes.values().to_vec();
-        history.attributes = self.tables.attributes.values().to_vec();
+        history.resources = self.tables.resources.into_values();
+        history.keys = self.tables.keys.into_values();
+        history.scopes = self.tables.scopes.into_values();
+        history.attributes = self.tables.attributes.into_values();
         history.parts = self.tables.parts;
         let mut names = self.tables.names;
         let mut domain_table = Table::default();
@@ -349,7 +349,7 @@ impl Builder {
                 Placement { domain: DomainId(domain_table.intern(domain)), overridable }
             })
             .collect();
-        history.domains = domain_table.values().to_vec();
+        history.domains = domain_table.into_values();
         let versions = std::mem::take(&mut self.versions);
         for (file, minor) in versions {
             let context = &self.files[file.0 as usize];
@@ -359,8 +359,8 @@ impl Builder {
                 history.server_versions.push((server, minor));
             }
         }
-        history.servers = self.servers.values().to_vec();
-        history.clocks = self.clocks.values().to_vec();
+        history.servers = self.servers.into_values();
+        history.clocks = self.clocks.into_values();
         history.names = names;
         history
     }

@@ -197,6 +197,12 @@ impl<T: Eq + Hash> Table<T> {
     pub fn values(&self) -> &[T] {
         &self.values
     }
+
+    /// The same, without the room to look them up and to add others.
+    pub fn into_values(mut self) -> Vec<T> {
+        self.values.shrink_to_fit();
+        self.values
+    }
 }
 
 #[cfg(test)]

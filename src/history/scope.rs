@@ -1,7 +1,6 @@
 //! Scopes, and what is known of a version beside its identity.
 
 use super::ids::{AttributesId, PartId, ResourceId, Symbol};
-use crate::ingest::Time;
 use serde::{Deserialize, Serialize};
 
 /// What a request covers.
@@ -42,8 +41,8 @@ pub struct Attributes {
     pub node: Symbol,
     /// `status.phase`.
     pub phase: Symbol,
-    /// `metadata.creationTimestamp`, which an object keeps for life.
-    pub created: Time,
+    /// `metadata.creationTimestamp`, which an object keeps for life: seconds since 1970, 0 where the evidence does not say.
+    pub created: u32,
     /// Whether deletion had begun.
     pub deletion: Deletion,
     /// Digest of what a ConfigMap holds (`ingest::digest`), 0 where the evidence does not say or it is no ConfigMap.

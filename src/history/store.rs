@@ -172,7 +172,7 @@ impl History {
         if let Some((field, ..)) = fields.into_iter().find(differ) {
             return Some(field);
         }
-        if one.created.is_known() && other.created.is_known() && one.created != other.created {
+        if one.created != other.created && one.created != 0 && other.created != 0 {
             return Some(Difference::CreationTimestamp);
         }
         let deletions = [one.deletion, other.deletion];

@@ -10,7 +10,7 @@ use super::deletion::Hold;
 use super::fields::Source;
 use super::{Batch, Tables};
 use crate::ingest::object::{AnyBody, Item as BodyItem};
-use crate::ingest::{Time, timestamp};
+use crate::ingest::timestamp;
 
 /// What an answer's body shows.
 #[derive(Clone, Copy, Debug, Default)]
@@ -58,7 +58,10 @@ impl Batch {
             None => (Symbol::NONE, Symbol::NONE),
         };
         let whole = source.kept.has_more && source.kind != "PartialObjectMetadata";
-        let created = timestamp::parse(&metadata.creation_timestamp).unwrap_or(Time::UNKNOWN);
+        // Servers write whole seconds (`metav1.Time`).
+        let created = timestamp::parse(&metadata.creation_timestamp)
+            .and_then(|time| u32::try_from(time.0.div_euclid(1_000_000_000)).ok())
+            .unwrap_or(0);
         // A recorder that cut the body may have left the mark out.
         let deletion = match (metadata.deletion_timestamp.is_empty(), whole && source.recorded_fields.is_none()) {
             (false, _) => Deletion::Begun,
