@@ -113,23 +113,38 @@ fn drop_copies(rows: &Operations, joined: &mut Joined) {
         let answered = (o.audit_id, o.status, o.answered, o.answer_uid, o.items_len, o.attributes);
         (o.invoke, o.ret, asked, answered)
     };
-    let mut first: FxHashMap<_, Vec<(u32, FileId)>> = FxHashMap::default();
-    for (id, o) in rows.of_marks(Marks::CLIENT_SIDE) {
-        if !o.invoke.is_known() || !files.get(&o.incarnation).is_some_and(|(_, several)| *several) {
-            continue;
-        }
+    let in_several = |o: &Operation| files.get(&o.incarnation).is_some_and(|(_, several)| *several);
+    let words: Vec<(u32, u32)> = rows
+        .of_marks(Marks::CLIENT_SIDE)
+        .filter(|(_, o)| o.invoke.is_known() && in_several(o))
+        .map(|(id, o)| ((FxBuildHasher.hash_one(same(&o)) >> 32) as u32, id.0))
+        .collect();
+    let mut all: FxHashMap<_, Alike> = FxHashMap::default();
+    for row in meeting(&words) {
+        let o = rows.get(row as usize);
+        let file = o.position.file;
+        let alike =
+            all.entry(same(&o)).or_insert_with(|| Alike { file, originals: Vec::new(), met: FxHashMap::default() });
         // Of several requests at one time each copy has as many: the first of one file is the first of the other.
-        let alike = first.entry(same(&o)).or_default();
-        let of_file = |file: FileId| alike.iter().filter(|(_, of)| *of == file).count();
-        let nth = of_file(o.position.file);
-        let original =
-            alike.iter().filter(|(_, of)| *of == alike[0].1).nth(nth).filter(|(_, of)| *of != o.position.file);
-        if let Some((original, _)) = original.copied() {
-            joined.copies.insert(id.0, original);
-            joined.gone.insert(id.0, original);
+        let nth = alike.met.entry(file).or_default();
+        if file == alike.file {
+            alike.originals.push(row);
+        } else if let Some(&original) = alike.originals.get(*nth) {
+            joined.copies.insert(row, original);
+            joined.gone.insert(row, original);
         }
-        alike.push((id.0, o.position.file));
+        *nth += 1;
     }
+}
+
+/// Requests that agree in everything but their places.
+struct Alike {
+    /// The first file that has one.
+    file: FileId,
+    /// Its rows.
+    originals: Vec<u32>,
+    /// How many each file has.
+    met: FxHashMap<FileId, usize>,
 }
 
 /// Of rows, each behind a word, those that may share it with another: only they are worth sorting. A bit stands for several words, so
