@@ -67,7 +67,9 @@ fn evidence() -> Vec<PathBuf> {
         let mut entries: Vec<PathBuf> = fs::read_dir(&folder).unwrap().flatten().map(|entry| entry.path()).collect();
         entries.sort();
         let is = |path: &&PathBuf, of: &[&str]| path.extension().is_some_and(|e| of.iter().any(|of| e == *of));
-        let whole = folder.join("story.sketch").exists() || folder.extension().is_some_and(|e| e == "report");
+        let recorded = entries.iter().any(|path| is(&path, &["json"]) && !path.ends_with("expected.json"));
+        let report = folder.extension().is_some_and(|e| e == "report");
+        let whole = recorded || report || folder.join("story.sketch").exists();
         if whole {
             found.push(folder);
             continue;

@@ -106,7 +106,7 @@ impl Bounds {
         all(&h.keys, "key", |k| self.key(k))?;
         all(&h.scopes, "scope", |s| self.scope(s))?;
         all(&h.attributes, "version", |a| self.attribute(a))?;
-        all(&h.clients, "client", name)?;
+        all(&h.clients, "client", |client| self.names.may(client.index()))?;
         all(&h.incarnations, "process life", |i| self.incarnation(i))?;
         all(&h.servers, "server", name)?;
         all(&h.clocks, "clock", name)?;
