@@ -85,6 +85,17 @@ mod tests {
     }
 
     #[test]
+    fn what_only_the_times_of_two_clocks_put_before_a_list_is_a_suspect() {
+        let servers = "recorded audit\nserver A clock=one\nserver B clock=two\n";
+        let seen = "k@A GET b => b:u2@12[?]\n--- 1s\n";
+        let of = |list: &str| {
+            kinds(&monotonic_reads::RULE, &format!("{servers}{seen}k@B LIST fields(spec.nodeName=n1) rv=0 => {list}\n"))
+        };
+        assert_eq!(of("9 {b:u2@8[node=n1]}"), [Kind::Suspect], "it lists what the process had seen");
+        assert_eq!(of("14 {b:u2@12[node=n1]}"), []);
+    }
+
+    #[test]
     fn a_list_on_another_server_does_not_make_two_processes_of_one() {
         let before = "recorded audit\nlevel metadata\nserver A clock=wall\nserver B clock=wall\nctl@B LIST rv=0 => bare\nctl@B WATCH from 10 eof\n\
                       o@A PUT b:u2@80 => b:u2@85\n";

@@ -323,19 +323,11 @@ impl Reader<'_> {
 
     /// Sights of single objects inside the scope.
     fn above_in_objects(&self, revision: Revision) -> Option<Conflict> {
-        let (history, order, o) = (self.evidence.history, self.evidence.order, self.o);
+        let (order, o) = (self.evidence.order, self.o);
         let sights = self.frontier.objects.above(&order.clocks, o.clock, o.invoke, revision).take(SIGHTS);
         let mut best: Option<Sight> = None;
         for sight in sights {
-            if !history.covers_key(o.scope, sight.key) || best.is_some_and(|b| b.revision >= sight.revision) {
-                continue;
-            }
-            let version = order.timeline.version_at(sight.key, sight.revision);
-            let selected = version.and_then(|v| history.selects(o.scope, v.key, v.attributes));
-            // A delivery on a stream is not held against a list when the stream's own scope lies elsewhere: its object may
-            // have entered or left the selection.
-            let listed = history.items_of(o).iter().any(|item| item.key == sight.key);
-            if selected == Some(true) || (selected.is_none() && listed) {
+            if best.is_none_or(|best| best.revision < sight.revision) && self.is_inside(&sight) {
                 best = Some(sight);
             }
         }
@@ -345,6 +337,20 @@ impl Reader<'_> {
             kind: Kind::Violation,
             because: "the object that it had seen is inside what was listed".to_owned(),
         })
+    }
+
+    /// Whether an object that was seen is inside what was listed.
+    fn is_inside(&self, sight: &Sight) -> bool {
+        let (history, o) = (self.evidence.history, self.o);
+        if !history.covers_key(o.scope, sight.key) {
+            return false;
+        }
+        let version = self.evidence.order.timeline.version_at(sight.key, sight.revision);
+        let selected = version.and_then(|v| history.selects(o.scope, v.key, v.attributes));
+        // A delivery on a stream is not held against a list when the stream's own scope lies elsewhere: its object may
+        // have entered or left the selection.
+        let is_listed = || history.items_of(o).iter().any(|item| item.key == sight.key);
+        selected.unwrap_or_else(is_listed)
     }
 
     /// One object at a version.
@@ -452,13 +458,9 @@ impl Reader<'_> {
 
     /// A higher sight that only the bare times of two clocks put before.
     fn unproved_above(&self, revision: Revision) -> Option<Sight> {
-        let (history, order, o) = (self.evidence.history, self.evidence.order, self.o);
+        let (order, o) = (self.evidence.order, self.o);
         let progress = self.frontier.scopes.get(&o.scope).and_then(|line| line.before_by_the_clock(o.invoke));
-        let object = self.frontier.objects.before_by_the_clock(o.invoke).filter(|s| {
-            let version = order.timeline.version_at(s.key, s.revision);
-            history.covers_key(o.scope, s.key)
-                && version.and_then(|v| history.selects(o.scope, v.key, v.attributes)) == Some(true)
-        });
+        let object = self.frontier.objects.before_by_the_clock(o.invoke).filter(|sight| self.is_inside(sight));
         let is_open = |s: &Sight| s.clock != o.clock || order.clocks.several(o.clock).is_some();
         [progress, object].into_iter().flatten().find(|s| s.revision > revision && is_open(s))
     }
