@@ -3,15 +3,16 @@
 //! One version stands in many places: the answer to its writer, lists, events, reads of others. Recorders cut some of them down, and
 //! audit policies leave some out. So a file more must not hide what another file shows.
 
-use super::reversion::kept;
 use super::{Evidence, derivation};
-use crate::history::{DeliveryKind, Document, KeyId, Marks, Revision, Subresource, Symbol};
+use crate::history::{
+    AttributesId, Deletion, DeliveryKind, Document, KeyId, Marks, Revision, Subresource, Symbol, recorded_fields,
+};
 use crate::order::Version;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value;
 use std::cell::OnceCell;
 
-/// How many places that show one version are kept.
+/// How many places that show one version are kept: those that show the whole object before all others.
 const PLACES: usize = 4;
 
 type Place = (KeyId, Revision);
@@ -65,7 +66,7 @@ impl<'e, 'h> BodyReader<'e, 'h> {
             let place = (version.key, version.revision);
             let known = first.get(&place).filter(|document| bodies.documents.contains_key(*document));
             bodies.best.extend(known.map(|document| (place, *document)));
-            if bodies.of(version).is_none_or(|body| kept(body).is_some()) {
+            if bodies.of(version).is_none_or(|body| recorded_fields(body).is_some()) {
                 let others = self.places().get(&place).into_iter().flatten();
                 let is_same = |uid: Symbol| uid == version.uid || !uid.is_some() || !version.uid.is_some();
                 lacking.extend(others.filter(|(uid, _)| is_same(*uid)).map(|(_, document)| (place, *document)));
@@ -76,7 +77,8 @@ impl<'e, 'h> BodyReader<'e, 'h> {
             lacking.dedup();
             let more = history.documents(&lacking.iter().map(|(_, document)| *document).collect::<Vec<_>>());
             for (place, document) in lacking {
-                let is_whole = |document: &Document| more.get(document).is_some_and(|body| kept(body).is_none());
+                let is_whole =
+                    |document: &Document| more.get(document).is_some_and(|body| recorded_fields(body).is_none());
                 let before = bodies.best.get(&place);
                 let has_whole = before.is_some_and(is_whole);
                 if more.contains_key(&document) && (before.is_none() || is_whole(&document) && !has_whole) {
@@ -93,9 +95,18 @@ impl<'e, 'h> BodyReader<'e, 'h> {
         self.places.get_or_init(|| {
             let history = self.evidence.history;
             let mut places: FxHashMap<Place, Vec<(Symbol, Document)>> = FxHashMap::default();
-            let mut add = |place: Place, uid: Symbol, document: Document| {
+            let mut add = |place: Place, uid: Symbol, attributes: AttributesId, document: Document| {
+                if !place.1.is_some() {
+                    return;
+                }
                 let known = places.entry(place).or_default();
-                if known.len() < PLACES && place.1.is_some() {
+                // Only of a whole object the missing deletionTimestamp says something.
+                let whole =
+                    attributes.is_some() && history.attributes[attributes.index()].deletion == Deletion::NotBegun;
+                if whole {
+                    known.insert(0, (uid, document));
+                    known.truncate(PLACES);
+                } else if known.len() < PLACES {
                     known.push((uid, document));
                 }
             };
@@ -109,10 +120,10 @@ impl<'e, 'h> BodyReader<'e, 'h> {
                 }
                 if self.keys.contains(&o.key) && !o.marks.has(Marks::LIST_ANSWER) && !o.marks.has(Marks::STATUS_ANSWER)
                 {
-                    add((o.key, o.answered), o.answer_uid, Document::Answer(id));
+                    add((o.key, o.answered), o.answer_uid, o.attributes, Document::Answer(id));
                 }
                 for item in history.items_of(&o).iter().filter(|item| self.keys.contains(&item.key)) {
-                    add((item.key, item.revision), item.uid, Document::Item(id, item.key));
+                    add((item.key, item.revision), item.uid, item.attributes, Document::Item(id, item.key));
                 }
             }
             for stream in &history.streams {
@@ -121,7 +132,8 @@ impl<'e, 'h> BodyReader<'e, 'h> {
                     // A DELETED event shows what the object was before.
                     let shows = matches!(event.kind, DeliveryKind::Added | DeliveryKind::Modified);
                     if shows && self.keys.contains(&event.key) {
-                        add((event.key, event.revision), event.uid, Document::Delivery(index as u32, stream.operation));
+                        let document = Document::Delivery(index as u32, stream.operation);
+                        add((event.key, event.revision), event.uid, event.attributes, document);
                     }
                 }
             }

@@ -3,8 +3,7 @@
 use super::Evidence;
 use super::memory::{Memories, Shown};
 use super::name_reuse::Doubt;
-use super::reversion::kept;
-use crate::history::{DeliveryKind, Document, OperationId, Subresource, Symbol};
+use crate::history::{DeliveryKind, Document, OperationId, Subresource, Symbol, recorded_fields};
 use crate::order::Version;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value;
@@ -46,7 +45,7 @@ pub fn values(evidence: &Evidence<'_>, memories: &Memories, doubts: &[Doubt]) ->
         let request = bodies.get(&Document::Request(doubt.id));
         let (Some(request), Some(read)) = (request, read.and_then(|d| bodies.get(&d))) else { continue };
         // Every version that is known and every earlier request must be readable as a whole, or the value may have been there.
-        let is_whole = |document: &Document| bodies.get(document).is_some_and(|body| kept(body).is_none());
+        let is_whole = |document: &Document| bodies.get(document).is_some_and(|body| recorded_fields(body).is_none());
         if present.is_empty() || !present.iter().chain(&own).all(is_whole) {
             continue;
         }

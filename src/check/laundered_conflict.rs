@@ -29,9 +29,11 @@ use super::author::{Author, author};
 use super::bodies::{Bodies, BodyReader};
 use super::memory::{Glimpse, Memories};
 use super::outdated::{Undone, is_others, present_before};
-use super::reversion::{Changed, Fields, is_by_others, kept, last_change};
+use super::reversion::{Changed, Fields, is_by_others, last_change};
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
-use crate::history::{Document, IncarnationId, KeyId, Marks, Operation, OperationId, Revision, Subresource, Verb};
+use crate::history::{
+    Document, IncarnationId, KeyId, Marks, Operation, OperationId, Revision, Subresource, Verb, recorded_fields,
+};
 use crate::order::{Change, Relation, Version, Versions, remembers};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value;
@@ -192,7 +194,7 @@ fn compare(evidence: &Evidence<'_>, retries: &[Retry<'_>]) -> (Vec<Laundered>, u
 }
 
 fn whole(body: Option<&Value>) -> Option<Fields<'_>> {
-    body.filter(|body| kept(body).is_none()).map(Fields::of)
+    body.filter(|body| recorded_fields(body).is_none()).map(Fields::of)
 }
 
 /// What a retry put back, if nothing of what others had changed survived it. `None`: what was read, replaced, sent or stored was not

@@ -306,7 +306,7 @@ impl Landing<'_> {
             () if by == Author::Unknown => {
                 Some("whoever made the new one may be the same process, of which another recorder knows")
             }
-            // Who records itself would have recorded it.
+            // A client that records itself would have recorded the creation.
             () if made.is_none() && !o.marks.has(Marks::CLIENT_SIDE) && !proved => {
                 Some("nothing shows who made the new one: the process may have, on a server whose log is missing")
             }
@@ -516,7 +516,7 @@ mod tests {
         assert_eq!(kinds(&RULE, &known), [Kind::Violation]);
         let own = text.replace("c@A DELETE", "c@B CREATE w => w:u2@33\nc@A DELETE");
         assert_eq!(kinds(&RULE, &own), []);
-        // Who records itself records what it makes.
+        // A client that records itself records what it makes.
         assert_eq!(kinds(&RULE, &text.replace("recorded audit", "recorded capture")), [Kind::Violation]);
     }
 

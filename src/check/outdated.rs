@@ -171,14 +171,14 @@ pub struct Undone {
     pub field: String,
     /// The first version that shows the change.
     pub change: Version,
-    /// Who is known to have made it; `None`: one of several others, since the versions in between were not recorded as a whole.
+    /// The client that made it; `None`: one of several clients, since versions in between were not recorded as a whole.
     pub by: Option<IncarnationId>,
-    /// Whether nobody else can have made it.
+    /// Whether certainly other clients made it. Else a version whose writer nobody knows may have.
     pub certain: bool,
 }
 
 impl Undone {
-    /// Of the versions since a read and their authors, and of those that may have made the change.
+    /// Names the change of a field, out of the versions since a read, their authors, and the places of those that may have made it.
     pub fn new(
         evidence: &Evidence<'_>,
         field: String,
@@ -201,7 +201,7 @@ impl Undone {
         (Kind::Suspect, format!("{reason}. Not proved: {open}"))
     }
 
-    /// Who made the change, for a sentence.
+    /// The author of the change, for a sentence.
     pub fn author_words<'h>(&self, evidence: &Evidence<'h>) -> &'h str {
         self.by.map_or("another client", |by| evidence.history.short_client(by))
     }

@@ -1,6 +1,7 @@
 //! Three-way comparison: which fields a write put back to what its writer had read, although others had changed them since.
 
 use super::author::Author;
+use crate::history::recorded_fields;
 use crate::ingest::fields::covers;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -15,9 +16,9 @@ pub struct Fields<'v> {
 }
 
 impl<'v> Fields<'v> {
-    /// Of a body.
+    /// The fields of one body.
     pub fn of(object: &'v Value) -> Fields<'v> {
-        let mut fields = Fields { values: BTreeMap::new(), kept: kept(object) };
+        let mut fields = Fields { values: BTreeMap::new(), kept: recorded_fields(object) };
         flatten(object, String::new(), &mut fields.values);
         fields
     }
@@ -35,14 +36,6 @@ impl<'v> Fields<'v> {
     /// Whether a field that is missing here was missing in the object.
     pub fn shows(&self, path: &str) -> bool {
         self.kept.is_none_or(|kept| covers(kept, path))
-    }
-}
-
-/// The paths to which a body was cut, beside the identity of the object; `None` where it is whole.
-pub fn kept(body: &Value) -> Option<&str> {
-    match body.get("recordedFields") {
-        Some(kept) => Some(kept.as_str().unwrap_or("")),
-        None => (body.get("kind")? == "PartialObjectMetadata").then_some("metadata"),
     }
 }
 

@@ -409,7 +409,7 @@ impl Builder {
         (order, place)
     }
 
-    /// Of a stream that stands in several files the deliveries of one stay: the first that has most of them.
+    /// Keeps the deliveries of one file where several files hold the same stream: the first file that has most of them.
     fn drop_copied_deliveries(&mut self, copies: &FxHashMap<u32, u32>) {
         if copies.is_empty() {
             return;

@@ -27,11 +27,20 @@ impl Document {
     }
 }
 
+/// The paths to which a body was cut, beside the identity of the object; `None` where it is whole. Recorders write them into the body, and
+/// a client that asked for metadata only got nothing else.
+pub fn recorded_fields(body: &Value) -> Option<&str> {
+    match body.get("recordedFields") {
+        Some(paths) => Some(paths.as_str().unwrap_or("")),
+        None => (body.get("kind")? == "PartialObjectMetadata").then_some("metadata"),
+    }
+}
+
 impl History {
     /// Reads bodies again, each file in one pass. What can no longer be read, or was not recorded, is missing from the result.
     pub fn documents(&self, wanted: &[Document]) -> FxHashMap<Document, Value> {
         let mut found = self.read_again(wanted.iter().map(|&document| (self.place(document), document)));
-        let is_whole = |body: &Value| body.get("recordedFields").is_none();
+        let is_whole = |body: &Value| recorded_fields(body).is_none();
         // A server may have recorded what the client's recorder cut off.
         let lacking = wanted.iter().filter(|document| !found.get(document).is_some_and(is_whole));
         let records = lacking.flat_map(|&document| self.records(document).map(move |place| (place, document)));

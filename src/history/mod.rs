@@ -33,7 +33,7 @@ pub mod writers;
 pub use builder::{Builder, Domains};
 pub use client::{Incarnation, Served, ToldBy};
 pub use declared::Declared;
-pub use document::Document;
+pub use document::{Document, recorded_fields};
 pub use ids::*;
 pub use interner::Interner;
 pub use load::{load, load_each};

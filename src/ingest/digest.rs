@@ -1,8 +1,9 @@
 //! What a map of texts holds, as a number: the texts themselves are not kept.
 
-use super::text::{Loose, Text, visit_scalars_as};
+use super::text::Text;
 use serde::Deserialize;
-use serde::de::{self, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{self, MapAccess, Visitor};
+use serde_json::value::RawValue;
 use std::fmt;
 
 /// A digest of a map of texts, such as `data` of a ConfigMap. 0: the map is missing or empty, or something else stands in its place.
@@ -13,38 +14,44 @@ use std::fmt;
 pub struct Digest(pub u32);
 
 impl<'de> Deserialize<'de> for Digest {
+    /// Never fails over what the value holds: a number that is too large, or half of a surrogate pair, costs the digest and not the line.
     fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct DigestVisitor;
-        impl<'de> Visitor<'de> for DigestVisitor {
-            type Value = Digest;
+        let value: &'de RawValue = Deserialize::deserialize(deserializer)?;
+        Ok(serde_json::from_str(value.get()).map_or(Digest::default(), |texts: Texts<'_>| texts.digest()))
+    }
+}
+
+/// The members of a map of texts.
+struct Texts<'a>(Vec<(Text<'a>, Text<'a>)>);
+
+impl Texts<'_> {
+    fn digest(&self) -> Digest {
+        let member = |(key, text): &(Text<'_>, Text<'_>)| {
+            // No text has the byte between the two, so ("a", "bc") is not ("ab", "c").
+            let name = crc32c::crc32c_append(crc32c::crc32c(key.as_bytes()), &[0xff]);
+            mixed(crc32c::crc32c_append(name, text.as_bytes()))
+        };
+        Digest(self.0.iter().map(member).fold(0, u32::wrapping_add))
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Texts<'a> {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct TextsVisitor;
+        impl<'de> Visitor<'de> for TextsVisitor {
+            type Value = Texts<'de>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("any value")
+                f.write_str("a map of texts")
             }
-            fn visit_unit<E>(self) -> Result<Self::Value, E> {
-                Ok(Digest::default())
-            }
-            visit_scalars_as!(Digest::default());
-            visit_scalars_as!(Digest::default(); visit_str: &str);
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let (mut digest, mut all_are_texts) = (0u32, true);
-                while let Some(key) = map.next_key::<Text<'de>>()? {
-                    match map.next_value::<Loose<'de>>()?.0 {
-                        // No text has the byte between the two, so ("a", "bc") is not ("ab", "c").
-                        Some(text) => {
-                            let name = crc32c::crc32c_append(crc32c::crc32c(key.as_bytes()), &[0xff]);
-                            digest = digest.wrapping_add(mixed(crc32c::crc32c_append(name, text.as_bytes())));
-                        }
-                        None => all_are_texts = false,
-                    }
+                let mut texts = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    texts.push(member);
                 }
-                Ok(if all_are_texts { Digest(digest) } else { Digest::default() })
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-                while seq.next_element::<IgnoredAny>()?.is_some() {}
-                Ok(Digest::default())
+                Ok(Texts(texts))
             }
         }
-        deserializer.deserialize_any(DigestVisitor)
+        deserializer.deserialize_map(TextsVisitor)
     }
 }
 
@@ -85,6 +92,11 @@ mod tests {
         for text in ["null", "{}", "1", "true", "\"x\"", "[{\"a\":\"b\"}]", r#"{"a":1}"#, r#"{"a":"b","c":{"d":"e"}}"#]
         {
             assert_eq!(digest(text), 0, "{text}");
+        }
+        for text in
+            [r#"{"a":1e999}"#, r#"{"a":"\ud83d"}"#, &format!(r#"{{"a":{}{}}}"#, "[".repeat(200), "]".repeat(200))]
+        {
+            assert_eq!(digest(text), 0, "the line stays usable: {text}");
         }
     }
 }
