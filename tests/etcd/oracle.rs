@@ -168,6 +168,8 @@ struct Trial<'s> {
     marks_creation: bool,
     /// Leases of which no grant is recorded.
     elsewhere: BTreeSet<i64>,
+    /// Every lease that a request names.
+    leases: BTreeSet<i64>,
 }
 
 /// How far a trial came. The place of something in time is the earliest that the order allows: the latest call so far.
@@ -197,27 +199,32 @@ pub fn is_possible(small: &Small) -> bool {
         server.elsewhere.clone_from(&elsewhere);
     }
     let course = Course { server, placed: 0, time: 0, born: Vec::new(), compactions: Vec::new(), logged: 0 };
-    Trial { small, marks_creation, elsewhere }.goes_on(&course)
+    Trial { small, marks_creation, elsewhere, leases: leases(small) }.goes_on(&course)
 }
 
 /// Leases of which no grant is recorded: somebody else's.
 pub fn granted_elsewhere(small: &Small) -> BTreeSet<i64> {
-    let mut leases = BTreeSet::new();
-    for operation in &small.operations {
-        match &operation.ask {
-            Ask::Txn { success, failure, .. } => {
-                leases.extend(success.iter().chain(failure).filter_map(|step| match step {
-                    Step::Put(_, _, lease) if *lease != 0 => Some(*lease),
-                    _ => None,
-                }))
-            }
-            Ask::Revoke(lease) => drop(leases.insert(*lease)),
-            _ => {}
-        }
-    }
     let granted = |lease: &i64| small.operations.iter().any(|operation| operation.ask == Ask::Grant(*lease));
+    let mut leases = leases(small);
     leases.retain(|lease| !granted(lease));
     leases
+}
+
+/// Every lease that a request names.
+fn leases(small: &Small) -> BTreeSet<i64> {
+    let named = |operation: &Operation| match &operation.ask {
+        Ask::Txn { success, failure, .. } => {
+            let attached = success.iter().chain(failure).filter_map(|step| match step {
+                Step::Put(_, _, lease) if *lease != 0 => Some(*lease),
+                _ => None,
+            });
+            attached.collect()
+        }
+        Ask::Revoke(lease) => vec![*lease],
+        Ask::Grant(lease) if *lease != 0 => vec![*lease],
+        _ => Vec::new(),
+    };
+    small.operations.iter().flat_map(named).collect()
 }
 
 impl Trial<'_> {
@@ -242,10 +249,7 @@ impl Trial<'_> {
         {
             return true;
         }
-        // A lease of which nobody was told the number is of no use to anybody.
-        let happens = |at: &usize| {
-            !matches!((&of(*at).answer, &of(*at).ask), (Answer::Refused, _) | (Answer::Unknown, Ask::Grant(0)))
-        };
+        let happens = |at: &usize| of(*at).answer != Answer::Refused;
         // Beside a log a request that was refused, or that nobody uses, has an entry too.
         let happens = |at: &usize| match next {
             Some(entry) if of(*at).ask.is_proposed() => is_entry(&of(*at).ask, entry),
@@ -262,9 +266,11 @@ impl Trial<'_> {
                 }
                 continue;
             }
-            for hidden in hidden(&of(at).ask, &course.server) {
-                if self.step(course, at, &hidden).is_some_and(|next| self.goes_on(&next)) {
-                    return true;
+            for ask in self.numbered(&of(at).ask) {
+                for hidden in hidden(&ask, &course.server) {
+                    if self.step(course, at, &ask, &hidden).is_some_and(|next| self.goes_on(&next)) {
+                        return true;
+                    }
                 }
             }
         }
@@ -283,6 +289,14 @@ impl Trial<'_> {
             }
         }
         false
+    }
+
+    /// The server chooses the number of a lease that is granted without one, and lists it to everybody: here, one that is spoken of.
+    fn numbered(&self, ask: &Ask) -> Vec<Ask> {
+        match ask {
+            Ask::Grant(0) => self.leases.iter().map(|lease| Ask::Grant(*lease)).chain([Ask::Grant(0)]).collect(),
+            ask => vec![ask.clone()],
+        }
     }
 
     /// A request takes effect as the log has it.
@@ -319,10 +333,10 @@ impl Trial<'_> {
         shown.max().is_some_and(|shown| shown > course.server.revision())
     }
 
-    fn step(&self, course: &Course, at: usize, hidden: &Hidden) -> Option<Course> {
+    fn step(&self, course: &Course, at: usize, ask: &Ask, hidden: &Hidden) -> Option<Course> {
         let operation = &self.small.operations[at];
         let mut next = course.clone();
-        let answer = next.server.apply(&operation.ask, hidden);
+        let answer = next.server.apply(ask, hidden);
         self.placed(course, &mut next, at);
         let fits = match &operation.answer {
             // One that changes nothing need not have happened.
@@ -331,7 +345,7 @@ impl Trial<'_> {
                     || next.compactions.len() > course.compactions.len()
                     || next.server.leases != course.server.leases
             }
-            told => same(&operation.ask, told, &answer),
+            told => same(ask, told, &answer),
         };
         fits.then_some(next)
     }

@@ -328,6 +328,26 @@ fn requests_that_differ_in_their_leases_are_told_apart_by_what_ends() {
 }
 
 #[test]
+fn a_grant_whose_number_nobody_recorded_may_be_of_any_lease() {
+    let used = |first: Vec<(Value, Value)>| {
+        Written::default().then(0, 1, first).then(0, 9, vec![(plain(put("a", "1", 5)), ok(2)), (grant(5), granted(2))])
+    };
+    // The key goes with a second lease, so that the second grant is possible.
+    let used_and_over = |first: Vec<(Value, Value)>| {
+        let over = vec![(plain(put("a", "1", 5)), ok(2)), (revoke(5), revoked(3)), (grant(5), granted(3))];
+        Written::default().then(0, 1, first).then(0, 9, over)
+    };
+    used_and_over(Vec::new()).is("violated");
+    used_and_over(vec![(grant(5), granted(1))]).is("holds");
+    for answer in [lost(), granted(1)] {
+        used_and_over(vec![(grant(0), answer.clone())]).is("unknown");
+        used(vec![(grant(0), answer)]).is("violated");
+    }
+    // One that was asked for behind the use explains nothing.
+    used_and_over(Vec::new()).then(0, 30, vec![(grant(0), granted(3))]).is("violated");
+}
+
+#[test]
 fn a_lease_is_not_granted_while_a_key_is_attached_to_it() {
     let begun = || Written::default().then(0, 1, vec![(grant(5), granted(1)), (plain(put("a", "1", 5)), ok(2))]);
     let there = |revision: i64| found(json!([pair("a", "1", 2, 1)]), 1, revision);

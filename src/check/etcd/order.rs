@@ -146,7 +146,11 @@ fn leases(r: &Recorded<'_>, misuse: &Misuse, ruling: &mut Ruling<'_>, leave_open
     let Some(bound) = misuse.bound.filter(|_| misuse.certain) else {
         let is_grant = matches!(r.operation(used).request, Request::LeaseGrant { .. });
         let state = if is_grant { "been alive still" } else { "ended by then" };
-        leave_open(format!("`{asked}` was answered although the lease seems to have {state}"));
+        let why = match r.analysis.lives.has_unnumbered() {
+            true => ", unless it is the one of a grant whose number nobody recorded",
+            false => "",
+        };
+        leave_open(format!("`{asked}` was answered although the lease seems to have {state}{why}"));
         return;
     };
     let fact = |at: u32| r.answered(at, format!("{}; answered at revision {}", r.asked(at), r.operation(at).revision));

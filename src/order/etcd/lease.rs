@@ -1,8 +1,10 @@
 //! The lives of leases: from their grant to their end, and what was attached to them in between.
 //!
-//! A lease of which no grant is recorded, or one that was asked for and not answered with its number known, may live at any time.
+//! A lease of which no grant is recorded may live at any time. A grant that names no lease, and whose answer was not recorded with one,
+//! may have been of any lease: others learn its number from the list of leases.
 //!
-//! Source: etcd `server/lease/lessor.go` (`Grant`, `Revoke`, `Attach`: the lease has to exist).
+//! Source: etcd `server/lease/lessor.go` (`Grant`, `Revoke`, `Attach`: the lease has to exist), `server/etcdserver/v3_server.go`
+//! (`LeaseGrant`: the server chooses the number where the client sends 0; `LeaseLeases`).
 
 use super::attachment::{Attached, Attachments, attached_by};
 use super::effects::{Class, Effects};
@@ -19,6 +21,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 #[derive(Debug, Default)]
 pub struct Lives {
     rows: FxHashMap<i64, Life>,
+    /// Grants of which nobody recorded the lease: what existed when each was sent, and when that was, ascending.
+    unnumbered: Vec<(i64, Time)>,
 }
 
 /// Revisions: what is said to be at one happened at it or behind it, before the next one.
@@ -42,8 +46,18 @@ impl Lives {
         let mut lives = Lives::default();
         for (at, operation) in (0..).zip(&recording.operations) {
             let answered = matches!(effects.class(at), Class::Write | Class::Same | Class::Either);
+            let sent = || {
+                let known = proofs.before(operation.call).map_or(1, |(revision, _)| revision);
+                (known, operation.call)
+            };
             let (lease, kind) = match operation.request {
-                Request::LeaseGrant { lease, .. } if lease != 0 => (lease, Kind::Grant),
+                Request::LeaseGrant { lease: 0, .. } => {
+                    if answered || operation.outcome == Outcome::Unknown {
+                        lives.unnumbered.push(sent());
+                    }
+                    continue;
+                }
+                Request::LeaseGrant { lease, .. } => (lease, Kind::Grant),
                 Request::LeaseRevoke { lease } => (lease, Kind::End),
                 Request::Txn(txn) if answered => {
                     for lease in attached(recording, txn, !operation.failure) {
@@ -63,10 +77,7 @@ impl Lives {
             let life = lives.rows.entry(lease).or_default();
             match kind {
                 Kind::Grant if answered => life.granted.push(operation.revision),
-                Kind::Grant if operation.outcome == Outcome::Unknown => {
-                    let known = proofs.before(operation.call).map_or(1, |(revision, _)| revision);
-                    life.asked.push((known, operation.call));
-                }
+                Kind::Grant if operation.outcome == Outcome::Unknown => life.asked.push(sent()),
                 Kind::Grant => {}
                 _ if !answered => {}
                 _ => {
@@ -75,6 +86,7 @@ impl Lives {
                 }
             }
         }
+        lives.unnumbered.sort_unstable();
         for life in lives.rows.values_mut() {
             life.always = life.granted.is_empty() && life.asked.is_empty();
             life.asked.sort_unstable();
@@ -94,7 +106,8 @@ impl Lives {
         let count = |revisions: &[i64]| revisions.partition_point(|revision| *revision < before);
         self.rows.get(&lease).is_none_or(|life| {
             let (granted, ended) = (count(&life.granted), count(&life.ended));
-            let asked = life.asked.partition_point(|(revision, _)| *revision < before);
+            let sent = |grants: &[(i64, Time)]| grants.partition_point(|(revision, _)| *revision < before);
+            let asked = sent(&life.asked) + sent(&self.unnumbered);
             // A lease is granted again only behind its end, and ends only behind its grant: each end took one grant.
             let left = granted + asked > ended;
             let last = |revisions: &[i64], count: usize| count.checked_sub(1).map(|at| revisions[at]);
@@ -119,16 +132,28 @@ impl Lives {
     }
 
     /// Grants of a lease that were asked for and not answered: what existed by then, and when it was, ascending.
-    pub fn asked(&self, lease: i64) -> &[(i64, Time)] {
+    fn asked(&self, lease: i64) -> &[(i64, Time)] {
         self.rows.get(&lease).map_or(&[], |life| &life.asked)
+    }
+
+    /// The same, and the grants that may have been of any lease.
+    fn perhaps_asked(&self, lease: i64) -> Vec<(i64, Time)> {
+        let mut all = [self.asked(lease), &self.unnumbered].concat();
+        all.sort_unstable();
+        all
+    }
+
+    /// Whether a grant may have been of any lease, since nobody recorded its number.
+    pub fn has_unnumbered(&self) -> bool {
+        !self.unnumbered.is_empty()
     }
 
     /// How often a lease may end on its own, or for somebody who was not told.
     fn untold_ends(&self, lease: i64) -> usize {
-        self.rows
-            .get(&lease)
-            .filter(|life| !life.always)
-            .map_or(usize::MAX, |life| (life.granted.len() + life.asked.len()).saturating_sub(life.ended.len()))
+        self.rows.get(&lease).filter(|life| !life.always).map_or(usize::MAX, |life| {
+            let grants = life.granted.len() + life.asked.len() + self.unnumbered.len();
+            grants.saturating_sub(life.ended.len())
+        })
     }
 
     /// Leases that may end with a revision on their own, those that are used again behind it last.
@@ -294,9 +319,20 @@ pub fn misuses(
     uses.sort_unstable_by_key(|one| (one.lease, one.place, call(one), *one));
     let mut found = regrants(recording, timeline, &uses);
     for uses in uses.chunk_by(|a, b| a.lease == b.lease) {
-        if !lives.is_always_alive(uses[0].lease) {
-            life(recording, uses, lives.asked(uses[0].lease), &mut found);
-            found.extend(granted_twice(recording, uses, lives.untold_ends(uses[0].lease)));
+        let lease = uses[0].lease;
+        if !lives.is_always_alive(lease) {
+            let mut misuses = Vec::new();
+            life(recording, uses, lives.asked(lease), &mut misuses);
+            if lives.has_unnumbered() && !misuses.is_empty() {
+                let named = std::mem::take(&mut misuses);
+                life(recording, uses, &lives.perhaps_asked(lease), &mut misuses);
+                if misuses.is_empty() {
+                    // Each of these grants is of one lease, and nobody knows of which: another one may need it too.
+                    misuses.extend(named.into_iter().map(|misuse| Misuse { certain: false, ..misuse }));
+                }
+            }
+            found.extend(misuses);
+            found.extend(granted_twice(recording, uses, lives.untold_ends(lease)));
         }
     }
     found
