@@ -276,8 +276,14 @@ impl<'a> OpenFile<'a> {
         if self.eof || self.filled >= target {
             return;
         }
+        let block = self.options.block_bytes;
         if self.buffer.is_empty() {
             self.buffer = self.buffers.take(self.stream.room(SAMPLE));
+        } else if self.offset > 0 && self.buffer.len() == self.filled && self.filled < block {
+            // What the block before left over.
+            let mut next = self.buffers.take(block);
+            next[..self.filled].copy_from_slice(&self.buffer);
+            self.buffer = next;
         }
         let result = loop {
             // Step by step: most files are small, and clearing room that nothing is read into takes longer than reading them.
@@ -288,7 +294,7 @@ impl<'a> OpenFile<'a> {
             if self.eof || self.filled >= target {
                 break result;
             }
-            let more = (4 * self.buffer.len()).max(SAMPLE).min(target.max(self.options.block_bytes));
+            let more = (4 * self.buffer.len()).max(SAMPLE).min(target.max(block));
             self.buffer.resize(more, 0);
         };
         if let Err(error) = result {
@@ -449,9 +455,9 @@ impl<'a> OpenFile<'a> {
         } else if rest == 0 && self.eof {
             std::mem::take(&mut self.buffer)
         } else {
-            let mut next = self.buffers.take(self.options.block_bytes.max(rest).max(1));
-            next[..rest].copy_from_slice(&self.buffer[length..self.filled]);
-            std::mem::replace(&mut self.buffer, next)
+            // The next block takes a buffer when it is read: a worker may have given this one back by then.
+            let rest = self.buffer[length..self.filled].to_vec();
+            std::mem::replace(&mut self.buffer, rest)
         };
         self.filled = rest;
         let offset = self.offset;
