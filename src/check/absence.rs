@@ -60,8 +60,7 @@ pub fn refuted(evidence: &Evidence<'_>, id: OperationId, o: &Operation, from: Re
         let by = history.operation(id);
         order.clocks.before((o.ret, o.clock), (by.invoke, by.clock))
     };
-    let removals = order.timeline.removals(o.key).iter();
-    let mut removals = removals.filter(|removal| removal.uid.is_some() && removal.uid == version.uid);
+    let mut removals = order.timeline.removals_of(o.key, version.uid).iter().filter(|removal| removal.uid.is_some());
     if let Some(removal) = removals.find(|removal| removed(removal.operation)) {
         let says = format!(
             "{}, sent after that answer, removed it",

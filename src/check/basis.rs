@@ -10,8 +10,11 @@ use rustc_hash::FxHashMap;
 /// How many reads are looked at in all; what lies beyond is left undecided.
 const READS: usize = 4_000_000;
 
+/// How many of them for the writes of one pass: each of its writes rests on every read before it.
+const READS_OF_PASS: usize = 250_000;
+
 /// Why a write's premises are not known.
-pub const ENDLESS: &str = "writes of decisions of which nobody recorded where their passes begin and end";
+pub const ENDLESS: &str = "writes of decisions of which nobody recorded where their passes begin and end, or with too many reads and writes in one pass";
 
 /// A premise, and when it was true.
 #[derive(Clone, Copy, Debug)]
@@ -67,11 +70,17 @@ impl<'h> Basis<'h> {
     pub fn decided<'b>(&'b self) -> impl Iterator<Item = (OperationId, Option<Decided<'b>>)> + 'b {
         let history = self.evidence.history;
         let mut left = READS;
-        let all = self.decisions.passes.iter().flat_map(|pass| (0..pass.writes.len()).map(move |nth| (pass, nth)));
-        all.map(move |(pass, nth)| {
+        let all = self.decisions.passes.iter().flat_map(move |pass| {
+            let mut of_pass = 0;
+            (0..pass.writes.len()).map(move |nth| {
+                let cost = pass.cost(history, nth);
+                of_pass += cost;
+                (pass, nth, cost, of_pass <= READS_OF_PASS)
+            })
+        });
+        all.map(move |(pass, nth, cost, fits)| {
             let write = pass.writes[nth];
-            let cost = pass.cost(history, nth);
-            if cost > left {
+            if cost > left || !fits {
                 return (write, None);
             }
             left -= cost;

@@ -190,9 +190,8 @@ impl Holdings {
         }
         self.holds.append(&mut open);
         // The removal of the object, where only its request is known.
-        let removals = evidence.order.timeline.removals(key);
         for hold in &mut self.holds[first..] {
-            let removal = removals.iter().find(|removal| removal.uid.is_some() && removal.uid == hold.uid);
+            let removal = evidence.order.timeline.removals_of(key, hold.uid).first().filter(|r| r.uid.is_some());
             let by_itself = matches!(hold.end, End::By(version) if version.uid == hold.uid);
             hold.end = removal.filter(|_| !by_itself).map_or(hold.end, |removal| End::Removed(*removal));
         }

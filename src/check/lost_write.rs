@@ -66,14 +66,14 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     if evidence.order.timeline.open_removals().is_empty() {
         return;
     }
-    let later = accepted_after(evidence);
+    let (later, shown_again) = (accepted_after(evidence), removal::Later::of(&evidence.order.timeline));
     for removal in evidence.order.timeline.open_removals().iter().filter(|removal| removal.uid.is_some()) {
         let o = evidence.history.operation(removal.operation);
         let name = || evidence.history.key_name(removal.key);
         if removal.before.is_some() {
             ruling.checked(o.incarnation);
         }
-        if let Some(version) = removal::outlived_by(evidence, removal) {
+        if let Some(version) = removal::outlived_by(evidence, &shown_again, removal) {
             let says = format!("{} of the same uid was at version {}", name(), version.revision);
             lived_on(evidence, removal, evidence.version(&version, says), ruling);
             continue;
@@ -99,7 +99,7 @@ fn accepted_after(evidence: &Evidence<'_>) -> FxHashMap<OperationId, OperationId
         if !o.key.is_some() || !o.is_answered() || !o.answer_uid.is_some() || o.marks.has(Marks::DRY_RUN) {
             continue;
         }
-        for removal in timeline.removals(o.key).iter().filter(|r| r.uid == o.answer_uid && r.operation != id) {
+        for removal in timeline.removals_of(o.key, o.answer_uid).iter().filter(|r| r.operation != id) {
             let of = history.operation(removal.operation);
             if clocks.before((of.ret, of.clock), (o.invoke, o.clock)) {
                 later.entry(removal.operation).or_insert(id);

@@ -163,6 +163,9 @@ impl Memories {
             let glimpse = Glimpse { moment: (read.at, read.clock), known, revision: read.revision, shown };
             memories.learn((read.incarnation, read.key), glimpse);
         }
+        for glimpses in memories.of.values_mut() {
+            glimpses.sort_by_key(|glimpse| (glimpse.moment.1, glimpse.moment.0));
+        }
         memories
     }
 
@@ -210,7 +213,7 @@ impl Memories {
         }
     }
 
-    /// Everything that a process learnt of a name, in no order.
+    /// Everything that a process learnt of a name, in order of clock, then time.
     pub fn of(&self, incarnation: IncarnationId, key: KeyId) -> &[Glimpse] {
         self.of.get(&(incarnation, key)).map_or(&[], |glimpses| glimpses)
     }
@@ -232,21 +235,25 @@ impl Memories {
         counts: impl Fn(&Glimpse) -> bool,
     ) -> Option<Glimpse> {
         let clocks = &evidence.order.clocks;
-        let glimpses = || self.of(incarnation, key).iter().filter(|g| counts(g));
-        let last = *glimpses()
-            .filter(|g| clocks.before(g.moment, moment))
+        let latest = |of_clock: &[Glimpse]| {
+            let before = of_clock.partition_point(|g| clocks.before(g.moment, moment));
+            of_clock[..before].iter().rfind(|g| counts(g)).copied()
+        };
+        let last = of_each_clock(self.of(incarnation, key))
+            .filter_map(latest)
             .max_by_key(|g| (g.moment.1 == moment.1, g.moment.0))?;
-        let overtaken = glimpses().any(|g| {
-            g.known != last.known
-                && clocks.relation(g.moment, moment) != Relation::NotBefore
-                && !clocks.before(g.moment, last.moment)
-        });
-        let news = |g: &Glimpse| g.known != last.known || g.revision > last.revision;
+        // What may lie between the last thing and the moment.
+        let between = |of_clock: &'_ [Glimpse], counts: &dyn Fn(&Glimpse) -> bool| {
+            let from = of_clock.partition_point(|g| clocks.before(g.moment, last.moment));
+            let possible = |g: &&Glimpse| clocks.relation(g.moment, moment) != Relation::NotBefore;
+            of_clock[from..].iter().take_while(possible).any(counts)
+        };
+        let other = |g: &Glimpse| counts(g) && g.known != last.known;
+        let overtaken = of_each_clock(self.of(incarnation, key)).any(|of_clock| between(of_clock, &other));
+        let news = |g: &Glimpse| counts(g) && (g.known != last.known || g.revision > last.revision);
         let kin = self.kin.get(&incarnation).into_iter().flatten();
-        let known_to_kin = kin
-            .flat_map(|life| self.of(*life, key))
-            .filter(|g| counts(g) && news(g))
-            .any(|g| clocks.relation(g.moment, moment) != Relation::NotBefore && !clocks.before(g.moment, last.moment));
+        let known_to_kin =
+            kin.flat_map(|life| of_each_clock(self.of(*life, key))).any(|of_clock| between(of_clock, &news));
         (!overtaken && !known_to_kin).then_some(last)
     }
 
@@ -287,6 +294,17 @@ impl Memories {
                 && clocks.relation((o.invoke, o.clock), before) != Relation::NotBefore
         })
     }
+}
+
+/// The parts of a list in order of clock that are of one clock each.
+fn of_each_clock(all: &[Glimpse]) -> impl Iterator<Item = &[Glimpse]> {
+    let mut rest = all;
+    std::iter::from_fn(move || {
+        let clock = rest.first()?.moment.1;
+        let (run, later) = rest.split_at(rest.partition_point(|glimpse| glimpse.moment.1 == clock));
+        rest = later;
+        Some(run)
+    })
 }
 
 /// Whether what a read showed is not in the evidence.

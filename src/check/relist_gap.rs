@@ -194,11 +194,11 @@ impl Caches {
             if let Some(change) = order.timeline.between(read.key, after, watch.asked_revision).first() {
                 return Some((index as usize, evidence.version(&change, evidence.change_words(&change))));
             }
-            let removal = order.timeline.removals(read.key).iter().find(|removal| {
+            let removal = order.timeline.removals_of(read.key, read.uid).iter().find(|removal| {
                 let by = history.operation(removal.operation);
                 let list = gap.page.map(|page| history.operation(page)).filter(|list| list.asked == Asked::Unset);
                 let shown = list.is_some_and(|list| order.clocks.before((by.ret, by.clock), (list.invoke, list.clock)));
-                removal.after >= frontier && removal.uid == read.uid && shown
+                removal.after >= frontier && shown
             });
             if let Some(removal) = removal {
                 let says = format!("{} was removed", history.key_name(read.key));

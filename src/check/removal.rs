@@ -2,15 +2,16 @@
 
 use super::{Evidence, Fact};
 use crate::history::{KeyId, Operation, Revision, Symbol};
-use crate::order::{Removal, Version};
+use crate::order::{Removal, Timeline, Version};
+use rustc_hash::FxHashMap;
 
 /// A removal of an object that was certainly done at a revision or below it.
 pub fn through<'e>(evidence: &Evidence<'e>, key: KeyId, uid: Symbol, revision: Revision) -> Option<&'e Removal> {
     if !uid.is_some() {
         return None;
     }
-    let done = |r: &&Removal| r.uid == uid && is_bounded(r) && r.before.is_some_and(|before| before <= revision.next());
-    evidence.order.timeline.removals(key).iter().find(done)
+    let done = |r: &&Removal| is_bounded(r) && r.before.is_some_and(|before| before <= revision.next());
+    evidence.order.timeline.removals_of(key, uid).iter().find(done)
 }
 
 /// Whether a removal lies between two revisions that do not contradict each other.
@@ -20,11 +21,10 @@ pub fn is_bounded(removal: &Removal) -> bool {
 
 /// A removal of an object, of a revision that nobody knows, that was answered before a read or a watch was sent.
 pub fn answered_before<'e>(evidence: &Evidence<'e>, key: KeyId, uid: Symbol, o: &Operation) -> Option<&'e Removal> {
-    evidence.order.timeline.removals(key).iter().find(|r| {
+    let mut removals = evidence.order.timeline.removals_of(key, uid).iter().filter(|r| r.uid.is_some());
+    removals.find(|r| {
         let removed = evidence.history.operation(r.operation);
-        r.uid.is_some()
-            && r.uid == uid
-            && evidence.order.clocks.before((removed.ret, removed.clock), (o.invoke, o.clock))
+        evidence.order.clocks.before((removed.ret, removed.clock), (o.invoke, o.clock))
     })
 }
 
@@ -46,13 +46,32 @@ pub fn facts(evidence: &Evidence<'_>, removal: &Removal) -> Vec<Fact> {
     facts
 }
 
+/// Living versions of removed objects, by name and uid, that are no earlier than the removal can have been.
+pub struct Later(FxHashMap<(KeyId, Symbol), Vec<Version>>);
+
+impl Later {
+    /// Goes once through the versions of each name of which an object was removed.
+    pub fn of(timeline: &Timeline) -> Later {
+        let mut later: FxHashMap<(KeyId, Symbol), Vec<Version>> = FxHashMap::default();
+        for removals in timeline.open_removals().chunk_by(|a, b| a.key == b.key) {
+            let key = removals[0].key;
+            for version in timeline.versions(key).iter().filter(|v| v.uid.is_some() && v.change.lives() == Some(true)) {
+                let of = timeline.removals_of(key, version.uid);
+                if of.iter().any(|removal| removal.before.is_some_and(|before| before <= version.revision)) {
+                    later.entry((key, version.uid)).or_default().push(version);
+                }
+            }
+        }
+        Later(later)
+    }
+}
+
 /// The last version of a removed object that is no earlier than the removal can have been. One that was there before the removal was
 /// answered shows only that revisions went back (`revision-rewind`).
-pub fn outlived_by(evidence: &Evidence<'_>, removal: &Removal) -> Option<Version> {
-    let before = removal.before.filter(|_| removal.uid.is_some())?;
+pub fn outlived_by(evidence: &Evidence<'_>, later: &Later, removal: &Removal) -> Option<Version> {
+    let before = removal.before?;
     let (history, clocks) = (evidence.history, &evidence.order.clocks);
     let o = history.operation(removal.operation);
-    let later = |v: &Version| v.revision >= before && !clocks.before(v.moment(history), (o.ret, o.clock));
-    let lives = |v: &Version| v.uid == removal.uid && v.change.lives() == Some(true) && later(v);
-    evidence.order.timeline.versions(removal.key).iter().rev().find(lives)
+    let is_later = |v: &&Version| v.revision >= before && !clocks.before(v.moment(history), (o.ret, o.clock));
+    later.0.get(&(removal.key, removal.uid))?.iter().rev().find(is_later).copied()
 }

@@ -122,6 +122,12 @@ impl<'e> Ruling<'e> {
         }
     }
 
+    /// Whether more violations were stated than are listed. A rule that holds each of many streams against each of many changes then
+    /// stops: the verdict is known, and what it left out it counts as undecided.
+    pub fn is_full(&self) -> bool {
+        self.stated.get(&Kind::Violation).is_some_and(|stated| *stated >= LISTED)
+    }
+
     /// States a finding.
     pub fn found(&mut self, draft: Draft) {
         self.state(draft, None);

@@ -361,16 +361,20 @@ impl Timeline {
 
     fn resolve_removals(&mut self, history: &History) {
         let mut removals = std::mem::take(&mut self.removals);
+        let last = self.last_versions(&removals);
         removals.retain_mut(|removal| {
             // The last known version of the object bounds the removal from below; a known deletion of it settles it.
-            let range = self.range_of(removal.key);
-            if removal.uid.is_some() {
-                let own = |v: &Version| v.uid == removal.uid && !matches!(v.change, Change::Deleted | Change::Left);
-                let last = self.versions.part(range.clone()).iter().rev().find(own);
-                removal.after = removal.after.max(last.map_or(Revision::NONE, |v| v.revision));
+            if let Some(last) = last.get(&(removal.key, removal.uid)) {
+                removal.after = removal.after.max(*last);
             }
+            let range = self.range_of(removal.key);
+            // No version below that bound settles it.
+            let below = match removal.after.is_some() {
+                true => self.versions.part(range.clone()).through(removal.after.previous()),
+                false => 0,
+            };
             let mut settled = None;
-            for index in range {
+            for index in range.start + below..range.end {
                 let version = self.versions.get(index);
                 if settled.is_some() || removal.before.is_some() {
                     break;
@@ -405,10 +409,28 @@ impl Timeline {
                 None => true,
             }
         });
-        removals.sort_by_key(|r| (r.key, r.after));
+        removals.sort_by_key(|r| (r.key, r.uid, r.after));
         self.removed = Flags::none(history.keys.len());
         removals.iter().filter(|r| r.key.is_some()).for_each(|r| self.removed.set(r.key.index()));
         self.removals = removals;
+    }
+
+    /// Of objects that were removed, by name and uid, the revision of the last known version.
+    fn last_versions(&self, removals: &[Removal]) -> FxHashMap<(KeyId, Symbol), Revision> {
+        let with_uid = removals.iter().filter(|removal| removal.key.is_some() && removal.uid.is_some());
+        let mut last: FxHashMap<(KeyId, Symbol), Revision> =
+            with_uid.map(|removal| ((removal.key, removal.uid), Revision::NONE)).collect();
+        let keys: FxHashSet<KeyId> = last.keys().map(|(key, _)| *key).collect();
+        for key in keys {
+            for v in self.versions.part(self.range_of(key)).iter() {
+                if !matches!(v.change, Change::Deleted | Change::Left)
+                    && let Some(last) = last.get_mut(&(key, v.uid))
+                {
+                    *last = v.revision;
+                }
+            }
+        }
+        last
     }
 
     /// Whether a deletion came after a version that was there, or is the one that an answer shows: servers from 1.26 on answer with the

@@ -111,8 +111,7 @@ impl Stretches {
         let versions = order.timeline.versions(read.key);
         let next = versions.get(versions.through(read.answered)).map(|next| next.revision.previous());
         // A removal that nobody dates may lie between, and the read be the wrong one.
-        let removals = order.timeline.removals(read.key);
-        let removed = removals.iter().any(|r| !r.uid.is_some() || r.uid == read.answer_uid);
+        let removed = order.timeline.may_be_removed(read.key, read.answer_uid);
         if removed || life.through < read.answered || next.is_some_and(|next| next <= life.through) {
             return;
         }
@@ -213,8 +212,7 @@ impl<'h> Presence<'h> {
 
     /// Whether a read of the most recent state showed a version that was sent when a revision was complete.
     fn was_read_after(&self, version: &Version, revision: Revision) -> bool {
-        let removals = self.order.timeline.removals(version.key);
-        let removed = removals.iter().any(|r| !r.uid.is_some() || r.uid == version.uid);
+        let removed = self.order.timeline.may_be_removed(version.key, version.uid);
         !removed && self.read_showing(version).is_some_and(|read| self.was_complete(read, revision))
     }
 
@@ -250,7 +248,7 @@ impl<'h> Presence<'h> {
                 removed(self.history, self.order, r)
                     .is_some_and(|(of, through)| of.uid == version.uid && through >= revision)
             };
-            if let Some(removal) = timeline.removals(key).iter().find(removed) {
+            if let Some(removal) = timeline.removals_of(key, version.uid).iter().find(removed) {
                 return Some((version, After::Removed(removal.operation)));
             }
         }

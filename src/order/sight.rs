@@ -270,6 +270,9 @@ fn sort_nearly_sorted<T: Copy>(all: &mut [T], compare: impl Fn(&T, &T) -> Orderi
 pub(super) struct Moments {
     facts: Vec<u32>,
     times: Vec<Time>,
+    /// Where the facts of each clock begin, where facts are in order of clock first: finding that among many clocks would take a look
+    /// at many facts. Else empty.
+    runs: Vec<(ClockId, u32)>,
     /// Where among the times the last search ended. Most questions are asked in order of time, so the next one is near.
     near: AtomicUsize,
 }
@@ -288,6 +291,14 @@ impl Moments {
         }
         moments.fit();
         moments
+    }
+
+    /// Appends a fact of a clock that is that of the last one, or comes after it.
+    fn push_in_order(&mut self, placed: &Placed) {
+        if self.runs.last().is_none_or(|(clock, _)| *clock != placed.clock) {
+            self.runs.push((placed.clock, self.facts.len() as u32));
+        }
+        self.push(placed);
     }
 
     fn push(&mut self, placed: &Placed) {
@@ -371,7 +382,7 @@ impl<'l> Records<'l> {
         time: Time,
     ) -> impl Iterator<Item = Sight> + use<'l, '_> {
         let runs = if clocks.relate() { self } else { self.of_clock(clock) }.runs();
-        runs.filter_map(move |run| run.last(clocks.horizon(run.clock(), clock, time)?))
+        runs.filter_map(move |(of, run)| run.last(clocks.horizon(of, clock, time)?))
     }
 
     /// As [`Records::before`], by the bare times of other clocks: what would follow if all clocks agreed.
@@ -379,12 +390,12 @@ impl<'l> Records<'l> {
         if self.runs().nth(RELATED).is_some() {
             return None;
         }
-        highest(self.runs().filter_map(|run| run.last(time)))
+        highest(self.runs().filter_map(|(_, run)| run.last(time)))
     }
 
     /// On each clock, the first that reaches a revision.
     pub(super) fn reached(self, revision: Revision) -> impl Iterator<Item = Sight> + use<'l> {
-        self.runs().filter_map(move |run| {
+        self.runs().filter_map(move |(_, run)| {
             let at = run.below(revision);
             (at < run.end).then(|| run.sight(at))
         })
@@ -395,22 +406,46 @@ impl<'l> Records<'l> {
     }
 
     /// The records of each clock.
-    fn runs(self) -> impl Iterator<Item = Records<'l>> {
+    fn runs(self) -> impl Iterator<Item = (ClockId, Records<'l>)> {
         let mut rest = self;
+        let mut known = self.known_runs();
         std::iter::from_fn(move || {
             if rest.start == rest.end {
                 return None;
             }
-            let run = rest.of_clock(rest.clock());
+            let (clock, run) = match known.split_first() {
+                Some(((clock, start), later)) => {
+                    known = later;
+                    let end = later.first().map_or(rest.end, |(_, end)| rest.end.min(*end as usize));
+                    (*clock, Records { start: rest.start.max(*start as usize), end, ..rest })
+                }
+                None => (rest.clock(), rest.of_clock(rest.clock())),
+            };
             rest.start = run.end;
-            Some(run)
+            Some((clock, run))
         })
+    }
+
+    /// The clocks of the facts from the first one on, and where those of each begin, where that is kept.
+    fn known_runs(&self) -> &'l [(ClockId, u32)] {
+        let runs = &self.moments.runs[..];
+        let first = runs.partition_point(|(_, start)| *start as usize <= self.start).saturating_sub(1);
+        &runs[first..]
     }
 
     /// The records of one clock.
     pub(super) fn of_clock(self, clock: ClockId) -> Records<'l> {
         if self.reading.has_one_clock() {
             return if clock == ClockId(0) { self } else { Records { end: self.start, ..self } };
+        }
+        let runs = &self.moments.runs;
+        if !runs.is_empty() {
+            let Ok(at) = runs.binary_search_by_key(&clock, |(of, _)| *of) else {
+                return Records { end: self.start, ..self };
+            };
+            let end = runs.get(at + 1).map_or(self.end, |(_, end)| self.end.min(*end as usize));
+            let start = self.start.max(runs[at].1 as usize).min(end);
+            return Records { start, end, ..self };
         }
         let facts = &self.moments.facts[self.start..self.end];
         let of = |fact: &u32| self.reading.clock(*fact);
@@ -465,7 +500,7 @@ impl Sights {
             let revision = placed.revision(reading);
             if best.is_none_or(|best| best.0 != placed.clock || revision > best.1) {
                 best = Some((placed.clock, revision));
-                sights.raised.push(placed);
+                sights.raised.push_in_order(placed);
             } else {
                 sights.rest.push(placed.fact);
             }
@@ -514,8 +549,7 @@ impl<'l> Line<'l> {
     ) -> impl Iterator<Item = Sight> + use<'l> {
         let (rest, reading) = (self.rest, self.records.reading);
         let records = if clocks.relate() { self.records } else { self.records.of_clock(clock) };
-        records.runs().flat_map(move |run| {
-            let of = run.clock();
+        records.runs().flat_map(move |(of, run)| {
             let horizon = clocks.horizon(of, clock, time);
             let end = horizon.map_or(run.start, |h| run.moments.before(reading, run.start..run.end, h));
             // Nothing is above where the last record is not, and nothing before the first record that is.

@@ -333,6 +333,19 @@ impl Timeline {
         &self.removals[from..to]
     }
 
+    /// Whether one of them may have removed the object of a uid: its own, or one of which nobody recorded the uid.
+    pub fn may_be_removed(&self, key: KeyId, uid: Symbol) -> bool {
+        [uid, Symbol::NONE].into_iter().any(|uid| !self.removals_of(key, uid).is_empty())
+    }
+
+    /// Those of them that removed the object of one uid, or of [`Symbol::NONE`] those of which nobody recorded the uid.
+    pub fn removals_of(&self, key: KeyId, uid: Symbol) -> &[Removal] {
+        let all = self.removals(key);
+        let from = all.partition_point(|r| r.uid < uid);
+        let to = all.partition_point(|r| r.uid <= uid);
+        &all[from..to]
+    }
+
     /// Whether a delivery (an index into the history's deliveries) is a DELETED event that carries an earlier version of its
     /// object. Only `delete-version` speaks about such an event; for every other rule it is not there.
     pub fn is_misdated(&self, delivery: usize) -> bool {

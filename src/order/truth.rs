@@ -129,7 +129,7 @@ impl<'h> Truths<'h> {
     }
 
     fn removal(&self, key: KeyId, uid: Symbol) -> Option<&'h Removal> {
-        self.order.timeline.removals(key).iter().find(|r| uid.is_some() && r.uid == uid)
+        self.order.timeline.removals_of(key, uid).first().filter(|_| uid.is_some())
     }
 
     /// The name was free: from the end of the life before the earliest state that the read can have shown to the beginning of

@@ -55,8 +55,8 @@ impl Watched {
         };
         let end = around(Symbol::NONE).max(around(key.namespace))?;
         // Its end may be one that nobody dates.
-        let removals = timeline.removals(version.key);
-        let ended = removals.iter().any(|r| !r.uid.is_some() || !version.uid.is_some() || r.uid == version.uid);
+        let removed = !version.uid.is_some() && !timeline.removals(version.key).is_empty();
+        let ended = removed || timeline.may_be_removed(version.key, version.uid);
         (!ended && !self.undated.contains(&version.key)).then_some(end)
     }
 

@@ -14,7 +14,7 @@ pub mod watches;
 pub mod writes;
 
 use super::{BrokenBy, Draft, Evidence, Fact, Kind, Ruling};
-use crate::history::etcd::{CLOCK, Cluster, Operation, Recording, ValueId};
+use crate::history::etcd::{CLOCK, Cluster, Operation, Recording, Response, ValueId};
 use crate::history::{AuditId, IncarnationId, KeyId, OperationId, Revision, ServerId, Symbol};
 use crate::ingest::{Position, Time};
 use crate::order::etcd::{Analysis, Change, Filler, Logged, Version, Witness};
@@ -121,8 +121,10 @@ impl<'e> Recorded<'e> {
     /// When an event was delivered.
     pub fn time_of(&self, watch: u32, e: u32) -> Time {
         let responses = self.recording.watches[watch as usize].responses.of(&self.recording.responses);
-        let holds = |r: &&crate::history::etcd::Response| (r.events.start..r.events.start + r.events.len).contains(&e);
-        responses.iter().find(holds).map_or(Time::UNKNOWN, |response| response.time)
+        // Responses stand in the order of their events.
+        let at = responses.partition_point(|response| response.events.start + response.events.len <= e);
+        let holds = |r: &&Response| r.events.start <= e;
+        responses.get(at).filter(holds).map_or(Time::UNKNOWN, |response| response.time)
     }
 
     /// Cites an event.

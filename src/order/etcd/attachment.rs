@@ -52,21 +52,54 @@ impl Attachments {
 
 /// What a transaction attaches a key to that it puts. `success`: whether its conditions were true, where that is known.
 pub(super) fn attached_by(recording: &Recording, txn: Txn, success: Option<bool>, key: Symbol) -> Option<Attached> {
-    let steps = |way: Span| way.of(&recording.requests.steps);
-    let plain = txn.conditions.len == 0 && txn.failure.len == 0 && txn.success.len == 1;
     let last = |way: Span| {
-        steps(way).iter().rev().find_map(|step| match step {
-            // What the key was attached to before.
-            Step::Put { key: put, keeps_lease: true, .. } if *put == key => Some(Some(Attached::Unknown)),
-            Step::Put { key: put, lease: 0, .. } if *put == key => Some((!plain).then_some(Attached::Unknown)),
-            Step::Put { key: put, lease, .. } if *put == key => Some(Some(Attached::To(*lease))),
-            _ => None,
-        })
+        let mut attached = attaches(recording, txn, way).rev();
+        attached.find_map(|(put, attached)| (put == key).then_some(attached))
     };
+    chosen(success, || last(txn.success), || last(txn.failure))
+}
+
+/// The same of all keys of a transaction, which may be many.
+pub(super) struct AttachedBy {
+    success: Option<bool>,
+    /// By way: what each key is attached to in the end.
+    ways: [FxHashMap<Symbol, Option<Attached>>; 2],
+}
+
+impl AttachedBy {
+    pub fn of(recording: &Recording, txn: Txn, success: Option<bool>) -> AttachedBy {
+        let ways = [txn.success, txn.failure].map(|way| attaches(recording, txn, way).collect());
+        AttachedBy { success, ways }
+    }
+
+    pub fn get(&self, key: Symbol) -> Option<Attached> {
+        let last = |way: usize| self.ways[way].get(&key).copied();
+        chosen(self.success, || last(0), || last(1))
+    }
+}
+
+/// The keys that one way of a transaction puts, and what each put attaches its key to.
+fn attaches(recording: &Recording, txn: Txn, way: Span) -> impl DoubleEndedIterator<Item = (Symbol, Option<Attached>)> {
+    let plain = txn.conditions.len == 0 && txn.failure.len == 0 && txn.success.len == 1;
+    way.of(&recording.requests.steps).iter().filter_map(move |step| match *step {
+        // What the key was attached to before.
+        Step::Put { key, keeps_lease: true, .. } => Some((key, Some(Attached::Unknown))),
+        Step::Put { key, lease: 0, .. } => Some((key, (!plain).then_some(Attached::Unknown))),
+        Step::Put { key, lease, .. } => Some((key, Some(Attached::To(lease)))),
+        _ => None,
+    })
+}
+
+/// What a key is attached to, of what both ways attach it to.
+fn chosen(
+    success: Option<bool>,
+    one: impl FnOnce() -> Option<Option<Attached>>,
+    other: impl FnOnce() -> Option<Option<Attached>>,
+) -> Option<Attached> {
     match success {
-        Some(true) => last(txn.success),
-        Some(false) => last(txn.failure),
-        None => match (last(txn.success), last(txn.failure)) {
+        Some(true) => one(),
+        Some(false) => other(),
+        None => match (one(), other()) {
             (Some(one), Some(other)) if one != other => None,
             (one, other) => one.or(other),
         },

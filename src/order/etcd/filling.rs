@@ -2,7 +2,7 @@
 //! place and was sent before anybody saw it. Contents are known here, so this is a matching (Kuhn 1955, augmenting paths).
 
 use super::answers::{hold_all, holds};
-use super::attachment::{Attached, Attachments, attached_by};
+use super::attachment::{Attached, AttachedBy, Attachments, attached_by};
 use super::effects::{Change, Class, Effects, Told};
 use super::lease::{Lives, attached};
 use super::log::{self, Logged};
@@ -248,9 +248,16 @@ impl Builder<'_> {
                 self.gaps.push((number, sure));
             }
         }
+        let made = maker.and_then(|at| match self.request(at) {
+            Request::Txn(txn) => {
+                let success = branch(self.recording, self.timeline, at, number);
+                Some(AttachedBy::of(self.recording, txn, success))
+            }
+            _ => None,
+        });
         for change in &changes {
             let attached = match change.value {
-                Some(_) => maker.map_or(Some(Attached::Unknown), |at| self.attached_by(at, number, change.key)),
+                Some(_) => made.as_ref().map_or(Some(Attached::Unknown), |made| made.get(change.key)),
                 None => None,
             };
             self.leases.set(change.key, attached);

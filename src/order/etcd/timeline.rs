@@ -125,6 +125,17 @@ pub struct Timeline {
     whole: i64,
     /// From which revision on what was acknowledged first is not in T, and until when it was acknowledged.
     lost: Option<(i64, Time)>,
+    /// Of the revision that is put together, if it has many keys.
+    places: Places,
+}
+
+/// Where the versions of a revision with many keys stand.
+#[derive(Debug, Default)]
+struct Places {
+    start: usize,
+    /// How far its versions were looked at.
+    known: usize,
+    by_key: FxHashMap<Symbol, usize>,
 }
 
 /// The rank of what only a log says.
@@ -248,9 +259,9 @@ impl Timeline {
             if let Some(Witness::Log(by)) = logged.first().map(|said| said.by).filter(|_| believed) {
                 let changes: Vec<Change> = logged.iter().map(|said| said.change).collect();
                 let known: Vec<Change> = self.versions[start..].iter().map(|version| version.change).collect();
+                let last: FxHashMap<Symbol, &Change> = changes.iter().map(|change| (change.key, change)).collect();
                 let fits = |change: &Change| {
-                    let same_key = |other: &&Change| other.key == change.key;
-                    changes.iter().rfind(same_key).is_some_and(|other| agrees(recording, other.value, change.value))
+                    last.get(&change.key).is_some_and(|other| agrees(recording, other.value, change.value))
                 };
                 let leases = || !writer.is_some_and(|at| attaches_otherwise(recording, at, by));
                 if known.iter().all(fits) && (!complete || same_keys(&known, &changes)) && leases() {
@@ -278,14 +289,13 @@ impl Timeline {
     /// Adds a version to the revision that begins at an index, where it is new; a source that adds nothing must agree.
     fn add(&mut self, recording: &Recording, start: usize, said: &Said, adds: bool) {
         let Said { revision, change, by: shown_by, .. } = *said;
-        let here = &self.versions[start..];
-        match here.iter().rposition(|version| version.change.key == change.key) {
-            Some(at) if !agrees(recording, here[at].change.value, change.value) => {
+        match self.place(start, change.key) {
+            Some(at) if !agrees(recording, self.versions[at].change.value, change.value) => {
                 // A transaction may delete a key and put it.
-                if here[at].shown_by == shown_by {
-                    self.versions[start + at].change = change;
+                if self.versions[at].shown_by == shown_by {
+                    self.versions[at].change = change;
                 } else {
-                    let known = (start + at) as u32;
+                    let known = at as u32;
                     self.contradictions.push(Contradiction::TwoContents { known, value: change.value, shown_by });
                 }
             }
@@ -295,6 +305,24 @@ impl Timeline {
             }
             None => self.contradictions.push(Contradiction::OtherKey { revision, key: change.key, shown_by }),
         }
+    }
+
+    /// Where the version of a key stands among those of one revision, which begin at `start` and are the last ones. Of a revision with
+    /// many keys the places are kept.
+    fn place(&mut self, start: usize, key: Symbol) -> Option<usize> {
+        const FEW: usize = 32;
+        let here = &self.versions[start..];
+        if here.len() < FEW {
+            return here.iter().rposition(|version| version.change.key == key).map(|at| start + at);
+        }
+        if self.places.start != start {
+            self.places = Places { start, known: start, by_key: FxHashMap::default() };
+        }
+        for (at, version) in self.versions.iter().enumerate().skip(self.places.known) {
+            self.places.by_key.insert(version.change.key, at);
+        }
+        self.places.known = self.versions.len();
+        self.places.by_key.get(&key).copied()
     }
 
     /// Puts the versions of each key in order.
