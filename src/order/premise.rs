@@ -119,6 +119,8 @@ pub struct Pass {
     pub writes: Vec<OperationId>,
     /// For each write, when the last one that committed before it was sent.
     earlier: Vec<Option<Time>>,
+    /// Creations that were told "already exists", by the time of that answer.
+    refused: Vec<(Time, KeyId)>,
     /// Whether both its begin and its end were recorded.
     closed: bool,
 }
@@ -141,7 +143,18 @@ impl Pass {
 
     /// What looking into the nth write costs.
     pub fn cost(&self, history: &History, nth: usize) -> usize {
-        self.before(history, nth).len() + if self.closed { nth } else { 0 }
+        let steps = self.before(history, nth);
+        let own = if self.closed { nth } else { self.refused_beside(history, nth, steps).len() };
+        steps.len() + own
+    }
+
+    /// The refused creations that were answered before the nth write was sent, and behind the first of some reads.
+    fn refused_beside(&self, history: &History, nth: usize, steps: &[Step]) -> &[(Time, KeyId)] {
+        let Some(first) = steps.first() else { return &[] };
+        let sent = self.writes.get(nth).map_or(Time::UNKNOWN, |write| history.operations.invoke(write.index()));
+        let from = self.refused.partition_point(|(time, _)| *time < first.time);
+        let to = self.refused.partition_point(|(time, _)| *time <= sent);
+        &self.refused[from..to.max(from)]
     }
 
     /// The values of single objects that it had read when it sent the nth write: of each key the last one, and none that the pass
@@ -153,20 +166,19 @@ impl Pass {
         }
         let mut last: FxHashMap<KeyId, (usize, Premise)> = FxHashMap::default();
         let mut own: FxHashMap<KeyId, Time> = FxHashMap::default();
-        let sent = self.writes.get(nth).map_or(Time::UNKNOWN, |write| history.operations.invoke(write.index()));
-        for id in &self.writes[..nth] {
+        let mut wrote = |key: KeyId, time: Time| {
+            let last = own.entry(key).or_insert(time);
+            *last = time.max(*last);
+        };
+        // "Already exists" tells more than the read before it, which saw none.
+        for (time, key) in self.refused_beside(history, nth, steps) {
+            wrote(*key, *time);
+        }
+        // Without brackets nothing before the last committed write counts anyway.
+        for id in self.writes[..nth].iter().filter(|_| self.closed) {
             let written = history.operation(*id);
-            match written.outcome() {
-                // "Already exists" tells more than the read before it, which saw none.
-                Outcome::Rejected if written.verb == Verb::Create && written.status == 409 && written.ret <= sent => {
-                    own.insert(written.key, written.ret);
-                }
-                Outcome::Rejected => {}
-                // Without brackets nothing before the last committed write counts anyway.
-                _ if self.closed => {
-                    own.insert(written.key, written.invoke);
-                }
-                _ => {}
+            if written.outcome() != Outcome::Rejected {
+                wrote(written.key, written.invoke);
             }
         }
         for (at, step) in steps.iter().enumerate() {
@@ -294,8 +306,9 @@ impl Decisions {
         for (place, time, kind, _, source) in rows {
             let (incarnation, decision, clock) = place;
             if open != Some(place) || kind == BEGIN {
-                let (reads, writes, earlier, closed) = (Vec::new(), Vec::new(), Vec::new(), false);
-                decisions.passes.push(Pass { incarnation, decision, clock, reads, writes, earlier, closed });
+                let (reads, writes, earlier, refused) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+                let pass = Pass { incarnation, decision, clock, reads, writes, earlier, refused, closed: false };
+                decisions.passes.push(pass);
                 (open, begun) = (Some(place), kind == BEGIN);
             }
             let Some(pass) = decisions.passes.last_mut() else { continue };
@@ -310,6 +323,10 @@ impl Decisions {
                     let earlier = last.map(|o| o.invoke).or(pass.earlier.last().copied().flatten());
                     pass.earlier.push(earlier);
                     pass.writes.push(id);
+                    let o = history.operation(id);
+                    if o.outcome() == Outcome::Rejected && o.verb == Verb::Create && o.status == 409 && o.ret.is_known() {
+                        pass.refused.push((o.ret, o.key));
+                    }
                 }
                 Source::Cache(_) => pass.reads.push(Step { time, source }),
                 Source::Event(..) => {}
@@ -324,6 +341,7 @@ impl Decisions {
         decisions.passes.retain(|pass| !pass.reads.is_empty() || !pass.writes.is_empty());
         for (index, pass) in decisions.passes.iter_mut().enumerate() {
             pass.reads.sort_by_key(|step| step.time);
+            pass.refused.sort_unstable();
             let places = pass.writes.iter().enumerate().map(|(nth, &write)| (write, (index as u32, nth as u32)));
             decisions.of_write.extend(places);
         }
