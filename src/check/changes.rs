@@ -1,6 +1,7 @@
 //! T's changes of a scope, found without looking at the changes of others.
 
 use super::Evidence;
+use super::selectable::Selectable;
 use crate::history::{AttributesId, Difference, DomainId, KeyId, ResourceId, Revision, ScopeId, Symbol};
 use crate::order::{Contradiction, Version};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -15,6 +16,7 @@ pub struct Changes<'h> {
     /// The key only where the selector names it.
     selected: FxHashMap<(ScopeId, KeyId, AttributesId), Option<bool>>,
     contradicted: Option<FxHashSet<(DomainId, Revision)>>,
+    selectable: FxHashMap<ResourceId, Selectable>,
 }
 
 impl<'h> Changes<'h> {
@@ -26,6 +28,7 @@ impl<'h> Changes<'h> {
             names: None,
             selected: FxHashMap::default(),
             contradicted: None,
+            selectable: FxHashMap::default(),
         }
     }
 
@@ -62,6 +65,29 @@ impl<'h> Changes<'h> {
         let from = list.partition_point(|v| v.revision <= after);
         let to = list.partition_point(|v| v.revision <= through).max(from);
         list[from..to].to_vec()
+    }
+
+    /// The known changes in (after, through], by revision, of objects that may be in the selection of a scope at some time, and of some
+    /// more objects; of all where the selector does not narrow them down.
+    pub fn of_selection(
+        &mut self,
+        scope: ScopeId,
+        after: Revision,
+        through: Revision,
+        more: impl Iterator<Item = KeyId>,
+    ) -> Vec<Version> {
+        let (evidence, history) = (self.evidence, self.evidence.history);
+        let resource = history.scopes[scope.index()].resource;
+        let selectable = self.selectable.entry(resource).or_insert_with(|| Selectable::of(&evidence, resource));
+        let Some(mut keys) = selectable.keys(&evidence, scope) else { return self.of(scope, after, through) };
+        keys.extend(more);
+        keys.sort_unstable();
+        keys.dedup();
+        let keys = keys.into_iter().filter(|key| history.covers_key(scope, *key));
+        let timeline = &evidence.order.timeline;
+        let mut changes: Vec<_> = keys.flat_map(|key| timeline.between(key, after, through).iter()).collect();
+        changes.sort_unstable_by_key(|version| (version.revision, version.key));
+        changes
     }
 
     /// Whether a version is in a selection; `None` where the evidence does not say.

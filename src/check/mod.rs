@@ -78,6 +78,7 @@ mod resume_from_item;
 mod reversion;
 mod revision_reuse;
 mod revision_rewind;
+mod selectable;
 #[cfg(test)]
 mod shortcut_tests;
 mod snapshot;

@@ -155,8 +155,12 @@ impl<'c, 'h> Account<'c, 'h> {
         // In order unless the stream is not.
         delivered.sort();
         let (mut next, mut kept) = (0, 0);
-        let mut said = None;
-        for version in changes.of(scope, self.after, self.through) {
+        let mut said = selective.then(|| self.said());
+        let owed = match &said {
+            Some(said) => changes.of_selection(scope, self.after, self.through, said.of.keys().copied()),
+            None => changes.of(scope, self.after, self.through),
+        };
+        for version in owed {
             while delivered.get(next).is_some_and(|d| *d < (version.revision, version.key)) {
                 next += 1;
             }

@@ -104,6 +104,21 @@ pub fn matches_fields<'f>(selector: &str, field: impl Fn(&str) -> Option<&'f str
     (!undecided).then_some(true)
 }
 
+/// The first label of which a label selector asks for one of some values. `None` too where the selector cannot be read.
+pub fn wanted_label(selector: &str) -> Option<(&str, Vec<&str>)> {
+    let requirements = split_outside_parentheses(selector).map(str::trim).filter(|r| !r.is_empty());
+    let requirements: Vec<Requirement<'_>> = requirements.map(Requirement::read).collect::<Option<_>>()?;
+    requirements.into_iter().find_map(|requirement| match requirement {
+        Requirement::In(key, values) => Some((key, values)),
+        _ => None,
+    })
+}
+
+/// The fields of which a field selector asks for one value.
+pub fn wanted_fields(selector: &str) -> impl Iterator<Item = (&str, &str)> {
+    requirements(selector).flatten().filter_map(|(name, value, equal)| equal.then_some((name, value)))
+}
+
 /// The fields that a field selector names.
 pub fn fields_of(selector: &str) -> impl Iterator<Item = &str> {
     requirements(selector).map(|requirement| requirement.map_or("", |(name, ..)| name))

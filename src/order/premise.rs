@@ -324,7 +324,8 @@ impl Decisions {
                     pass.earlier.push(earlier);
                     pass.writes.push(id);
                     let o = history.operation(id);
-                    if o.outcome() == Outcome::Rejected && o.verb == Verb::Create && o.status == 409 && o.ret.is_known() {
+                    if o.outcome() == Outcome::Rejected && o.verb == Verb::Create && o.status == 409 && o.ret.is_known()
+                    {
                         pass.refused.push((o.ret, o.key));
                     }
                 }
