@@ -3,7 +3,7 @@
 //! Source: POSIX.1-1988 ustar and POSIX.1-2001 pax (`pax` utility, "ustar Interchange Format"), and the GNU tar manual, "Basic
 //! Tar Format" (long names, base-256 numbers).
 
-use super::problem::Fault;
+use super::problem::{Fault, Found};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::io::{self, Read};
@@ -131,7 +131,7 @@ impl Reader<'_> {
     /// A file whose holes were left out cannot be read in place.
     fn sparse(&mut self, name: &str, length: u64) -> Result<(), Fault> {
         self.sparse.get_or_insert_with(|| {
-            Fault::new("an archive that was packed without --sparse", format!("the sparse file {name}"))
+            Fault::new("an archive that was packed without --sparse", Found::told(format!("the sparse file {name}")))
         });
         self.pass(length)
     }
@@ -274,7 +274,7 @@ fn tidy(name: &str) -> String {
 }
 
 fn damaged(what: &str) -> Fault {
-    Fault::new("a tar archive", what)
+    Fault::new("a tar archive", Found::told(what))
 }
 
 fn cut_off() -> Fault {
@@ -282,7 +282,7 @@ fn cut_off() -> Fault {
 }
 
 fn unreadable(error: &io::Error) -> Fault {
-    Fault::new("a file that can be read", error.to_string())
+    Fault::new("a file that can be read", Found::told(error.to_string()))
 }
 
 #[cfg(test)]

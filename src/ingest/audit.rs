@@ -2,6 +2,7 @@
 //!
 //! Source of the fields: k8s.io/apiserver `pkg/apis/audit/v1/types.go`.
 
+use super::found::Found;
 use super::object::{AnyBody, Text};
 use super::position::Time;
 use super::text::{default_or_null, list_or_null};
@@ -179,15 +180,17 @@ impl Event<'_> {
     }
 
     /// What is odd about its times, once they were read: expected and found. The rest of it counts all the same.
-    pub fn odd_times(&self) -> Option<(&'static str, String)> {
+    pub fn odd_times(&self) -> Option<(&'static str, Found)> {
         let missing = |text: &str| text.is_empty();
         if missing(&self.request_received) || missing(&self.stage_timestamp) {
             let absent = if missing(&self.request_received) { "requestReceivedTimestamp" } else { "stageTimestamp" };
-            return Some(("requestReceivedTimestamp and stageTimestamp", format!("an event without {absent}")));
+            let found = Found::told(format!("an event without {absent}"));
+            return Some(("requestReceivedTimestamp and stageTimestamp", found));
         }
         let falls = self.reached < self.received;
         falls.then(|| {
-            let found = format!("{} after {}", &*self.stage_timestamp, &*self.request_received);
+            // Both texts were read as times.
+            let found = Found::told(format!("{} after {}", &*self.stage_timestamp, &*self.request_received));
             ("a stageTimestamp not before its requestReceivedTimestamp", found)
         })
     }

@@ -8,7 +8,7 @@ use super::detection::{Detected, Framing, SAMPLE, detect};
 use super::etcd::layout;
 use super::format::Format;
 use super::framing::{Framer, Span};
-use super::problem::{Fault, excerpt, size};
+use super::problem::{Fault, Found, size};
 use super::source::InputFile;
 use super::stream::{self, Opener, Stream};
 use super::{Progress, ReadOptions};
@@ -199,7 +199,7 @@ impl<'a> OpenFile<'a> {
         };
         // What a member of etcd keeps and nobody can read is evidence that is missing.
         if let (Err(reason), None, Some(kept)) = (&open.detected, &open.fault, layout::of_member(&input.shown)) {
-            open.fault = Some(Fault::new(kept, reason.clone()));
+            open.fault = Some(Fault::new(kept, Found::told(reason.clone())));
         }
         if let Ok((_, Framing::Elements { json })) = open.detected {
             open.framer = Cutter::Elements(Elements::new(json));
@@ -246,7 +246,7 @@ impl<'a> OpenFile<'a> {
         let most = self.options.longest(Format::EtcdStore);
         while self.filled > 0 {
             if !kept.append(&self.buffer[..self.filled], most) {
-                let found = format!("more than {}", size(most as u64));
+                let found = Found::told(format!("more than {}", size(most as u64)));
                 self.fault =
                     Some(Fault::new("a small file, or one outside of archives and without compression", found));
                 break;
@@ -305,7 +305,7 @@ impl<'a> OpenFile<'a> {
             }
             if self.stream.compression.is_some() || error.kind() == io::ErrorKind::UnexpectedEof {
                 let bytes = size(self.offset + self.filled as u64);
-                fault.found = super::problem::shortened(&format!("{} after {bytes}", fault.found));
+                fault.found = Found::told(format!("{} after {bytes}", fault.found));
             }
             self.fault = Some(fault);
         }
@@ -432,7 +432,7 @@ impl<'a> OpenFile<'a> {
             let longest = self.options.longest(format);
             if self.filled > longest {
                 let length = self.filled;
-                let fault = long_document(longest, &self.buffer[..length]);
+                let fault = long_document(longest);
                 self.framer.abandon();
                 self.framer.shift();
                 return Some(Block { fault: Some(fault), ..self.cut(format, length, Layout::Documents(Vec::new())) });
@@ -468,7 +468,6 @@ impl<'a> OpenFile<'a> {
 
     /// Skips a line that is too long to be kept; the block holds nothing but its line end.
     fn skip_line(&mut self, format: Format) -> Block {
-        let head = self.buffer[..self.filled.min(256)].to_vec();
         let start = self.offset;
         loop {
             if let Some(at) = memchr::memchr(b'\n', &self.buffer[..self.filled]) {
@@ -482,13 +481,13 @@ impl<'a> OpenFile<'a> {
                 break;
             }
         }
-        let fault = too_long(self.offset - start, &head, self.options.max_line_bytes);
+        let fault = too_long(self.offset - start, self.options.max_line_bytes);
         Block { fault: Some(fault), ..self.cut(format, self.filled.min(1), Layout::Documents(Vec::new())) }
     }
 
     /// Skips a document that is too long to be kept; the block holds nothing but its line ends.
     fn skip_document(&mut self, format: Format, longest: usize) -> Block {
-        let fault = long_document(longest, &self.buffer[..self.filled]);
+        let fault = long_document(longest);
         let mut line_ends = 0;
         loop {
             let next = memmem::find(&self.buffer[..self.filled], DOCUMENT).map(|at| at + 1);
@@ -510,15 +509,13 @@ impl<'a> OpenFile<'a> {
 /// Where a line begins that may begin a document.
 const DOCUMENT: &[u8] = b"\n{";
 
-fn long_document(longest: usize, head: &[u8]) -> Fault {
-    let expected = format!("a document of at most {}", size(longest as u64));
-    Fault::new(expected, format!("more than that: {}", excerpt(head)))
+fn long_document(longest: usize) -> Fault {
+    Fault::new(format!("a document of at most {}", size(longest as u64)), "more than that")
 }
 
 /// The problem of a line that is too long to be kept.
-pub(super) fn too_long(length: u64, head: &[u8], most: usize) -> Fault {
-    let expected = format!("a line of at most {}", size(most as u64));
-    Fault::new(expected, format!("{}: {}", size(length), excerpt(head)))
+pub(super) fn too_long(length: u64, most: usize) -> Fault {
+    Fault::new(format!("a line of at most {}", size(most as u64)), Found::told(size(length)))
 }
 
 fn fault_of(error: &io::Error) -> Fault {

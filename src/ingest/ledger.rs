@@ -5,7 +5,7 @@ use super::block::Closed;
 use super::format::Format;
 use super::parser::Tally;
 use super::position::FileId;
-use super::problem::{Fault, FileSummary, KEPT_PROBLEMS_PER_FILE, Problem};
+use super::problem::{Fault, FileSummary, Found, KEPT_PROBLEMS_PER_FILE, Problem};
 use super::source::InputFile;
 
 /// One result of a worker.
@@ -65,7 +65,7 @@ impl<'a> Ledger<'a> {
         if closed.format == Some(Format::LegacyAudit) {
             let lines = summary.lines;
             summary.problems += lines;
-            let found = format!("text in the legacy audit format, {lines} lines of it");
+            let found = Found::told(format!("text in the legacy audit format, {lines} lines of it"));
             self.keep(file, 0, Fault::new("audit events as JSON (--audit-log-format=json)", found));
         }
         if let Some(fault) = closed.fault {
@@ -84,7 +84,7 @@ impl<'a> Ledger<'a> {
         self.kept += 1;
         let input = &self.inputs[file];
         let (path, Fault { expected, found }) = (input.shown.clone(), fault);
-        self.reading.problems.push(Problem { file: Some(input.id), path, line, expected, found });
+        self.reading.problems.push(Problem { file: Some(input.id), path, line, expected, found: found.into() });
     }
 
     /// The sums.

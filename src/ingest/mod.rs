@@ -16,6 +16,7 @@ pub mod etcd;
 pub mod etcd_watch;
 pub mod fields;
 pub mod format;
+mod found;
 mod framing;
 mod identity;
 mod ledger;
@@ -36,10 +37,11 @@ pub mod timestamp;
 
 pub use archive::Member;
 pub use beginning::Beginning;
+pub use call::is_operation;
 pub use format::Format;
 pub use identity::Identity;
 pub use position::{FileId, Position, Time};
-pub use problem::{FileSummary, Problem};
+pub use problem::{FileSummary, Found, Problem};
 pub use reports::{EtcdReport, Reports, etcd_reports};
 pub use reread::reread;
 pub use source::{InputError, InputFile, SourceRule, inputs};
@@ -85,7 +87,7 @@ pub struct Refused {
     /// What stood to reason.
     pub expected: String,
     /// What was found.
-    pub found: String,
+    pub found: Found,
 }
 
 /// What a worker collects from one block of one file; see [`read`].

@@ -9,7 +9,7 @@ use super::block_reader::too_long;
 use super::detection::trimmed_end;
 use super::format::Format;
 use super::outline::{Evidence, Outline};
-use super::problem::{Fault, KEPT_PROBLEMS_PER_FILE, excerpt, size};
+use super::problem::{Fault, Found, KEPT_PROBLEMS_PER_FILE, size};
 use super::{Batch, Record, Refused, audit, call, capture, etcd_watch, object, reduction};
 use memchr::memmem;
 use serde::Deserialize;
@@ -187,25 +187,18 @@ impl<B: Batch> Parser<'_, B> {
         }
         let nuls = std::mem::take(&mut self.nuls) + bytes.iter().filter(|b| **b == 0).count() as u64;
         let expected = self.expected();
-        self.settle(line, Fault::new(expected, format!("{} of NUL", size(nuls))).into());
+        self.settle(line, Fault::new(expected, Found::told(format!("{} of NUL", size(nuls)))).into());
     }
 
     fn text<'b>(&self, bytes: &'b [u8]) -> Result<&'b str, Fault> {
         if bytes.len() > self.max_line_bytes {
-            return Err(too_long(bytes.len() as u64, bytes, self.max_line_bytes));
+            return Err(too_long(bytes.len() as u64, self.max_line_bytes));
         }
         // A derived struct would read an array as its fields in order.
         if bytes[0] != b'{' && !matches!(self.format, Format::Edn | Format::JepsenLog) {
-            return Err(Fault::new(self.expected(), format!("no JSON object: {}", excerpt(bytes))));
+            return Err(Fault::new(self.expected(), Found::told(format!("no JSON object: {}", Found::byte(bytes, 0)))));
         }
-        std::str::from_utf8(bytes).map_err(|error| {
-            let at = error.valid_up_to();
-            let context = &bytes[at.saturating_sub(24)..];
-            Fault::new(
-                "UTF-8 text",
-                format!("byte 0x{:02x} at column {}: \u{2026}{}", bytes[at], at + 1, excerpt(context)),
-            )
-        })
+        std::str::from_utf8(bytes).map_err(|error| Fault::new("UTF-8 text", Found::byte(bytes, error.valid_up_to())))
     }
 
     fn expected(&self) -> &'static str {
@@ -325,7 +318,7 @@ impl<B: Batch> Parser<'_, B> {
         }
         let object = &event.object;
         if object.kind.is_empty() && object.metadata.resource_version.is_empty() && object.items.is_none() {
-            return Fault::new("a watch event with an object", excerpt(text.as_bytes())).into();
+            return Fault::new("a watch event with an object", "one without").into();
         }
         self.batch.record(line, offset, Record::Watch(event)).into()
     }
@@ -348,7 +341,7 @@ impl<B: Batch> Parser<'_, B> {
             return self.other_kind(text);
         }
         if body.items.is_none() && body.rows.is_none() && body.metadata.resource_version.is_empty() {
-            return Fault::new("an object with a resourceVersion", excerpt(text.as_bytes())).into();
+            return Fault::new("an object with a resourceVersion", "one without").into();
         }
         self.batch.record(line, offset, Record::List(Box::new(body))).into()
     }
@@ -375,30 +368,22 @@ impl<B: Batch> Parser<'_, B> {
 
     /// A value that is JSON, but not of the file's kind.
     fn other_kind(&self, text: &str) -> Outcome {
-        let evidence = Outline::of(text.as_bytes()).evidence();
-        let found = match evidence {
-            Evidence::Unknown => format!("{}: {}", evidence.words(), excerpt(text.as_bytes())),
-            _ => evidence.words().to_owned(),
-        };
-        Fault::new(self.expected(), found).into()
+        Fault::new(self.expected(), Outline::of(text.as_bytes()).evidence().words()).into()
     }
 
     /// A value that the parser refused.
     fn no_json(&self, text: &str, error: &serde_json::Error) -> Outcome {
-        let message = error.to_string();
-        let message = message.split(" at line ").next().unwrap_or_default();
-        let found = if error.is_eof() {
-            format!("a line cut off after {}: {}", size(text.len() as u64), excerpt(text.as_bytes()))
-        } else if message.starts_with("duplicate field") {
-            return Fault::new("each key once", format!("{message} at column {}", error.column())).into();
-        } else {
-            let evidence = Outline::of(text.as_bytes()).evidence();
-            if error.is_data() && evidence != Evidence::Unknown && !self.reads(evidence) {
-                return self.other_kind(text);
-            }
-            format!("{message} at column {}: {}", error.column(), excerpt(text.as_bytes()))
-        };
-        Fault::new(self.expected(), found).into()
+        if error.is_eof() {
+            return Fault::new(self.expected(), Found::cut_off("a line", text.len())).into();
+        }
+        if error.to_string().starts_with("duplicate field") {
+            return Fault::new("each key once", Found::json(error)).into();
+        }
+        let evidence = Outline::of(text.as_bytes()).evidence();
+        if error.is_data() && evidence != Evidence::Unknown && !self.reads(evidence) {
+            return self.other_kind(text);
+        }
+        Fault::new(self.expected(), Found::json(error)).into()
     }
 
     fn reads(&self, evidence: Evidence) -> bool {
@@ -426,5 +411,5 @@ fn is_audit(event: &audit::Event<'_>) -> bool {
 }
 
 fn no_time(stamp: &str) -> Outcome {
-    Fault::new("a time (RFC 3339)", stamp).into()
+    Fault::new("a time (RFC 3339)", Found::text("a text", stamp)).into()
 }

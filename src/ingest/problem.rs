@@ -1,6 +1,7 @@
 //! What could not be used: never fatal, always counted, always with its place.
 
 use super::format::Format;
+pub use super::found::Found;
 use super::position::FileId;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
@@ -16,7 +17,7 @@ pub struct Problem {
     pub line: u32,
     /// What stood to reason here.
     pub expected: String,
-    /// What was found instead, at most 120 characters.
+    /// What was found instead, as [`Found`] tells it: its kind and its place, never its content.
     pub found: String,
 }
 
@@ -75,44 +76,13 @@ pub(super) struct Fault {
     /// As in [`Problem`].
     pub expected: String,
     /// As in [`Problem`].
-    pub found: String,
+    pub found: Found,
 }
 
 impl Fault {
-    pub fn new(expected: impl Into<String>, found: impl AsRef<str>) -> Fault {
-        Fault { expected: expected.into(), found: shortened(found.as_ref()) }
+    pub fn new(expected: impl Into<String>, found: impl Into<Found>) -> Fault {
+        Fault { expected: expected.into(), found: found.into() }
     }
-}
-
-/// Longest `found`, in characters.
-const FOUND: usize = 120;
-
-/// At most [`FOUND`] characters without control characters: what was found may be anything, and goes to a terminal.
-pub(super) fn shortened(text: &str) -> String {
-    let mut short = String::new();
-    for (n, c) in text.chars().enumerate() {
-        if n + 1 == FOUND && text.chars().nth(FOUND).is_some() {
-            short.push('\u{2026}');
-            break;
-        }
-        short.push(if c.is_control() || is_format(c) { '\u{fffd}' } else { c });
-    }
-    short
-}
-
-/// Characters that print nothing yet change what is seen: bidirectional marks, zero-width and line separators.
-fn is_format(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
-}
-
-/// The start of some bytes, as text.
-pub(super) fn excerpt(bytes: &[u8]) -> String {
-    let head = &bytes[..bytes.len().min(64)];
-    let mut text = String::from_utf8_lossy(head).into_owned();
-    if bytes.len() > head.len() {
-        text.push('\u{2026}');
-    }
-    text
 }
 
 /// `1 byte`, `12 bytes`, `3.4 MiB`.
@@ -124,18 +94,4 @@ pub(super) fn size(bytes: u64) -> String {
         _ => write!(text, "{:.1} MiB", bytes as f64 / 1_048_576.0),
     };
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_found_is_short_and_holds_no_control_characters() {
-        let fault = Fault::new("x", format!("\u{1b}[31m\u{202e}\0\n{}", "y".repeat(500)));
-        assert_eq!(fault.found.chars().count(), FOUND);
-        assert!(fault.found.chars().all(|c| !c.is_control() && !is_format(c)), "{}", fault.found);
-        assert_eq!(Fault::new("x", "z".repeat(FOUND)).found, "z".repeat(FOUND));
-        assert_eq!(excerpt(&[0xff; 3]), "\u{fffd}\u{fffd}\u{fffd}");
-    }
 }

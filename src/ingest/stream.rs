@@ -1,7 +1,8 @@
 //! Opens an input as a stream of decompressed bytes.
 
+use super::Progress;
+use super::problem::{Fault, Found};
 use super::source::InputFile;
-use super::{Progress, problem::Fault};
 use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::path::Path;
@@ -136,7 +137,7 @@ pub(super) fn open<'a>(input: &'a InputFile, progress: &'a dyn Progress) -> Resu
 /// The content of an input, decompressed.
 #[cfg(feature = "container")]
 pub fn content<'a>(input: &'a InputFile, progress: &'a dyn Progress) -> io::Result<impl Read + 'a> {
-    open(input, progress).map_err(|fault| io::Error::other(fault.found))
+    open(input, progress).map_err(|fault| io::Error::other(String::from(fault.found)))
 }
 
 /// Whether an input is a container of histories. Pipes cannot be looked at before they are read.
@@ -183,7 +184,7 @@ fn is_device(_: std::fs::FileType) -> bool {
 
 /// An error of the system, in the words of a problem.
 pub(super) fn unreadable(error: &io::Error) -> Fault {
-    Fault::new("a file that can be read", error.to_string())
+    Fault::new("a file that can be read", Found::told(error.to_string()))
 }
 
 fn decompressed<'a>(mut raw: impl Read + Send + 'a, length: Option<u64>) -> Result<Stream<'a>, Fault> {

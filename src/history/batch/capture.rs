@@ -8,7 +8,7 @@ use super::Batch;
 use super::body::Answer;
 use super::fields::Source;
 use crate::ingest::object::Item as BodyItem;
-use crate::ingest::{Position, Time, capture};
+use crate::ingest::{Found, Position, Time, capture};
 
 /// A request id of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -86,8 +86,7 @@ impl Batch {
         let at = match line.at.time() {
             Ok(time) => time,
             Err(text) => {
-                let shown: String = text.chars().take(60).collect();
-                self.refuse("an RFC 3339 time or nanoseconds", format!("at {shown:?}"));
+                self.refuse("an RFC 3339 time or nanoseconds", Found::text("a text", &text));
                 Time::UNKNOWN
             }
         };
@@ -159,8 +158,7 @@ impl Batch {
                     "begin" => true,
                     "end" => false,
                     other => {
-                        let shown: String = other.chars().take(40).collect();
-                        return self.refuse("begin or end", format!("phase {shown:?}"));
+                        return self.refuse("begin or end", Found::text("a phase", other));
                     }
                 };
                 let (clock, incarnation) = (ClockId::NONE, IncarnationId::NONE);
@@ -244,8 +242,7 @@ impl Batch {
             "BOOKMARK" => DeliveryKind::Bookmark,
             "ERROR" => DeliveryKind::Error,
             other => {
-                let shown: String = other.chars().take(40).collect();
-                self.refuse("ADDED, MODIFIED, DELETED, BOOKMARK or ERROR", format!("type {shown:?}"));
+                self.refuse("ADDED, MODIFIED, DELETED, BOOKMARK or ERROR", Found::text("a type", other));
                 return Vec::new();
             }
         };

@@ -19,7 +19,7 @@ use super::resource;
 use super::revision::{Revision, RevisionError};
 use super::scope::Scope;
 use crate::ingest::fields::Fields;
-use crate::ingest::{self, FileId, Format, Position, Record, Refused, Time};
+use crate::ingest::{self, FileId, Format, Found, Position, Record, Refused, Time};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -76,7 +76,7 @@ impl Batch {
         }
     }
 
-    fn refuse(&mut self, expected: &str, found: impl Into<String>) {
+    fn refuse(&mut self, expected: &str, found: impl Into<Found>) {
         if self.refused.is_none() {
             self.refused = Some(Refused { expected: expected.to_owned(), found: found.into() });
         }
@@ -90,13 +90,12 @@ impl Batch {
         match Revision::version(text) {
             Ok(revision) => revision,
             Err(error) => {
-                let shown: String = text.chars().take(60).collect();
                 let why = if error == RevisionError::TooLarge {
                     "a resourceVersion of at most 128 bits"
                 } else {
                     "a decimal resourceVersion"
                 };
-                self.refuse(why, format!("resourceVersion {shown:?}"));
+                self.refuse(why, Found::text("a resourceVersion", text));
                 Revision::NONE
             }
         }

@@ -8,7 +8,7 @@ use super::super::revision::Revision;
 use super::Batch;
 use super::fields::Source;
 use crate::ingest::object::Body;
-use crate::ingest::{Position, Time, etcd_watch};
+use crate::ingest::{Found, Position, Time, etcd_watch};
 use base64::Engine as _;
 
 impl Batch {
@@ -92,7 +92,7 @@ impl Batch {
                 continue;
             };
             if kv.mod_revision <= 0 {
-                self.refuse("a mod_revision above zero", kv.mod_revision.to_string());
+                self.refuse("a mod_revision above zero", Found::told(kv.mod_revision.to_string()));
                 continue;
             }
             let id = match resource::parse_etcd_key(&key) {

@@ -96,7 +96,7 @@ impl ingest::Batch for Batch {
             }
             _ => Err(Refused {
                 expected: "evidence of an etcd cluster".to_owned(),
-                found: "evidence of Kubernetes".to_owned(),
+                found: "evidence of Kubernetes".into(),
             }),
         }
     }

@@ -6,7 +6,7 @@ use super::operation::{Condition, Interval, Range, Relation, Request, Span, Step
 use super::value;
 use crate::history::Symbol;
 use crate::ingest::etcd::{backend, request as logged, wal};
-use crate::ingest::{Position, Refused};
+use crate::ingest::{Found, Position, Refused};
 
 /// A record of a log.
 #[derive(Clone, Copy, Debug)]
@@ -93,7 +93,7 @@ impl Rows {
                     Err(error) => {
                         unreadable = Some(Refused {
                             expected: "a proposal of etcd".to_owned(),
-                            found: format!("{error}, in entry {}", entry.index),
+                            found: Found::told(format!("{error}, in entry {}", entry.index)),
                         });
                         (Request::Other, Some(Note::Restriction))
                     }

@@ -10,7 +10,7 @@ use super::value::ValueId;
 use super::watch::{Event, Previous, Response, Watch};
 use crate::history::Symbol;
 use crate::ingest::etcd::{HIGHEST_REVISION, operation as recorded, watch};
-use crate::ingest::{Position, Refused, Time};
+use crate::ingest::{Found, Position, Refused, Time};
 
 /// Which client rows belong to is known of their file as a whole.
 const NO_CLIENT: u32 = u32::MAX;
@@ -18,7 +18,7 @@ const NO_CLIENT: u32 = u32::MAX;
 /// What so few operations show is not worth remembering.
 const FEW: usize = 4_096;
 
-fn refused<T>(expected: &str, found: impl Into<String>) -> Result<T, Refused> {
+fn refused<T>(expected: &str, found: impl Into<Found>) -> Result<T, Refused> {
     Err(Refused { expected: expected.to_owned(), found: found.into() })
 }
 
@@ -27,13 +27,13 @@ impl Rows {
     pub fn operation(&mut self, position: Position, o: &recorded::Operation<'_>) -> Result<(), Refused> {
         let outcome = if o.begun { Outcome::Unknown } else { Outcome::of(&o.answer) };
         if o.call < 0 {
-            return refused("a time since the suite began", format!("a request sent at {} ns", o.call));
+            return refused("a time since the suite began", Found::told(format!("a request sent at {} ns", o.call)));
         }
         let answered = outcome == Outcome::Answered;
         if answered && o.returned < o.call {
             return refused(
                 "an answer after its request",
-                format!("sent at {} ns, answered at {} ns", o.call, o.returned),
+                Found::told(format!("sent at {} ns, answered at {} ns", o.call, o.returned)),
             );
         }
         let (range, txn) = (o.answer.range.as_ref(), o.answer.txn.as_ref());
@@ -50,7 +50,7 @@ impl Rows {
             {
                 return refused(
                     "a revision above 0, and not above 2^60, in an answer",
-                    format!("{kind} answered at revision {}", o.answer.revision),
+                    Found::told(format!("{kind} answered at revision {}", o.answer.revision)),
                 );
             }
             _ => {}
@@ -91,7 +91,7 @@ impl Rows {
     fn request(&mut self, request: &recorded::Request<'_>, at: i64) -> Result<Request, Refused> {
         let missing = || Refused {
             expected: "a request with its content".to_owned(),
-            found: format!("a request of type {} without it", &*request.kind),
+            found: Found::told(format!("a request of type {} without it", &*request.kind)),
         };
         Ok(match &*request.kind {
             "range" => Request::Range(self.range(request.range.as_ref().ok_or_else(missing)?)),
@@ -112,7 +112,7 @@ impl Rows {
             "compact" => Request::Compact { revision: request.compact.ok_or_else(missing)?.revision },
             "defragment" => Request::Defragment,
             "other" => Request::Other,
-            other => return refused("a request of a known type", format!("a request of type {other:?}")),
+            other => return refused("a request of a known type", Found::text("a type", other)),
         })
     }
 
@@ -171,7 +171,7 @@ impl Rows {
                     Step::Put { key, value, lease: step.put.lease, keeps_value: false, keeps_lease: false }
                 }
                 "delete-operation" => Step::Delete(self.interval(&step.delete.key, &step.delete.end)),
-                other => return refused("a step of a known type", format!("a step of type {other:?}")),
+                other => return refused("a step of a known type", Found::text("a type", other)),
             };
             self.requests.steps.push(step);
         }
@@ -267,10 +267,13 @@ impl Rows {
 
     fn response(&mut self, position: Position, response: &watch::Response<'_>) -> Result<(), Refused> {
         if let Some(time) = response.time.filter(|time| *time < 0) {
-            return refused("a time since the suite began", format!("a response received at {time} ns"));
+            return refused("a time since the suite began", Found::told(format!("a response received at {time} ns")));
         }
         if response.revision > HIGHEST_REVISION {
-            return refused("a revision not above 2^60", format!("a response of revision {}", response.revision));
+            return refused(
+                "a revision not above 2^60",
+                Found::told(format!("a response of revision {}", response.revision)),
+            );
         }
         let first = self.events.len();
         for event in &response.events {
@@ -279,14 +282,14 @@ impl Rows {
                 "delete-operation" => true,
                 other => {
                     self.events.truncate(first);
-                    return refused("an event of a known type", format!("an event of type {other:?}"));
+                    return refused("an event of a known type", Found::text("a type", other));
                 }
             };
             if !(1..=HIGHEST_REVISION).contains(&event.revision) {
                 self.events.truncate(first);
                 return refused(
                     "an event with a revision above 0, and not above 2^60",
-                    format!("an event of revision {}", event.revision),
+                    Found::told(format!("an event of revision {}", event.revision)),
                 );
             }
             let previous = event.previous.as_ref().map(|previous| Previous {

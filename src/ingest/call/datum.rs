@@ -55,6 +55,6 @@ pub fn parse(text: &str) -> Result<Datum<'_>, (String, String)> {
     let read = reader.value(&mut nodes).and_then(|()| reader.end());
     match read {
         Ok(()) => Ok(Datum(nodes)),
-        Err(Fault { expected, found }) => Err((expected, found)),
+        Err(Fault { expected, found }) => Err((expected, found.into())),
     }
 }

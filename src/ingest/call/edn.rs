@@ -4,7 +4,7 @@ use super::datum::{Datum, Node};
 use super::reader::{Dialect, Next, Reader};
 use super::{Event, Kind, Line, fault};
 use crate::ingest::Time;
-use crate::ingest::problem::{Fault, excerpt};
+use crate::ingest::problem::{Fault, Found};
 use std::borrow::Cow;
 use std::slice;
 
@@ -52,7 +52,7 @@ pub(super) fn line(text: &str) -> Result<Option<Line<'_>>, Fault> {
             Next::Form if reader.discards() => reader.discarded()?,
             Next::Form => fields.take(&mut reader, text)?,
             Next::Close(b'}') => break,
-            Next::Close(other) => return Err(Fault::new("}", char::from(other).to_string())),
+            Next::Close(_) => return Err(Fault::new("}", "another bracket")),
             Next::End => return Err(cut_off(text)),
         }
     }
@@ -160,7 +160,8 @@ impl<'a> Fields<'a> {
             self.spaced.push((space, field, content));
         } else if self.plain[field as usize].replace(content).is_some() {
             // No map is read so that has a key twice: which of the two values it is, nobody knows.
-            return Err(Fault::new("each key once", format!(":{name} twice")));
+            let (name, _) = Field::NAMES[field as usize];
+            return Err(Fault::new("each key once", Found::told(format!(":{name} twice"))));
         }
         Ok(())
     }
@@ -173,9 +174,10 @@ impl<'a> Fields<'a> {
         for field in [Field::Process, Field::Type, Field::Function] {
             let mut spaces = self.spaced.iter().filter(|spaced| spaced.1 == field).map(|spaced| spaced.0);
             if let (None, None, Some(space)) = (own, &self.plain[field as usize], spaces.next()) {
-                if let Some(other) = spaces.next() {
+                if spaces.next().is_some() {
                     let (name, _) = Field::NAMES[field as usize];
-                    return Err(Fault::new(format!("one :{name}"), format!(":{space}/{name} and :{other}/{name}")));
+                    let found = Found::told(format!(":{name} in two namespaces of keys"));
+                    return Err(Fault::new(format!("one :{name}"), found));
                 }
                 own = Some(space);
             }
@@ -191,9 +193,10 @@ impl<'a> Fields<'a> {
         let open = |&&(_, field): &&(&str, Field)| {
             matches!(field, Field::Key | Field::Value) && self.plain[field as usize].is_none()
         };
-        Ok(notes.iter().find(open).map(|&(space, field)| {
+        Ok(notes.iter().find(open).map(|&(_, field)| {
             let (name, _) = Field::NAMES[field as usize];
-            Fault::new(format!(":{name} of the operation itself"), format!(":{space}/{name} alone"))
+            let found = Found::told(format!(":{name} in a namespace of keys alone"));
+            Fault::new(format!(":{name} of the operation itself"), found)
         }))
     }
 
@@ -233,7 +236,7 @@ impl<'a> Fields<'a> {
 }
 
 fn cut_off(text: &str) -> Fault {
-    Fault::new("a whole operation", format!("cut off: {}", excerpt(text.as_bytes())))
+    Fault::new("a whole operation", Found::cut_off("one", text.len()))
 }
 
 /// The text of a keyword, string or symbol.
@@ -293,15 +296,15 @@ mod tests {
         for (text, why) in [
             (
                 "{:process 3, :type :ok, :f :read, :db/value 9}",
-                "expected :value of the operation itself, found :db/value alone",
+                "expected :value of the operation itself, found :value in a namespace of keys alone",
             ),
             (
                 "{:process 3, :type :ok, :f :read, :value 1, :txn/key 7}",
-                "expected :key of the operation itself, found :txn/key alone",
+                "expected :key of the operation itself, found :key in a namespace of keys alone",
             ),
             (
                 "{:op/process 3, :node/process 8, :op/type :ok, :op/f :read}",
-                "expected one :process, found :op/process and :node/process",
+                "expected one :process, found :process in two namespaces of keys",
             ),
         ] {
             assert_eq!(refused(text), why, "{text}");
@@ -338,15 +341,15 @@ mod tests {
             ("{:process nil, :type :ok, :f :read}", "a number or a name"),
             ("{:process 1, :type :ok, :f :read, :time \"now\"}", "whole nanoseconds"),
             ("{:process 1, :type :ok, :f", "cut off"),
-            ("#jepsen.histor", "cut off: #jepsen.histor"),
+            ("#jepsen.histor", "cut off after 14 bytes"),
             ("#jepsen.history.Op ", "cut off"),
             ("#:jepsen ; {", "cut off"),
-            ("#jepsen.histor\n#jepsen.history.Op{:process 1, :type :ok, :f :read}", "cut off: #jepsen.histor"),
+            ("#jepsen.histor\n#jepsen.history.Op{:process 1, :type :ok, :f :read}", "cut off after 66 bytes"),
             ("^{:line 1}", "cut off"),
             ("#_{:process 1} #jepsen.history.Op #_{}", "cut off"),
             ("{:process 1, :type}", "a key without value"),
             ("{:process 1, :type :ok, :f :read, :value 1, :value 2}", "expected each key once, found :value twice"),
-            ("{:process 1] }", "found ]"),
+            ("{:process 1] }", "found another bracket"),
             ("[1 2]", "an operation"),
             ("17", "an operation"),
         ] {

@@ -5,7 +5,7 @@ use super::reader::{Dialect, Reader};
 use super::{Ending, Event, Header, Kind, Line, fault};
 use crate::ingest::Time;
 use crate::ingest::capture::Moment;
-use crate::ingest::problem::{Fault, excerpt};
+use crate::ingest::problem::{Fault, Found};
 use crate::ingest::text::Text;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -52,17 +52,15 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&
 /// Reads one object.
 pub(super) fn line(text: &str) -> Result<Line<'_>, Fault> {
     let object: Object<'_> = serde_json::from_str(text).map_err(|error| {
-        let message = error.to_string();
-        let message = message.split(" at line ").next().unwrap_or_default();
-        match error.is_eof() {
-            true => Fault::new("an operation", format!("cut off: {}", excerpt(text.as_bytes()))),
-            false => Fault::new("an operation", format!("{message} at column {}", error.column())),
-        }
+        let cut = error.is_eof();
+        Fault::new("an operation", if cut { Found::cut_off("one", text.len()) } else { Found::json(&error) })
     })?;
     if &*object.kind == "operations" {
         return match object.version {
             None | Some(1) => Ok(Line::Header(Header { model: word(object.model), clock: word(object.clock) })),
-            Some(other) => Err(Fault::new("version 1 of the operation format", other.to_string())),
+            Some(other) => {
+                Err(Fault::new("version 1 of the operation format", Found::told(format!("version {other}"))))
+            }
         };
     }
     if !object.kind.is_empty() && object.process.is_none() {
@@ -109,7 +107,7 @@ fn word(text: Option<Text<'_>>) -> Option<Cow<'_, str>> {
 }
 
 fn time(moment: &Moment<'_>) -> Result<Time, Fault> {
-    moment.time().map_err(|stamp| Fault::new("a time (RFC 3339, or whole nanoseconds)", stamp))
+    moment.time().map_err(|stamp| Fault::new("a time (RFC 3339, or whole nanoseconds)", Found::text("a text", &stamp)))
 }
 
 fn datum(raw: &RawValue) -> Result<Datum<'_>, Fault> {

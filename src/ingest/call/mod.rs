@@ -12,7 +12,7 @@ mod reader;
 
 pub use datum::{Datum, Node, parse};
 
-use super::problem::{Fault, excerpt};
+use super::problem::{Fault, Found};
 use super::{Format, Time};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -104,6 +104,11 @@ pub(super) fn line(format: Format, text: &str) -> Result<Option<Line<'_>>, Fault
     }
 }
 
+/// Whether an element of an operation log says what a process did.
+pub fn is_operation(format: Format, text: &str) -> bool {
+    format.is_operation_log() && matches!(line(format, text), Ok(Some(Line::Event(_))))
+}
+
 /// Whether the beginning of a file shows operations as EDN or as an array of JSON; `None`: it does not.
 pub(super) fn detect(sample: &[u8]) -> Option<Format> {
     // An operation in either is a map.
@@ -141,6 +146,7 @@ pub(super) fn detect(sample: &[u8]) -> Option<Format> {
     is_log.then_some(Format::JepsenLog)
 }
 
-fn fault(expected: &str, found: &str) -> Fault {
-    Fault::new(expected, excerpt(found.as_bytes()))
+/// The problem of an element that could be read, and lacks what an operation has.
+fn fault(expected: &str, element: &str) -> Fault {
+    Fault::new(expected, Found::text("an element without it,", element))
 }

@@ -1,7 +1,7 @@
 //! Values out of text, without recursion: EDN (edn-format, with what Clojure prints beyond it) and JSON.
 
 use super::datum::Node;
-use crate::ingest::problem::{Fault, excerpt};
+use crate::ingest::problem::{Fault, Found};
 use std::borrow::Cow;
 
 /// More nodes than this are no value of an operation: it bounds memory.
@@ -186,7 +186,7 @@ impl<'a> Reader<'a> {
             match self.next()? {
                 Next::End => return Ok(()),
                 Next::Form if self.discards() => self.discarded()?,
-                _ => return Err(Fault::new("one value", format!("more behind it: {}", self.here()))),
+                _ => return Err(Fault::new("one value", Found::told(format!("more behind it: {}", self.here())))),
             }
         }
     }
@@ -311,7 +311,7 @@ impl<'a> Reader<'a> {
                 self.open.push(Frame::Tag(tag));
                 Ok(None)
             }
-            _ => Err(Fault::new("a tag", format!("a # alone: {}", self.here()))),
+            _ => Err(Fault::new("a tag", Found::told(format!("a # alone, then {}", self.here())))),
         }
     }
 
@@ -343,7 +343,7 @@ impl<'a> Reader<'a> {
                 code.map(|code| char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER))
             }
         };
-        known.map(Node::Char).ok_or_else(|| Fault::new("a character", format!("\\{name}")))
+        known.map(Node::Char).ok_or_else(|| Fault::new("a character", Found::text("a name", name)))
     }
 
     fn number(&mut self) -> Result<Node<'a>, Fault> {
@@ -355,7 +355,7 @@ impl<'a> Reader<'a> {
                 number => number,
             }),
         };
-        number.ok_or_else(|| Fault::new("a number", token))
+        number.ok_or_else(|| Fault::new("a number", Found::text("a text that begins as one,", token)))
     }
 
     fn string(&mut self) -> Result<Cow<'a, str>, Fault> {
@@ -419,7 +419,7 @@ impl<'a> Reader<'a> {
                 let code = u32::from_str_radix(text, 8).unwrap_or(0);
                 char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)
             }
-            other => return Err(Fault::new("an escape of a string", format!("\\{other}"))),
+            _ => return Err(Fault::new("an escape of a string", Found::byte(self.bytes, self.at - c.len_utf8()))),
         })
     }
 
@@ -432,15 +432,15 @@ impl<'a> Reader<'a> {
     }
 
     fn unexpected(&self, byte: u8) -> Fault {
-        Fault::new("a value", format!("{} at column {}", char::from(byte), self.at.max(1)))
+        Fault::new("a value", Found::told(format!("the byte 0x{byte:02x} at column {}", self.at.max(1))))
     }
 
     fn cut_off(&self) -> Fault {
-        Fault::new("a whole value", format!("cut off after {} bytes: {}", self.bytes.len(), excerpt(self.bytes)))
+        Fault::new("a whole value", Found::cut_off("one", self.bytes.len()))
     }
 
-    fn here(&self) -> String {
-        excerpt(self.bytes.get(self.at..).unwrap_or(&[]))
+    fn here(&self) -> Found {
+        Found::byte(self.bytes, self.at)
     }
 }
 
@@ -629,20 +629,20 @@ mod tests {
             ("[1 2", "cut off"),
             ("\"abc", "cut off"),
             ("\"abc\\", "cut off"),
-            ("[1 2)", "found )"),
-            ("]", "found ]"),
+            ("[1 2)", "found the byte 0x29 at column 5"),
+            ("]", "found the byte 0x5d at column 1"),
             ("{:a}", "a key without value"),
-            ("1 2", "more behind it: 2"),
-            ("[#_]", "found ]"),
-            ("[#foo]", "found ]"),
-            ("1x", "a number, found 1x"),
+            ("1 2", "more behind it: the byte 0x32 at column 3"),
+            ("[#_]", "found the byte 0x5d"),
+            ("[#foo]", "found the byte 0x5d"),
+            ("1x", "a number, found a text that begins as one, of 2 characters"),
             ("1/", "a number"),
             (r"\newlin", "a character"),
             (r#""\q""#, "an escape of a string"),
             (r#""\u12""#, "hexadecimal"),
-            ("'(a)", "found '"),
-            ("'", "found '"),
-            ("#'", "found '"),
+            ("'(a)", "found the byte 0x27"),
+            ("'", "found the byte 0x27"),
+            ("#'", "found the byte 0x27"),
             ("0x", "a number"),
             ("0xg", "a number"),
             (":", "a keyword"),

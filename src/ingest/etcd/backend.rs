@@ -4,7 +4,7 @@
 //! `api/mvccpb/kv.proto`, `server/lease/leasepb/lease.proto`.
 
 use super::super::content::Opened;
-use super::super::problem::Fault;
+use super::super::problem::{Fault, Found};
 use super::HIGHEST_REVISION;
 use super::bbolt::Store;
 use super::protobuf::{Fields, WireError};
@@ -147,7 +147,7 @@ fn lease(message: &[u8]) -> Result<(i64, i64), WireError> {
 }
 
 fn damaged(what: &str) -> Fault {
-    Fault::new("the store of an etcd member", what)
+    Fault::new("the store of an etcd member", Found::told(what))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 //! Source: go.etcd.io/bbolt `internal/common/{page,meta,bucket}.go`, `db.go`.
 
 use super::super::content::Opened;
-use super::super::problem::{Fault, size};
+use super::super::problem::{Fault, Found, size};
 use std::collections::BTreeMap;
 
 const MAGIC: u32 = 0xed0c_daed;
@@ -277,11 +277,11 @@ impl<'b> Page<'b> {
 
 /// The problem of a file that is no tree.
 fn damaged(what: &str) -> Fault {
-    Fault::new("a whole bbolt file", what)
+    Fault::new("a whole bbolt file", Found::told(what))
 }
 
 fn unreadable(error: &std::io::Error) -> Fault {
-    Fault::new("a file that can be read", error.to_string())
+    Fault::new("a file that can be read", Found::told(error.to_string()))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@
 //! Source: etcd `server/storage/wal/{wal,decoder,encoder}.go` and `walpb/record.proto`; `raftpb/raft.proto`.
 
 use super::super::content::Opened;
-use super::super::problem::{Fault, size};
+use super::super::problem::{Fault, Found, size};
 use super::protobuf::{Fields, WireError};
 use super::request::{self, Request};
 use std::io;
@@ -120,8 +120,9 @@ pub(in super::super) fn read(
             break true;
         }
         number = number.saturating_add(1);
-        let place =
-            |what: &str| Fault::new("a whole write-ahead log", format!("{what}, in record {number} at byte {at}"));
+        let place = |what: &str| {
+            Fault::new("a whole write-ahead log", Found::told(format!("{what}, in record {number} at byte {at}")))
+        };
         if record_length > LONGEST {
             return Err(place(&format!("a record of {}", size(record_length))));
         }
@@ -288,7 +289,7 @@ impl Window<'_, '_> {
 }
 
 fn unreadable(error: &io::Error) -> Fault {
-    Fault::new("a file that can be read", error.to_string())
+    Fault::new("a file that can be read", Found::told(error.to_string()))
 }
 
 #[cfg(test)]
@@ -402,7 +403,7 @@ mod tests {
         damaged[1024] ^= 1;
         let (found, result) = parts(&damaged);
         assert_eq!(found.len(), 2);
-        assert_eq!(result.unwrap_err().found, "a checksum that differs from the record, in record 3 at byte 40");
+        assert_eq!(&*result.unwrap_err().found, "a checksum that differs from the record, in record 3 at byte 40");
     }
 
     #[test]

@@ -34,7 +34,7 @@ fn invalid_utf_8_is_a_problem_of_its_line() {
     text[60] = 0xff;
     let (records, line, problem) = one_problem(text);
     assert_eq!((records, line), (vec!["audit b".to_owned()], 1));
-    assert!(problem.starts_with("UTF-8 text / byte 0xff at column 61"), "{problem}");
+    assert!(problem.starts_with("UTF-8 text / the byte 0xff at column 61"), "{problem}");
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn a_line_of_another_kind_is_one_problem_and_the_rest_is_read() {
         }
     }
     let (records, _, problem) = one_problem(event("a") + "{\"msg\":\"x\"}\n");
-    assert_eq!((records.len(), problem.as_str()), (1, "an audit event / JSON of an unknown kind: {\"msg\":\"x\"}"));
+    assert_eq!((records.len(), problem.as_str()), (1, "an audit event / JSON of an unknown kind"));
     let (_, _, problem) = one_problem(event("a") + "[\"Event\",\"audit.k8s.io/v1\"]\n");
     assert!(problem.contains("no JSON object"), "{problem}");
 }
@@ -132,9 +132,9 @@ fn times_that_are_missing_unreadable_or_in_the_wrong_order_are_problems() {
     }
     let (records, line, problem) = one_problem(event("a") + &event("b").replace("2026", "year"));
     assert_eq!((records.len(), line), (1, 2));
-    assert_eq!(problem, "a time (RFC 3339) / year-11-20T20:26:58.666053Z");
+    assert_eq!(problem, "a time (RFC 3339) / a text of 27 characters");
     let capture = r#"{"kind":"request","id":1,"at":"noon"}"#;
-    assert_eq!(one_problem(capture).2, "a time (RFC 3339) / noon");
+    assert_eq!(one_problem(capture).2, "a time (RFC 3339) / a text of 4 characters");
     assert!(one_problem(capture.replace("\"noon\"", "1.5e18")).2.contains("a time (RFC 3339, or nanoseconds"));
 }
 
