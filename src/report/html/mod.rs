@@ -5,6 +5,7 @@ mod excerpt;
 mod picture;
 
 use super::{Report, Sink};
+use crate::explain::markup::{Json, json};
 use std::io;
 
 /// Writes the page. Style, script and data stand inside it; it asks for nothing from anywhere.
@@ -25,12 +26,14 @@ const SCRIPTS: [&str; 6] = [
 
 impl Sink for Html {
     fn write(&self, report: &Report<'_>, out: &mut dyn io::Write) -> io::Result<()> {
-        // The script ends where the data could: `<` never stands in the data, so no name can close its element.
-        let data = serde_json::to_string(&drawing::page(report))?.replace('<', "\\u003c");
         let (head, rest) = SHELL.split_once("/*style*/").expect("the shell has a place for the style");
         let (body, rest) = rest.split_once("/*data*/").expect("the shell has a place for the data");
         let (before, after) = rest.split_once("/*script*/").expect("the shell has a place for the script");
-        for part in [head, STYLE, body, &data, before, "\"use strict\";\n(() => {\n"] {
+        for part in [head, STYLE, body] {
+            out.write_all(part.as_bytes())?;
+        }
+        json(&drawing::page(report), Json::Html, out)?;
+        for part in [before, "\"use strict\";\n(() => {\n"] {
             out.write_all(part.as_bytes())?;
         }
         for script in SCRIPTS {
