@@ -7,6 +7,7 @@
 
 use super::pack;
 use super::plan::Input;
+use super::tell;
 use crate::history::History;
 use crate::history::snapshot::{self, Packing};
 use crate::ingest::{self, InputFile};
@@ -42,7 +43,7 @@ impl Cache {
                 .join(format!("{:016x}.rgh", hasher.finish()));
             Ok(Cache { question, path })
         });
-        found.map_err(|error| eprintln!("warning: --cache is not used: {error:#}")).ok()
+        found.map_err(|error| tell(&format!("warning: --cache is not used: {error:#}"))).ok()
     }
 
     /// The histories, where they were kept.
@@ -56,7 +57,7 @@ impl Cache {
             }
             Ok(_) => None,
             Err(error) => {
-                eprintln!("warning: {} is of no use: {error}", self.path.display());
+                tell(&format!("warning: {} is of no use: {error}", self.path.display()));
                 None
             }
         }
@@ -65,7 +66,7 @@ impl Cache {
     /// Keeps histories, unless a file changed while it was read.
     pub fn keep(&self, input: &Input, histories: &[History]) {
         if let Err(error) = self.try_to_keep(input, histories) {
-            eprintln!("warning: --cache could not keep what was read: {error:#}");
+            tell(&format!("warning: --cache could not keep what was read: {error:#}"));
         }
     }
 

@@ -12,6 +12,7 @@ pub mod run;
 pub mod value;
 pub mod verify;
 
+use crate::explain::visible::visible;
 use args::{Arguments, Command};
 use clap::{CommandFactory, Parser};
 use exit::Exit;
@@ -26,13 +27,18 @@ pub fn main() -> ExitCode {
         Ok(exit) => exit.into(),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            let text = format!("{error:#}");
-            // Mistakes in rules files are shown in their lines.
-            let lines: Vec<_> = text.lines().map(crate::explain::visible::visible).collect();
-            let _ = writeln!(io::stderr(), "error: {}", lines.join("\n"));
+            tell(&format!("error: {error:#}"));
             Exit::NoReport.into()
         }
     }
+}
+
+/// Says something on standard error. What it names may come from a file system or out of the evidence.
+fn tell(text: &str) {
+    // Mistakes in rules files are shown in their lines.
+    let lines: Vec<_> = text.lines().map(visible).collect();
+    // Nobody is left to hear that nobody listens.
+    let _ = writeln!(io::stderr(), "{}", lines.join("\n"));
 }
 
 fn command(arguments: Arguments) -> anyhow::Result<Exit> {

@@ -3,7 +3,7 @@
 use super::args::Pack;
 use super::exit::Exit;
 use super::plan::Input;
-use super::run;
+use super::{run, tell};
 use crate::explain::visible::visible;
 use crate::explain::words::count;
 use crate::history::History;
@@ -25,15 +25,14 @@ pub fn pack(typed: Pack, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let (histories, progress) = run::read(&mut input)?;
     progress.end();
     for file in changed(&histories) {
-        eprintln!("warning: {} changed while it was read: its lines will not be found again", file.shown);
+        tell(&format!("warning: {} changed while it was read: its lines will not be found again", file.shown));
     }
     if histories.iter().all(History::is_empty) {
         let problems = histories.iter().flat_map(|history| &history.problems);
         for problem in problems.take(SHOWN) {
-            let text = format!("{}: expected {}, found {}", problem.path, problem.expected, problem.found);
-            eprintln!("{}", visible(&text));
+            tell(&format!("{}: expected {}, found {}", problem.path, problem.expected, problem.found));
         }
-        eprintln!("nothing to pack: no evidence was recognised");
+        tell("nothing to pack: no evidence was recognised");
         return Ok(Exit::Unknown);
     }
     let packing = Packing { fields: &input.read.fields, request: "", compress: true };
@@ -48,7 +47,7 @@ pub fn pack(typed: Pack, out: &mut dyn Write) -> anyhow::Result<Exit> {
         count(files, "file"),
         count(read, "byte"),
         count(length, "byte"),
-        typed.output.display(),
+        visible(&typed.output.display().to_string()),
         if problems > 0 { format!("; with {}", count(problems, "problem")) } else { String::new() }
     )?;
     Ok(Exit::Holds)

@@ -3,9 +3,9 @@
 use super::cache::Cache;
 use super::exit::Exit;
 use super::interrupt;
-use super::is_broken_pipe;
 use super::plan::{Explaining, Input, Plan, Showing};
 use super::progress::Progress;
+use super::{is_broken_pipe, tell};
 use crate::check::{self, Group, Judgement, RULES};
 use crate::explain::words::broken_by;
 use crate::history::{self, History};
@@ -51,13 +51,13 @@ pub fn check(mut plan: Plan) -> anyhow::Result<Exit> {
     }
     if let Some(baseline) = &plan.baseline {
         let (known, new) = baseline.count(&report);
-        eprintln!("baseline: {known} findings are known, {new} are not");
+        tell(&format!("baseline: {known} findings are known, {new} are not"));
     }
     if plan.timings {
         let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
-        eprintln!("reading  {:>10.1} ms", milliseconds(read));
-        eprintln!("judging  {:>10.1} ms", milliseconds(judged - read));
-        eprintln!("writing  {:>10.1} ms", milliseconds(begin.elapsed() - judged));
+        tell(&format!("reading  {:>10.1} ms", milliseconds(read)));
+        tell(&format!("judging  {:>10.1} ms", milliseconds(judged - read)));
+        tell(&format!("writing  {:>10.1} ms", milliseconds(begin.elapsed() - judged)));
     }
     let exit = Exit::of(&report, plan.fail_on, plan.baseline.as_ref());
     // The process ends here: giving millions of rows back one by one would only take time.

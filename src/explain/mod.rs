@@ -5,6 +5,7 @@
 
 pub mod before;
 pub mod facts;
+pub mod markup;
 pub mod names;
 pub mod visible;
 pub mod words;

@@ -36,6 +36,12 @@ pub fn acts(c: char) -> bool {
             | '\u{2060}'..='\u{206f}' // joiners, isolates
             | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
             | '\u{e0000}'..='\u{e007f}') // tags
+        || is_no_character(c)
+}
+
+/// The code points that Unicode keeps from being characters; XML 1.0 forbids two of them.
+fn is_no_character(c: char) -> bool {
+    matches!(u32::from(c), 0xfdd0..=0xfdef) || u32::from(c) & 0xfffe == 0xfffe
 }
 
 /// Columns that a text takes on a terminal.
@@ -111,6 +117,7 @@ mod tests {
         assert_eq!(visible("a\u{1b}[2Jb\n\tc\u{7f}\u{9b}"), "a\\u{1b}[2Jb\\n\\tc\\u{7f}\\u{9b}");
         assert_eq!(visible("pod\u{202e}0-bew\u{200b}"), "pod\\u{202e}0-bew\\u{200b}");
         assert_eq!(visible("Köln 東京"), "Köln 東京");
+        assert_eq!(visible("\u{fffe}\u{ffff}\u{10ffff}"), "\\u{fffe}\\u{ffff}\\u{10ffff}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::{Part, Report, Sink};
 use crate::check::{Finding, Kind};
+use crate::explain::markup;
 use crate::explain::visible::{visible, wrap};
 use crate::explain::{before, facts, names, words};
 use std::io;
@@ -61,17 +62,12 @@ fn cluster(out: &mut dyn io::Write, at: usize, part: &Part<'_>, finding: &Findin
 /// Texts as one label, each wrapped, lines at the left.
 fn lines(texts: &[&str]) -> String {
     let wrapped = texts.iter().filter(|text| !text.is_empty()).flat_map(|text| wrap(&visible(text), COLUMNS));
-    let label: String = wrapped.map(|line| escaped(&line) + "\\l").collect();
+    let label: String = wrapped.map(|line| markup::dot(&line) + "\\l").collect();
     format!("\"{label}\"")
 }
 
 fn quoted(text: &str) -> String {
-    format!("\"{}\"", escaped(&visible(text)))
-}
-
-/// What a quoted string of DOT takes as it is.
-fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"")
+    format!("\"{}\"", markup::dot(text))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 
 use super::{Part, Report, Sink, human};
 use crate::check::{Finding, Kind, Verdict};
-use crate::explain::visible::visible;
+use crate::explain::markup::xml;
 use crate::explain::{names, words};
 use crate::history::ClientId;
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
@@ -29,7 +29,7 @@ impl Sink for Junit {
 
 fn suite(part: &Part<'_>) -> TestSuite {
     let judgement = part.judgement;
-    let mut suite = TestSuite::new(visible(part.name));
+    let mut suite = TestSuite::new(xml(part.name));
     for rule in &judgement.rules {
         let of_rule: Vec<&Finding> = judgement.findings.iter().filter(|f| f.rule == rule.rule).collect();
         let mut told = 0;
@@ -51,7 +51,7 @@ fn suite(part: &Part<'_>) -> TestSuite {
     for rule in &judgement.rules {
         for open in &rule.undecided {
             let mut status = TestCaseStatus::skipped();
-            status.set_message(visible(&format!("{} not decided: {}", open.count, open.reason)));
+            status.set_message(xml(&format!("{} not decided: {}", open.count, open.reason)));
             let mut case = TestCase::new(rule.rule, status);
             case.set_classname("undecided");
             suite.add_test_case(case);
@@ -82,19 +82,19 @@ fn case(part: &Part<'_>, rule: &str, client: &str, verdict: &Verdict, findings: 
     let grave: Vec<&Finding> = findings.iter().copied().filter(|f| f.kind != Kind::Hazard).collect();
     let message = grave.first().map_or(verdict.reason(), |finding| finding.summary.as_str());
     if !matches!(status, TestCaseStatus::Success { .. }) && !message.is_empty() {
-        status.set_message(visible(message));
+        status.set_message(xml(message));
         if !matches!(verdict, Verdict::NotChecked(_)) {
             status.set_type(grave.first().map_or(verdict.word(), |finding| finding.kind_word()));
         }
         if !grave.is_empty() {
-            status.set_description(paragraphs(part, &grave));
+            status.set_description(xml(&paragraphs(part, &grave)));
         }
     }
     let mut case = TestCase::new(rule, status);
-    case.set_classname(visible(client));
+    case.set_classname(xml(client));
     let hazards: Vec<&Finding> = findings.iter().copied().filter(|f| f.kind == Kind::Hazard).collect();
     if !hazards.is_empty() {
-        case.set_system_out(paragraphs(part, &hazards));
+        case.set_system_out(xml(&paragraphs(part, &hazards)));
     }
     case
 }

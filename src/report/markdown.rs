@@ -6,7 +6,8 @@
 use super::hazards::HazardGroup;
 use super::{Part, Report, Sink, human};
 use crate::check::{Finding, Kind, Verdict};
-use crate::explain::visible::{shorten, visible};
+use crate::explain::markup::{markdown, markdown_block, markdown_code, markdown_html};
+use crate::explain::visible::shorten;
 use crate::explain::{names, words};
 use std::io;
 
@@ -23,11 +24,11 @@ impl Sink for Markdown {
     fn write(&self, report: &Report<'_>, out: &mut dyn io::Write) -> io::Result<()> {
         let mut text = format!("## retrograde: {}\n", report.verdict().word());
         if let Verdict::Unknown(reason) = report.verdict() {
-            text += &format!("\nUnknown: {}\n", escaped(&reason));
+            text += &format!("\nUnknown: {}\n", markdown(&reason));
         }
         for part in &report.histories {
             if report.histories.len() > 1 {
-                text += &format!("\n### {}: {}\n", code(part.name), part.judgement.verdict.word());
+                text += &format!("\n### {}: {}\n", markdown_code(part.name), part.judgement.verdict.word());
             }
             history(&mut text, part);
         }
@@ -60,7 +61,7 @@ fn history(text: &mut String, part: &Part<'_>) {
     let checked = judgement.rules.iter().filter(|rule| !matches!(rule.verdict, Verdict::NotChecked(_))).count() as u64;
     *text += &format!("\n{}; {} checked.\n", words::series(&counts), words::count(checked, "rule"));
     if let Some(open) = part.undecided() {
-        *text += &format!("\n{}.\n", escaped(&open));
+        *text += &format!("\n{}.\n", markdown(&open));
     }
     if !judgement.findings.is_empty() {
         *text += "\n| | rule | client | what |\n| --- | --- | --- | --- |\n";
@@ -75,9 +76,9 @@ fn history(text: &mut String, part: &Part<'_>) {
             *text += &format!(
                 "| {} | {} | {} | {times}{} |\n",
                 finding.kind_word(),
-                code(finding.rule),
-                code(&client),
-                escaped(&finding.summary)
+                markdown_code(finding.rule),
+                markdown_code(&client),
+                markdown(&finding.summary)
             );
         }
         if rows.len() > ROWS {
@@ -93,7 +94,7 @@ fn history(text: &mut String, part: &Part<'_>) {
     if !judgement.unchecked.is_empty() {
         *text += "\n<details><summary>What was not checked</summary>\n\n";
         for reason in &judgement.unchecked {
-            *text += &format!("- {}\n", escaped(reason));
+            *text += &format!("- {}\n", markdown(reason));
         }
         *text += "\n</details>\n";
     }
@@ -101,47 +102,12 @@ fn history(text: &mut String, part: &Part<'_>) {
 
 fn details(text: &mut String, part: &Part<'_>, finding: &Finding) {
     let client = names::client(part.history, finding.client);
-    let title = format!("{}: {}", finding.rule, shorten(&client, 60));
-    // A fence that is longer than any run of backticks inside cannot be closed by a name.
-    let passage = human::passage(part.history, finding);
-    let fence = "`".repeat(longest_run(&passage).max(2) + 1);
-    *text +=
-        &format!("\n<details><summary>{}</summary>\n\n{fence}text\n{passage}{fence}\n\n</details>\n", escaped(&title));
-}
-
-fn longest_run(text: &str) -> usize {
-    text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
-}
-
-/// A name as code: nothing in it is markup.
-fn code(name: &str) -> String {
-    if name.is_empty() {
-        return String::new();
-    }
-    let name = visible(&shorten(name, 80)).replace('|', "\\|");
-    let fence = "`".repeat(longest_run(&name) + 1);
-    let pad = if name.starts_with('`') || name.ends_with('`') { " " } else { "" };
-    format!("{fence}{pad}{name}{pad}{fence}")
-}
-
-/// Running text of which nothing is markup, not even a mention of somebody.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in visible(text).chars() {
-        match c {
-            '<' => out += "&lt;",
-            '>' => out += "&gt;",
-            '&' => out += "&amp;",
-            // A mention would call people by mail.
-            '@' => out += "&#64;",
-            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' | '!' => {
-                out.push('\\');
-                out.push(c);
-            }
-            c => out.push(c),
-        }
-    }
-    out
+    let passage = markdown_block(&human::passage(part.history, finding));
+    *text += &format!(
+        "\n<details><summary>{}: {}</summary>\n\n{passage}\n</details>\n",
+        finding.rule,
+        markdown_html(&shorten(&client, 60))
+    );
 }
 
 #[cfg(test)]

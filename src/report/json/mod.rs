@@ -12,8 +12,7 @@ use super::extent::Extent;
 use super::forest::{Forest, by_rule};
 use super::{Part, Report, Sink};
 use crate::check;
-use crate::explain::visible::acts;
-use crate::explain::words;
+use crate::explain::{markup, words};
 use crate::history::{self, KeyId, Revision};
 use crate::order::etcd::Filler;
 use std::fmt::Write as _;
@@ -25,42 +24,8 @@ pub struct Json;
 
 impl Sink for Json {
     fn write(&self, report: &Report<'_>, out: &mut dyn io::Write) -> io::Result<()> {
-        serde_json::to_writer_pretty(Quiet { out }, &document(report))?;
+        markup::json(&document(report), markup::Json::Exact, out)?;
         out.write_all(b"\n")
-    }
-}
-
-/// Escapes what JSON would let through and a terminal would act upon (C1 controls, direction marks): the value stays the
-/// same, and a report that somebody looks at with `cat` stays harmless.
-struct Quiet<'w> {
-    out: &'w mut dyn io::Write,
-}
-
-impl io::Write for Quiet<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // serde_json writes whole fragments of text, so no character comes in two parts; everything beyond ASCII stands
-        // inside a string, where an escape means the same.
-        let loud = |c: char| c >= '\u{7f}' && acts(c);
-        match std::str::from_utf8(bytes) {
-            Ok(text) if text.chars().any(loud) => {
-                for c in text.chars() {
-                    let mut units = [0; 2];
-                    if loud(c) {
-                        for unit in c.encode_utf16(&mut units) {
-                            write!(self.out, "\\u{unit:04x}")?;
-                        }
-                    } else {
-                        self.out.write_all(c.encode_utf8(&mut [0; 4]).as_bytes())?;
-                    }
-                }
-            }
-            _ => self.out.write_all(bytes)?,
-        }
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
     }
 }
 

@@ -10,7 +10,6 @@ use self::protobuf::Message;
 use super::neighbourhood::{Neighbourhood, span};
 use super::{Part, Report, Sink};
 use crate::check::Finding;
-use crate::explain::visible::visible;
 use crate::explain::{facts, names};
 use crate::history::{DeliveryKind, History, IncarnationId, Marks, Verb};
 use crate::ingest::Time;
@@ -180,8 +179,8 @@ impl Trace<'_> {
         }
         let Some(at) = last else { return Ok(()) };
         let notes = vec![
-            ("summary", visible(&finding.summary).into_owned()),
-            ("why", visible(&finding.certificate.reason).into_owned()),
+            ("summary", finding.summary.clone()),
+            ("why", finding.certificate.reason.clone()),
             ("id", finding.id.clone()),
         ];
         let name = format!("{} {}", finding.kind_word(), finding.rule);
@@ -192,7 +191,7 @@ impl Trace<'_> {
     fn track(&mut self, name: &str, parent: u64) -> io::Result<u64> {
         self.tracks += 1;
         let uuid = self.tracks;
-        let track = Message::default().number(UUID, uuid).text(NAME, &visible(name));
+        let track = Message::default().number(UUID, uuid).text(NAME, name);
         let track = if parent > 0 { track.number(PARENT, parent) } else { track };
         self.packet(Message::default().message(TRACK_DESCRIPTOR, track))?;
         Ok(uuid)
@@ -242,11 +241,11 @@ fn operations(history: &History) -> impl Iterator<Item = (IncarnationId, Event)>
             ("status", if operation.verb == Verb::Watch { String::new() } else { status }),
             ("asked", revision(operation.asked_revision)),
             ("answered", revision(operation.answered)),
-            ("server", visible(history.server_name(operation.server)).into_owned()),
+            ("server", history.server_name(operation.server).to_owned()),
             ("audit id", history.audit_id(operation.audit_id)),
-            ("place", format!("{}:{}", visible(history.file_name(operation.position.file)), operation.position.line)),
+            ("place", format!("{}:{}", history.file_name(operation.position.file), operation.position.line)),
         ];
-        let name = format!("{} {}", operation.verb.name(), visible(&object));
+        let name = format!("{} {}", operation.verb.name(), object);
         let name = name.trim_end().to_owned();
         (operation.incarnation, Event { begin: operation.invoke, end: operation.ret, name, notes })
     })
@@ -257,9 +256,9 @@ fn calls(history: &History) -> impl Iterator<Item = (IncarnationId, Event)> + '_
     let log = &history.calls;
     log.calls.iter().filter(|call| call.invoke.time.is_known()).map(move |call| {
         let key = log.keys.get(&call.key).map_or(String::new(), |key| history.key_name(*key));
-        let place = format!("{}:{}", visible(history.file_name(call.invoke.position.file)), call.invoke.position.line);
-        let name = visible(&log.words(&call, history.name(call.function))).into_owned();
-        let notes = vec![("key", visible(&key).into_owned()), ("place", place)];
+        let place = format!("{}:{}", history.file_name(call.invoke.position.file), call.invoke.position.line);
+        let name = log.words(&call, history.name(call.function));
+        let notes = vec![("key", key), ("place", place)];
         (call.process, Event { begin: call.invoke.time, end: call.ret.time, name, notes })
     })
 }
@@ -280,8 +279,8 @@ fn deliveries(history: &History) -> impl Iterator<Item = (IncarnationId, Event)>
             };
             let key = if delivery.key.is_some() { history.key_name(delivery.key) } else { String::new() };
             let revision = delivery.revision.known().map_or(String::new(), |r| r.to_string());
-            let place = format!("{}:{}", visible(history.file_name(delivery.position.file)), delivery.position.line);
-            let name = format!("{kind} {}", visible(&key)).trim_end().to_owned();
+            let place = format!("{}:{}", history.file_name(delivery.position.file), delivery.position.line);
+            let name = format!("{kind} {}", key).trim_end().to_owned();
             let notes = vec![("revision", revision), ("place", place)];
             (life, Event { begin: delivery.at, end: delivery.at, name, notes })
         })

@@ -1,5 +1,7 @@
 //! Messages of protobuf as bytes: only what a trace needs (protobuf.dev, "Encoding").
 
+use crate::explain::visible::visible;
+
 /// A message under construction. Fields stand in the order in which they are added.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Message {
@@ -21,9 +23,9 @@ impl Message {
         self
     }
 
-    /// Text.
+    /// Text, made visible.
     pub(super) fn text(mut self, field: u32, text: &str) -> Message {
-        self.delimited(field, text.as_bytes());
+        self.delimited(field, visible(text).as_bytes());
         self
     }
 
@@ -62,6 +64,7 @@ mod tests {
         // The two examples of the specification: 150 in field 1, "testing" in field 2.
         assert_eq!(Message::default().number(1, 150).bytes(), [0x08, 0x96, 0x01]);
         assert_eq!(Message::default().text(2, "testing").bytes(), b"\x12\x07testing");
+        assert_eq!(Message::default().text(2, "\u{9b}").bytes(), b"\x12\x06\\u{9b}");
         let inner = Message::default().number(1, 150);
         assert_eq!(Message::default().message(3, inner).bytes(), [0x1a, 0x03, 0x08, 0x96, 0x01]);
         assert_eq!(Message::default().number(1, u64::MAX).bytes().len(), 11);

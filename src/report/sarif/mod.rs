@@ -11,7 +11,7 @@ mod tests;
 use self::log::*;
 use super::{Part, Report, Sink};
 use crate::check::{BrokenBy, Fact, Finding, Kind, RULES, Rule, Verdict};
-use crate::explain::visible::visible;
+use crate::explain::markup::{Json, json, markdown_block};
 use crate::explain::{facts, names, words};
 use crate::history::History;
 use crate::report::human;
@@ -34,7 +34,7 @@ pub struct Sarif;
 
 impl Sink for Sarif {
     fn write(&self, report: &Report<'_>, out: &mut dyn io::Write) -> io::Result<()> {
-        serde_json::to_writer_pretty(&mut *out, &log(report))?;
+        json(&log(report), Json::Visible, out)?;
         out.write_all(b"\n")
     }
 }
@@ -115,12 +115,12 @@ fn notifications(report: &Report<'_>, left_out: usize) -> Vec<Notification> {
     }
     for part in &report.histories {
         if let Verdict::Unknown(reason) | Verdict::NotChecked(reason) = &part.judgement.verdict {
-            notes.push(note("warning", format!("{}: unknown: {}", visible(part.name), visible(reason))));
+            notes.push(note("warning", format!("{}: unknown: {reason}", part.name)));
         }
-        notes.extend(part.judgement.unchecked.iter().map(|text| note("note", visible(text).into_owned())));
+        notes.extend(part.judgement.unchecked.iter().map(|text| note("note", text.clone())));
         let problems = part.history.problems.iter().chain(&part.judgement.problems);
         notes.extend(problems.take(PROBLEMS).map(|problem| {
-            let text = format!("Expected {}, found {}.", visible(&problem.expected), visible(&problem.found));
+            let text = format!("Expected {}, found {}.", problem.expected, problem.found);
             let place = Place { artifact_location: Artifact { uri: uri(&problem.path) }, region: region(problem.line) };
             let location = Location { id: None, physical_location: place, message: None };
             Notification { level: "warning", message: Message::text(text), locations: vec![location] }
@@ -163,8 +163,8 @@ fn outcome(history: &History, finding: &Finding, fingerprint: String) -> Outcome
             Kind::Hazard => "note",
         },
         message: Message {
-            text: visible(&finding.summary).into_owned(),
-            markdown: Some(format!("```text\n{}```\n", human::passage(history, finding).replace("```", "'''"))),
+            text: finding.summary.clone(),
+            markdown: Some(markdown_block(&human::passage(history, finding))),
         },
         locations: last.into_iter().collect(),
         code_flows: if flow.is_empty() {
