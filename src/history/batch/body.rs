@@ -47,6 +47,8 @@ impl Batch {
             return AttributesId::NONE;
         }
         let fields = self.fields(source);
+        // What a Secret has in the places of a pod's node and phase is its own.
+        let spec = spec.as_ref().filter(|_| !self.is_of(&source, ["secrets", ""], ["Secret", "v1"]));
         let names = &mut self.tables.names;
         let labels = names.intern(metadata.labels.map_or("null", |raw| raw.get()));
         // Every object that has a phase at all has one from its beginning: a body without it was cut.

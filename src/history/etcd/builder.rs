@@ -66,6 +66,7 @@ impl Builder {
     ) -> Recording {
         let Builder { mut rows, segments, stores, .. } = self;
         let orphans = rows.put_pieces_together();
+        rows.values.name_texts();
         // This file, which may hold an empty object, is more than a year younger than what events say that they create.
         let traffic = |file: &FileSummary| file.path.rsplit('/').next() == Some("traffic.json");
         if files.iter().any(traffic) {

@@ -4,7 +4,7 @@ use super::batch::{Piece, Rows};
 use super::operation::{
     Condition, Interval, Operation, Pair, Range, Relation, Request, Span, Step, StepResult, Target, Txn,
 };
-use super::outcome::Outcome;
+use super::outcome::{Outcome, known};
 use super::recording::CreationMarks;
 use super::value::ValueId;
 use super::watch::{Event, Previous, Response, Watch};
@@ -63,7 +63,7 @@ impl Rows {
         };
         let without_revision = matches!(request, Request::Compact { .. } | Request::Defragment);
         let error = if o.answer.error.is_empty() { &o.answer.client_error } else { &o.answer.error };
-        let error = if error.is_empty() { Symbol::NONE } else { self.texts.intern(error) };
+        let error = if error.is_empty() { Symbol::NONE } else { self.texts.intern(&known(error)) };
         self.operations.push(Operation {
             position,
             client: NO_CLIENT,
@@ -313,7 +313,7 @@ impl Rows {
             self.events.push(event);
         }
         let events = Span::since(first, &self.events);
-        let error = if response.error.is_empty() { Symbol::NONE } else { self.texts.intern(&response.error) };
+        let error = if response.error.is_empty() { Symbol::NONE } else { self.texts.intern(&known(&response.error)) };
         self.responses.push(Response {
             line: position.line,
             offset: position.offset,

@@ -61,6 +61,32 @@ const REFUSALS: [&str; 32] = [
     "error while dialing",
 ];
 
+/// Other texts that tell one error from another.
+const OTHERS: [&str; 14] = [
+    "context deadline exceeded",
+    "context canceled",
+    "request timed out",
+    "leader changed",
+    "no leader",
+    "server stopped",
+    "connection refused",
+    "connection reset",
+    "error reading from server",
+    "transport is closing",
+    "eof",
+    "code = unavailable",
+    "code = unknown",
+    "code = internal",
+];
+
+/// An error as it is kept: the known texts in it. What else it says, a proxy or a test may have written.
+pub(super) fn known(error: &str) -> String {
+    let error = error.to_ascii_lowercase();
+    let texts = [COMPACTED, FUTURE].into_iter().chain(REFUSALS).chain(OTHERS);
+    let met: Vec<&str> = texts.filter(|text| error.contains(text)).collect();
+    if met.is_empty() { "another error".to_owned() } else { met.join(", ") }
+}
+
 impl Outcome {
     /// How an answer says that the operation ended.
     pub(super) fn of(answer: &Answer<'_>) -> Outcome {

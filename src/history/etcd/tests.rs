@@ -118,7 +118,7 @@ fn clients_come_by_number_with_their_own_rows() {
         (3, true, true, false, 0)
     );
     let [response, end] = watch.responses.of(&report.responses) else { panic!("{watch:?}") };
-    assert_eq!((report.texts.get(end.error), end.events.len, end.line), ("gone", 0, 1));
+    assert_eq!((report.texts.get(end.error), end.events.len, end.line), ("another error", 0, 1));
     let [created, deleted] = response.events.of(&report.events) else { panic!("{response:?}") };
     assert_eq!((created.create, created.delete, created.revision), (true, false, 3));
     let previous = deleted.previous.unwrap();

@@ -138,6 +138,23 @@ impl Values {
         taken.collect()
     }
 
+    /// Gives every text that is no number a name in its place, `text 3`: what programs keep in etcd may be secret. Which values are
+    /// equal stays as it is. To be done when all values are known.
+    pub(super) fn name_texts(&mut self) {
+        let mut named = Interner::default();
+        for at in 0..self.texts.len() {
+            let text = self.texts.get(Symbol(at as u32));
+            if text.is_empty() || is_number(text) {
+                named.intern(text);
+            } else {
+                // What its length and its characters leave open about a text of which only the hash is known stays open.
+                let unknown = if text.len() < HASHED { "" } else { UNREADABLE };
+                named.intern(&format!("text {at}{unknown}"));
+            }
+        }
+        self.texts = named;
+    }
+
     /// A value.
     pub fn get(&self, id: ValueId) -> Value {
         self.rows[id.0 as usize]
@@ -173,6 +190,14 @@ impl Values {
     }
 }
 
+/// Behind the name of a text that has as many bytes as a hash stands for, and has none, because some of its bytes are no text.
+const UNREADABLE: &str = " with bytes that are no text \u{fffd}";
+
+fn is_number(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 /// FNV-1a of 32 bits: what stands for a long value.
 pub fn hash(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
@@ -206,6 +231,21 @@ mod tests {
         let short = values.recorded("nineteen bytes long", 0);
         assert_eq!((values.bytes(b"nineteen bytes long"), &*values.shown(short)), (short, "nineteen bytes long"));
         assert_eq!((values.recorded("", 0), values.bytes(b"")), (ValueId(0), ValueId(0)));
+    }
+
+    #[test]
+    fn texts_get_names_and_stay_equal_and_different_as_they_were() {
+        let mut values = Values::default();
+        let odd = "hidden\u{fffd} hidden\u{fffd} hidden";
+        let ids = ["", "12", "-7", "hidden", "other", odd].map(|text| values.recorded(text, 0));
+        let hash = values.bytes(&[0xff; 40]);
+        let same = |values: &Values| ids.map(|a| ids.map(|b| values.same(a, b)));
+        let (before, open) = (same(&values), values.same(ids[5], hash));
+        values.name_texts();
+        assert_eq!((same(&values), values.same(ids[5], hash)), (before, open));
+        let shown = ids.map(|id| values.shown(id).into_owned());
+        assert_eq!(shown[..5], ["", "12", "-7", "text 3", "text 4"]);
+        assert!(shown[5].starts_with("text 5 with bytes"), "{}", shown[5]);
     }
 
     #[test]
