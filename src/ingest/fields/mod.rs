@@ -25,8 +25,8 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// These paths of these resources. What a Secret holds is never kept, whatever is declared: of Secrets only paths inside
-    /// `metadata` count.
+    /// These paths of these resources. What a Secret holds is never kept, whatever is declared: of Secrets only paths count that
+    /// begin with a member of `metadata` which identifies it ([`IDENTITY`]).
     pub fn of(declared: impl IntoIterator<Item = (ResourceName, Path)>) -> Fields {
         let mut declared: Vec<_> = declared.into_iter().collect();
         declared.sort();
@@ -83,10 +83,16 @@ impl Fields {
 
     fn paths(&self, plural: &str, group: &str) -> impl Iterator<Item = &Path> {
         let secret = plural == "secrets" && group.is_empty();
-        let inside_metadata = |path: &Path| path.steps.first() == Some(&Step::Member("metadata".to_owned()));
-        let meant = move |(resource, path): &&(ResourceName, Path)| {
-            resource.is(plural, group) && (!secret || inside_metadata(path))
+        let member = |step: Option<&Step>, name: &str| matches!(step, Some(Step::Member(member)) if member == name);
+        // `kubectl apply` writes all that an object holds into an annotation, and tools write into others what they like.
+        let harmless = move |path: &Path| {
+            let mut steps = path.steps.iter();
+            let (first, second) = (steps.next(), steps.next());
+            let identity = |step| IDENTITY.iter().any(|name| member(step, name));
+            member(first, "metadata") && identity(second)
         };
+        let meant =
+            move |(resource, path): &&(ResourceName, Path)| resource.is(plural, group) && (!secret || harmless(path));
         self.declared.iter().filter(meant).map(|(_, path)| path)
     }
 }
@@ -155,5 +161,24 @@ mod tests {
         let fields = fields(&[("*", "data.password"), ("secrets", "data"), ("configmaps", "data.password")]);
         assert!(fields.cut("secrets", "").is_none());
         assert!(fields.cut("configmaps", "").is_some());
+    }
+
+    #[test]
+    fn of_the_metadata_of_a_secret_only_what_identifies_it_is_kept() {
+        for (path, kept) in [
+            ("metadata", false),
+            ("metadata.annotations", false),
+            ("metadata.annotations[\"kubectl.kubernetes.io/last-applied-configuration\"]", false),
+            ("metadata.managedFields", false),
+            ("metadata.ownerReferences", true),
+            ("metadata.labels", true),
+        ] {
+            let fields = fields(&[("*", path)]);
+            assert_eq!(
+                (fields.cut("secrets", "").is_some(), fields.cut("configmaps", "").is_some()),
+                (kept, true),
+                "{path}"
+            );
+        }
     }
 }
