@@ -180,7 +180,7 @@ fn an_outcome_is_known_only_where_etcd_or_the_connection_said_so() {
     }
     with(&recorder, |recording| {
         assert_eq!(recording.operations.len(), 9);
-        assert!(recording.operations.iter().any(|o| recording.texts.get(o.error).ends_with("etcdserver: no leader")));
+        assert!(recording.operations.iter().any(|o| recording.texts.get(o.error).contains("no leader")));
     });
     // A connection that never came about: nothing of the request was read, so there is nothing to record.
     ask(&recorder, PUT, &[put(b"k", b"7")], Answer::NoConnection);

@@ -1,0 +1,188 @@
+//! Nothing secret leaves: every command reads folders that are laden with secret strings, and none of what it writes has one of them.
+//!
+//! Names of objects, namespaces, users and clients are no secrets, nor are the values in recognised operation logs. Everything else that a
+//! recording may hold is: bodies, annotations, headers, messages, marks of tokens, values of etcd, lines that cannot be read.
+#![cfg(feature = "cli")]
+
+mod folders;
+mod hostile;
+mod member;
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// What must not leave.
+pub const SECRET: &str = "Hunter2secret";
+
+/// The same as a number, where a recording has one.
+pub const NUMBER: &str = "7333774259";
+
+/// In labels of Secrets: selectors are held against them, so a container has them. No report does.
+pub const LABEL: &str = "Hunter3label";
+
+/// A folder that is removed with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("retrograde-secrets-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A text as it is, in base64 at each of the three places that it may have there, and in hexadecimal.
+fn forms(secret: &str) -> Vec<String> {
+    use base64::Engine as _;
+    let mut forms = vec![secret.to_owned()];
+    for before in 0..3usize {
+        let text = [&vec![0; before], secret.as_bytes()].concat();
+        let code = base64::engine::general_purpose::STANDARD_NO_PAD.encode(&text);
+        // Characters at the ends depend on the bytes beside.
+        let (begin, end) = ((before * 8).div_ceil(6), text.len() * 8 / 6);
+        forms.push(code[begin..end].to_owned());
+    }
+    let hex: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
+    forms.extend([hex.to_ascii_uppercase(), hex]);
+    forms
+}
+
+fn assert_clean(bytes: &[u8], secrets: &[&str], of: &str) {
+    for form in secrets.iter().flat_map(|secret| forms(secret)) {
+        let found = bytes.windows(form.len()).position(|window| window == form.as_bytes());
+        if let Some(at) = found {
+            let (begin, end) = (at.saturating_sub(300), (at + 100).min(bytes.len()));
+            panic!("{of} has {form}: {}", String::from_utf8_lossy(&bytes[begin..end]));
+        }
+    }
+}
+
+/// The chunks of a container, unpacked.
+fn unpacked(container: &[u8]) -> Vec<u8> {
+    let (mut all, mut rest) = (Vec::new(), &container[16..]);
+    while rest.len() >= 20 {
+        let word = |at: usize| u32::from_le_bytes(rest[at..at + 4].try_into().unwrap()) as usize;
+        let (bytes, next) = rest[20..].split_at(word(12));
+        match rest[2] {
+            0 => all.extend_from_slice(bytes),
+            _ => assert!(zstd::Decoder::new(bytes).unwrap().read_to_end(&mut all).unwrap() > 0),
+        }
+        rest = next;
+    }
+    assert!(rest.is_empty() && all.len() > 100);
+    all
+}
+
+const REPORTS: [&str; 8] = ["human", "json", "html", "markdown", "junit", "sarif", "dot", "perfetto"];
+
+/// Runs every command on a folder, and looks for secrets in all that it writes. Returns the page.
+fn run_all(evidence: &str, name: &str) -> String {
+    let to = Folder::new(&format!("{name}-to"));
+    let reports = |prefix: &str| REPORTS.map(|kind| format!("{kind}={}", to.text(&format!("{prefix}.{kind}"))));
+    let check = |path: &str, prefix: &str| {
+        let mut arguments = vec!["check".to_owned(), path.to_owned(), "--verbose".into(), "--proofs".into()];
+        arguments.extend(reports(prefix).into_iter().flat_map(|report| ["--report".to_owned(), report]));
+        arguments
+    };
+    let (json, packed) = (to.text("direct.json"), to.text("packed.rgh"));
+    let typed = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
+    let commands = [
+        check(evidence, "direct"),
+        [check(evidence, "cached"), typed(&["--cache"])].concat(),
+        [check(evidence, "again"), typed(&["--cache"])].concat(),
+        typed(&["show", evidence, "--verbose"]),
+        typed(&["show", evidence, "--verbose", "--key", "s"]),
+        typed(&["show", evidence, "--verbose", "--key", "k"]),
+        typed(&["show", evidence, "--verbose", "--around", "105"]),
+        typed(&["show", evidence, "--verbose", "--around", "2"]),
+        typed(&["explain", evidence, "--verbose", "--client", "e"]),
+        typed(&["verify", &json, evidence]),
+        typed(&["pack", evidence, "-o", &packed]),
+    ];
+    let run = |arguments: &[String]| -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_retrograde"));
+        command.args(arguments).env("RETROGRADE_CACHE_DIR", to.0.join("cache")).output().unwrap()
+    };
+    let look = |arguments: &[String]| {
+        let output = run(arguments);
+        for (stream, bytes) in [("out", &output.stdout), ("error", &output.stderr)] {
+            assert_clean(bytes, &[SECRET, NUMBER, LABEL], &format!("{name}: {arguments:?}, standard {stream}"));
+        }
+    };
+    commands.iter().for_each(|arguments| look(arguments));
+    if Path::new(&packed).exists() {
+        look(&check(&packed, "packed"));
+        look(&typed(&["show", &packed, "--verbose"]));
+    }
+    for folder in [to.0.clone(), to.0.join("cache")] {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten().filter(|entry| entry.path().is_file()) {
+            let bytes = fs::read(entry.path()).unwrap();
+            let of = format!("{name}: {}", entry.path().display());
+            match entry.path().extension().is_some_and(|extension| extension == "rgh") {
+                true => assert_clean(&unpacked(&bytes), &[SECRET, NUMBER], &of),
+                false => assert_clean(&bytes, &[SECRET, NUMBER, LABEL], &of),
+            }
+        }
+    }
+    for kind in REPORTS {
+        assert!(fs::metadata(to.text(&format!("direct.{kind}"))).is_ok_and(|data| data.len() > 0), "{name}: {kind}");
+    }
+    fs::read_to_string(to.text("direct.html")).unwrap()
+}
+
+#[test]
+fn no_command_writes_what_is_secret_in_any_folder() {
+    let folders = folders::all();
+    assert!(folders.len() >= 15);
+    let failed: Vec<&str> = std::thread::scope(|scope| {
+        let shares = folders.chunks(folders.len().div_ceil(2));
+        let threads: Vec<_> = shares
+            .map(|share| scope.spawn(|| share.iter().filter(|folder| fails(folder)).collect::<Vec<_>>()))
+            .collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).map(|folder| folder.name).collect()
+    });
+    assert!(failed.is_empty(), "{failed:?}");
+}
+
+/// Whether something secret leaves a folder, or something that is none is not shown; what it was stands on standard error.
+fn fails(folder: &folders::Laden) -> bool {
+    std::panic::catch_unwind(|| {
+        let evidence = Folder::new(folder.name);
+        let mut laden = false;
+        for (name, bytes) in &folder.files {
+            let path = evidence.0.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, bytes).unwrap();
+            let has = |form: &String| bytes.windows(form.len()).any(|window| window == form.as_bytes());
+            laden |= name.ends_with(".gz") || forms(SECRET).iter().any(has);
+        }
+        assert!(laden, "{} has nothing secret", folder.name);
+        let page = run_all(&evidence.0.display().to_string(), folder.name);
+        for shown in &folder.shown {
+            assert!(page.contains(shown), "{}: the page lacks {shown}", folder.name);
+        }
+    })
+    .is_err()
+}
+
+#[test]
+fn the_forms_of_a_text_are_found_where_it_stands() {
+    use base64::Engine as _;
+    for before in ["", "a", "ab", "abc"] {
+        let code = base64::engine::general_purpose::STANDARD.encode(format!("{before}{SECRET} and more"));
+        assert!(forms(SECRET).iter().any(|form| code.contains(form)), "{before}");
+    }
+}
