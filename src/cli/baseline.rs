@@ -1,9 +1,9 @@
 //! Findings that are known already: only others fail a build.
 
+use super::saved_report;
 use crate::check::Finding;
 use crate::history::History;
 use crate::report::Report;
-use anyhow::{Context, bail};
 use serde::Deserialize;
 use std::collections::HashSet;
 use std::path::Path;
@@ -19,7 +19,6 @@ type Known = (String, String, String);
 
 #[derive(Deserialize)]
 struct Document {
-    schema: String,
     histories: Vec<Part>,
 }
 
@@ -38,17 +37,7 @@ struct Entry {
 impl Baseline {
     /// Reads a report of `--json`.
     pub fn read(path: &Path) -> anyhow::Result<Baseline> {
-        let text = std::fs::read(path).with_context(|| format!("reading the baseline {}", path.display()))?;
-        let document: Document = serde_json::from_slice(&text)
-            .with_context(|| format!("the baseline {} is no report of retrograde", path.display()))?;
-        if document.schema != crate::report::document::SCHEMA {
-            bail!(
-                "the baseline {} has the schema {}, expected {}",
-                path.display(),
-                document.schema,
-                crate::report::document::SCHEMA
-            );
-        }
+        let document: Document = saved_report("the baseline", path)?;
         let entries = document.histories.into_iter().flat_map(|part| part.findings);
         let known = entries.map(|e| (e.rule, e.client.unwrap_or_default(), e.key.unwrap_or_default()));
         Ok(Baseline { known: known.collect() })

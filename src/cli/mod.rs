@@ -13,10 +13,15 @@ pub mod value;
 pub mod verify;
 
 use crate::explain::visible::visible;
+use crate::ingest::Found;
+use crate::report::document::SCHEMA;
+use anyhow::{Context, anyhow, bail};
 use args::{Arguments, Command};
 use clap::{CommandFactory, Parser};
 use exit::Exit;
+use serde::de::DeserializeOwned;
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Runs the command that the process was started with.
@@ -39,6 +44,22 @@ fn tell(text: &str) {
     let lines: Vec<_> = text.lines().map(visible).collect();
     // Nobody is left to hear that nobody listens.
     let _ = writeln!(io::stderr(), "{}", lines.join("\n"));
+}
+
+/// Reads a report of `check --json`. Who names another file by mistake may have named evidence, so no message repeats what it holds.
+fn saved_report<T: DeserializeOwned>(what: &str, path: &Path) -> anyhow::Result<T> {
+    #[derive(serde::Deserialize)]
+    struct Head {
+        schema: String,
+    }
+    let shown = path.display();
+    let text = std::fs::read(path).with_context(|| format!("reading {what} {shown}"))?;
+    let no_report = |error| anyhow!("{what} {shown} is no report of `check --json`: {}", Found::json(&error));
+    let head: Head = serde_json::from_slice(&text).map_err(no_report)?;
+    if head.schema != SCHEMA {
+        bail!("{what} {shown} has another schema than {SCHEMA}");
+    }
+    serde_json::from_slice(&text).map_err(no_report)
 }
 
 fn command(arguments: Arguments) -> anyhow::Result<Exit> {

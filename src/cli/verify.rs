@@ -2,9 +2,9 @@
 
 use super::exit::Exit;
 use super::plan::Verifying;
+use super::saved_report;
 use crate::report::page::{Look, Page, Tone};
 use crate::verify::{self, FindingCheck, HistoryCheck, Proof, ProofCheck, Report, ReportedHistory};
-use anyhow::{Context, bail};
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -13,13 +13,7 @@ const STEPS: u64 = 1_000_000;
 
 /// Reads a report of `--json`.
 pub fn read(path: &Path) -> anyhow::Result<Report> {
-    let text = std::fs::read(path).with_context(|| format!("reading the report {}", path.display()))?;
-    let report: Report =
-        serde_json::from_slice(&text).with_context(|| format!("{} is no report of `check --json`", path.display()))?;
-    if report.schema != crate::report::document::SCHEMA {
-        bail!("{} has the schema {}, expected {}", path.display(), report.schema, crate::report::document::SCHEMA);
-    }
-    Ok(report)
+    saved_report("the report", path)
 }
 
 /// Runs it. Exit code 1 where something in the report is wrong, 3 where something could not be confirmed.

@@ -123,6 +123,12 @@ fn run_all(evidence: &str, name: &str) -> String {
         }
     };
     commands.iter().for_each(|arguments| look(arguments));
+    // Evidence in the place of a report.
+    for entry in fs::read_dir(evidence).into_iter().flatten().flatten() {
+        let path = entry.path().display().to_string();
+        look(&typed(&["verify", &path, evidence]));
+        look(&typed(&["check", evidence, "--quiet", "--baseline", &path]));
+    }
     if Path::new(&packed).exists() {
         look(&check(&packed, "packed"));
         look(&typed(&["show", &packed, "--verbose"]));
