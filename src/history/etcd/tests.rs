@@ -497,8 +497,7 @@ fn each_pair_has_its_own_key_and_value_whatever_was_seen_at_its_revision_before(
     // Clients that agree, one that does not, and revisions that share a place among those that are remembered.
     let told = |client: u64, n: u64| {
         let other = client == 3 && n.is_multiple_of(7);
-        let (key, value) =
-            (format!("k{}", (n + u64::from(other)) % 10), format!("v{}", n / 3 + u64::from(client == 4)));
+        let (key, value) = (format!("k{}", (n + u64::from(other)) % 10), (n / 3 + u64::from(client == 4)).to_string());
         (key, value, 2 + (n % 1_000) * if n.is_multiple_of(5) { 1 << 18 } else { 1 })
     };
     let text = |client: u64| {

@@ -120,7 +120,7 @@ function factItem(finding, fact, index) {
   }
   if (fact.raw) {
     const details = element("details");
-    details.append(element("summary", "", raw.kind === "kubernetes" ? "the line, bodies reduced to identity" : "the line of the evidence"), element("pre", "", fact.raw));
+    details.append(element("summary", "", raw.kind === "operations" ? "the line of the evidence" : "what the line says of identity, versions and times"), element("pre", "", fact.raw));
     item.append(details);
   }
   const edges = finding.edges.filter(([from]) => from === index)
