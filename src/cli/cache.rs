@@ -5,9 +5,10 @@
 //! is used only where its question is this one, letter by letter. The cache is never needed: what is wrong with it is a warning, and
 //! the evidence is read.
 
+use super::console::tell;
+use super::output::Draft;
 use super::pack;
 use super::plan::Input;
-use super::tell;
 use crate::history::History;
 use crate::history::snapshot::{self, Packing};
 use crate::ingest::{self, InputFile};
@@ -16,7 +17,7 @@ use std::ffi::OsString;
 use std::fmt::Write;
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::BufReader;
+use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -43,12 +44,19 @@ impl Cache {
                 .join(format!("{:016x}.rgh", hasher.finish()));
             Ok(Cache { question, path })
         });
-        found.map_err(|error| tell(&format!("warning: --cache is not used: {error:#}"))).ok()
+        found.map_err(|error| tell(format_args!("warning: --cache is not used: {error:#}"))).ok()
     }
 
     /// The histories, where they were kept.
     pub fn find(&self, input: &Input) -> Option<Vec<History>> {
-        let file = File::open(&self.path).ok()?;
+        let file = match open_own(&self.path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+            Err(error) => {
+                tell(format_args!("warning: {} is of no use: {error}", self.path.display()));
+                return None;
+            }
+        };
         match snapshot::read(&mut BufReader::new(&file), &input.read.fields, None) {
             Ok(unpacked) if unpacked.request == self.question => {
                 // What was used last is kept longest.
@@ -57,7 +65,7 @@ impl Cache {
             }
             Ok(_) => None,
             Err(error) => {
-                tell(&format!("warning: {} is of no use: {error}", self.path.display()));
+                tell(format_args!("warning: {} is of no use: {error}", self.path.display()));
                 None
             }
         }
@@ -66,7 +74,7 @@ impl Cache {
     /// Keeps histories, unless a file changed while it was read.
     pub fn keep(&self, input: &Input, histories: &[History]) {
         if let Err(error) = self.try_to_keep(input, histories) {
-            tell(&format!("warning: --cache could not keep what was read: {error:#}"));
+            tell(format_args!("warning: --cache could not keep what was read: {error:#}"));
         }
     }
 
@@ -77,7 +85,10 @@ impl Cache {
         let folder = self.path.parent().unwrap_or(Path::new(""));
         make_private(folder).with_context(|| format!("making {}", folder.display()))?;
         let packing = Packing { fields: &input.read.fields, request: &self.question, compress: true };
-        pack::write(&self.path, histories, &packing)?;
+        let cannot = || format!("cannot write {}", self.path.display());
+        let mut draft = Draft::private(&self.path).with_context(cannot)?;
+        pack::write(draft.file(), histories, &packing)?;
+        draft.put(&self.path).map_err(|(error, _)| error).with_context(cannot)?;
         remove_old(folder, KEPT);
         Ok(())
     }
@@ -126,6 +137,27 @@ fn folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
         .or_else(|| absolute("HOME").map(|path| path.join(".cache").join("retrograde")))
 }
 
+/// Opens a container that only this user can have written, whatever else stands at its place: no symbolic link is followed, and no pipe
+/// is waited for.
+#[cfg(unix)]
+fn open_own(path: &Path) -> io::Result<File> {
+    use rustix::fs::OFlags;
+    use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let file = File::options().read(true).custom_flags(flags).open(path)?;
+    let data = file.metadata()?;
+    let writable_by_others = data.mode() & 0o022 != 0;
+    if !data.is_file() || data.uid() != rustix::process::geteuid().as_raw() || writable_by_others {
+        return Err(io::Error::other("it is no file that only its owner, who runs this, can have written"));
+    }
+    Ok(file)
+}
+
+#[cfg(not(unix))]
+fn open_own(path: &Path) -> io::Result<File> {
+    File::open(path)
+}
+
 /// Makes a folder that is its owner's: containers hold names out of the evidence.
 fn make_private(folder: &Path) -> std::io::Result<()> {
     let mut builder = fs::DirBuilder::new();
@@ -143,7 +175,8 @@ fn remove_old(folder: &Path, kept: usize) {
         let named = name.len() == 16 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
         named && path.extension().is_some_and(|extension| extension == "rgh")
     });
-    let mut ours: Vec<_> = ours.filter_map(|path| Some((path.metadata().ok()?.modified().ok()?, path))).collect();
+    let mut ours: Vec<_> =
+        ours.filter_map(|path| Some((path.symlink_metadata().ok()?.modified().ok()?, path))).collect();
     ours.sort_unstable();
     let many = ours.len().saturating_sub(kept);
     for (_, path) in ours.drain(..many) {

@@ -3,8 +3,10 @@
 pub mod args;
 pub mod baseline;
 pub mod cache;
+pub mod console;
 pub mod exit;
 pub mod interrupt;
+pub mod output;
 pub mod pack;
 pub mod plan;
 pub mod progress;
@@ -12,12 +14,12 @@ pub mod run;
 pub mod value;
 pub mod verify;
 
-use crate::explain::visible::visible;
 use crate::ingest::Found;
 use crate::report::document::SCHEMA;
 use anyhow::{Context, anyhow, bail};
 use args::{Arguments, Command};
 use clap::{CommandFactory, Parser};
+use console::{UntilClosed, tell};
 use exit::Exit;
 use serde::de::DeserializeOwned;
 use std::io::{self, IsTerminal, Write};
@@ -28,22 +30,14 @@ use std::process::ExitCode;
 pub fn main() -> ExitCode {
     // Clap's own answers (help, version, usage errors with exit code 2) end the process here.
     let arguments = Arguments::parse();
+    interrupt::watch();
     match command(arguments) {
         Ok(exit) => exit.into(),
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            tell(&format!("error: {error:#}"));
+            tell(format_args!("error: {error:#}"));
             Exit::NoReport.into()
         }
     }
-}
-
-/// Says something on standard error. What it names may come from a file system or out of the evidence.
-fn tell(text: &str) {
-    // Mistakes in rules files are shown in their lines.
-    let lines: Vec<_> = text.lines().map(visible).collect();
-    // Nobody is left to hear that nobody listens.
-    let _ = writeln!(io::stderr(), "{}", lines.join("\n"));
 }
 
 /// Reads a report of `check --json`. Who names another file by mistake may have named evidence, so no message repeats what it holds.
@@ -64,30 +58,23 @@ fn saved_report<T: DeserializeOwned>(what: &str, path: &Path) -> anyhow::Result<
 
 fn command(arguments: Arguments) -> anyhow::Result<Exit> {
     let look = plan::look(arguments.color, io::stdout().is_terminal());
+    let out = &mut UntilClosed(io::stdout().lock());
     match arguments.command {
         Command::Check(check) => run::check(plan::Plan::of(check, look)?),
-        Command::Rules(rules) => run::rules(rules.rule.as_deref(), look, &mut io::stdout().lock()),
-        Command::Explain(explain) => run::explain(plan::Explaining::of(explain, look)?, &mut io::stdout().lock()),
-        Command::Pack(typed) => pack::pack(typed, &mut io::stdout().lock()),
-        Command::Verify(typed) => verify::run(&plan::Verifying::of(typed, look)?, &mut io::stdout().lock()),
+        Command::Rules(rules) => run::rules(rules.rule.as_deref(), look, out),
+        Command::Explain(explain) => run::explain(plan::Explaining::of(explain, look)?, out),
+        Command::Pack(typed) => pack::pack(typed, out),
+        Command::Verify(typed) => verify::run(&plan::Verifying::of(typed, look)?, out),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Arguments::command(), "retrograde", &mut script);
-            Ok(io::stdout().write_all(&script).map(|()| Exit::Holds)?)
+            Ok(out.write_all(&script).map(|()| Exit::Holds)?)
         }
         Command::Man => {
             let mut page = Vec::new();
             clap_mangen::Man::new(Arguments::command()).render(&mut page)?;
-            Ok(io::stdout().write_all(&page).map(|()| Exit::Holds)?)
+            Ok(out.write_all(&page).map(|()| Exit::Holds)?)
         }
-        Command::Show(show) => run::show(plan::Showing::of(show, look)?, &mut io::stdout().lock()),
+        Command::Show(show) => run::show(plan::Showing::of(show, look)?, out),
     }
-}
-
-/// Whether somebody stopped reading: `retrograde check … | head` is no failure.
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error
-        .chain()
-        .filter_map(|cause| cause.downcast_ref::<io::Error>())
-        .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
 }

@@ -1,7 +1,8 @@
-//! Arguments made ready to run: inputs found, outputs opened, contradictions refused before hours of work are spent.
+//! Arguments made ready to run: inputs found, outputs found, contradictions refused before hours of work are spent.
 
 use super::args::{Check, Color, Evidence, Explain, FailOn, Show, Verify};
 use super::baseline::Baseline;
+use super::output::{Destination, Id, id_of, is_stdout};
 use crate::check::{self, Focus, Kind};
 use crate::history::Domains;
 use crate::ingest::{self, InputFile, ReadOptions};
@@ -11,15 +12,18 @@ use crate::report::evidence::Question;
 use crate::report::page::Look;
 use crate::report::reading::Wanted;
 use crate::report::{Format, Report};
-use anyhow::{Context, bail};
+use anyhow::bail;
 use std::fs::File;
-use std::io::{self, BufWriter, Seek, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Revisions that `--around` shows below and above.
 const MARGIN: usize = 5;
+
+/// Why an input is not replaced.
+const AN_INPUT: &str = "one of the inputs";
 
 /// What is read, and how.
 #[derive(Debug)]
@@ -40,6 +44,8 @@ pub struct Input {
     pub model: Option<String>,
     /// Whether what is read is kept.
     pub cache: bool,
+    /// The rules files.
+    pub rules: Vec<PathBuf>,
 }
 
 /// A check that is ready to run.
@@ -79,37 +85,14 @@ pub struct Showing {
 pub struct Output {
     format: Format,
     look: Look,
-    target: Target,
-}
-
-#[derive(Debug)]
-enum Target {
-    Stdout,
-    File(PathBuf, File),
+    to: Destination,
 }
 
 impl Output {
     /// Writes the report there.
-    pub fn write(mut self, report: &Report<'_>) -> anyhow::Result<()> {
+    pub fn write(self, report: &Report<'_>) -> anyhow::Result<()> {
         let sink = self.format.sink(self.look);
-        match &mut self.target {
-            Target::Stdout => {
-                let mut out = BufWriter::new(io::stdout().lock());
-                sink.write(report, &mut out).and_then(|()| out.flush()).context("writing to standard output")
-            }
-            Target::File(path, file) => {
-                // An older report stays whole until this one is ready. Pipes and devices cannot be cut.
-                if file.metadata().is_ok_and(|data| data.is_file()) {
-                    file.set_len(0)
-                        .and_then(|()| file.rewind())
-                        .with_context(|| format!("writing {}", path.display()))?;
-                }
-                let mut out = BufWriter::new(file);
-                sink.write(report, &mut out)
-                    .and_then(|()| out.flush())
-                    .with_context(|| format!("writing {}", path.display()))
-            }
-        }
+        self.to.write(|out| sink.write(report, out))
     }
 }
 
@@ -139,17 +122,11 @@ impl Plan {
         if wanted.iter().filter(|(_, path)| is_stdout(path)).count() > 1 {
             bail!("two reports would go to standard output; give one of them a file");
         }
-        for (at, (_, path)) in wanted.iter().enumerate() {
-            if !is_stdout(path) && wanted[..at].iter().any(|(_, other)| other == path) {
-                bail!("two reports would go to {}", path.display());
-            }
-        }
         let baseline = typed.baseline.as_deref().map(Baseline::read).transpose()?;
         let memory = typed.evidence.memory.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
         let input = Input::of(typed.evidence)?;
         let declarations = input.declarations.clone();
-        let outputs =
-            wanted.into_iter().map(|(format, path)| output(format, path, look, &input)).collect::<Result<_, _>>()?;
+        let outputs = outputs(wanted, look, &input, typed.baseline.as_deref())?;
         Ok(Plan {
             input,
             rules: check::Options {
@@ -244,7 +221,21 @@ impl Input {
             threads,
             model: typed.model,
             cache: typed.cache,
+            rules: typed.rules,
         })
+    }
+}
+
+impl Input {
+    /// Why no output may replace a file, if it is one that is read.
+    pub fn needs(&self, file: &Id) -> Option<&'static str> {
+        let is = |path: &PathBuf| id_of(path).is_some_and(|id| id == *file);
+        if self.rules.iter().any(is) {
+            return Some("one of the rules files");
+        }
+        // The files of an archive are one file.
+        let is_next = |at: &usize| *at == 0 || self.files[*at].path != self.files[*at - 1].path;
+        (0..self.files.len()).filter(is_next).any(|at| is(&self.files[at].path)).then_some(AN_INPUT)
     }
 }
 
@@ -277,37 +268,38 @@ fn nanoseconds(length: Duration) -> i64 {
     i64::try_from(length.as_nanos()).unwrap_or(i64::MAX)
 }
 
-fn is_stdout(path: &Path) -> bool {
-    path.as_os_str() == "-"
-}
-
-fn output(format: Format, path: PathBuf, look: Look, input: &Input) -> anyhow::Result<Output> {
-    if is_stdout(&path) {
-        return Ok(Output { format, look, target: Target::Stdout });
+/// The outputs of a check, none of which is an input or another output.
+fn outputs(
+    wanted: Vec<(Format, PathBuf)>,
+    look: Look,
+    input: &Input,
+    baseline: Option<&Path>,
+) -> anyhow::Result<Vec<Output>> {
+    let baseline = baseline.and_then(id_of);
+    let mut outputs: Vec<Output> = Vec::new();
+    for (format, path) in wanted {
+        let kept = |file: &Id| match baseline.as_ref() == Some(file) {
+            true => Some("the baseline"),
+            // An older report may lie among the evidence: it is written anew.
+            false => input.needs(file).filter(|why| *why != AN_INPUT || !is_report(&path)),
+        };
+        let to = Destination::of(&path, kept)?;
+        if outputs.iter().any(|output| output.to.is(&to)) {
+            bail!("two reports would go to {}", path.display());
+        }
+        let look = if to.is_stdout() { look } else { Look { colour: false, ..look } };
+        outputs.push(Output { format, look, to });
     }
-    // A report must never replace the evidence it is about.
-    if let Ok(real) = path.canonicalize()
-        && input.files.iter().any(|file| file.path.canonicalize().is_ok_and(|other| other == real))
-        && !is_report(&real)
-    {
-        bail!("{} is one of the inputs; it will not be overwritten", path.display());
-    }
-    let file = File::options()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(&path)
-        .with_context(|| format!("cannot write {}", path.display()))?;
-    Ok(Output { format, look: Look { colour: false, ..look }, target: Target::File(path, file) })
+    Ok(outputs)
 }
 
 /// Whether a file is a report of an earlier run, which may lie among the evidence: then it is written anew.
 fn is_report(path: &Path) -> bool {
     let mut head = [0; 64];
-    let read = File::open(path).and_then(|mut file| io::Read::read(&mut file, &mut head)).unwrap_or(0);
+    let read = File::open(path).and_then(|mut file| file.read(&mut head)).unwrap_or(0);
     let head = String::from_utf8_lossy(&head[..read]);
     read == 0
-        || head.contains("\"retrograde/report/")
+        || head.trim_start_matches(['{', ' ', '\n']).starts_with("\"schema\": \"retrograde/report/")
         || ["VIOLATED  ", "HOLDS  ", "UNKNOWN  "].iter().any(|word| head.starts_with(word))
 }
 
@@ -326,7 +318,7 @@ mod tests {
     }
 
     fn formats(plan: &Plan) -> Vec<(Format, bool)> {
-        plan.outputs.iter().map(|o| (o.format, matches!(o.target, Target::Stdout))).collect()
+        plan.outputs.iter().map(|o| (o.format, o.to.is_stdout())).collect()
     }
 
     #[test]
@@ -336,7 +328,7 @@ mod tests {
         assert_eq!(formats(&plan(&["--json", "-"]).unwrap()), [(Format::Json, true)]);
         let both = plan(&[&format!("--json={}", file.display()), "-"]).unwrap();
         assert_eq!(formats(&both), [(Format::Human, true), (Format::Json, false)]);
-        std::fs::remove_file(file).unwrap();
+        assert!(!file.exists(), "a plan writes nothing");
     }
 
     #[test]

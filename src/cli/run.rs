@@ -1,11 +1,11 @@
 //! Runs what was planned.
 
 use super::cache::Cache;
+use super::console::tell;
 use super::exit::Exit;
 use super::interrupt;
 use super::plan::{Explaining, Input, Plan, Showing};
 use super::progress::Progress;
-use super::{is_broken_pipe, tell};
 use crate::check::{self, Group, Judgement, RULES};
 use crate::explain::words::broken_by;
 use crate::history::{self, History};
@@ -23,12 +23,11 @@ const AT_A_TIME: usize = 64;
 /// `retrograde check`.
 pub fn check(mut plan: Plan) -> anyhow::Result<Exit> {
     let begin = Instant::now();
-    let interrupt = interrupt::watch();
-    plan.rules.cancel = Some(interrupt);
+    plan.rules.cancel = Some(interrupt::cancelled());
     plan.rules.deadline = plan.time_budget.and_then(|budget| Instant::now().checked_add(budget));
     let (histories, progress) = read(&mut plan.input)?;
     let read = begin.elapsed();
-    interrupt::reading_is_done();
+    interrupt::report_from_here();
     let share = histories.len().clamp(1, AT_A_TIME);
     plan.rules.memory = plan.rules.memory.map(|memory| memory / share);
     let options = crate::Options { order: plan.input.order, check: plan.rules };
@@ -42,22 +41,19 @@ pub fn check(mut plan: Plan) -> anyhow::Result<Exit> {
     progress.end();
     let parts = histories.iter().zip(&judgements).map(|(history, judgement)| Part::of(history, judgement));
     let report = Report { histories: parts.collect() };
-    for output in plan.outputs {
-        match output.write(&report) {
-            // Who stops reading has read enough; the exit code still tells the verdict.
-            Err(error) if is_broken_pipe(&error) => {}
-            done => done?,
-        }
-    }
+    // One that cannot be written takes no other with it.
+    let written: Vec<_> = plan.outputs.into_iter().map(|output| output.write(&report)).collect();
+    written.into_iter().collect::<anyhow::Result<()>>()?;
     if let Some(baseline) = &plan.baseline {
         let (known, new) = baseline.count(&report);
-        tell(&format!("baseline: {known} findings are known, {new} are not"));
+        tell(format_args!("baseline: {known} findings are known, {new} are not"));
     }
     if plan.timings {
         let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
-        tell(&format!("reading  {:>10.1} ms", milliseconds(read)));
-        tell(&format!("judging  {:>10.1} ms", milliseconds(judged - read)));
-        tell(&format!("writing  {:>10.1} ms", milliseconds(begin.elapsed() - judged)));
+        let steps = [("reading", read), ("judging", judged - read), ("writing", begin.elapsed() - judged)];
+        for (step, time) in steps {
+            tell(format_args!("{step}  {:>10.1} ms", milliseconds(time)));
+        }
     }
     let exit = Exit::of(&report, plan.fail_on, plan.baseline.as_ref());
     // The process ends here: giving millions of rows back one by one would only take time.
