@@ -48,7 +48,7 @@ fn saved_report<T: DeserializeOwned>(what: &str, path: &Path) -> anyhow::Result<
     }
     let shown = path.display();
     let text = std::fs::read(path).with_context(|| format!("reading {what} {shown}"))?;
-    let no_report = |error| anyhow!("{what} {shown} is no report of `check --json`: {}", Found::json(&error));
+    let no_report = |error| anyhow!("{what} {shown} is no report of retrograde: {}", Found::json(&error));
     let head: Head = serde_json::from_slice(&text).map_err(no_report)?;
     if head.schema != SCHEMA {
         bail!("{what} {shown} has another schema than {SCHEMA}");
