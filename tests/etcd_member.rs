@@ -163,7 +163,7 @@ fn what_etcd_logged_and_stored_is_what_was_asked() {
     let mut expected = Vec::new();
     let put = |key: &str, value: &str, lease: i64| json!({"key": text(key), "value": text(value), "lease": lease});
     for n in 0..70 {
-        let (key, value) = (format!("key-{}", n % 9), format!("value {n}"));
+        let (key, value) = (format!("key-{}", n % 9), (1000 + n).to_string());
         etcd.ask("/v3/kv/put", &put(&key, &value, 0));
         expected.push(format!("put {key}={value} lease 0"));
     }
@@ -171,16 +171,16 @@ fn what_etcd_logged_and_stored_is_what_was_asked() {
     expected.push("grant 77 for 3600".to_owned());
     etcd.ask("/v3/lease/grant", &json!({"ID": 78, "TTL": 3600}));
     expected.push("grant 78 for 3600".to_owned());
-    etcd.ask("/v3/kv/put", &put("leased", "for an hour", 77));
-    expected.push("put leased=for an hour lease 77".to_owned());
-    etcd.ask("/v3/kv/put", &put("ended", "soon", 78));
-    expected.push("put ended=soon lease 78".to_owned());
+    etcd.ask("/v3/kv/put", &put("leased", "3600", 77));
+    expected.push("put leased=3600 lease 77".to_owned());
+    etcd.ask("/v3/kv/put", &put("ended", "1", 78));
+    expected.push("put ended=1 lease 78".to_owned());
     etcd.ask("/v3/lease/revoke", &json!({"ID": 78}));
     expected.push("revoke 78".to_owned());
     etcd.ask("/v3/kv/deleterange", &json!({"key": text("key-3"), "range_end": text("key-5")}));
     expected.push("delete key-3 key-5".to_owned());
     let read = json!({"requestRange": {"key": text("key-1")}});
-    let write = |n: u32| json!({"requestPut": put(&format!("made-{n}"), "by a transaction", 0)});
+    let write = |n: u32| json!({"requestPut": put(&format!("made-{n}"), "-7", 0)});
     for (revision, failed) in [(0, false), (9999, true)] {
         let compare = json!({"key": text("absent"), "target": "MOD", "modRevision": revision, "result": "EQUAL"});
         let delete = json!({"requestDeleteRange": {"key": text("key-0")}});
@@ -189,7 +189,7 @@ fn what_etcd_logged_and_stored_is_what_was_asked() {
             &json!({"compare": [compare], "success": [write(1), write(2)], "failure": [delete, read]}),
         );
         assert_eq!(answer["succeeded"] != true, failed);
-        let made = "put made-1=by a transaction lease 0; put made-2=by a transaction lease 0";
+        let made = "put made-1=-7 lease 0; put made-2=-7 lease 0";
         expected.push(format!("if absent at {revision} {made} else delete key-0 ; get key-1"));
     }
     etcd.ask("/v3/kv/compaction", &json!({"revision": 40, "physical": true}));

@@ -86,7 +86,8 @@ impl Server {
             // A lease that lives is not granted; one without a key may have ended unseen before.
             Ask::Grant(lease) if self.now().iter().flatten().any(|live| live.lease == *lease) => Answer::Refused,
             Ask::Grant(lease) => {
-                self.leases.insert(*lease);
+                // One without a number is of a lease that nobody speaks of.
+                self.leases.extend(Some(*lease).filter(|lease| *lease != 0));
                 done(self, Vec::new())
             }
             Ask::Revoke(lease) => {

@@ -103,11 +103,16 @@ impl Lives {
 
     /// Whether a lease may be alive just before a revision.
     pub fn may_live(&self, lease: i64, before: i64) -> bool {
+        self.may_live_by(lease, before, &self.unnumbered)
+    }
+
+    /// The same, where some grants without a number may have been of it.
+    fn may_live_by(&self, lease: i64, before: i64, unnumbered: &[(i64, Time)]) -> bool {
         let count = |revisions: &[i64]| revisions.partition_point(|revision| *revision < before);
         self.rows.get(&lease).is_none_or(|life| {
             let (granted, ended) = (count(&life.granted), count(&life.ended));
             let sent = |grants: &[(i64, Time)]| grants.partition_point(|(revision, _)| *revision < before);
-            let asked = sent(&life.asked) + sent(&self.unnumbered);
+            let asked = sent(&life.asked) + sent(unnumbered);
             // A lease is granted again only behind its end, and ends only behind its grant: each end took one grant.
             let left = granted + asked > ended;
             let last = |revisions: &[i64], count: usize| count.checked_sub(1).map(|at| revisions[at]);
@@ -208,6 +213,21 @@ pub fn outlived(recording: &Recording, timeline: &Timeline, filling: &Filling, l
         }
     }
     false
+}
+
+/// Whether the end of a lease is taken to have removed keys, and only a grant without a number makes that possible: each of these is of
+/// one lease, and nobody knows of which.
+pub fn needs_unnumbered(timeline: &Timeline, filling: &Filling, lives: &Lives) -> bool {
+    let ends = filling.fillers.iter().filter_map(|(number, filler)| match filler {
+        Filler::Expiry(lease) => Some((*number, *lease)),
+        Filler::Operation(_) => None,
+    });
+    lives.has_unnumbered()
+        && ends.into_iter().any(|(number, lease)| {
+            let removed = timeline.revision(number).into_iter().flat_map(|revision| timeline.versions_of(revision));
+            let puts = removed.map(|version| timeline.at(version.change.key, number - 1).map_or(1, |put| put.revision));
+            puts.chain([number]).any(|at| !lives.may_live_by(lease, at, &[]))
+        })
 }
 
 /// Whether what a request is taken to have put with a lease stays although the end of that lease was answered without a change.

@@ -171,6 +171,7 @@ impl Held {
         let settled = (!ambiguous || proofs::backward(recording, effects, proofs, made).is_empty())
             && !lease::outlived(recording, &timeline, &filling, lives)
             && !lease::survived(recording, &timeline, &filling)
+            && !lease::needs_unnumbered(&timeline, &filling, lives)
             && (filling.doubted.is_empty() || lease::held(recording, &timeline, &filling));
         let misuses = lease::misuses(recording, effects, &timeline, &filling, lives);
         Held { timeline, backward, answers, filling, streams, compactions, placing, misuses, settled }
