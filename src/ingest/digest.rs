@@ -1,10 +1,9 @@
 //! What a map of texts holds, as a number: the texts themselves are not kept.
 
+use super::members::Members;
 use super::text::Text;
-use serde::Deserialize;
-use serde::de::{self, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
-use std::fmt;
 
 /// A digest of a map of texts, such as `data` of a ConfigMap. 0: the map is missing or empty, or something else stands in its place.
 ///
@@ -15,43 +14,20 @@ pub struct Digest(pub u32);
 
 impl<'de> Deserialize<'de> for Digest {
     /// Never fails over what the value holds: a number that is too large, or half of a surrogate pair, costs the digest and not the line.
-    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value: &'de RawValue = Deserialize::deserialize(deserializer)?;
-        Ok(serde_json::from_str(value.get()).map_or(Digest::default(), |texts: Texts<'_>| texts.digest()))
+        Ok(serde_json::from_str(value.get()).map_or(Digest::default(), |texts| Digest::of(&texts)))
     }
 }
 
-/// The members of a map of texts.
-struct Texts<'a>(Vec<(Text<'a>, Text<'a>)>);
-
-impl Texts<'_> {
-    fn digest(&self) -> Digest {
+impl Digest {
+    fn of(texts: &Members<Text<'_>, Text<'_>>) -> Digest {
         let member = |(key, text): &(Text<'_>, Text<'_>)| {
             // No text has the byte between the two, so ("a", "bc") is not ("ab", "c").
             let name = crc32c::crc32c_append(crc32c::crc32c(key.as_bytes()), &[0xff]);
             mixed(crc32c::crc32c_append(name, text.as_bytes()))
         };
-        Digest(self.0.iter().map(member).fold(0, u32::wrapping_add))
-    }
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Texts<'a> {
-    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct TextsVisitor;
-        impl<'de> Visitor<'de> for TextsVisitor {
-            type Value = Texts<'de>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a map of texts")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut texts = Vec::new();
-                while let Some(member) = map.next_entry()? {
-                    texts.push(member);
-                }
-                Ok(Texts(texts))
-            }
-        }
-        deserializer.deserialize_map(TextsVisitor)
+        Digest(texts.0.iter().map(member).fold(0, u32::wrapping_add))
     }
 }
 

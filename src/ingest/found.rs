@@ -37,7 +37,7 @@ impl fmt::Display for Found {
 }
 
 impl Found {
-    /// Words with numbers, sizes or names in them. Who calls it vouches that no other text of the evidence is among them.
+    /// Words with numbers, sizes or names in them. The caller vouches that no other text of the evidence is among them.
     pub fn told(words: impl Into<String>) -> Found {
         Found(words.into())
     }

@@ -20,6 +20,7 @@ mod found;
 mod framing;
 mod identity;
 mod ledger;
+pub(crate) mod members;
 pub mod object;
 mod outline;
 mod parser;

@@ -3,34 +3,10 @@
 //! The envelope of such a line is still evidence. So the odd body is reduced to identity, or, where even that does not
 //! fit, to nothing, and the line is parsed again.
 
+use super::members::Members;
 use super::object::{AnyBody, Body};
-use serde::Deserialize;
-use serde::de::{self, MapAccess, Visitor};
 use serde_json::value::RawValue;
-use std::fmt::{self, Write};
-
-/// Keys and values of an object as they were written, repeated keys included.
-struct Fields<'a>(Vec<(String, &'a RawValue)>);
-
-impl<'de> Deserialize<'de> for Fields<'de> {
-    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct FieldsVisitor;
-        impl<'de> Visitor<'de> for FieldsVisitor {
-            type Value = Fields<'de>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut fields = Vec::new();
-                while let Some(field) = map.next_entry()? {
-                    fields.push(field);
-                }
-                Ok(Fields(fields))
-            }
-        }
-        deserializer.deserialize_map(FieldsVisitor)
-    }
-}
+use std::fmt::Write;
 
 fn worth_a_retry(error: &serde_json::Error) -> bool {
     // A key that stands twice has two meanings: readers disagree on which one counts.
@@ -71,7 +47,7 @@ fn reduced(body: &str) -> Option<String> {
 
 /// The object with its identity alone. Never for a list: one without its items would look like an observed absence.
 fn identity(body: &str) -> Option<String> {
-    let fields: Fields<'_> = serde_json::from_str(body).ok()?;
+    let fields: Members<String, &RawValue> = serde_json::from_str(body).ok()?;
     let list = |(key, value): &(String, &RawValue)| key == "kind" && value.get().ends_with("List\"");
     if fields.0.iter().any(list) {
         return None;
@@ -81,7 +57,7 @@ fn identity(body: &str) -> Option<String> {
 }
 
 fn rewritten(text: &str, change: impl Fn(&str, &str) -> Option<String>) -> Option<String> {
-    let fields: Fields<'_> = serde_json::from_str(text).ok()?;
+    let fields: Members<String, &RawValue> = serde_json::from_str(text).ok()?;
     let changed: Vec<(String, Box<RawValue>)> = fields
         .0
         .into_iter()

@@ -5,12 +5,11 @@
 //! escape that a value has can make a line show more.
 
 use crate::history::request;
+use crate::ingest::members::Members;
 use crate::ingest::{Format, timestamp};
 use serde::Deserialize;
-use serde::de::{self, MapAccess, Visitor};
 use serde_json::value::{RawValue, Value};
 use std::borrow::Cow;
-use std::fmt;
 
 /// What is shown of a value.
 #[derive(Clone, Copy, Debug)]
@@ -383,7 +382,7 @@ impl Shape {
     /// What is shown of a value.
     fn shown(self, text: &str) -> Value {
         let shown = match self {
-            Object(members) => serde_json::from_str::<Fields<'_>>(text).ok().map(|fields| {
+            Object(members) => serde_json::from_str::<Members<String, &RawValue>>(text).ok().map(|fields| {
                 let shape = |name: &str| members.iter().find(|(known, _)| *known == name).map(|(_, shape)| *shape);
                 let fields = fields.0.iter().filter_map(|(name, raw)| Some((&**name, shape(name)?, raw)));
                 // An absent member and a null are one to a Go program.
@@ -477,29 +476,6 @@ fn longest_path(parts: &[&str]) -> usize {
     most += usize::from(parts.get(most) == Some(&"watch"));
     let namespaced = parts.get(most) == Some(&"namespaces") && parts.len() > most + 2;
     most + if namespaced { 5 } else { 3 }
-}
-
-/// Names and raw values of an object.
-struct Fields<'a>(Vec<(String, &'a RawValue)>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
-    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct FieldsVisitor;
-        impl<'de> Visitor<'de> for FieldsVisitor {
-            type Value = Fields<'de>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut fields = Vec::new();
-                while let Some(field) = map.next_entry()? {
-                    fields.push(field);
-                }
-                Ok(Fields(fields))
-            }
-        }
-        deserializer.deserialize_map(FieldsVisitor)
-    }
 }
 
 /// A value without parts.
