@@ -11,10 +11,11 @@ use rustc_hash::FxHashMap;
 const READS: usize = 4_000_000;
 
 /// How many of them for the writes of one pass: each of its writes rests on every read before it.
-const READS_OF_PASS: usize = 250_000;
+const READS_OF_PASS: usize = 1_000_000;
 
 /// Why a write's premises are not known.
-pub const ENDLESS: &str = "writes of decisions of which nobody recorded where their passes begin and end, or with too many reads and writes in one pass";
+pub const ENDLESS: &str = "writes of decisions of which nobody recorded where their passes begin and end, or with too many reads and \
+                           writes in one pass";
 
 /// A premise, and when it was true.
 #[derive(Clone, Copy, Debug)]

@@ -125,11 +125,11 @@ pub struct Timeline {
     whole: i64,
     /// From which revision on what was acknowledged first is not in T, and until when it was acknowledged.
     lost: Option<(i64, Time)>,
-    /// Of the revision that is put together, if it has many keys.
+    /// Places of the keys of the revision that is put together, if it has many.
     places: Places,
 }
 
-/// Where the versions of a revision with many keys stand.
+/// A table of the places of a revision's versions, by key.
 #[derive(Debug, Default)]
 struct Places {
     start: usize,
@@ -307,8 +307,8 @@ impl Timeline {
         }
     }
 
-    /// Where the version of a key stands among those of one revision, which begin at `start` and are the last ones. Of a revision with
-    /// many keys the places are kept.
+    /// The place of a key's version among those of one revision, which begin at `start` and are the last ones. A table of places is kept
+    /// while the revision has many keys.
     fn place(&mut self, start: usize, key: Symbol) -> Option<usize> {
         const FEW: usize = 32;
         let here = &self.versions[start..];

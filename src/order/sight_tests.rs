@@ -1,0 +1,92 @@
+use super::*;
+use crate::order::{Order, OrderOptions};
+
+/// Sights in no order: 3 clocks, 5 keys, few times and revisions so that many are alike, some of more than 64 bits.
+fn some(count: u32) -> Vec<Sight> {
+    let mut state = u64::from(count) + 1;
+    let mut roll = move |sides: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % sides
+    };
+    let sight = |n| {
+        let (low, high) = (u128::from(roll(60)), u128::from(roll(8) / 7));
+        Sight {
+            time: Time(roll(90) as i64),
+            clock: ClockId(roll(3) as u32),
+            revision: Revision::new(high << 70 | low),
+            key: KeyId(roll(5) as u32),
+            showing: Showing::Answer(OperationId(n)),
+        }
+    };
+    (0..count).map(sight).collect()
+}
+
+/// The highest of these before a moment, by its revision.
+fn highest_before(sights: &[Sight], clocks: &Clocks, clock: ClockId, time: Time) -> Option<Revision> {
+    let before = |s: &&Sight| clocks.horizon(s.clock, clock, time).is_some_and(|horizon| s.time < horizon);
+    sights.iter().filter(before).map(|s| s.revision).max()
+}
+
+#[test]
+fn times_are_found_wherever_the_last_search_ended() {
+    let history = History { clocks: vec![crate::history::Symbol::NONE], ..History::default() };
+    let mut facts = Facts::default();
+    let numbers: Vec<u32> = (0..500).map(|n| facts.other(Sight { time: Time(n / 3 * 2), ..some(1)[0] })).collect();
+    let reading = Reading { history: &history, facts: &facts };
+    let moments = Moments::of(reading.in_order(numbers.into_iter()).into_iter());
+    for range in [0..500, 0..499, 3..400, 101..499, 200..203, 7..7] {
+        // Forward, back, and in leaps.
+        for n in (0..340).chain((0..340).rev()).chain((0..700).map(|n| n * 97 % 340)) {
+            let time = Time(n);
+            let all = range.start + (range.clone()).take_while(|&at| reading.time(at as u32) < time).count();
+            assert_eq!(moments.before(reading, range.clone(), time), all, "{range:?} {time:?}");
+        }
+    }
+}
+
+#[test]
+fn sights_are_found_as_by_looking_at_all_of_them() {
+    let history = History { clocks: vec![crate::history::Symbol::NONE; 3], ..History::default() };
+    for skew in [None, Some(7)] {
+        let options = OrderOptions { clock_skew: skew, ..OrderOptions::default() };
+        let clocks = Order::derive(&history, &options).clocks;
+        for count in [0, 1, 15, 16, 17, 40, 300] {
+            let mut sights = some(count);
+            let mut facts = Facts::default();
+            let numbers: Vec<u32> = sights.iter().map(|sight| facts.other(*sight)).collect();
+            let reading = Reading { history: &history, facts: &facts };
+            let order = reading.in_order(numbers.into_iter());
+            let (line, keyed) = (Sights::new(reading, &order), ByKey::new(reading, &order));
+            sights.sort_by_key(Sight::place);
+            for (clock, time) in (0..3).flat_map(|clock| (-2..95).map(move |time| (ClockId(clock), Time(time)))) {
+                let found = line.line(reading).before(&clocks, clock, time).map(|s| s.revision);
+                assert_eq!(found, highest_before(&sights, &clocks, clock, time));
+                for key in (0..5).map(KeyId) {
+                    let own: Vec<Sight> = sights.iter().filter(|s| s.key == key).copied().collect();
+                    let found = keyed.keyed(reading).get(&key).and_then(|line| line.before(&clocks, clock, time));
+                    assert_eq!(found.map(|s| s.revision), highest_before(&own, &clocks, clock, time));
+                }
+                for revision in [0, 5, 30, 59, 60, 1 << 70, u128::MAX].map(Revision::new) {
+                    let above = line.line(reading).above(&clocks, clock, time, revision).map(|s| s.place());
+                    let inside = |s: &&Sight| {
+                        s.revision > revision
+                            && clocks.horizon(s.clock, clock, time).is_some_and(|horizon| s.time < horizon)
+                    };
+                    let mut all: Vec<_> = sights.iter().filter(inside).map(Sight::place).collect();
+                    all.reverse();
+                    all.sort_by_key(|place| place.0);
+                    assert_eq!(above.collect::<Vec<_>>(), all);
+                }
+            }
+            for revision in (0..70).map(Revision::from) {
+                let reached = line.raised.records(reading).reached(revision).map(|s| (s.clock, s.time));
+                let first = |clock| {
+                    let mut of = sights.iter().filter(|s| s.clock == clock);
+                    of.find(|s| s.revision >= revision).map(|s| (clock, s.time))
+                };
+                let all: Vec<_> = (0..3).filter_map(|clock| first(ClockId(clock))).collect();
+                assert_eq!(reached.collect::<Vec<_>>(), all);
+            }
+        }
+    }
+}
