@@ -1,6 +1,10 @@
 //! `retrograde pack` and `--cache`, as they are typed.
 #![cfg(feature = "cli")]
 
+#[path = "support/committed.rs"]
+#[allow(dead_code)]
+mod committed;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -192,6 +196,22 @@ fn a_cached_check_says_what_the_check_says_and_notices_every_change() {
     assert!(err(&warned).contains("is of no use"), "{}", err(&warned));
     assert_eq!(out(&warned), now);
     assert_eq!(cached(), now);
+}
+
+#[test]
+fn a_cached_check_of_any_history_says_what_the_check_says() {
+    let cache = Folder::new("cache-all-to");
+    let all = committed::evidence();
+    for path in &all {
+        let path = path.to_str().unwrap();
+        let direct = retrograde(&["check", "--json", path], &cache.0);
+        for run in ["first", "second"] {
+            let cached = retrograde(&["check", "--cache", "--json", path], &cache.0);
+            assert!(out(&cached) == out(&direct), "{path}, {run} run");
+            assert_eq!((cached.status.code(), &*err(&cached)), (direct.status.code(), ""), "{path}, {run} run");
+        }
+    }
+    assert!(!containers(&cache.0).is_empty());
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Packed histories: judged as their evidence is, and refused with a reason when they are not what was packed.
 #![cfg(feature = "container")]
 
+#[path = "support/committed.rs"]
+mod committed;
 #[path = "support/container.rs"]
 mod container;
 
@@ -59,31 +61,9 @@ fn reported(histories: &[History], format: Format) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// Every folder below `histories/` that holds evidence, and every operation log by itself.
-fn evidence() -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut open = vec![PathBuf::from("histories")];
-    while let Some(folder) = open.pop() {
-        let mut entries: Vec<PathBuf> = fs::read_dir(&folder).unwrap().flatten().map(|entry| entry.path()).collect();
-        entries.sort();
-        let is = |path: &&PathBuf, of: &[&str]| path.extension().is_some_and(|e| of.iter().any(|of| e == *of));
-        let recorded = entries.iter().any(|path| is(&path, &["json"]) && !path.ends_with("expected.json"));
-        let report = folder.extension().is_some_and(|e| e == "report");
-        let whole = recorded || report || folder.join("story.sketch").exists();
-        if whole {
-            found.push(folder);
-            continue;
-        }
-        found.extend(entries.iter().filter(|path| is(path, &["edn", "log", "jsonl"])).cloned());
-        open.extend(entries.into_iter().filter(|path| path.is_dir()));
-    }
-    found.sort();
-    found
-}
-
 #[test]
 fn packed_evidence_is_judged_as_the_evidence_is() {
-    let all = evidence();
+    let all = committed::evidence();
     assert!(all.len() > 90, "{}", all.len());
     for path in all {
         let histories = read(&path);
@@ -95,18 +75,26 @@ fn packed_evidence_is_judged_as_the_evidence_is() {
 }
 
 #[test]
-fn packed_sketches_are_judged_as_the_sketches_are() {
-    let mut sketches = Vec::new();
-    let mut open = vec![PathBuf::from("histories")];
-    while let Some(folder) = open.pop() {
-        for path in fs::read_dir(&folder).unwrap().flatten().map(|entry| entry.path()) {
-            match path.is_dir() {
-                true => open.push(path),
-                false if path.extension().is_some_and(|e| e == "sketch") => sketches.push(path),
-                false => {}
-            }
-        }
+fn packed_captures_are_judged_as_the_captures_are() {
+    let named = std::env::var_os("RETROGRADE_CAPTURES").map(PathBuf::from);
+    let captures = named.clone().unwrap_or_else(|| PathBuf::from("../shared/captures"));
+    if named.is_none() && !captures.is_dir() {
+        return eprintln!("skipped: there is no {} (RETROGRADE_CAPTURES names another folder)", captures.display());
     }
+    let most = std::env::var("RETROGRADE_CAPTURES_BYTES").ok().and_then(|bytes| bytes.parse().ok()).unwrap_or(200_000);
+    let (all, larger) = committed::captures(&captures, most);
+    assert!(!all.is_empty(), "{} holds no evidence", captures.display());
+    for path in &all {
+        let histories = read(path);
+        let again = unpack(&pack(&histories, true)).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        assert!(reported(&histories, Format::Json) == reported(&again, Format::Json), "{}", path.display());
+    }
+    println!("{} captures, {larger} larger than {most} bytes are left out (RETROGRADE_CAPTURES_BYTES)", all.len());
+}
+
+#[test]
+fn packed_sketches_are_judged_as_the_sketches_are() {
+    let sketches = committed::sketches();
     assert!(sketches.len() > 200, "{}", sketches.len());
     for path in sketches {
         let made = sketch::evidence(&fs::read_to_string(&path).unwrap()).unwrap();
@@ -138,6 +126,23 @@ fn what_is_packed_again_is_the_same() {
         let first = pack(&read(Path::new(path)), false);
         assert!(pack(&unpack(&first).unwrap(), false) == first, "{path}");
     }
+}
+
+#[test]
+fn an_event_of_a_request_that_is_no_watch_is_a_problem_and_packs() {
+    let line = |kind: &str, rest: &str| format!("{{\"kind\":\"{kind}\",{rest}}}\n");
+    let object = r#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","namespace":"d","uid":"u","resourceVersion":"7"}}"#;
+    let text = [
+        line("capture", r#""version":1,"client":"c""#),
+        line("request", r#""id":1,"at":"2026-03-02T09:00:00Z","method":"GET","uri":"/api/v1/configmaps""#),
+        line("event", &format!(r#""id":1,"at":"2026-03-02T09:00:01Z","event":{{"type":"ADDED","object":{object}}}"#)),
+        line("response", r#""id":1,"at":"2026-03-02T09:00:02Z","status":200"#),
+    ];
+    let histories = load(vec![InputFile::in_memory(FileId(0), "c.jsonl", text.concat().into_bytes())]);
+    assert!(histories[0].streams.is_empty());
+    let problem = &histories[0].problems[0];
+    assert_eq!((problem.line, &*problem.expected), (3, "events of a watch only"));
+    assert_eq!(unpack(&pack(&histories, false)).unwrap()[0].problems, histories[0].problems);
 }
 
 #[test]
@@ -183,11 +188,17 @@ fn a_bit_that_flips_anywhere_is_noticed() {
 }
 
 #[test]
-fn a_later_version_is_refused_as_one() {
+fn a_container_of_another_version_is_refused_and_says_which() {
     let parts = chunks(&pack(&read(Path::new(SMALL[1])), false)).unwrap();
     assert!(unpack(&sealed(&parts, VERSION)).is_ok());
-    let refusal = unpack(&sealed(&parts, VERSION + 1)).expect_err("a later version");
-    assert!(refusal.to_string().contains("a version that this retrograde does not read"), "{refusal}");
+    for (version, which) in (1..VERSION).map(|old| (old, "an older one")).chain([(VERSION + 1, "a later one")]) {
+        let refusal = unpack(&sealed(&parts, version)).expect_err("another version").to_string();
+        assert!(refusal.contains("a version that this retrograde does not read"), "{refusal}");
+        assert!(
+            refusal.contains(&format!("contents {version}, {which} than {VERSION}): pack the evidence again")),
+            "{refusal}"
+        );
+    }
     let mut framing = sealed(&parts, VERSION);
     framing[8] += 1;
     assert!(matches!(unpack(&framing), Err(Refusal::Version(_))));

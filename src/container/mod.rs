@@ -45,7 +45,7 @@ pub enum Refusal {
     /// It begins otherwise.
     #[error("no history container")]
     Foreign,
-    /// A later version wrote it.
+    /// Another version wrote it: an older one, or a later one.
     #[error("a history container of a version that this retrograde does not read ({0}): pack the evidence again")]
     Version(String),
     /// Bytes are missing at its end.

@@ -39,7 +39,8 @@ impl Container {
         }
         let version = u16::from_le_bytes([header[10], header[11]]);
         if version != content {
-            return Err(Refusal::Version(format!("contents {version}, not {content}")));
+            let which = if version < content { "an older" } else { "a later" };
+            return Err(Refusal::Version(format!("contents {version}, {which} one than {content}")));
         }
         let (mut at, mut chunks) = (header.len() as u64, VecDeque::new());
         for number in 0..u32::MAX {

@@ -89,6 +89,16 @@ impl Builder {
                         );
                         continue;
                     };
+                    // Only a watch has events: a stream of anything else would be judged by a start that it never had.
+                    if self.operations.get(row as usize).verb != Verb::Watch {
+                        self.problem(
+                            file,
+                            delivery.position.line,
+                            "events of a watch only",
+                            "an event of a request that is none",
+                        );
+                        continue;
+                    }
                     delivery.key = self.with_resource(delivery.key, row);
                     self.deliveries.push((row, delivery));
                 }

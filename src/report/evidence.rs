@@ -124,7 +124,9 @@ fn versions(page: &mut Page<'_>, history: &History, timeline: &Timeline, key: Ke
         Column::left("known from", 15),
     ];
     page.table(2, &columns, &rows)?;
-    for removal in timeline.removals(key) {
+    let mut removals: Vec<_> = timeline.removals(key).iter().collect();
+    removals.sort_by_key(|removal| removal.after);
+    for removal in removals {
         let before = removal.before.map_or_else(String::new, |r| format!(" and below {r}"));
         let request = history.request_name(&history.operation(removal.operation));
         page.paragraph(2, Tone::Plain, &format!("deleted above revision {}{before} by {request}", removal.after))?;
