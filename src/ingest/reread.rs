@@ -72,7 +72,8 @@ impl<'a> Source<'a> {
         self.go_to(offset).ok()?;
         loop {
             let before = bytes.len();
-            self.more(offset, &mut bytes).ok()?;
+            // What is damaged further on does not take away what stands before it.
+            self.more(offset, &mut bytes).ok();
             framer.scan(&bytes, &mut spans);
             let at_end = bytes.len() == before;
             if at_end {
@@ -117,10 +118,12 @@ impl<'a> Source<'a> {
                 if *passed != offset {
                     return Ok(());
                 }
-                if kept.len() == bytes.len() {
-                    reader.take(STEP as u64).read_to_end(kept)?;
-                }
+                let read = match kept.len() == bytes.len() {
+                    true => reader.take(STEP as u64).read_to_end(kept).map(|_| ()),
+                    false => Ok(()),
+                };
                 bytes.extend_from_slice(&kept[bytes.len()..]);
+                return read;
             }
         }
         Ok(())

@@ -199,16 +199,60 @@ fn decompressed<'a>(mut raw: impl Read + Send + 'a, length: Option<u64>) -> Resu
     }
 }
 
+/// Asks a decoder for the same steps, whoever reads how much at a time. A decoder that meets damage drops what it decoded in the same
+/// step: so the content of a damaged file is the same for every reader. Behind the damage there is nothing more.
+#[cfg(feature = "compress")]
+struct Decoded<R> {
+    decoder: R,
+    step: Box<[u8]>,
+    /// Bytes of the step that were decoded and not yet read.
+    ready: std::ops::Range<usize>,
+    ended: Option<io::ErrorKind>,
+}
+
+#[cfg(feature = "compress")]
+impl<R> Decoded<R> {
+    /// How much is decoded in a step.
+    const STEP: usize = 64 << 10;
+
+    fn new(decoder: R) -> Decoded<R> {
+        Decoded { decoder, step: vec![0; Self::STEP].into(), ready: 0..0, ended: None }
+    }
+}
+
+#[cfg(feature = "compress")]
+impl<R: Read> Read for Decoded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        if self.ready.is_empty() {
+            if let Some(kind) = self.ended {
+                return Err(kind.into());
+            }
+            self.ready = 0..self.decoder.read(&mut self.step).inspect_err(|error| {
+                if error.kind() != io::ErrorKind::Interrupted {
+                    self.ended = Some(error.kind());
+                }
+            })?;
+        }
+        let n = buffer.len().min(self.ready.len());
+        buffer[..n].copy_from_slice(&self.step[self.ready.start..][..n]);
+        self.ready.start += n;
+        Ok(n)
+    }
+}
+
 #[cfg(feature = "compress")]
 fn gunzip<'a>(raw: impl Read + Send + 'a) -> Result<Stream<'a>, Fault> {
     let raw = io::BufReader::with_capacity(256 * 1024, raw);
-    let reader = flate2::bufread::MultiGzDecoder::new(raw);
+    let reader = Decoded::new(flate2::bufread::MultiGzDecoder::new(raw));
     Ok(Stream { reader: Box::new(reader), compression: Some("gzip"), is_part: false, length: None })
 }
 
 #[cfg(feature = "compress")]
 fn unzstd<'a>(raw: impl Read + Send + 'a) -> Result<Stream<'a>, Fault> {
-    let reader = zstd::Decoder::new(raw).map_err(|error| unreadable(&error))?;
+    let reader = Decoded::new(zstd::Decoder::new(raw).map_err(|error| unreadable(&error))?);
     Ok(Stream { reader: Box::new(reader), compression: Some("zstd"), is_part: false, length: None })
 }
 
@@ -225,6 +269,39 @@ fn unzstd<'a>(_: impl Read + Send + 'a) -> Result<Stream<'a>, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(feature = "compress")]
+    #[test]
+    fn what_is_read_of_damaged_packed_content_does_not_depend_on_how_it_is_read() {
+        use std::io::Write;
+        let text: Vec<u8> =
+            (0..60_000u32).flat_map(|n| format!("{}\n", n.wrapping_mul(2_654_435_761)).into_bytes()).collect();
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(&text).unwrap();
+        for whole in [gzip.finish().unwrap(), zstd::encode_all(&text[..], 1).unwrap()] {
+            for part in 1..8 {
+                let at = whole.len() * part / 8;
+                let mut flipped = whole.clone();
+                flipped[at] ^= 16;
+                for damaged in [whole[..at].to_vec(), flipped] {
+                    let input = InputFile { bytes: Some(damaged.into()), ..InputFile::default() };
+                    let content = |room: usize| {
+                        let (mut stream, mut content) = (open(&input, &()).unwrap(), Vec::new());
+                        let mut buffer = vec![0; room];
+                        loop {
+                            let (n, result) = fill(&mut stream, &mut buffer);
+                            content.extend_from_slice(&buffer[..n]);
+                            if n < room || result.is_err() {
+                                return content;
+                            }
+                        }
+                    };
+                    let read = content(1 << 20);
+                    assert!(read == content(1000) && read == content(70_000), "{part}: {} bytes", read.len());
+                }
+            }
+        }
+    }
 
     #[test]
     fn a_file_that_shrinks_while_it_is_read_is_cut_off() {

@@ -122,14 +122,19 @@ struct Places(HashMap<u64, Place>);
 
 struct Place {
     line: u32,
-    is_audit: bool,
+    /// Of an audit event.
+    audit_id: Option<String>,
+    /// As far as it can be read again.
     text: String,
     /// Keys of etcd, which stand there as base64.
     etcd_keys: Vec<String>,
 }
 
-/// What one block of a file has of the wanted offsets: line in the block, offset, whether it is an audit event, keys of etcd.
-struct Wanted<'a>(&'a HashSet<u64>, Vec<(u32, u64, bool, Vec<String>)>);
+/// What one block of a file has of the wanted offsets.
+struct Wanted<'a>(&'a HashSet<u64>, Vec<Found>);
+
+/// Line, offset, the id of an audit event, keys of etcd.
+type Found = (u32, u64, Option<String>, Vec<String>);
 
 impl Batch for Wanted<'_> {
     fn record(&mut self, line: u32, offset: u64, record: Record<'_>) -> Result<(), Refused> {
@@ -142,7 +147,11 @@ impl Batch for Wanted<'_> {
                 }
                 _ => Vec::new(),
             };
-            self.1.push((line, offset, matches!(record, Record::Audit(_)), keys));
+            let audit_id = match &record {
+                Record::Audit(event) => Some(event.audit_id.to_string()),
+                _ => None,
+            };
+            self.1.push((line, offset, audit_id, keys));
         }
         Ok(())
     }
@@ -150,7 +159,7 @@ impl Batch for Wanted<'_> {
 
 impl Places {
     fn read(file: &InputFile, offsets: &HashSet<u64>, options: &ReadOptions) -> Places {
-        let mut found: Vec<(u32, u64, bool, Vec<String>)> = Vec::new();
+        let mut found: Vec<Found> = Vec::new();
         let file = InputFile { id: FileId(0), ..file.clone() };
         ingest::read(
             std::slice::from_ref(&file),
@@ -165,8 +174,8 @@ impl Places {
         let positions: Vec<Position> =
             found.iter().map(|&(line, offset, ..)| Position { file: file.id, line, offset }).collect();
         let texts = ingest::reread(&file, &positions);
-        let places = found.into_iter().zip(texts).map(|((line, offset, is_audit, etcd_keys), text)| {
-            (offset, Place { line, is_audit, text: text.unwrap_or_default(), etcd_keys })
+        let places = found.into_iter().zip(texts).map(|((line, offset, audit_id, etcd_keys), text)| {
+            (offset, Place { line, audit_id, text: text.unwrap_or_default(), etcd_keys })
         });
         Places(places.collect())
     }
@@ -188,9 +197,8 @@ impl FindingCheck {
         if place.line != line && line != 0 {
             return self.flaws.push(FactFlaw::OtherLine { file, offset, claimed: line, found: place.line });
         }
-        if let Some(claimed) = &fact.audit_id
-            && place.is_audit
-            && !names(&place.text, claimed)
+        if let (Some(claimed), Some(found)) = (&fact.audit_id, &place.audit_id)
+            && claimed != found
         {
             return self.flaws.push(FactFlaw::OtherAuditEvent { file, line, claimed: claimed.clone() });
         }
@@ -201,7 +209,10 @@ impl FindingCheck {
             parts || place.etcd_keys.iter().any(|key| key.ends_with(&format!("/{object}")))
         };
         let claims = [
-            ("audit id", fact.audit_id.as_deref().map(|id| names(&place.text, id))),
+            (
+                "audit id",
+                fact.audit_id.as_deref().map(|id| place.audit_id.as_deref() == Some(id) || names(&place.text, id)),
+            ),
             ("revision", fact.revision.as_deref().map(|revision| names(&place.text, revision))),
             ("key", fact.key.as_deref().map(shows_key)),
             ("uid", fact.uid.as_deref().map(|uid| names(&place.text, uid))),

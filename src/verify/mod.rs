@@ -11,6 +11,7 @@ mod linearization;
 mod operations;
 mod question;
 mod report;
+mod standing;
 #[cfg(test)]
 mod tests;
 
@@ -20,3 +21,4 @@ pub use facts::{FactFlaw, FindingCheck};
 pub use linearization::{OrderFlaw, linearization, prefix};
 pub use operations::{ProofCheck, ProofFlaw};
 pub use report::{HistoryCheck, Proof, Report, ReportedHistory, ReportedRemoval, report};
+pub use standing::{Standing, standings};
