@@ -117,36 +117,6 @@ fn a_mistyped_flag_or_rule_is_answered_with_the_nearest() {
     assert_eq!((flag.status.code(), rule.status.code()), (Some(2), Some(2)));
 }
 
-#[cfg(unix)]
-#[test]
-fn an_interrupt_while_reading_ends_with_no_report() {
-    use std::io::Write;
-    let mut child = Command::new(env!("CARGO_BIN_EXE_retrograde"))
-        .args(["check", "-"])
-        .stdin(std::process::Stdio::piped())
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut input = child.stdin.take().unwrap();
-    input.write_all(b"{\"kind\":\"capture\",\"version\":1}\n").unwrap();
-    input.flush().unwrap();
-    // The handler is there once the program waits for more input; until then the signal ends the process by itself.
-    let id = child.id().to_string();
-    let mut status = None;
-    for _ in 0..1_000 {
-        std::thread::sleep(std::time::Duration::from_millis(50));
-        Command::new("kill").args(["-INT", &id]).status().unwrap();
-        status = child.try_wait().unwrap();
-        if status.is_some() {
-            break;
-        }
-    }
-    let status = status.expect("it ends");
-    assert_ne!(status.code(), Some(0));
-    drop(input);
-}
-
 #[test]
 fn invariants_of_a_rules_file_are_judged_and_its_mistakes_are_shown_in_their_lines() {
     let file = place("rules.toml");

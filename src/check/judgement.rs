@@ -1,23 +1,18 @@
 //! From rulings to verdicts: per rule, per client, overall (`docs/verdicts.md`).
 
-use super::clusters;
-use super::etcd::Recorded;
-use super::etcd::published::resembled;
-use super::ruling::{self, Limits, Ruling};
+use super::halt::Halt;
+use super::ruling::{Limits, Ruled};
 use super::{
-    ClientReport, CoverageReport, Derived, Evidence, Finding, Group, Judgement, Kind, Proof, RULES, Rule, RuleReport,
-    Undecided, Verdict,
+    ClientReport, CoverageReport, Derived, Finding, Group, Judgement, Kind, RULES, Rule, RuleReport, Rulings, Verdict,
 };
 #[cfg(feature = "container")]
 use crate::history::snapshot::beside;
 use crate::history::{ClientId, ClockId, History, IncarnationId, KeyId, Marks, OperationId, ToldBy, Verb};
 use crate::model::declaration::Declarations;
 use crate::order::{Order, Provenance};
-use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How the reason of a rule begins that met nothing to check.
 pub const NO_EVIDENCE: &str = "no such evidence";
@@ -39,14 +34,14 @@ pub struct Options {
     pub skip: Vec<String>,
     /// So many nanoseconds after an object's end everybody is taken to have seen it; `None`: only who can be shown to have.
     pub grace: Option<i64>,
-    /// No rule begins after this moment; the ones left are unknown.
+    /// No rule begins after this moment, and no search goes on; what is left is unknown.
     pub deadline: Option<std::time::Instant>,
     /// Bytes that a rule which has to search may hold at a time.
     pub memory: Option<usize>,
     /// Whether to keep also proofs that are as long as the evidence: the order that explains an operation log.
     pub proofs: bool,
-    /// Set by somebody else to end it: no rule begins and no search goes on after that, and what is left is unknown.
-    pub cancel: Option<&'static AtomicBool>,
+    /// How another thread ends it.
+    pub halt: Option<&'static Halt>,
 }
 
 impl Default for Options {
@@ -59,111 +54,56 @@ impl Default for Options {
             deadline: None,
             memory: None,
             proofs: false,
-            cancel: None,
+            halt: None,
         }
     }
 }
 
 impl Options {
-    fn runs(&self, rule: &Rule) -> bool {
+    pub(super) fn runs(&self, rule: &Rule) -> bool {
         let named = |list: &[String]| list.iter().any(|s| s == rule.slug);
         (self.only.is_empty() || named(&self.only)) && !named(&self.skip)
     }
 
-    fn is_late(&self) -> bool {
-        self.deadline.is_some_and(|deadline| std::time::Instant::now() >= deadline) || self.is_cancelled()
+    /// Why no rule and no computation begins any more, if that is so.
+    pub fn halted(&self) -> Option<&'static str> {
+        self.limits().halted()
     }
 
-    fn is_cancelled(&self) -> bool {
-        self.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed))
+    pub(super) fn limits(&self) -> Limits {
+        Limits { deadline: self.deadline, memory: self.memory, halt: self.halt }
     }
 }
 
 /// Runs the rules and draws the verdicts.
 pub fn judge(history: &History, order: &Order, options: &Options) -> Judgement {
-    let evidence = Evidence { history, order, options, derived: &Derived::default() };
-    let log = !history.calls.is_empty();
-    let cluster = history.cluster.is_some();
-    let applies =
-        |rule: &Rule| log == (rule.group == Group::Operations) || (cluster && rule.group == Group::Operations);
-    let clusters = if log || cluster { None } else { clusters::of_two(history, order) };
-    let rulings: Vec<Option<Ruling<'_>>> = RULES
-        .par_iter()
-        .map(|rule| {
-            (options.runs(rule) && applies(rule) && !options.is_late()).then(|| {
-                let mut ruling = Ruling::new(rule, &evidence);
-                ruling.limits = Limits { deadline: options.deadline, memory: options.memory, cancel: options.cancel };
-                match &clusters {
-                    Some(two) => ruling.open = Some(two.clone()),
-                    None => (rule.check)(&evidence, &mut ruling),
-                }
-                ruling
-            })
-        })
-        .collect();
-    let mut findings = Vec::new();
-    let mut rules = Vec::new();
-    let mut problems = Vec::new();
-    let mut proofs = Vec::new();
-    let mut unchecked = unchecked_evidence(history, order);
-    let lost = lost_input(history);
-    let mut per_client: FxHashMap<(ClientId, usize), u64> = FxHashMap::default();
-    for (index, (rule, ruling)) in RULES.iter().zip(rulings).enumerate() {
-        let Some(ruling) = ruling else {
-            rules.push(RuleReport {
-                rule: rule.slug,
-                verdict: match (options.runs(rule), applies(rule)) {
-                    (false, _) => Verdict::NotChecked(NOT_ASKED_FOR.to_owned()),
-                    (true, false) => Verdict::NotChecked(OTHER_NATURE.to_owned()),
-                    (true, true) if options.is_cancelled() => {
-                        Verdict::Unknown("interrupted before this rule began".to_owned())
-                    }
-                    (true, true) => Verdict::Unknown("the time budget was spent before this rule began".to_owned()),
-                },
-                checked: 0,
-                open: None,
-                undecided: Vec::new(),
-            });
-            continue;
-        };
-        for (life, count) in &ruling.checked_by {
-            *per_client.entry((history.incarnations[life.index()].client, index)).or_default() += count;
-        }
-        let open =
-            ruling.undecided.iter().map(|(reason, count)| Undecided { reason: reason.to_string(), count: *count });
-        let mut undecided: Vec<_> = open.collect();
-        undecided.sort_by(|a, b| a.reason.cmp(&b.reason));
-        let told = |open: &Undecided| format!("{}: {} not decided: {}", rule.slug, open.count, open.reason);
-        unchecked.extend(undecided.iter().map(told));
-        rules.push(RuleReport {
-            rule: rule.slug,
-            verdict: rule_verdict(rule, &ruling, lost.as_deref()),
-            checked: ruling.checked,
-            open: ruling.open.clone(),
-            undecided,
-        });
-        findings.extend(ruling.findings);
-        problems.extend(ruling.problems);
-        proofs.extend(ruling.proofs);
-    }
-    for finding in &mut findings {
-        finding.id = ruling::identify(&evidence, finding);
-    }
-    explain_consequences(&mut findings);
-    if let Some(recorded) = Recorded::of(&evidence) {
-        findings.iter_mut().for_each(|finding| finding.resembles = resembled(&recorded, finding));
-    }
-    order_findings(&mut findings);
-    let clients = client_reports(history, order, &findings, &per_client, &rules, lost.as_deref());
-    let verdict = clusters.map_or_else(|| overall(history, &rules), Verdict::Unknown);
-    if verdict == Verdict::Violated {
-        // What one rule found to hold is no proof of that.
-        proofs.retain(|proof| !matches!(proof, Proof::Etcd { .. }));
-    }
-    Judgement { verdict, clients, rules, findings, coverage: coverage(history, order), unchecked, problems, proofs }
+    let derived = Derived::default();
+    let rulings = Rulings::new(history, order, options, &derived);
+    rulings.run();
+    rulings.judgement()
 }
 
-fn rule_verdict(rule: &Rule, ruling: &Ruling<'_>, lost: Option<&str>) -> Verdict {
+/// The judgement of a history of which nothing was decided.
+pub fn undecided(why: &str) -> Judgement {
+    let verdict = || Verdict::Unknown(why.to_owned());
+    Judgement {
+        verdict: verdict(),
+        clients: Vec::new(),
+        rules: RULES.iter().map(|rule| unjudged(rule, verdict())).collect(),
+        findings: Vec::new(),
+        coverage: Vec::new(),
+        unchecked: Vec::new(),
+        problems: Vec::new(),
+        proofs: Vec::new(),
+    }
+}
+
+/// The report of a rule that did not run to its end.
+pub(super) fn unjudged(rule: &Rule, verdict: Verdict) -> RuleReport {
+    RuleReport { rule: rule.slug, verdict, checked: 0, open: None, undecided: Vec::new() }
+}
+
+pub(super) fn rule_verdict(rule: &Rule, ruling: &Ruled, lost: Option<&str>) -> Verdict {
     let has = |kind| ruling.findings.iter().find(|f| f.kind == kind);
     if has(Kind::Violation).is_some() {
         return Verdict::Violated;
@@ -218,7 +158,7 @@ pub(super) fn overall(history: &History, rules: &[RuleReport]) -> Verdict {
 
 /// Marks findings that another one explains: a rule names its possible causes, and the two share an operation, or a key and
 /// process.
-fn explain_consequences(findings: &mut [Finding]) {
+pub(super) fn explain_consequences(findings: &mut [Finding]) {
     let mut by_operation: FxHashMap<(&'static str, OperationId), usize> = FxHashMap::default();
     let mut by_key: FxHashMap<(&'static str, KeyId, ClientId), usize> = FxHashMap::default();
     for (index, finding) in findings.iter().enumerate() {
@@ -278,7 +218,7 @@ fn explain_faults(findings: &mut [Finding], causes: &mut [Option<usize>]) {
     }
 }
 
-fn order_findings(findings: &mut [Finding]) {
+pub(super) fn order_findings(findings: &mut [Finding]) {
     let place = |slug: &str| RULES.iter().position(|r| r.slug == slug).unwrap_or(usize::MAX);
     findings.sort_by(|a, b| {
         (a.kind, place(a.rule), a.client, &a.revisions, &a.id).cmp(&(
@@ -291,7 +231,7 @@ fn order_findings(findings: &mut [Finding]) {
     });
 }
 
-fn client_reports(
+pub(super) fn client_reports(
     history: &History,
     order: &Order,
     findings: &[Finding],
@@ -359,7 +299,7 @@ fn worse(a: Verdict, b: &Verdict) -> Verdict {
     if rank(b) > rank(&a) { b.clone() } else { a }
 }
 
-fn coverage(history: &History, order: &Order) -> Vec<CoverageReport> {
+pub(super) fn coverage(history: &History, order: &Order) -> Vec<CoverageReport> {
     let mut reports: Vec<CoverageReport> = Vec::new();
     for span in order.timeline.spans() {
         let (domain, scope) = if span.scope.is_some() {
@@ -386,7 +326,7 @@ fn coverage(history: &History, order: &Order) -> Vec<CoverageReport> {
 }
 
 /// What no rule could look at, and why.
-fn unchecked_evidence(history: &History, order: &Order) -> Vec<String> {
+pub(super) fn unchecked_evidence(history: &History, order: &Order) -> Vec<String> {
     let mut reasons = Vec::new();
     let gone: Vec<_> = history.inputs.iter().filter(|input| input.gone && input.identity.is_some()).collect();
     if let Some(first) = gone.first() {

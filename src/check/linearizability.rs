@@ -33,8 +33,8 @@
 //! Lowe, "Testing for linearizability", CCPE 29(4), 2017. What each model does: `docs/linearizability.md`.
 
 use super::etcd::{self, Recorded as Cluster};
-use super::ruling::Limits;
-use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Proof, Rule, Ruling};
+use super::ruling::{Limits, SPENT};
+use super::{BrokenBy, Draft, Evidence, Fact, Group, Halt, Kind, Proof, Rule, Ruling};
 use crate::history::calls::{Call as Recorded, Calls, Moment, Value};
 use crate::history::{ClockId, History, IncarnationId, KeyId, ValueId};
 use crate::ingest::call::Ending;
@@ -341,7 +341,7 @@ fn budget(limits: &Limits) -> Budget<'static> {
     Budget {
         time: limits.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())),
         memory: limits.memory,
-        cancel: limits.cancel,
+        cancel: limits.cancel(),
     }
 }
 
@@ -476,10 +476,10 @@ impl Decision<'_, '_> {
     }
 
     fn open(&mut self, undecided: &Undecided, recorded: &[u32]) {
-        let what = match undecided.limit {
-            Limit::Time => "the time limit",
-            Limit::Memory => "the memory limit",
-            Limit::Cancelled => "somebody",
+        let why = match undecided.limit {
+            Limit::Time => SPENT,
+            Limit::Memory => "the memory limit was reached",
+            Limit::Cancelled => self.ruling.limits.halt.and_then(Halt::why).unwrap_or("interrupted"),
         };
         let calls = undecided.calls.len();
         let mut keys: Vec<String> = undecided.calls.iter().map(|&at| self.key(&self.recorded(recorded, at))).collect();
@@ -494,7 +494,7 @@ impl Decision<'_, '_> {
             many => format!(" on {} and {} other keys", many[0], many.len() - 1),
         };
         self.ruling.open = Some(format!(
-            "{what} ended the search after {:.1} s: {calls} of {} calls{on} are not decided",
+            "{why} after {:.1} s of searching: {calls} of {} calls{on} are not decided",
             undecided.spent.as_secs_f64(),
             recorded.len()
         ));

@@ -169,10 +169,11 @@ fn drained_elements_left_one_after_the_other_at_some_time_of_the_drain() {
 
 #[test]
 fn what_was_interrupted_is_unknown_and_says_so() {
-    static CANCELLED: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(true);
+    static HALT: crate::check::Halt = crate::check::Halt::new();
+    HALT.set("interrupted");
     let history = crate::history::sketch::sketch("etcd  +a:u1@10\nctrl@A  |-GET a => a:u1@10-|\n").unwrap();
     let order = crate::order::Order::derive(&history, &Default::default());
-    let options = crate::check::Options { cancel: Some(&CANCELLED), ..Default::default() };
+    let options = crate::check::Options { halt: Some(&HALT), ..Default::default() };
     let judgement = crate::check::judge(&history, &order, &options);
     assert_eq!(judgement.verdict.word(), "unknown");
     assert!(judgement.verdict.reason().contains("interrupted"), "{}", judgement.verdict.reason());

@@ -5,10 +5,12 @@
 pub mod evidence;
 pub mod finding;
 pub mod focus;
+pub mod halt;
 pub mod judgement;
 pub mod rule;
 pub mod rules;
 pub mod ruling;
+pub mod rulings;
 
 mod absence;
 mod alone;
@@ -113,8 +115,10 @@ pub use etcd::published::{PUBLISHED, Published};
 pub use evidence::Evidence;
 pub use finding::*;
 pub use focus::Focus;
+pub use halt::Halt;
 pub use judgement::{NO_EVIDENCE, NOT_ASKED_FOR, OTHER_NATURE, Options, judge};
 pub use proof::Proof;
 pub use rule::{Group, Rule};
 pub use rules::RULES;
 pub use ruling::{Draft, Limits, Ruling};
+pub use rulings::Rulings;

@@ -1,5 +1,6 @@
 //! What one rule collects: findings, folded by cause, and how much it checked.
 
+use super::halt::Halt;
 use super::rule::Rule;
 use super::{BrokenBy, Certificate, Evidence, Fact, Finding, Kind, Proof};
 use crate::history::{ClientId, IncarnationId, KeyId, Revision};
@@ -64,6 +65,9 @@ pub struct Ruling<'e> {
     pub limits: Limits,
 }
 
+/// How reasons begin where the time budget ended it.
+pub const SPENT: &str = "the time budget was spent";
+
 /// What a rule may spend that has to search.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits {
@@ -71,8 +75,40 @@ pub struct Limits {
     pub deadline: Option<Instant>,
     /// Bytes that it may hold at a time.
     pub memory: Option<usize>,
-    /// Set by somebody else to end it.
-    pub cancel: Option<&'static AtomicBool>,
+    /// How another thread ends it.
+    pub halt: Option<&'static Halt>,
+}
+
+impl Limits {
+    /// Why nothing more is to be begun, if that is so.
+    pub fn halted(&self) -> Option<&'static str> {
+        let is_late = || self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        self.halt.and_then(Halt::why).or_else(|| is_late().then_some(SPENT))
+    }
+
+    /// What searches look at.
+    pub fn cancel(&self) -> Option<&'static AtomicBool> {
+        self.halt.map(Halt::flag)
+    }
+}
+
+/// What a rule came to that has ended.
+#[derive(Debug)]
+pub(super) struct Ruled {
+    /// [`Ruling::findings`].
+    pub findings: Vec<Finding>,
+    /// [`Ruling::checked`].
+    pub checked: u64,
+    /// [`Ruling::checked_by`].
+    pub checked_by: FxHashMap<IncarnationId, u64>,
+    /// [`Ruling::undecided`].
+    pub undecided: FxHashMap<Cow<'static, str>, u64>,
+    /// [`Ruling::open`].
+    pub open: Option<String>,
+    /// [`Ruling::problems`].
+    pub problems: Vec<Problem>,
+    /// [`Ruling::proofs`].
+    pub proofs: Vec<Proof>,
 }
 
 impl<'e> Ruling<'e> {
@@ -92,6 +128,12 @@ impl<'e> Ruling<'e> {
             proofs: Vec::new(),
             limits: Limits::default(),
         }
+    }
+
+    /// What it came to.
+    pub(super) fn ended(self) -> Ruled {
+        let Ruling { findings, checked, checked_by, undecided, open, problems, proofs, .. } = self;
+        Ruled { findings, checked, checked_by, undecided, open, problems, proofs }
     }
 
     /// One obligation of a process was checked (kept or broken).

@@ -111,8 +111,8 @@ pub struct Evidence {
     /// Threads; by default one a core.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
-    /// What reading, and then a search, may hold at a time, such as 4GiB. The facts that are kept come on top; a line that does
-    /// not fit is a problem, and a search that does not is unknown, never a crash.
+    /// What the process may hold, such as 4GiB; by default three quarters of the memory that the system or the control group has.
+    /// Where more is needed, the verdict is unknown; a line that does not fit is a problem.
     #[arg(long, value_name = "SIZE", value_parser = value::memory)]
     pub memory: Option<u64>,
     /// Keep what was read, and do not read it again while no file changed: in $RETROGRADE_CACHE_DIR, or retrograde/ in the
@@ -174,7 +174,7 @@ pub struct Check {
     /// Keep in the JSON also the order that explains an operation log which holds, for `retrograde verify`.
     #[arg(long)]
     pub proofs: bool,
-    /// Stop searching, and beginning rules, after this time, such as 60s; what was not decided is unknown.
+    /// End after this time, such as 60s, with what is known by then; what was not decided is unknown. Ctrl-C does the same.
     #[arg(long, value_name = "DURATION", value_parser = value::duration)]
     pub time_budget: Option<Duration>,
 }

@@ -5,7 +5,8 @@ pub mod baseline;
 pub mod cache;
 pub mod console;
 pub mod exit;
-pub mod interrupt;
+pub mod halting;
+pub mod judging;
 pub mod output;
 pub mod pack;
 pub mod plan;
@@ -30,17 +31,19 @@ use std::process::ExitCode;
 pub fn main() -> ExitCode {
     // Clap's own answers (help, version, usage errors with exit code 2) end the process here.
     let arguments = Arguments::parse();
-    interrupt::watch();
-    match command(arguments) {
-        Ok(exit) => exit.into(),
-        Err(error) => {
-            tell(format_args!("error: {error:#}"));
-            Exit::NoReport.into()
-        }
-    }
+    halting::take_signals();
+    told(command(arguments)).into()
 }
 
-/// Reads a report of `check --json`. Who names another file by mistake may have named evidence, so no message repeats what it holds.
+/// How a run ends that may have failed; then it is told why.
+fn told(exit: anyhow::Result<Exit>) -> Exit {
+    exit.unwrap_or_else(|error| {
+        tell(format_args!("error: {error:#}"));
+        Exit::NoReport
+    })
+}
+
+/// Reads a report of `check --json`. A user may name evidence by mistake, so no message repeats what the file holds.
 fn saved_report<T: DeserializeOwned>(what: &str, path: &Path) -> anyhow::Result<T> {
     #[derive(serde::Deserialize)]
     struct Head {
@@ -58,7 +61,8 @@ fn saved_report<T: DeserializeOwned>(what: &str, path: &Path) -> anyhow::Result<
 
 fn command(arguments: Arguments) -> anyhow::Result<Exit> {
     let look = plan::look(arguments.color, io::stdout().is_terminal());
-    let out = &mut UntilClosed(io::stdout().lock());
+    // Not locked: a check writes its reports on another thread.
+    let out = &mut UntilClosed(io::stdout());
     match arguments.command {
         Command::Check(check) => run::check(plan::Plan::of(check, look)?),
         Command::Rules(rules) => run::rules(rules.rule.as_deref(), look, out),

@@ -26,8 +26,7 @@ pub fn pack(typed: Pack, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let mut input = Input::of(typed.evidence)?;
     let to = Destination::of(&typed.output, |file| input.needs(file))?;
     identify(&mut input.files);
-    let (histories, progress) = run::read(&mut input)?;
-    progress.end();
+    let histories = run::read_whole(&mut input)?;
     for file in changed(&histories) {
         tell(format_args!("warning: {} changed while it was read: its lines will not be found again", file.shown));
     }

@@ -2,6 +2,7 @@
 
 use super::args::{Check, Color, Evidence, Explain, FailOn, Show, Verify};
 use super::baseline::Baseline;
+use super::halting::{self, Limits};
 use super::output::{Destination, Id, id_of, is_stdout};
 use crate::check::{self, Focus, Kind};
 use crate::history::Domains;
@@ -17,7 +18,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Revisions that `--around` shows below and above.
 const MARGIN: usize = 5;
@@ -46,6 +47,8 @@ pub struct Input {
     pub cache: bool,
     /// The rules files.
     pub rules: Vec<PathBuf>,
+    /// What ends the run.
+    pub limits: Limits,
 }
 
 /// A check that is ready to run.
@@ -55,8 +58,6 @@ pub struct Plan {
     pub input: Input,
     /// Which rules run.
     pub rules: check::Options,
-    /// How long may be searched, and rules may begin, counted from the start of the check.
-    pub time_budget: Option<Duration>,
     /// The least grave kind of finding that fails.
     pub fail_on: Kind,
     /// Findings that are known.
@@ -123,8 +124,10 @@ impl Plan {
             bail!("two reports would go to standard output; give one of them a file");
         }
         let baseline = typed.baseline.as_deref().map(Baseline::read).transpose()?;
-        let memory = typed.evidence.memory.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
-        let input = Input::of(typed.evidence)?;
+        // Finding the inputs counts too.
+        let deadline = typed.time_budget.and_then(|budget| Instant::now().checked_add(budget));
+        let mut input = Input::of(typed.evidence)?;
+        input.limits.deadline = deadline;
         let declarations = input.declarations.clone();
         let outputs = outputs(wanted, look, &input, typed.baseline.as_deref())?;
         Ok(Plan {
@@ -133,12 +136,10 @@ impl Plan {
                 only: typed.only,
                 skip: typed.skip,
                 grace: typed.grace.map(nanoseconds),
-                memory,
                 declarations,
                 proofs: typed.proofs,
                 ..check::Options::default()
             },
-            time_budget: typed.time_budget,
             baseline,
             focus: Focus { client: typed.client, namespace: typed.namespace, since: typed.since, until: typed.until },
             timings: typed.timings,
@@ -211,10 +212,11 @@ impl Input {
         let files = ingest::inputs(&typed.paths, &typed.source, &typed.format)?;
         refuse_to_change_what_is_packed(&files, &typed.domain)?;
         let threads = typed.threads.map(usize::from);
+        let memory = typed.memory.unwrap_or_else(halting::default_memory);
         let clock_skew = typed.clock_skew.map(nanoseconds);
         Ok(Input {
             files,
-            read: read_options(threads, typed.memory, &declarations),
+            read: read_options(threads, memory, &declarations),
             declarations,
             domains: Domains { overrides: typed.domain },
             order: OrderOptions { clock_skew, same_process: typed.same_process },
@@ -222,6 +224,7 @@ impl Input {
             model: typed.model,
             cache: typed.cache,
             rules: typed.rules,
+            limits: Limits { deadline: None, memory },
         })
     }
 }
@@ -253,14 +256,12 @@ fn refuse_to_change_what_is_packed(files: &[InputFile], domains: &[(String, Stri
 
 /// Blocks and lines that keep reading below the limit: each thread holds a block that it parses and one that waits, and a
 /// line can make its block as long as itself.
-fn read_options(threads: Option<usize>, memory: Option<u64>, declarations: &Declarations) -> ReadOptions {
+fn read_options(threads: Option<usize>, memory: u64, declarations: &Declarations) -> ReadOptions {
     let mut options = ReadOptions { threads: threads.unwrap_or(0), ..crate::read_options_for(declarations) };
-    if let Some(memory) = memory {
-        let threads = threads.or_else(|| std::thread::available_parallelism().ok().map(usize::from)).unwrap_or(1);
-        let share = usize::try_from(memory).unwrap_or(usize::MAX) / (4 * threads);
-        options.block_bytes = options.block_bytes.min(share).max(64 << 10);
-        options.max_line_bytes = options.max_line_bytes.min(share).max(64 << 10);
-    }
+    let threads = threads.or_else(|| std::thread::available_parallelism().ok().map(usize::from)).unwrap_or(1);
+    let share = usize::try_from(memory).unwrap_or(usize::MAX) / (4 * threads);
+    options.block_bytes = options.block_bytes.min(share).max(64 << 10);
+    options.max_line_bytes = options.max_line_bytes.min(share).max(64 << 10);
     options
 }
 
@@ -380,9 +381,9 @@ mod tests {
     #[test]
     fn memory_bounds_blocks_and_lines_but_never_to_nothing() {
         let shipped = Declarations::shipped();
-        let options = read_options(Some(2), Some(64 << 20), shipped);
+        let options = read_options(Some(2), 64 << 20, shipped);
         assert_eq!((options.block_bytes, options.max_line_bytes), (8 << 20, 8 << 20));
-        assert_eq!(read_options(Some(2), Some(1), shipped).block_bytes, 64 << 10);
-        assert_eq!(read_options(None, None, shipped).max_line_bytes, ReadOptions::default().max_line_bytes);
+        assert_eq!(read_options(Some(2), 1, shipped).block_bytes, 64 << 10);
+        assert_eq!(read_options(Some(2), u64::MAX, shipped).max_line_bytes, ReadOptions::default().max_line_bytes);
     }
 }

@@ -1,5 +1,6 @@
 //! How far reading has come, on standard error, and only where somebody watches.
 
+use super::halting;
 use crate::ingest::{self, InputFile};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
@@ -49,6 +50,7 @@ impl Progress {
 
 impl ingest::Progress for Progress {
     fn bytes(&self, n: u64) {
+        halting::pause_if_halted();
         self.bar.inc(n);
     }
 }

@@ -3,77 +3,63 @@
 use super::cache::Cache;
 use super::console::tell;
 use super::exit::Exit;
-use super::interrupt;
+use super::halting;
+use super::judging::{self, Known};
 use super::plan::{Explaining, Input, Plan, Showing};
 use super::progress::Progress;
-use crate::check::{self, Group, Judgement, RULES};
+use crate::check::{self, Group, RULES};
 use crate::explain::words::broken_by;
 use crate::history::{self, History};
 use crate::order::Order;
 use crate::report::page::{Column, Look, Page, Row, Tone};
 use crate::report::{Part, Report, calls, cluster, evidence, overview, reading};
 use anyhow::Context;
-use rayon::prelude::*;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-/// Histories that share a memory limit: more than this do not run at the same time.
-const AT_A_TIME: usize = 64;
-
 /// `retrograde check`.
-pub fn check(mut plan: Plan) -> anyhow::Result<Exit> {
+pub fn check(plan: Plan) -> anyhow::Result<Exit> {
     let begin = Instant::now();
-    plan.rules.cancel = Some(interrupt::cancelled());
-    plan.rules.deadline = plan.time_budget.and_then(|budget| Instant::now().checked_add(budget));
-    let (histories, progress) = read(&mut plan.input)?;
-    let read = begin.elapsed();
-    interrupt::report_from_here();
-    let share = histories.len().clamp(1, AT_A_TIME);
-    plan.rules.memory = plan.rules.memory.map(|memory| memory / share);
-    let options = crate::Options { order: plan.input.order, check: plan.rules };
-    let judge = |history: &History| {
-        let mut judgement = crate::judge(history, &options);
-        judgement.narrow(history, &plan.focus);
-        judgement
-    };
-    let judgements: Vec<Judgement> = histories.par_iter().map(judge).collect();
-    let judged = begin.elapsed();
-    progress.end();
-    let parts = histories.iter().zip(&judgements).map(|(history, judgement)| Part::of(history, judgement));
-    let report = Report { histories: parts.collect() };
-    // One that cannot be written takes no other with it.
-    let written: Vec<_> = plan.outputs.into_iter().map(|output| output.write(&report)).collect();
-    written.into_iter().collect::<anyhow::Result<()>>()?;
-    if let Some(baseline) = &plan.baseline {
-        let (known, new) = baseline.count(&report);
-        tell(format_args!("baseline: {known} findings are known, {new} are not"));
-    }
-    if plan.timings {
-        let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
-        let steps = [("reading", read), ("judging", judged - read), ("writing", begin.elapsed() - judged)];
-        for (step, time) in steps {
-            tell(format_args!("{step}  {:>10.1} ms", milliseconds(time)));
+    halting::keep(plan.input.limits);
+    let Plan { input, rules, focus, outputs, baseline, timings, fail_on } = plan;
+    judging::judge(begin, input, rules, move |known| {
+        let Known { mut judged, times: (read, all) } = known;
+        judged.iter_mut().for_each(|(history, judgement)| judgement.narrow(history, &focus));
+        let parts = judged.iter().map(|(history, judgement)| Part::of(history, judgement));
+        let report = Report { histories: parts.collect() };
+        halting::decided(report.verdict().word());
+        // One that cannot be written takes no other with it.
+        let written: Vec<_> = outputs.into_iter().map(|output| output.write(&report)).collect();
+        written.into_iter().collect::<anyhow::Result<()>>()?;
+        if let Some(baseline) = &baseline {
+            let (known, new) = baseline.count(&report);
+            tell(format_args!("baseline: {known} findings are known, {new} are not"));
         }
-    }
-    let exit = Exit::of(&report, plan.fail_on, plan.baseline.as_ref());
-    // The process ends here: giving millions of rows back one by one would only take time.
-    std::mem::forget(judgements);
-    std::mem::forget(histories);
-    Ok(exit)
+        if timings {
+            let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
+            let steps = [("reading", read), ("judging", all - read), ("writing", begin.elapsed() - all)];
+            for (step, time) in steps {
+                tell(format_args!("{step}  {:>10.1} ms", milliseconds(time)));
+            }
+        }
+        let exit = Exit::of(&report, fail_on, baseline.as_ref());
+        // The process ends here: giving millions of rows back one by one would only take time.
+        std::mem::forget(judged);
+        Ok(exit)
+    })
 }
 
 /// Reads the files of the input, which are those of the histories from then on.
-pub fn read(input: &mut Input) -> anyhow::Result<(Vec<History>, Progress)> {
+pub fn read(input: &mut Input, progress: &Progress) -> anyhow::Result<Vec<History>> {
     if let Some(threads) = input.threads {
         rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().context("starting threads")?;
     }
     let cache = if input.cache { Cache::of(input) } else { None };
-    let progress = Progress::over(&input.files);
     let mut histories = match cache.as_ref().and_then(|cache| cache.find(input)) {
         Some(histories) => histories,
         None => {
             let files = std::mem::take(&mut input.files);
-            let histories = history::load_each(files, &input.read, &input.domains, &progress);
+            let histories = history::load_each(files, &input.read, &input.domains, progress);
             if let Some(cache) = &cache {
                 cache.keep(input, &histories);
             }
@@ -84,13 +70,21 @@ pub fn read(input: &mut Input) -> anyhow::Result<(Vec<History>, Progress)> {
         histories.iter_mut().for_each(|history| history.calls.model = Some(model.clone()));
     }
     progress.judging();
-    Ok((histories, progress))
+    Ok(histories)
+}
+
+/// Reads for a command that says nothing before it is at its end.
+pub fn read_whole(input: &mut Input) -> anyhow::Result<Vec<History>> {
+    halting::keep(input.limits);
+    let progress = Progress::over(&input.files);
+    let histories = read(input, &progress)?;
+    progress.end();
+    Ok(histories)
 }
 
 /// `retrograde show`.
 pub fn show(mut showing: Showing, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let (histories, progress) = read(&mut showing.input)?;
-    progress.end();
+    let histories = read_whole(&mut showing.input)?;
     let mut out = std::io::BufWriter::new(out);
     let page = &mut Page::new(&mut out, showing.look);
     for (at, history) in histories.iter().enumerate() {
@@ -109,8 +103,7 @@ pub fn show(mut showing: Showing, out: &mut dyn Write) -> anyhow::Result<Exit> {
 
 /// `retrograde explain`. Exit code 3 where no request is meant: nothing was explained.
 pub fn explain(mut plan: Explaining, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let (histories, progress) = read(&mut plan.input)?;
-    progress.end();
+    let histories = read_whole(&mut plan.input)?;
     let mut out = std::io::BufWriter::new(out);
     let page = &mut Page::new(&mut out, plan.look);
     let options = check::Options { declarations: plan.input.declarations.clone(), ..check::Options::default() };

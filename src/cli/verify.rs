@@ -1,6 +1,7 @@
 //! `retrograde verify`: a saved report held against the evidence, without the engine.
 
 use super::exit::Exit;
+use super::halting;
 use super::plan::Verifying;
 use super::saved_report;
 use crate::report::page::{Look, Page, Tone};
@@ -19,6 +20,7 @@ pub fn read(path: &Path) -> anyhow::Result<Report> {
 /// Runs it. Exit code 1 where something in the report is wrong, 3 where something could not be confirmed.
 pub fn run(verifying: &Verifying, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let input = &verifying.input;
+    halting::keep(input.limits);
     let checks = verify::report(&verifying.report, &input.files, &input.read, input.model.as_deref(), STEPS);
     let mut out = io::BufWriter::new(out);
     let exit = write(&verifying.report, &checks, verifying.look, &mut out)?;

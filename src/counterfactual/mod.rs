@@ -14,9 +14,35 @@ use crate::order::Order;
 
 /// Fills in what would have prevented each violation and suspect.
 pub fn prevent(history: &History, order: &Order, options: &Options, judgement: &mut Judgement) {
-    let evidence = Evidence { history, order, options, derived: &Derived::default() };
-    for finding in judgement.findings.iter_mut().filter(|f| f.kind != Kind::Hazard) {
-        finding.prevention = preventions(&evidence, finding);
+    Preventions::of(history, order, options, &judgement.findings).fill(judgement, options);
+}
+
+/// What would have prevented the findings of a judgement, in their order; of fewer where it was halted.
+#[derive(Clone, Debug, Default)]
+pub struct Preventions(Vec<Vec<Prevention>>);
+
+impl Preventions {
+    /// Computes them.
+    pub fn of(history: &History, order: &Order, options: &Options, findings: &[Finding]) -> Preventions {
+        let evidence = Evidence { history, order, options, derived: &Derived::default() };
+        let of = |finding: &Finding| match finding.kind {
+            Kind::Hazard => Vec::new(),
+            Kind::Violation | Kind::Suspect => preventions(&evidence, finding),
+        };
+        Preventions(findings.iter().take_while(|_| options.halted().is_none()).map(of).collect())
+    }
+
+    /// Fills them into the judgement that they are of. It says where they are missing.
+    pub fn fill(self, judgement: &mut Judgement, options: &Options) {
+        let missing = judgement.findings.iter().skip(self.0.len()).filter(|finding| finding.kind != Kind::Hazard);
+        let missing = missing.count() as u64;
+        if missing > 0 {
+            let why = options.halted().unwrap_or("nobody waited");
+            judgement.unchecked.push(format!("{why} before it was known what would have prevented {missing} findings"));
+        }
+        for (finding, preventions) in judgement.findings.iter_mut().zip(self.0) {
+            finding.prevention = preventions;
+        }
     }
 }
 

@@ -128,15 +128,10 @@ impl Default for Purse {
 impl Purse {
     /// Why no more evaluation is to be begun.
     pub fn is_spent(&self, limits: &super::super::Limits) -> Option<&'static str> {
-        use std::sync::atomic::Ordering;
         match () {
             () if self.endless >= ENDLESS => Some("its evaluations take too many steps"),
             () if self.left == 0 => Some("its evaluations take too many steps together; `per` makes groups smaller"),
-            () if limits.deadline.is_some_and(|deadline| std::time::Instant::now() >= deadline) => {
-                Some("the time budget was spent")
-            }
-            () if limits.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed)) => Some("it was interrupted"),
-            () => None,
+            () => limits.halted(),
         }
     }
 

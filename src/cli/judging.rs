@@ -1,0 +1,219 @@
+//! A check at work beside the thread that waits for it: wherever it is when it is halted, what it knows by then is reported.
+
+use super::exit::Exit;
+use super::halting;
+use super::plan::Input;
+use super::progress::Progress;
+use super::run;
+use crate::Options;
+use crate::check::{Derived, Judgement, Rulings, judgement};
+use crate::counterfactual::Preventions;
+use crate::history::History;
+use crate::order::Order;
+use anyhow::Context;
+use rayon::prelude::*;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Histories that share a memory limit: more than this do not run at the same time.
+const AT_A_TIME: usize = 64;
+
+/// What a thread may put on its stack: as much as the first thread of a process has on most systems.
+const STACK: usize = 8 << 20;
+
+/// How often the waiting thread looks whether the run is halted.
+const TICK: Duration = Duration::from_millis(10);
+
+/// How long the rules may take to notice that they are halted: what they know then, they say themselves.
+const TO_NOTICE: Duration = Duration::from_millis(150);
+
+/// Findings, and occurrences of each, that a run lists which was halted: there is no time to write more of them.
+const LISTED: usize = 500;
+
+/// A check at work. The process ends with it, so it is never given back.
+#[derive(Debug)]
+struct Judging {
+    begun: Instant,
+    options: OnceLock<Options>,
+    histories: OnceLock<Vec<Case>>,
+    read: OnceLock<Duration>,
+}
+
+/// One history at work.
+#[derive(Debug)]
+struct Case {
+    history: History,
+    rulings: OnceLock<Rulings<'static>>,
+    judged: Mutex<Judged>,
+}
+
+/// What is known of a history.
+#[derive(Debug, Default)]
+struct Judged {
+    judgement: Option<Arc<Judgement>>,
+    preventions: Preventions,
+}
+
+/// What a check came to.
+#[derive(Debug)]
+pub struct Known {
+    /// The judgements with their histories. They stay until the process ends.
+    pub judged: Vec<(&'static History, Judgement)>,
+    /// How long reading took, and reading and judging together.
+    pub times: (Duration, Duration),
+}
+
+/// Reads and judges, while another thread waits for what is known at the end, or when the run is halted, and reports it. `begun` is when
+/// the run began.
+///
+/// The work stays on the first thread of the process: the system's allocator gives memory back sooner there.
+///
+/// # Errors
+/// Where it cannot begin, and those of `report`.
+pub fn judge(
+    begun: Instant,
+    mut input: Input,
+    mut options: crate::check::Options,
+    report: impl FnOnce(Known) -> anyhow::Result<Exit> + Send + 'static,
+) -> anyhow::Result<Exit> {
+    let progress: &'static Progress = Box::leak(Box::new(Progress::over(&input.files)));
+    let work: &'static Judging = Box::leak(Box::new(Judging {
+        begun,
+        options: OnceLock::new(),
+        histories: OnceLock::new(),
+        read: OnceLock::new(),
+    }));
+    options.halt = Some(halting::halt());
+    options.deadline = input.limits.deadline;
+    halting::report_from_here();
+    let (done, ended) = mpsc::channel();
+    let reporting = move || {
+        let is_halted = !work.wait(&ended);
+        progress.end();
+        let exit = report(work.known());
+        if is_halted {
+            halting::end_with(exit);
+        }
+        exit
+    };
+    let reporter = thread::Builder::new().stack_size(STACK).spawn(reporting).context("starting a thread")?;
+    work.judge(run::read(&mut input, progress)?, &input, options);
+    // Nobody waits any more where the run is halted.
+    let _ = done.send(());
+    reporter.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+impl Judging {
+    /// Waits for the end of the work, or until the run is halted; whether it is the end.
+    fn wait(&self, ended: &Receiver<()>) -> bool {
+        let mut halted: Option<Instant> = None;
+        loop {
+            match ended.recv_timeout(TICK) {
+                Ok(()) => return true,
+                // The work failed: its thread ends the process.
+                Err(RecvTimeoutError::Disconnected) => thread::park(),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if halting::halt().why().is_some() {
+                let since = *halted.get_or_insert_with(Instant::now);
+                if !self.has_rulings() || since.elapsed() >= TO_NOTICE {
+                    return false;
+                }
+            }
+        }
+    }
+
+    fn judge(&'static self, histories: Vec<History>, input: &Input, mut options: crate::check::Options) {
+        let _ = self.read.set(self.begun.elapsed());
+        let share = histories.len().clamp(1, AT_A_TIME) as u64;
+        // What is read already is held.
+        let left = input.limits.memory.saturating_sub(halting::held());
+        options.memory = Some(usize::try_from(left / share).unwrap_or(usize::MAX));
+        let options = self.options.get_or_init(|| Options { order: input.order.clone(), check: options });
+        let case = |history| Case { history, rulings: OnceLock::new(), judged: Mutex::default() };
+        let cases = self.histories.get_or_init(|| histories.into_iter().map(case).collect());
+        cases.par_iter().for_each(|case| case.judge(options));
+    }
+
+    fn has_rulings(&self) -> bool {
+        self.histories.get().is_some_and(|cases| cases.iter().any(|case| case.rulings.get().is_some()))
+    }
+
+    /// What is known by now.
+    fn known(&'static self) -> Known {
+        let judged = match (self.histories.get(), self.options.get()) {
+            (Some(cases), Some(options)) => cases.iter().map(|case| (&case.history, case.known(options))).collect(),
+            _ => vec![self.unread()],
+        };
+        let all = self.begun.elapsed();
+        Known { judged, times: (self.read.get().copied().unwrap_or(all), all) }
+    }
+
+    /// The history of evidence that was not read to its end: nothing is said about it.
+    fn unread(&self) -> (&'static History, Judgement) {
+        let why = format!("{} while the evidence was read", halting::halt().why().unwrap_or("something ended it"));
+        (Box::leak(Box::default()), judgement::undecided(&why))
+    }
+}
+
+impl Case {
+    fn judge(&'static self, options: &'static Options) {
+        if options.check.halted().is_some() {
+            return;
+        }
+        let order: &'static Order = Box::leak(Box::new(Order::derive(&self.history, &options.order)));
+        let derived: &'static Derived = Box::leak(Box::default());
+        let rulings = self.rulings.get_or_init(|| Rulings::new(&self.history, order, &options.check, derived));
+        rulings.run();
+        let Some(judgement) = self.draw(rulings) else { return };
+        let preventions = Preventions::of(&self.history, order, &options.check, &judgement.findings);
+        self.judged().preventions = preventions;
+    }
+
+    /// Draws the judgement once.
+    fn draw(&self, rulings: &Rulings<'_>) -> Option<Arc<Judgement>> {
+        let mut judged = self.judged();
+        if judged.judgement.is_none() {
+            judged.judgement = Some(Arc::new(rulings.judgement()));
+        }
+        judged.judgement.clone()
+    }
+
+    fn known(&self, options: &Options) -> Judgement {
+        let drawn = self.rulings.get().and_then(|rulings| self.draw(rulings));
+        let Some(judgement) = drawn else {
+            let why = options.check.halted().unwrap_or("something ended it");
+            return judgement::undecided(&format!("{why} before the order of writes was derived"));
+        };
+        let mut judgement = Arc::unwrap_or_clone(judgement);
+        std::mem::take(&mut self.judged().preventions).fill(&mut judgement, &options.check);
+        if let Some(why) = options.check.halted() {
+            shorten(&mut judgement, why);
+        }
+        judgement
+    }
+
+    fn judged(&self) -> MutexGuard<'_, Judged> {
+        self.judged.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Leaves of many findings the gravest, and of many occurrences the first.
+fn shorten(judgement: &mut Judgement, why: &str) {
+    let left = judgement.findings.len().saturating_sub(LISTED);
+    if left > 0 {
+        judgement.findings.truncate(LISTED);
+        judgement.unchecked.push(format!("{why}: {left} more findings are not listed"));
+    }
+    for finding in &mut judgement.findings {
+        let left = finding.occurrences.len().saturating_sub(LISTED);
+        if left > 0 {
+            finding.occurrences.truncate(LISTED);
+            judgement
+                .unchecked
+                .push(format!("{why}: {left} more occurrences of {} {} are not listed", finding.rule, finding.id));
+        }
+    }
+}
