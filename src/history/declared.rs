@@ -5,6 +5,7 @@ use super::parts::Part;
 use super::store::History;
 use crate::ingest::fields::{Path, Step};
 use serde_json::Value as Json;
+use std::borrow::Cow;
 
 /// What one piece of evidence shows of an object: its identity and its declared fields.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +45,7 @@ impl History {
     }
 }
 
-impl Declared<'_> {
+impl<'h> Declared<'h> {
     /// The value that all of it is: equal for two versions that show the same.
     pub fn root(&self) -> PartId {
         self.root
@@ -57,10 +58,15 @@ impl Declared<'_> {
 
     /// The first text, number or truth value that a path leads to.
     pub fn text(&self, path: &Path) -> Option<String> {
+        self.shown(path).map(Cow::into_owned)
+    }
+
+    /// The same, not copied where it stands in the history.
+    pub fn shown(&self, path: &Path) -> Option<Cow<'h, str>> {
         if is_plain(path) {
             return self.plain(path);
         }
-        self.rows(&[path])?.into_iter().find_map(|mut row| row.pop().flatten())
+        self.rows(&[path])?.into_iter().find_map(|mut row| row.pop().flatten()).map(Cow::Owned)
     }
 
     /// Everything that these paths lead to, together: paths that begin alike up to a `[*]` go through its elements in step. A
@@ -68,7 +74,7 @@ impl Declared<'_> {
     pub fn rows(&self, paths: &[&Path]) -> Option<Vec<Vec<Option<String>>>> {
         // Most paths are names only: then there is one row, and nothing to remember on the way.
         if paths.iter().all(|path| is_plain(path)) {
-            return Some(vec![paths.iter().map(|path| self.plain(path)).collect()]);
+            return Some(vec![paths.iter().map(|path| self.plain(path).map(Cow::into_owned)).collect()]);
         }
         let mut rows = vec![Row::default()];
         for path in paths {
@@ -85,16 +91,19 @@ impl Declared<'_> {
     }
 
     /// What a path of names leads to.
-    fn plain(&self, path: &Path) -> Option<String> {
+    fn plain(&self, path: &Path) -> Option<Cow<'h, str>> {
         if let Some(text) = self.identity(&path.steps) {
-            return Some(text);
+            return Some(Cow::Owned(text));
         }
         let (parts, names) = (&self.history.parts, &self.history.names);
         let mut at = self.root;
         for name in path.literal() {
             at = parts.member(at, names.find(name)?)?;
         }
-        self.leaf(&Spot::Kept(at))
+        match parts.get(at) {
+            Part::Number(symbol) | Part::Text(symbol) => Some(Cow::Borrowed(self.history.name(symbol))),
+            _ => self.leaf(&Spot::Kept(at)).map(Cow::Owned),
+        }
     }
 
     fn follow<'p>(&self, path: &'p Path, row: Row<'p>, next: &mut Vec<Row<'p>>) {

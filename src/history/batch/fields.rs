@@ -9,6 +9,7 @@ use super::{Batch, Tables};
 use crate::ingest::digest::Digest;
 use crate::ingest::fields::{self, Cut, Fields, Found, Seen, Tree};
 use crate::ingest::object::{Body, Item, Kept, Metadata, Spec, StatusField};
+use rustc_hash::FxHashMap;
 use serde::de::{self, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt;
@@ -24,7 +25,11 @@ pub(super) struct Keeping {
     /// By resource of the batch; `None`: not asked yet.
     wanted: Vec<Option<Option<Arc<Wanted>>>>,
     /// The same by kind and API version, where the resource stands on another line: the last one asked.
-    by_kind: (String, String, Option<Arc<Wanted>>),
+    last_kind: (String, String, Option<Arc<Wanted>>),
+    /// All that were asked, by kind and API version.
+    by_kind: FxHashMap<(String, String), Option<Arc<Wanted>>>,
+    /// What a recorder named last, of what was wanted, and whether it is all of that.
+    covered: Option<(String, Arc<Wanted>, bool)>,
     /// Names in the batch by node of the tree, as far as they were met.
     named: Vec<Symbol>,
 }
@@ -46,8 +51,28 @@ impl Wanted {
 
 impl Keeping {
     pub fn new(fields: Arc<Fields>) -> Keeping {
-        let by_kind = (String::new(), String::new(), None);
-        Keeping { fields, wanted: Vec::new(), by_kind, named: Vec::new() }
+        let last_kind = (String::new(), String::new(), None);
+        Keeping {
+            fields,
+            wanted: Vec::new(),
+            last_kind,
+            by_kind: FxHashMap::default(),
+            covered: None,
+            named: Vec::new(),
+        }
+    }
+
+    /// Whether what a recorder kept is all that is wanted. Recorders say the same of most objects.
+    fn covers(&mut self, recorded: &str, wanted: &Arc<Wanted>) -> bool {
+        if let Some((text, of, covers)) = &self.covered
+            && Arc::ptr_eq(of, wanted)
+            && text == recorded
+        {
+            return *covers;
+        }
+        let covers = fields::covers(recorded, &wanted.named);
+        self.covered = Some((recorded.to_owned(), wanted.clone(), covers));
+        covers
     }
 }
 
@@ -99,13 +124,16 @@ impl Batch {
         if !source.resource.is_some() {
             // A capture's answer says its kind, and its request says the resource. Kinds and plurals agree in all but name.
             let kind = source.kind.strip_suffix("List").filter(|kind| !kind.is_empty()).unwrap_or(source.kind);
-            if (kind, source.api_version) != (keeping.by_kind.0.as_str(), keeping.by_kind.1.as_str()) {
-                let group = resource::group_of_api_version(source.api_version);
-                let plural = resource::plural_of_kind(kind);
-                let wanted = Wanted::of(&keeping.fields, &plural, resource::canonical_group(group, &plural));
-                keeping.by_kind = (kind.to_owned(), source.api_version.to_owned(), wanted);
+            if (kind, source.api_version) != (keeping.last_kind.0.as_str(), keeping.last_kind.1.as_str()) {
+                let names = (kind.to_owned(), source.api_version.to_owned());
+                let wanted = keeping.by_kind.entry(names.clone()).or_insert_with(|| {
+                    let group = resource::group_of_api_version(source.api_version);
+                    let plural = resource::plural_of_kind(kind);
+                    Wanted::of(&keeping.fields, &plural, resource::canonical_group(group, &plural))
+                });
+                keeping.last_kind = (names.0, names.1, wanted.clone());
             }
-            return keeping.by_kind.2.clone();
+            return keeping.last_kind.2.clone();
         }
         let at = source.resource.index();
         if keeping.wanted.len() <= at {
@@ -122,7 +150,7 @@ impl Batch {
     pub(super) fn fields(&mut self, source: Source<'_, '_>) -> PartId {
         let Some(wanted) = self.wanted(&source) else { return PartId::NONE };
         // What a recorder left out is not missing.
-        if source.recorded_fields.is_some_and(|recorded| !fields::covers(recorded, &wanted.named)) {
+        if source.recorded_fields.is_some_and(|recorded| !self.keeping.covers(recorded, &wanted)) {
             return PartId::NONE;
         }
         let fields = self.keeping.fields.clone();

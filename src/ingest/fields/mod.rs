@@ -13,6 +13,7 @@ pub use path::{Path, PathError, Step};
 pub use resource::ResourceName;
 pub use tree::{Cut, Own, Place, Tree};
 
+use resource::EVERY;
 use std::sync::Arc;
 
 /// The fields to keep: paths by resource.
@@ -93,7 +94,15 @@ impl Fields {
         };
         let meant =
             move |(resource, path): &&(ResourceName, Path)| resource.is(plural, group) && (!secret || harmless(path));
-        self.declared.iter().filter(meant).map(|(_, path)| path)
+        // Both are stretches of what is declared, which is in the order of plurals.
+        let of = |name: &str| {
+            let first = self.declared.partition_point(|(resource, _)| resource.plural.as_str() < name);
+            let stretch = &self.declared[first..];
+            &stretch[..stretch.partition_point(|(resource, _)| resource.plural == name)]
+        };
+        let (every, own) = (of(EVERY), if plural == EVERY { &[] } else { of(plural) });
+        // `*` stands before every letter.
+        every.iter().chain(own).filter(meant).map(|(_, path)| path)
     }
 }
 
@@ -144,6 +153,22 @@ mod tests {
         let fields = fields(&[("pods", "spec.nodeName"), ("*", "metadata.ownerReferences")]);
         assert!(fields.cut("pods", "").is_some_and(|cut| cut != fields.cut("nodes", "").unwrap_or_default()));
         assert!(fields.cut("nodes", "").is_some());
+    }
+
+    #[test]
+    fn each_of_very_many_fields_is_kept() {
+        let paths: Vec<String> = (0..2_000).map(|nth| format!("spec.f{nth}.x")).collect();
+        let declared: Vec<(&str, &str)> = paths.iter().map(|path| ("pods", path.as_str())).collect();
+        let fields = fields(&declared);
+        let (tree, cut) = (fields.tree(), fields.cut("pods", "").unwrap_or_default());
+        let spec = tree.member(Tree::ROOT, "spec").unwrap_or_default();
+        for nth in 0..2_000 {
+            let name = format!("f{nth}");
+            let node = tree.member(spec, &name).unwrap_or_default();
+            assert!(tree.name(node) == name && tree.member(node, "x").is_some());
+            assert!(cut.member("spec").and_then(|spec| spec.member(&name)).is_some());
+        }
+        assert!(tree.member(spec, "f2000").is_none() && tree.member(spec, "g1").is_none());
     }
 
     #[test]

@@ -33,6 +33,9 @@ pub struct Path {
 /// Deeper paths are refused: objects of the API are nowhere near as deep.
 const DEEPEST: usize = 32;
 
+/// Longer ones too.
+const LONGEST: usize = 4 << 10;
+
 /// Why a text is no path, and where: the byte at which it stops being one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathError {
@@ -54,6 +57,9 @@ impl Path {
         let mut steps = Vec::new();
         let mut at = 0;
         let wrong = |at, expected| Err(PathError { at, expected });
+        if text.len() > LONGEST {
+            return wrong(0, "a path of 4096 bytes at most");
+        }
         while at < text.len() {
             if steps.len() == DEEPEST {
                 return wrong(at, "the end (a path has 32 steps at most)");
@@ -165,6 +171,7 @@ mod tests {
             ("a[*].key().b", 10),
             ("a[0]", 1),
             (&vec!["a"; 40].join("."), 63),
+            (&"a".repeat(5_000), 0),
         ] {
             assert_eq!(Path::parse(text).map_err(|error| error.at), Err(at), "{text}");
         }

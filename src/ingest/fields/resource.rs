@@ -5,6 +5,12 @@ use std::fmt;
 /// The word for the group that has no name of its own (and none can have this one: a group of custom resources has a dot).
 const CORE: &str = "core";
 
+/// The name of the resource of every other one.
+pub(super) const EVERY: &str = "*";
+
+/// A plural and a group have 63 and 253 letters at most.
+const LONGEST: usize = 63 + 1 + 253;
+
 /// A resource in a declaration: `pods`, `ippools.whereabouts.cni.cncf.io`.
 ///
 /// With a group it is that resource alone. Without one the group is **open**: the declaration speaks of that plural in the core
@@ -33,16 +39,24 @@ impl ResourceName {
             !text.is_empty()
                 && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'.' | b'-'))
         };
-        if !(plain(plural) || (plural == "*" && group.is_none())) || group.is_some_and(|group| !plain(group)) {
+        if text.len() > LONGEST
+            || !(plain(plural) || (plural == EVERY && group.is_none()))
+            || group.is_some_and(|group| !plain(group))
+        {
             return Err(EXPECTED);
         }
         let group = group.map(|group| if group == CORE { String::new() } else { group.to_owned() });
         Ok(ResourceName { plural: plural.to_owned(), group })
     }
 
+    /// Whether every resource is meant.
+    pub fn is_every(&self) -> bool {
+        self.plural == EVERY
+    }
+
     /// Whether a resource of the evidence is meant.
     pub fn is(&self, plural: &str, group: &str) -> bool {
-        (self.plural == "*" || self.plural == plural) && self.group.as_deref().is_none_or(|wanted| wanted == group)
+        (self.is_every() || self.plural == plural) && self.group.as_deref().is_none_or(|wanted| wanted == group)
     }
 }
 
@@ -74,7 +88,7 @@ mod tests {
 
     #[test]
     fn a_kind_is_no_plural() {
-        for text in ["", "Pod", "pods.", ".apps", "apps/deployments", "*.apps", "po ds"] {
+        for text in [&"p".repeat(400), "", "Pod", "pods.", ".apps", "apps/deployments", "*.apps", "po ds"] {
             assert!(ResourceName::parse(text).is_err(), "{text}");
         }
     }

@@ -1,6 +1,8 @@
 //! Paths as trees: what the parser looks out for, and what is kept of a value that it found.
 
 use super::path::Step;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 
 /// The literal beginnings of all declared paths, whatever their resource. Node 0 is the object.
 #[derive(Clone, Debug)]
@@ -75,6 +77,8 @@ impl Own {
 #[derive(Clone, Debug, Default)]
 struct Node {
     members: Vec<Member>,
+    /// The members by name, where there are more than [`FEW`].
+    by_name: FxHashMap<String, u16>,
     /// A bit for each length of their names, modulo 64: most names that are met have another.
     lengths: u64,
     /// Whether it is one of [`Tree::own`].
@@ -97,6 +101,24 @@ struct Member {
     mark: u32,
     name: String,
     node: u16,
+}
+
+/// So many members are found faster one after the other than by a hash of the name.
+const FEW: usize = 32;
+
+impl Node {
+    fn add(&mut self, name: &str, node: u16) {
+        self.members.push(Member { mark: mark(name), name: name.to_owned(), node });
+        self.lengths |= length(name);
+        match self.members.len() {
+            0..=FEW => {}
+            // All that there are so far.
+            count if count == FEW + 1 => {
+                self.by_name = self.members.iter().map(|member| (member.name.clone(), member.node)).collect();
+            }
+            _ => drop(self.by_name.insert(name.to_owned(), node)),
+        }
+    }
 }
 
 impl Default for Tree {
@@ -127,8 +149,7 @@ impl Tree {
                     let path = self.nodes[at].path.iter().cloned().chain([(*name).to_owned()]).collect();
                     let lineage = self.nodes[at].lineage.iter().copied().chain([node]).collect();
                     self.nodes.push(Node { path, lineage, ..Node::default() });
-                    self.nodes[at].members.push(Member { mark: mark(name), name: (*name).to_owned(), node });
-                    self.nodes[at].lengths |= length(name);
+                    self.nodes[at].add(name, node);
                     usize::from(node)
                 }
             };
@@ -166,6 +187,9 @@ impl Tree {
         let node = &self.nodes[usize::from(node)];
         if node.lengths & length(name) == 0 {
             return None;
+        }
+        if node.members.len() > FEW {
+            return node.by_name.get(name).copied();
         }
         let mark = mark(name);
         node.members.iter().find(|member| member.mark == mark && member.name == name).map(|member| member.node)
@@ -236,7 +260,7 @@ pub struct Cut {
     /// Of each of its elements, this.
     pub each: Option<Box<Cut>>,
     /// Of these members, this.
-    pub members: Vec<(String, Cut)>,
+    pub members: BTreeMap<String, Cut>,
 }
 
 impl Cut {
@@ -246,14 +270,7 @@ impl Cut {
             None | Some(Step::Json) => self.whole = true,
             Some(Step::Key) => {}
             Some(Step::Each) => self.each.get_or_insert_default().keep(&steps[1..]),
-            Some(Step::Member(name)) => {
-                let at = self.members.iter().position(|(member, _)| member == name);
-                let at = at.unwrap_or_else(|| {
-                    self.members.push((name.clone(), Cut::default()));
-                    self.members.len() - 1
-                });
-                self.members[at].1.keep(&steps[1..]);
-            }
+            Some(Step::Member(name)) => self.members.entry(name.clone()).or_default().keep(&steps[1..]),
         }
         // One member by name and all of them: simply all.
         self.whole |= self.each.is_some() && !self.members.is_empty();
@@ -264,7 +281,7 @@ impl Cut {
         if self.whole {
             return Some(self);
         }
-        self.members.iter().find(|(member, _)| member == name).map(|(_, cut)| cut).or(self.each.as_deref())
+        self.members.get(name).or(self.each.as_deref())
     }
 
     /// What is kept of an element of a list.
