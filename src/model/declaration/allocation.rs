@@ -65,13 +65,13 @@ pub enum Compare {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Written {
     name: Spanned<String>,
-    what: Option<String>,
+    what: Option<Spanned<String>>,
     resource: Spanned<String>,
     value: Spanned<Vec<Spanned<String>>>,
     #[serde(default)]
     compare: Compare,
     holder: Option<Spanned<String>>,
-    space: Option<String>,
+    space: Option<Spanned<String>>,
     #[serde(default)]
     when: condition::Written,
     #[serde(default)]
@@ -102,14 +102,15 @@ impl Written {
         let unless = condition::checked(self.unless, reader);
         let record = self.record.map(|record| reader.record(record));
         let node = reader.optional_path(self.node.as_ref());
+        let (what, space) = (reader.words(self.what), reader.words(self.space));
         let name = name?;
         Some(Allocation {
-            what: self.what.unwrap_or_else(|| "the value".to_owned()),
+            what: what.unwrap_or_else(|| "the value".to_owned()),
             resource: resource?,
             value: value.into_iter().collect::<Option<Vec<_>>>()?,
             compare: self.compare,
             holder: holder?,
-            space: self.space.unwrap_or_else(|| name.clone()),
+            space: space.unwrap_or_else(|| name.clone()),
             when: when?,
             unless: unless?,
             except: self.except,

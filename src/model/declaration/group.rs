@@ -53,7 +53,7 @@ impl Part {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Written {
     name: Spanned<String>,
-    title: Option<String>,
+    title: Option<Spanned<String>>,
     part: Vec<WrittenPart>,
 }
 
@@ -82,7 +82,7 @@ impl Written {
             let why = "names and uids hold no `/` that could stand between two texts";
             reader.mistake(span, &format!("{expected}, {most}: {why}"));
         }
-        let title = self.title.unwrap_or_else(|| name.replace('-', " "));
+        let title = reader.words(self.title).unwrap_or_else(|| name.replace('-', " "));
         Some(Group { name, title, parts })
     }
 }

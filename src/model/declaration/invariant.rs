@@ -97,12 +97,12 @@ pub enum Severity {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Written {
     name: Spanned<String>,
-    title: Option<String>,
+    title: Option<Spanned<String>>,
     resource: Spanned<String>,
     #[serde(default)]
     scope: Scope,
     expression: Spanned<String>,
-    message: Option<String>,
+    message: Option<Spanned<String>>,
     message_expression: Option<Spanned<String>>,
     #[serde(default)]
     namespaces: Vec<String>,
@@ -136,13 +136,14 @@ impl Written {
             return None;
         }
         let place = reader.place(&self.expression);
+        let (title, message) = (reader.words(self.title), reader.words(self.message));
         let name = name?;
         Some(Invariant {
-            title: self.title.unwrap_or_else(|| name.replace('-', " ")),
+            title: title.unwrap_or_else(|| name.replace('-', " ")),
             resource: resource?,
             scope: self.scope,
             expression: expression?,
-            message: self.message,
+            message,
             message_expression: match said {
                 None => None,
                 Some(said) => Some(said?),

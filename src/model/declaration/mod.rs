@@ -30,8 +30,10 @@ pub use reference::Reference;
 
 pub use crate::ingest::fields::{Fields, Path, ResourceName, Step};
 
+use crate::model::expression::deep;
 use reader::Reader;
 pub(in crate::model) use reader::nearest;
+use rustc_hash::FxHashMap;
 use serde::Deserialize;
 use std::sync::Arc;
 
@@ -76,19 +78,24 @@ impl Declarations {
         pack::all()
     }
 
-    /// Reads a file beside the packs. Every mistake in it is returned, not only the first, unless the file is no TOML.
+    /// Reads a file beside the packs. The first hundred mistakes in it are returned, not only the first, unless the file is no TOML.
     pub fn read(file: &str, text: &str) -> Result<Declarations, Vec<Mistake>> {
         Declarations::read_after(file, text, Declarations::shipped())
     }
 
     /// The same of a file that comes after others: it may name what they declare.
     pub fn read_after(file: &str, text: &str, others: &Declarations) -> Result<Declarations, Vec<Mistake>> {
+        // Once for all its expressions.
+        deep(|| Declarations::read_here(file, text, others))
+    }
+
+    fn read_here(file: &str, text: &str, others: &Declarations) -> Result<Declarations, Vec<Mistake>> {
         let mut reader = Reader::new(file, text);
         let written: File = match toml::from_str(text) {
             Ok(written) => written,
             Err(error) => {
                 reader.mistake(error.span().unwrap_or(0..0), &with_hint(error.message()));
-                return Err(reader.mistakes);
+                return Err(reader.mistakes());
             }
         };
         let declarations = Declarations {
@@ -101,7 +108,8 @@ impl Declarations {
             leaderships: written.leadership.into_iter().filter_map(|w| w.checked(&mut reader)).collect(),
         };
         reader.check_records(others.allocations.iter().map(|allocation| allocation.name.as_str()));
-        if reader.mistakes.is_empty() { Ok(declarations) } else { Err(reader.mistakes) }
+        let mistakes = reader.mistakes();
+        if mistakes.is_empty() { Ok(declarations) } else { Err(mistakes) }
     }
 
     /// The fields that have to be kept of objects when evidence is read, so that every declaration can be followed.
@@ -133,8 +141,13 @@ impl Declarations {
     /// a pack.
     pub fn add(&mut self, other: Declarations) {
         fn put<T>(all: &mut Vec<T>, more: Vec<T>, name: impl Fn(&T) -> &str) {
+            let mut places: FxHashMap<String, usize> = FxHashMap::default();
+            for (at, known) in all.iter().enumerate() {
+                places.entry(name(known).to_owned()).or_insert(at);
+            }
             for one in more {
-                match all.iter_mut().find(|known| name(known) == name(&one)) {
+                let at = *places.entry(name(&one).to_owned()).or_insert(all.len());
+                match all.get_mut(at) {
                     Some(known) => *known = one,
                     None => all.push(one),
                 }
@@ -235,6 +248,37 @@ mod tests {
         assert!(mistakes(&lags("whereabouts-reservation")).is_empty());
         let before = Declarations::read("first.toml", &file("kept", "")).unwrap_or_default();
         assert!(Declarations::read_after("second.toml", &lags("kept"), &before).is_ok());
+    }
+
+    #[test]
+    fn of_many_mistakes_the_first_hundred_are_told_and_the_others_counted() {
+        let found = mistakes(&"[[reference]]\nname = \"Bad\"\nfrom = \"pods\"\n".repeat(250));
+        assert_eq!(found.len(), 100);
+        assert!(found[99].ends_with(" more mistakes are not told)"), "{}", found[99]);
+        assert!(!found[98].contains("not told"), "{}", found[98]);
+    }
+
+    #[test]
+    fn a_declaration_says_its_line_wherever_it_stands() {
+        let one =
+            |nth: usize| format!("[[invariant]]\nname = \"i{nth}\"\nresource = \"pods\"\nexpression = \"true\"\n\n");
+        let text: String = (0..50).map(one).collect();
+        let read = Declarations::read("mine.toml", &text).unwrap_or_default();
+        let places: Vec<String> = read.invariants.iter().map(|invariant| invariant.place.clone()).collect();
+        let expected: Vec<String> = (0..50).map(|nth| format!("mine.toml:{}", 5 * nth + 4)).collect();
+        assert_eq!(places, expected);
+    }
+
+    #[test]
+    fn words_for_people_and_names_have_a_length() {
+        let file = |title: &str, path: &str| {
+            mistakes(&format!(
+                "[[allocation]]\nname = \"a\"\nwhat = \"{title}\"\nresource = \"pods\"\nvalue = [\"{path}\"]\n"
+            ))
+        };
+        let long = "x".repeat(1 << 20);
+        assert_eq!(file(&long, "spec.x"), ["3:8 a text of 1000 bytes at most is expected"]);
+        assert_eq!(file("the port", &long), ["5:11 no path: a path of 4096 bytes at most is expected"]);
     }
 
     #[test]

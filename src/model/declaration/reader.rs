@@ -7,26 +7,45 @@ use rustc_hash::FxHashSet;
 use std::ops::Range;
 use toml::Spanned;
 
+/// The longest text for people, in bytes.
+const WORDS: usize = 1_000;
+
+/// Names at most that a wrong one is compared with, to find the one that was meant.
+const MOST_NAMES: usize = 1_000;
+
+/// Mistakes that are told of one file. More of them say nothing new, and each is shown with its line.
+pub(super) const TOLD: usize = 100;
+
 /// One file being read.
 pub(super) struct Reader<'t> {
     file: &'t str,
     text: &'t str,
+    /// The byte at which each line begins.
+    lines: Vec<usize>,
     names: FxHashSet<(&'static str, String)>,
     /// Allocations that others name as their allocator's records.
     records: Vec<Spanned<String>>,
-    /// Mistakes so far.
+    /// Mistakes so far, the first [`TOLD`] of them.
     pub mistakes: Vec<Mistake>,
+    /// How many there are besides.
+    untold: usize,
 }
 
 impl<'t> Reader<'t> {
     pub fn new(file: &'t str, text: &'t str) -> Reader<'t> {
-        Reader { file, text, names: FxHashSet::default(), records: Vec::new(), mistakes: Vec::new() }
+        let lines = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        let (names, records, mistakes) = (FxHashSet::default(), Vec::new(), Vec::new());
+        Reader { file, text, lines, names, records, mistakes, untold: 0 }
     }
 
     /// Where a value stands: `FILE:LINE`.
     pub fn place(&self, value: &Spanned<String>) -> String {
-        let before = self.text.get(..self.start(value)).unwrap_or("");
-        format!("{}:{}", self.file, before.matches('\n').count() + 1)
+        format!("{}:{}", self.file, self.line(self.start(value)))
+    }
+
+    /// The line of a byte, from 1.
+    fn line(&self, at: usize) -> usize {
+        self.lines.partition_point(|&begins| begins <= at)
     }
 
     /// The byte at which a value begins, its quotes and the line break after them left out.
@@ -38,7 +57,19 @@ impl<'t> Reader<'t> {
 
     /// Notes a mistake.
     pub fn mistake(&mut self, span: Range<usize>, message: &str) {
+        if self.mistakes.len() == TOLD {
+            self.untold += 1;
+            return;
+        }
         self.mistakes.push(Mistake::new(self.file, self.text, span, message));
+    }
+
+    /// The mistakes. The last one says how many are not told.
+    pub fn mistakes(mut self) -> Vec<Mistake> {
+        if let Some(last) = self.mistakes.last_mut().filter(|_| self.untold > 0) {
+            last.message += &format!(" ({} more mistakes are not told)", self.untold);
+        }
+        self.mistakes
     }
 
     /// Notes a mistake that begins at a byte of a value, where the value stands in the file as it is.
@@ -77,16 +108,18 @@ impl<'t> Reader<'t> {
 
     /// Whether every such name is that of an allocation of this file, or of one of those before it.
     pub fn check_records<'n>(&mut self, others: impl Iterator<Item = &'n str>) {
-        let others: Vec<&str> = others.collect();
-        let own: Vec<String> =
-            self.names.iter().filter(|(kind, _)| *kind == "allocation").map(|(_, name)| name.clone()).collect();
-        let known = || own.iter().map(String::as_str).chain(others.iter().copied());
+        let own = self.names.iter().filter(|(kind, _)| *kind == "allocation").map(|(_, name)| name.clone());
+        let known: FxHashSet<String> = own.chain(others.map(str::to_owned)).collect();
         for name in std::mem::take(&mut self.records) {
-            if known().any(|known| known == name.get_ref()) {
+            if known.contains(name.get_ref()) {
                 continue;
             }
-            let near = nearest(name.get_ref(), known()).map(|near| format!("; did you mean `{near}`?"));
-            let message = format!("there is no allocation `{}`, here or in a file before this one", name.get_ref());
+            // To compare one with all of many names takes long.
+            let is_told = self.mistakes.len() < TOLD && known.len() <= MOST_NAMES;
+            let near = nearest(name.get_ref(), known.iter().map(String::as_str).filter(|_| is_told));
+            let near = near.map(|near| format!("; did you mean `{near}`?"));
+            let short: String = name.get_ref().chars().take(80).collect();
+            let message = format!("there is no allocation `{short}`, here or in a file before this one");
             self.mistake(name.span(), &(message + &near.unwrap_or_default()));
         }
     }
@@ -108,6 +141,15 @@ impl<'t> Reader<'t> {
             None => Some(None),
             Some(written) => self.path(written).map(Some),
         }
+    }
+
+    /// Words for people: every finding has them.
+    pub fn words(&mut self, written: Option<Spanned<String>>) -> Option<String> {
+        let written = written?;
+        if written.get_ref().len() > WORDS {
+            self.mistake(written.span(), &format!("a text of {WORDS} bytes at most is expected"));
+        }
+        Some(written.into_inner())
     }
 
     /// An expression in CEL.

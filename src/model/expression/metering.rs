@@ -2,9 +2,10 @@
 //! every round of a loop asks whether there are steps left, and whatever can make a value longer pays for its length. A loop
 //! that is told no ends, and so does every loop around it.
 //!
-//! What one step does is bounded by the length of the expression and of the longest value; so a round costs more where values
-//! are long.
+//! What one step does is bounded: a round costs more where the expression is long, and more where values are long. Values that are
+//! compared with each other are paid for as well.
 
+use super::pattern::{self, Refusal};
 use cel::common::ast::{
     CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, ListExpr, LiteralValue, SelectExpr, operators,
 };
@@ -13,36 +14,44 @@ use cel::common::types::{
 };
 use cel::common::value::{CowVal, Val};
 use cel::{Env, ExecutionError};
-use regex::{Regex, RegexBuilder};
-use rustc_hash::FxHashMap;
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 
-/// The variable that is true while there are steps left. No expression can name it.
-pub const GO_ON: &str = "@go";
+/// The variable that is true while there are steps left, with what a round costs behind it. No expression can name it.
+const GO_ON: &str = "@go";
 const STOP: &str = "@stop";
 const RANGE: &str = "@range";
 const SIZED: &str = "@sized";
+const COMPARED: &str = "@compared";
 
 /// Bytes of a value that cost as much as a step.
 const BYTES: u64 = 64;
 
-/// The size of a compiled pattern, in bytes, and how many are kept.
-const PATTERN: usize = 1 << 20;
-const PATTERNS: usize = 64;
+/// Parts of an expression that cost as much as a step.
+const PARTS: u64 = 24;
 
 thread_local! {
     static LEFT: Cell<u64> = const { Cell::new(0) };
     static ROUND: Cell<u64> = const { Cell::new(1) };
     static SPENT: Cell<bool> = const { Cell::new(false) };
-    static KNOWN: RefCell<FxHashMap<String, Option<Regex>>> = RefCell::new(FxHashMap::default());
 }
 
-/// Evaluates something with so many steps, over values of which the longest has so many bytes; whether they were spent.
-pub fn during<R>(steps: &mut u64, longest: u64, act: impl FnOnce() -> R) -> (R, bool) {
+/// What a part of an expression costs at least, each time that it is evaluated.
+pub fn cost(part: &IdedExpr) -> u64 {
+    let (mut parts, mut open) = (0, vec![part]);
+    while let Some(part) = open.pop() {
+        parts += 1;
+        open.extend(below(part));
+    }
+    1 + parts / PARTS
+}
+
+/// Evaluates something that costs so much with so many steps, over values of which the longest has so many bytes; whether they
+/// were spent.
+pub fn during<R>(steps: &mut u64, cost: u64, longest: u64, act: impl FnOnce() -> R) -> (R, bool) {
     LEFT.set(*steps);
     ROUND.set(1 + longest / BYTES);
     SPENT.set(false);
-    pay(ROUND.get());
+    pay(ROUND.get().saturating_mul(cost));
     let result = act();
     *steps = LEFT.get();
     (result, SPENT.get())
@@ -62,11 +71,12 @@ fn pay(steps: u64) -> bool {
     }
 }
 
-/// Whether a loop may go on.
-pub fn go_on() -> CowVal<'static, 'static> {
+/// Whether a loop may go on, if that is what a variable says.
+pub fn go_on(variable: &str) -> Option<CowVal<'static, 'static>> {
     static TRUE: CelBool = CelBool::TRUE;
     static FALSE: CelBool = CelBool::FALSE;
-    CowVal::Borrowed(if pay(ROUND.get()) { &TRUE } else { &FALSE })
+    let cost: u64 = variable.strip_prefix(GO_ON)?.parse().ok()?;
+    Some(CowVal::Borrowed(if pay(ROUND.get().saturating_mul(cost)) { &TRUE } else { &FALSE }))
 }
 
 /// Declares what metered expressions call.
@@ -75,6 +85,7 @@ pub fn declare(env: &mut Env) {
     let declared = [
         env.add_overload(RANGE, "range_of_loop", vec![DYN_TYPE.to_owned()], range),
         env.add_overload(SIZED, "sized_value", vec![DYN_TYPE.to_owned()], sized),
+        env.add_overload(COMPARED, "compared_value", vec![DYN_TYPE.to_owned()], compared),
         env.add_overload("matches", "matches", matches, is_match),
         env.add_member_overload(
             "matches",
@@ -111,6 +122,13 @@ fn sized<'b, 'v>(mut args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Execut
     if fits && pay(bytes / BYTES) { Ok(value) } else { Err(stopped()) }
 }
 
+/// Pays for a value that is compared with another one.
+fn compared<'b, 'v>(mut args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    let Some(value) = args.pop() else { return Err(ExecutionError::MissingArgumentOrTarget) };
+    let mut bytes = 0;
+    if weigh(&*value, &mut bytes) && pay(bytes / BYTES) { Ok(value) } else { Err(stopped()) }
+}
+
 fn stopped() -> ExecutionError {
     ExecutionError::UndeclaredReference(STOP.to_owned().into())
 }
@@ -140,22 +158,10 @@ fn is_match<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Executi
     let texts: Vec<&str> =
         args.iter().filter_map(|arg| arg.downcast_ref::<CelString<'_>>()).map(|s| s.inner()).collect();
     let [text, pattern] = texts.as_slice() else { return Err(ExecutionError::MissingArgumentOrTarget) };
-    let found = KNOWN.with_borrow_mut(|known| {
-        if !known.contains_key(*pattern) {
-            if known.len() == PATTERNS {
-                known.clear();
-            }
-            // To compile one costs far more than to use it.
-            if !pay(200 + pattern.len() as u64) {
-                return None;
-            }
-            known.insert((*pattern).to_owned(), RegexBuilder::new(pattern).size_limit(PATTERN).build().ok());
-        }
-        known[*pattern].as_ref().map(|pattern| pattern.is_match(text))
-    });
-    match found {
-        Some(found) => Ok(CowVal::owned(CelBool::from(found))),
-        None => Err(ExecutionError::FunctionError {
+    match pattern::is_match(text, pattern, pay) {
+        Ok(found) => Ok(CowVal::owned(CelBool::from(found))),
+        Err(Refusal::Unpaid) => Err(stopped()),
+        Err(Refusal::Unfit) => Err(ExecutionError::FunctionError {
             function: "matches".to_owned(),
             message: "its pattern is no regular expression of moderate size".to_owned(),
         }),
@@ -244,14 +250,13 @@ pub fn metered(part: IdedExpr) -> IdedExpr {
         }),
         Expr::Call(inner) => {
             let adds = inner.func_name == operators::ADD;
-            let made = IdedExpr {
-                id,
-                expr: Expr::Call(CallExpr {
-                    func_name: inner.func_name,
-                    target: inner.target.map(|target| Box::new(metered(*target))),
-                    args: inner.args.into_iter().map(metered).collect(),
-                }),
-            };
+            let compares = compares(&inner);
+            let mut args: Vec<IdedExpr> = inner.args.into_iter().map(metered).collect();
+            if let Some(last) = args.pop_if(|_| compares) {
+                args.push(call(last.id, COMPARED, vec![last]));
+            }
+            let target = inner.target.map(|target| Box::new(metered(*target)));
+            let made = IdedExpr { id, expr: Expr::Call(CallExpr { func_name: inner.func_name, target, args }) };
             return if adds { call(id, SIZED, vec![made]) } else { made };
         }
         Expr::List(mut list) => {
@@ -275,11 +280,31 @@ pub fn metered(part: IdedExpr) -> IdedExpr {
     IdedExpr { id, expr }
 }
 
+/// Whether a call compares two values, both of which can be large.
+fn compares(call: &CallExpr) -> bool {
+    let is_small = |part: &IdedExpr| match &part.expr {
+        Expr::Literal(_) => true,
+        Expr::List(list) => list.elements.iter().all(|element| matches!(element.expr, Expr::Literal(_))),
+        _ => false,
+    };
+    match (call.func_name.as_str(), call.args.as_slice()) {
+        (operators::IN, [_, all]) => !is_small(all),
+        (operators::EQUALS | operators::NOT_EQUALS, [a, b])
+        | (operators::LESS | operators::LESS_EQUALS | operators::GREATER | operators::GREATER_EQUALS, [a, b]) => {
+            !is_small(a) && !is_small(b)
+        }
+        _ => false,
+    }
+}
+
 fn metered_loop(id: u64, c: ComprehensionExpr) -> ComprehensionExpr {
+    let go_on = format!("{GO_ON}{}", cost(&c.loop_step));
     let (loop_cond, loop_step) = match collected(&c).is_some() {
         // The evaluator knows a loop that collects by its condition.
-        true => (c.loop_cond, metered_collection(id, c.loop_step)),
-        false => (call(id, operators::LOGICAL_AND, vec![ident(id, GO_ON), metered(c.loop_cond)]), metered(c.loop_step)),
+        true => (c.loop_cond, metered_collection(id, &go_on, c.loop_step)),
+        false => {
+            (call(id, operators::LOGICAL_AND, vec![ident(id, &go_on), metered(c.loop_cond)]), metered(c.loop_step))
+        }
     };
     ComprehensionExpr {
         iter_range: call(id, RANGE, vec![metered(c.iter_range)]),
@@ -292,8 +317,8 @@ fn metered_loop(id: u64, c: ComprehensionExpr) -> ComprehensionExpr {
 }
 
 /// `guard ? @result + [element] : @result`, or without the guard: asks before each round, pays for each element.
-fn metered_collection(id: u64, step: IdedExpr) -> IdedExpr {
-    let asked = |part: IdedExpr| call(id, operators::CONDITIONAL, vec![ident(id, GO_ON), part, ident(id, STOP)]);
+fn metered_collection(id: u64, go_on: &str, step: IdedExpr) -> IdedExpr {
+    let asked = |part: IdedExpr| call(id, operators::CONDITIONAL, vec![ident(id, go_on), part, ident(id, STOP)]);
     let Expr::Call(CallExpr { func_name, target, args }) = step.expr else { return step };
     let args = match func_name.as_str() {
         operators::CONDITIONAL => {
@@ -301,7 +326,7 @@ fn metered_collection(id: u64, step: IdedExpr) -> IdedExpr {
             parts
                 .map(|(nth, part)| match nth {
                     0 => asked(metered(part)),
-                    1 => metered_collection(id, part),
+                    1 => metered_collection(id, go_on, part),
                     _ => part,
                 })
                 .collect()

@@ -6,6 +6,7 @@
 
 mod growth;
 mod metering;
+mod pattern;
 mod reading;
 mod subject;
 #[cfg(test)]
@@ -80,14 +81,27 @@ pub struct Expression {
 }
 
 struct Program {
-    /// Metered.
-    root: IdedExpr,
-    /// What new objects leave to ask, metered.
-    news: Vec<IdedExpr>,
+    root: Metered,
+    /// What new objects leave to ask.
+    news: Vec<Metered>,
     paths: Vec<Path>,
     /// Whether it reads `metadata.resourceVersion`.
     version: bool,
     growth: Growth,
+}
+
+/// A part that pays for what it does.
+struct Metered {
+    part: IdedExpr,
+    /// Steps of each evaluation at least.
+    cost: u64,
+}
+
+impl Metered {
+    fn of(part: IdedExpr) -> Metered {
+        let cost = metering::cost(&part);
+        Metered { part: metering::metered(part), cost }
+    }
 }
 
 /// What an expression came to.
@@ -130,10 +144,10 @@ impl Expression {
         let (paths, version) = reading::paths(&root, sees, &places)?;
         typing::check(&root, gives, &places)?;
         let growth = growth::of(&root);
-        let news = growth::news(&root).into_iter().map(metering::metered).collect();
+        let news = growth::news(&root).into_iter().map(Metered::of).collect();
         Ok(Expression {
             text: text.into(),
-            program: Arc::new(Program { root: metering::metered(root), news, paths, version, growth }),
+            program: Arc::new(Program { root: Metered::of(root), news, paths, version, growth }),
         })
     }
 
@@ -181,10 +195,10 @@ impl Expression {
     }
 }
 
-fn evaluate(part: &IdedExpr, bindings: &Bindings<'_>, steps: &mut u64) -> Outcome {
+fn evaluate(Metered { part, cost }: &Metered, bindings: &Bindings<'_>, steps: &mut u64) -> Outcome {
     let mut context = cel::Context::with_env(environment().clone());
     context.set_variable_resolver(bindings);
-    let (value, is_spent) = metering::during(steps, bindings.longest(), || {
+    let (value, is_spent) = metering::during(steps, *cost, bindings.longest(), || {
         Value::resolve_val(part, &context).map(|value| match value.downcast_ref::<CelBool>() {
             Some(truth) => Ok(*truth.inner()),
             None => Err((

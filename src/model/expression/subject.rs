@@ -127,12 +127,11 @@ impl<'h> Bindings<'h> {
 impl VariableResolver for Bindings<'_> {
     fn resolve<'b>(&'b self, variable: &str) -> Option<CowVal<'b, 'b>> {
         match variable {
-            metering::GO_ON => Some(metering::go_on()),
             "self" | "object" => self.now.as_ref().map(|value| CowVal::Borrowed(value)),
             "oldSelf" | "oldObject" => self.before.as_ref().map(|value| CowVal::Borrowed(value)),
             "objects" => self.all.as_ref().map(|value| CowVal::Borrowed(value)),
             growth::NEW => self.new.as_ref().map(|value| CowVal::Borrowed(value)),
-            _ => None,
+            _ => metering::go_on(variable),
         }
     }
 }

@@ -256,6 +256,54 @@ fn long_values_cost_more() {
     assert!(longer + 40_000 < short, "{longer} {short}");
 }
 
+/// The steps that an evaluation takes.
+fn steps_of(text: &str, spec: &str) -> u64 {
+    let mut left = 10_000_000;
+    outcome_with(text, Sees::Object, [spec, "{}"], &mut left);
+    10_000_000 - left
+}
+
+#[test]
+fn long_expressions_cost_more() {
+    let term = "self.spec.n > 0 && ";
+    assert_eq!(steps_of("self.spec.n > 0", SPEC), 1);
+    let long = steps_of(&format!("{}true", term.repeat(100)), SPEC);
+    assert!((20..200).contains(&long), "{long}");
+    let looped = |terms: usize| steps_of(&format!("self.spec.l.all(x, {}x > 0)", term.repeat(terms)), SPEC);
+    assert!(looped(100) > 3 * looped(1) + 60, "{} {}", looped(100), looped(1));
+}
+
+#[test]
+fn values_that_are_compared_are_paid_for_each_time() {
+    let numbers: Vec<String> = (0..10_000).map(|nth| nth.to_string()).collect();
+    let spec = format!(r#"{{"l":[{}]}}"#, numbers.join(","));
+    let (once, often) = ("self.spec.l == object.spec.l", "10001 in self.spec.l || ".repeat(20) + "true");
+    // Sixteen bytes a number, 64 a step.
+    assert!(steps_of(once, &spec) >= 2_500 && steps_of(&often, &spec) >= 20 * 2_500);
+}
+
+#[test]
+fn a_pattern_of_an_object_is_compiled_once_and_paid_for() {
+    let spec = r#"{"s":"text","p":"^t[a-z]+(once)?$"}"#;
+    let expression = read("self.spec.s.matches(self.spec.p)", Sees::Object);
+    let history = history(&expression, [spec, "{}"]);
+    let bindings = Bindings::object(subjects(&history)[0].clone());
+    let (compiled, costs) = deep(|| {
+        let before = pattern::compiled();
+        let cost = |_| {
+            let mut left = 100_000;
+            assert_eq!(expression.evaluate(&bindings, &mut left), Outcome::Truth(true));
+            100_000 - left
+        };
+        let costs: Vec<u64> = (0..50).map(cost).collect();
+        (pattern::compiled() - before, costs)
+    });
+    assert_eq!(compiled, 1);
+    assert!(costs[0] > 200 && costs[1..].iter().all(|&cost| cost == 1), "{costs:?}");
+    let long = format!(r#"{{"s":"{}","p":"((a{{50}}){{50}}){{6}}"}}"#, "a".repeat(20_000));
+    assert_eq!(outcome("self.spec.s.matches(self.spec.p)", Sees::Object, [&long, "{}"]), Outcome::Endless);
+}
+
 /// A random expression: most give a truth value.
 fn drawn(random: &mut impl FnMut(usize) -> usize, depth: usize, names: &[&str]) -> String {
     let leaves = [
@@ -329,7 +377,7 @@ fn metering_changes_no_outcome() {
         for text in texts {
             let Ok(expression) = Expression::read_here(&text, Sees::Object, Gives::Truth) else { continue };
             let parsed = environment().parser().parse(&text).unwrap_or_else(|error| panic!("{error}"));
-            let plain = evaluate(&parsed, &bindings, &mut u64::MAX.clone());
+            let plain = evaluate(&Metered { part: parsed, cost: 1 }, &bindings, &mut u64::MAX.clone());
             let metered = expression.evaluate(&bindings, &mut 10_000_000);
             assert_eq!(metered, plain, "{text}");
             decided += usize::from(matches!(metered, Outcome::Truth(_)));

@@ -1,0 +1,253 @@
+//! Regular expressions of expressions. A pattern can come from evidence, so what it takes to compile one, to keep it and to use it
+//! is paid for before it is done.
+//!
+//! A pattern whose automaton is small becomes a table, and a text costs its length. Any other is simulated: then each byte of a
+//! text can cost as much as the pattern has states. A pattern of sixteen bytes can have fifteen thousand of them.
+
+use regex_automata::dfa::{Automaton, StartKind, dense};
+use regex_automata::nfa::thompson::{self, NFA, pikevm::PikeVM};
+use regex_automata::{Anchored, Input};
+use rustc_hash::FxHashMap;
+use std::cell::{Cell, RefCell};
+
+/// Longer patterns are refused, in bytes.
+const LONGEST: usize = 2 << 10;
+
+/// The memory of the states of a pattern, in bytes. Larger ones are refused.
+const LARGEST: usize = 1 << 20;
+
+/// The memory of a table, and of what it takes to make it. Larger ones are simulated.
+const TABLE: usize = 128 << 10;
+
+/// The memory of all patterns that a thread keeps. Once they are more, it forgets all of them.
+const KEPT: usize = if cfg!(test) { 256 << 10 } else { 16 << 20 };
+
+/// Steps that compiling takes at least.
+const COMPILING: u64 = 200;
+
+/// Steps that a class of characters takes, and one of which the case is ignored: all of Unicode is gone through for it.
+const CLASS: u64 = 40;
+const FOLDED_CLASS: u64 = 1_000;
+
+/// Bytes of a table that cost a step to make.
+const MADE: u64 = 32;
+
+/// Bytes that one step reads by a table, and states that one step looks at where a pattern is simulated.
+const READ: u64 = 64;
+const STATES: u64 = 128;
+
+thread_local! {
+    static KNOWN: RefCell<Known> = RefCell::new(Known::default());
+    /// How many patterns this thread has compiled.
+    static COMPILED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Patterns that were compiled; `None` of what is none.
+#[derive(Default)]
+struct Known {
+    patterns: FxHashMap<String, Option<Pattern>>,
+    bytes: usize,
+}
+
+/// Why a text was not compared with a pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// It is no pattern, or too large a one.
+    Unfit,
+    /// There are not steps enough.
+    Unpaid,
+}
+
+/// A compiled pattern.
+struct Pattern {
+    machine: Machine,
+    states: u64,
+}
+
+enum Machine {
+    Table(Box<dense::DFA<Vec<u32>>>),
+    Simulated(Box<PikeVM>),
+}
+
+/// Whether a text has something that a pattern describes. `pay` takes steps, and says whether there were so many.
+pub fn is_match(text: &str, pattern: &str, pay: impl Fn(u64) -> bool) -> Result<bool, Refusal> {
+    if pattern.len() > LONGEST {
+        return Err(Refusal::Unfit);
+    }
+    KNOWN.with_borrow_mut(|known| match known.get(pattern, &pay)? {
+        Some(pattern) => pattern.is_match(text, &pay).ok_or(Refusal::Unpaid),
+        None => Err(Refusal::Unfit),
+    })
+}
+
+/// How many patterns this thread has compiled so far.
+#[cfg(test)]
+pub fn compiled() -> u64 {
+    COMPILED.get()
+}
+
+impl Known {
+    fn get(&mut self, pattern: &str, pay: &impl Fn(u64) -> bool) -> Result<Option<&Pattern>, Refusal> {
+        if !self.patterns.contains_key(pattern) {
+            if !pay(price(pattern)) {
+                return Err(Refusal::Unpaid);
+            }
+            COMPILED.set(COMPILED.get() + 1);
+            let made = match states(pattern) {
+                Some(nfa) => Some(Pattern::of(nfa, pay).ok_or(Refusal::Unpaid)?),
+                None => None,
+            };
+            let bytes = 2 * pattern.len() + 128 + made.as_ref().map_or(0, Pattern::bytes);
+            if self.bytes + bytes > KEPT {
+                *self = Known::default();
+            }
+            self.bytes += bytes;
+            self.patterns.insert(pattern.to_owned(), made);
+        }
+        Ok(self.patterns.get(pattern).and_then(Option::as_ref))
+    }
+}
+
+/// The steps that reading a pattern takes.
+fn price(pattern: &str) -> u64 {
+    let classes = pattern.bytes().filter(|byte| matches!(byte, b'\\' | b'[' | b'.')).count() as u64;
+    let flags = pattern.split("(?").skip(1);
+    let folds = flags.into_iter().any(|rest| {
+        let end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
+        rest[..end].contains('i')
+    });
+    COMPILING + 4 * pattern.len() as u64 + classes * if folds { FOLDED_CLASS } else { CLASS }
+}
+
+fn states(pattern: &str) -> Option<NFA> {
+    let config = thompson::Config::new().nfa_size_limit(Some(LARGEST));
+    thompson::Compiler::new().configure(config).build(pattern).ok()
+}
+
+impl Pattern {
+    /// `None` where it cannot be paid.
+    fn of(nfa: NFA, pay: &impl Fn(u64) -> bool) -> Option<Pattern> {
+        let states = nfa.states().len() as u64;
+        if !pay(states + TABLE as u64 / MADE) {
+            return None;
+        }
+        let config = dense::Config::new()
+            .start_kind(StartKind::Unanchored)
+            .dfa_size_limit(Some(TABLE))
+            .determinize_size_limit(Some(TABLE));
+        let machine = match dense::Builder::new().configure(config).build_from_nfa(&nfa) {
+            Ok(table) => Machine::Table(Box::new(table)),
+            Err(_) => Machine::Simulated(Box::new(PikeVM::new_from_nfa(nfa).ok()?)),
+        };
+        Some(Pattern { machine, states })
+    }
+
+    fn bytes(&self) -> usize {
+        match &self.machine {
+            Machine::Table(table) => table.memory_usage(),
+            Machine::Simulated(machine) => machine.get_nfa().memory_usage(),
+        }
+    }
+
+    /// `None` where it cannot be paid.
+    fn is_match(&self, text: &str, pay: &impl Fn(u64) -> bool) -> Option<bool> {
+        let length = text.len() as u64;
+        match &self.machine {
+            Machine::Table(table) => {
+                let input = Input::new(text).anchored(Anchored::No).earliest(true);
+                // It gives up nothing: no byte is one that it was told to stop at.
+                pay(length / READ).then(|| matches!(table.try_search_fwd(&input), Ok(Some(_))))
+            }
+            Machine::Simulated(machine) => {
+                let price = (length + 1).saturating_mul(self.states) / STATES;
+                pay(price).then(|| machine.is_match(&mut machine.create_cache(), text))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What it comes to, and the steps that it takes.
+    fn asked(text: &str, pattern: &str, steps: u64) -> (Result<bool, Refusal>, u64) {
+        let left = Cell::new(steps);
+        let pay = |price: u64| match left.get().checked_sub(price) {
+            Some(rest) => {
+                left.set(rest);
+                true
+            }
+            None => false,
+        };
+        let found = is_match(text, pattern, pay);
+        (found, steps - left.get())
+    }
+
+    #[test]
+    fn a_table_says_what_the_simulated_pattern_says() {
+        let mut tables = 0;
+        for pattern in [
+            "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$",
+            "a|bc",
+            "(?i)ABC",
+            r"^\w+$",
+            r"\bab\b",
+            "",
+            "^$",
+            "(?m)^b$",
+            "(?s).{3}",
+            "x*",
+            r"\d{2}",
+            "[^a]",
+        ] {
+            let plain = PikeVM::new(pattern).unwrap_or_else(|error| panic!("{error}"));
+            let made = states(pattern).and_then(|nfa| Pattern::of(nfa, &|_| true));
+            tables += usize::from(made.is_some_and(|made| matches!(made.machine, Machine::Table(_))));
+            for text in ["", "abc", "ABC", "a-b", "\u{e9}t\u{e9}", "a\nb", "12", "-a", "ab c", "\u{4e00}"] {
+                let expected = plain.is_match(&mut plain.create_cache(), text);
+                assert_eq!(asked(text, pattern, 1 << 20).0, Ok(expected), "{pattern} {text}");
+            }
+        }
+        assert!(tables >= 8, "{tables}");
+    }
+
+    #[test]
+    fn what_is_no_pattern_or_too_large_a_one_is_refused() {
+        for pattern in ["(", "((a{1000}){1000}){1000}", &"a".repeat(LONGEST + 1), &"(".repeat(2_000)] {
+            assert_eq!(asked("a", pattern, 1 << 20).0, Err(Refusal::Unfit));
+        }
+    }
+
+    #[test]
+    fn a_pattern_with_many_states_pays_for_each_byte_of_a_text_many_times() {
+        let text = "a".repeat(1 << 16);
+        // Fifteen thousand states.
+        assert_eq!(asked(&text, "((a{50}){50}){6}", 1_000_000).0, Err(Refusal::Unpaid));
+        // A table: the length of the text alone.
+        assert_eq!(asked("", "^[a-z]{1,63}$", 1 << 20).0, Ok(false));
+        let (found, steps) = asked(&text, "^[a-z]{1,63}$", 1 << 20);
+        assert_eq!((found, steps), (Ok(false), (1 << 16) / READ));
+    }
+
+    #[test]
+    fn ignoring_the_case_of_many_classes_is_paid_before_it_is_done() {
+        let before = compiled();
+        assert_eq!(asked("a", &format!("(?i){}", r"\w".repeat(680)), 100_000).0, Err(Refusal::Unpaid));
+        assert_eq!(compiled(), before);
+    }
+
+    #[test]
+    fn a_pattern_is_compiled_once_and_all_that_are_kept_have_a_bound() {
+        let before = compiled();
+        for nth in 0..1_000 {
+            asked("text", if nth % 2 == 0 { "^t" } else { "(" }, 1 << 20).0.ok();
+        }
+        assert_eq!(compiled(), before + 2);
+        for nth in 0..60 {
+            asked("text", &format!("^[a-z]{{3,60}}x{nth}$"), 1 << 20).0.ok();
+            KNOWN.with_borrow(|known| assert!(known.bytes <= KEPT && !known.patterns.is_empty()));
+        }
+        KNOWN.with_borrow(|known| assert!(known.patterns.len() < 60));
+    }
+}
