@@ -27,6 +27,7 @@
 //! Sources: Azure/azure-container-networking#4210 (the owner's uid tells which node a configuration is of); kubernetes#105131;
 //! kubernetes#20197 (a volume is bound to the uid of a claim, not to its name).
 
+use super::catalog::Looks;
 use super::mentions::{Directory, Mention, is_collector};
 use super::place::{end, had_ended, when};
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling, commit};
@@ -34,6 +35,7 @@ use crate::history::{ClientId, IncarnationId, KeyId, Marks, Operation, Operation
 use crate::model::declaration::Reference;
 use crate::order::{Change, Decisions, Lifetime, Source, Version};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::cell::OnceCell;
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -53,13 +55,26 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         return;
     }
     let directory = Directory::of(evidence);
+    let (mut looks, followers) = (Looks::of(evidence), OnceCell::new());
     for reference in by_uid() {
-        let resources = directory.referring(reference);
-        let dangling = Dangling { evidence, directory: &directory, reference };
+        let mut resources = directory.referring(reference);
+        resources.retain(|&resource| {
+            let is_left = looks.take(evidence, resource);
+            if !is_left {
+                ruling.crowded();
+            }
+            is_left
+        });
+        let dangling = Dangling { evidence, directory: &directory, reference, followers: &followers };
         for &resource in &resources {
             dangling.made(ruling, resource);
         }
-        if reference.belongs {
+        // It goes through all requests.
+        if reference.belongs && !resources.is_empty() {
+            if !looks.take_many(evidence.history.operations.len() as u64) {
+                ruling.crowded();
+                continue;
+            }
             dangling.rested_on(ruling, &resources);
         }
     }
@@ -69,6 +84,8 @@ struct Dangling<'e, 'h> {
     evidence: &'e Evidence<'h>,
     directory: &'e Directory<'h>,
     reference: &'e Reference,
+    /// Collected when a reference is the first to ask.
+    followers: &'e OnceCell<Followers>,
 }
 
 /// Clients by what they list and watch.
@@ -106,12 +123,13 @@ impl<'h> Dangling<'_, 'h> {
     fn made(&self, ruling: &mut Ruling<'_>, resource: ResourceId) {
         let (evidence, history) = (self.evidence, self.evidence.history);
         let mut new: Vec<(Version, Mention)> = Vec::new();
-        for key in (0..history.keys.len() as u32).map(KeyId).filter(|&key| history.resource_of(key) == resource) {
+        for &key in evidence.keys_of(resource) {
             self.made_in(key, &mut new);
         }
         new.sort_by_key(|(version, _)| (version.revision, version.key));
         let asked = self.reference.followed || new.iter().any(|(_, mention)| mention.by_controller);
-        let followers = if asked { self.followers() } else { Followers::default() };
+        let none = Followers::default();
+        let followers = if asked { self.followers.get_or_init(|| self.followers()) } else { &none };
         for (version, mention) in &new {
             let o = history.operation(version.writer);
             let writer = o.incarnation;

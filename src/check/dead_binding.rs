@@ -20,7 +20,8 @@
 //!
 //! Sources: kubernetes#56261, #94437, #101872 (pods bound to nodes that were gone for long).
 
-use super::mentions::Directory;
+use super::catalog::Looks;
+use super::mentions::{Directory, keys};
 use super::place::{Place, end, had_ended, was_before, when};
 use super::standing::Standing;
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
@@ -60,11 +61,9 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             requests.entry(o.key).or_default().push(id);
         }
     }
+    let mut looks = Looks::of(evidence);
     for reference in evidence.options.declarations.references.iter().filter(|reference| reference.binds) {
-        let resources = directory.referring(reference);
-        for key in
-            (0..history.keys.len() as u32).map(KeyId).filter(|&key| resources.contains(&history.resource_of(key)))
-        {
+        for key in keys(evidence, &directory.referring(reference), &mut looks, ruling) {
             for mut binding in bindings(evidence, &directory, reference, key, &requests) {
                 // Where nothing can lie between, the version's own writer bound it.
                 let stood = binding.before.map(|before| standing.through(&before).0.next());

@@ -18,9 +18,10 @@
 //! Sources: kubernetes#16432 (two claims, one volume); kubernetes `pkg/apis/core/validation/validation.go` (ValidatePodUpdate,
 //! ValidatePersistentVolumeClaimUpdate).
 
-use super::mentions::Directory;
+use super::catalog::Looks;
+use super::mentions::{Directory, keys};
 use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling, exclusion};
-use crate::history::{IncarnationId, KeyId, Symbol};
+use crate::history::{IncarnationId, Symbol};
 use crate::model::declaration::Reference;
 use crate::order::{Provenance, Version};
 
@@ -38,13 +39,10 @@ pub const RULE: Rule = Rule {
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     exclusion::check(evidence, ruling, true);
-    let history = evidence.history;
     let directory = Directory::of(evidence);
+    let mut looks = Looks::of(evidence);
     for reference in evidence.options.declarations.references.iter().filter(|reference| reference.once) {
-        let resources = directory.referring(reference);
-        for key in
-            (0..history.keys.len() as u32).map(KeyId).filter(|&key| resources.contains(&history.resource_of(key)))
-        {
+        for key in keys(evidence, &directory.referring(reference), &mut looks, ruling) {
             let mut bound: Option<(Symbol, Version, String)> = None;
             for version in evidence.order.timeline.versions(key).iter() {
                 let known = version.change.lives() == Some(true) && version.uid.is_some();

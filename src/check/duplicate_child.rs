@@ -23,12 +23,13 @@
 //!
 //! Sources: kubernetes#129795 (ReplicaSet), #137210 (Job), #134937 (DaemonSet).
 
+use super::catalog::Looks;
 use super::holding::{Held, Hold, Holdings, Stand, holdings};
 use super::place::Place;
 use super::standing::Standing;
 use super::{BrokenBy, Draft, Evidence, Group, Kind, Rule, Ruling};
+use crate::history::Revision;
 use crate::history::resource::plural_of_kind;
-use crate::history::{ResourceId, Revision};
 use crate::ingest::fields::Path;
 use crate::model::declaration::{Allocation, Child, Compare};
 use crate::order::{Change, Version};
@@ -46,24 +47,26 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
-    let history = evidence.history;
     let children = &evidence.options.declarations.children;
     if children.is_empty() {
         return;
     }
     let standing = Standing::derive(evidence);
+    let mut looks = Looks::of(evidence);
     for child in children {
         let Some(owned) = owned(child) else { continue };
-        for (index, resource) in history.resources.iter().enumerate() {
-            if child.resource.is(history.name(resource.plural), history.name(resource.group)) {
-                let mut all = holdings(evidence, &standing, &owned, ResourceId(index as u32));
-                let mut holds = std::mem::take(&mut all.holds);
-                holds.sort_by(|a, b| (&a.value, all.from(a), a.key).cmp(&(&b.value, all.from(b), b.key)));
-                for family in holds.chunk_by(|a, b| a.value == b.value) {
-                    let (standing, owned, all) = (&standing, &owned, &all);
-                    let family = Family { evidence, standing, child, owned, all, members: family };
-                    family.check(ruling);
-                }
+        for resource in evidence.resources_named(&child.resource) {
+            if !looks.take(evidence, resource) {
+                ruling.crowded();
+                continue;
+            }
+            let mut all = holdings(evidence, &standing, &owned, resource);
+            let mut holds = std::mem::take(&mut all.holds);
+            holds.sort_by(|a, b| (&a.value, all.from(a), a.key).cmp(&(&b.value, all.from(b), b.key)));
+            for family in holds.chunk_by(|a, b| a.value == b.value) {
+                let (standing, owned, all) = (&standing, &owned, &all);
+                let family = Family { evidence, standing, child, owned, all, members: family };
+                family.check(ruling);
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Things of which each has one holder at a time: declared allocations over T, and who holds one together with another.
 
+use super::catalog::Looks;
 use super::holding::{End, Held, Hold, Holdings, holdings, words};
 use super::place::Place;
 use super::standing::Standing;
@@ -37,16 +38,18 @@ pub fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, binds: bool) {
     // Values exclude each other inside one space; where the declaration leaves the group open, inside one group.
     let mut spaces: BTreeMap<(&str, &str), Vec<Part<'_>>> = BTreeMap::new();
     let declared = &evidence.options.declarations.allocations;
+    let mut looks = Looks::of(evidence);
     // Allocators' records are needed beside the fields that lag behind them.
     for allocation in declared.iter().filter(|allocation| allocation.binds == binds) {
-        for (index, resource) in history.resources.iter().enumerate() {
-            let (plural, group) = (history.name(resource.plural), history.name(resource.group));
-            if allocation.resource.is(plural, group) {
-                let resource = ResourceId(index as u32);
-                let holdings = holdings(evidence, &standing, allocation, resource);
-                let group = if allocation.resource.group.is_some() { "" } else { group };
-                spaces.entry((&allocation.space, group)).or_default().push(Part { allocation, resource, holdings });
+        for resource in evidence.resources_named(&allocation.resource) {
+            if !looks.take(evidence, resource) {
+                ruling.crowded();
+                continue;
             }
+            let holdings = holdings(evidence, &standing, allocation, resource);
+            let own = || history.name(history.resources[resource.index()].group);
+            let group = if allocation.resource.group.is_some() { "" } else { own() };
+            spaces.entry((&allocation.space, group)).or_default().push(Part { allocation, resource, holdings });
         }
     }
     let records = Records::of(&spaces);

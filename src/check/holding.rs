@@ -147,9 +147,8 @@ pub fn holdings(
     allocation: &Allocation,
     resource: ResourceId,
 ) -> Holdings {
-    let history = evidence.history;
     let mut all = Holdings::default();
-    for key in (0..history.keys.len() as u32).map(KeyId).filter(|&key| history.resource_of(key) == resource) {
+    for &key in evidence.keys_of(resource) {
         all.collect(evidence, standing, allocation, key);
     }
     all

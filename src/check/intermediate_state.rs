@@ -36,7 +36,7 @@ use super::parts::{self, Piece, Pieces};
 use super::{BrokenBy, Evidence, Group, Kind, Rule, Ruling, commit};
 use crate::history::{IncarnationId, KeyId, Operation, OperationId, ResourceId, Revision, Verb};
 use crate::order::{Change, Ground, Pass, Premise, Reading, Version, remembers};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -93,24 +93,35 @@ struct Search<'s, 'h, 'd> {
     basis: Basis<'h>,
     groups: Vec<parts::Found<'d>>,
     pieces: Pieces<'s, 'h>,
+    /// The groups with a part of a resource.
+    of_resource: FxHashMap<ResourceId, Vec<usize>>,
 }
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let history = evidence.history;
-    let groups = parts::found(history, &evidence.options.declarations);
+    let groups = parts::found(evidence, &evidence.options.declarations);
     if groups.is_empty() {
         return;
     }
-    let readers = Readers::collect(history);
+    let readers = Readers::collect(history, &groups);
     let writes: Vec<(OperationId, Operation)> = evidence
         .operations()
-        .filter(|(_, o)| o.verb.is_write() && o.key.is_some() && readers.may_mind(history, &groups, o))
+        .filter(|(_, o)| o.verb.is_write() && o.key.is_some() && readers.may_mind(history, o))
         .collect();
     let basis = Basis::derive(evidence);
     if writes.is_empty() && basis.decisions.is_empty() {
         return;
     }
-    let mut search = Search { evidence, basis, groups, pieces: Pieces::new(evidence) };
+    let mut of_resource: FxHashMap<ResourceId, Vec<usize>> = FxHashMap::default();
+    for (nth, group) in groups.iter().enumerate() {
+        for &resource in group.resources.iter().flatten() {
+            let groups = of_resource.entry(resource).or_default();
+            if groups.last() != Some(&nth) {
+                groups.push(nth);
+            }
+        }
+    }
+    let mut search = Search { evidence, basis, groups, pieces: Pieces::new(evidence), of_resource };
     let mut undeclared = Vec::new();
     for (id, o) in &writes {
         let declared = search.basis.decisions.of(*id).is_some();
@@ -126,10 +137,14 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
 }
 
 /// Which processes read which resources.
-struct Readers(FxHashSet<(IncarnationId, ResourceId)>);
+struct Readers {
+    all: FxHashSet<(IncarnationId, ResourceId)>,
+    /// By the resource of a part: those of the parts after it in their groups.
+    later: FxHashMap<ResourceId, FxHashSet<ResourceId>>,
+}
 
 impl Readers {
-    fn collect(history: &crate::history::History) -> Readers {
+    fn collect(history: &crate::history::History, groups: &[parts::Found<'_>]) -> Readers {
         let mut all: FxHashSet<(IncarnationId, ResourceId)> = FxHashSet::default();
         for (_, o) in history.operations.of_verbs(&[Verb::Get, Verb::List, Verb::Watch]) {
             if o.scope.is_some() {
@@ -137,21 +152,31 @@ impl Readers {
             }
         }
         all.extend(history.cache_reads.iter().map(|read| (read.incarnation, history.resource_of(read.key))));
-        Readers(all)
+        let mut later: FxHashMap<ResourceId, FxHashSet<ResourceId>> = FxHashMap::default();
+        for group in groups {
+            let mut after: FxHashSet<ResourceId> = FxHashSet::default();
+            for &resource in group.resources.iter().rev().flatten() {
+                later.entry(resource).or_default().extend(&after);
+                after.insert(resource);
+            }
+        }
+        Readers { all, later }
     }
 
     /// Whether a write touches a part of a group of which its process reads a later one.
-    fn may_mind(&self, history: &crate::history::History, groups: &[parts::Found<'_>], o: &Operation) -> bool {
-        let resource = history.resource_of(o.key);
-        groups.iter().any(|group| {
-            let at = group.resources.iter().position(|r| *r == Some(resource));
-            let reads = |of: &Option<ResourceId>| of.is_some_and(|of| self.0.contains(&(o.incarnation, of)));
-            at.is_some_and(|at| group.resources[at + 1..].iter().any(reads))
-        })
+    fn may_mind(&self, history: &crate::history::History, o: &Operation) -> bool {
+        let later = self.later.get(&history.resource_of(o.key));
+        later.is_some_and(|later| later.iter().any(|&of| self.all.contains(&(o.incarnation, of))))
     }
 }
 
 impl<'d> Search<'_, '_, 'd> {
+    /// The groups with a part of a resource; none once too much was looked at.
+    fn groups_of(&self, resource: ResourceId) -> Vec<usize> {
+        let of_resource = self.of_resource.get(&resource).filter(|_| !self.pieces.is_spent());
+        of_resource.cloned().unwrap_or_default()
+    }
+
     /// The early parts that a committed write took away.
     fn taken(&mut self, write: OperationId, o: &Operation) -> Vec<Taken> {
         let (history, timeline) = (self.evidence.history, &self.evidence.order.timeline);
@@ -173,7 +198,7 @@ impl<'d> Search<'_, '_, 'd> {
             return Vec::new();
         }
         let mut taken = Vec::new();
-        for group in 0..self.groups.len() {
+        for group in self.groups_of(resource) {
             for part in 0..self.groups[group].resources.len().saturating_sub(1) {
                 if self.groups[group].resources[part] != Some(resource) {
                     continue;
@@ -440,7 +465,7 @@ impl<'d> Search<'_, '_, 'd> {
             return None;
         }
         let resource = history.resource_of(o.key);
-        for group in 0..self.groups.len() {
+        for group in self.groups_of(resource) {
             let Some(later) = self.groups[group].resources.iter().rposition(|r| *r == Some(resource)) else { continue };
             let declared = &self.groups[group].group.parts[later];
             let Some(pieces) = self.pieces.of(declared, &completed).filter(|_| declared.field.is_none()) else {
@@ -484,7 +509,7 @@ impl<'d> Search<'_, '_, 'd> {
                 continue;
             }
             let Some(version) = timeline.version_at(premise.key, revision) else { continue };
-            for group in 0..self.groups.len() {
+            for group in self.groups_of(resource) {
                 for part in 0..self.groups[group].resources.len().saturating_sub(1) {
                     if self.groups[group].resources[part] != Some(resource) {
                         continue;

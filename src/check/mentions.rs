@@ -1,6 +1,7 @@
 //! Declared references: what a version says of other objects.
 
-use super::Evidence;
+use super::catalog::Looks;
+use super::{Evidence, Ruling};
 use crate::history::resource::{group_of_api_version, plural_of_kind};
 use crate::history::{Declared, Key, KeyId, ResourceId, Symbol};
 use crate::model::declaration::{Condition, Reference};
@@ -37,11 +38,7 @@ impl<'h> Directory<'h> {
 
     /// The resources of the history that a reference is declared for.
     pub fn referring(&self, reference: &Reference) -> Vec<ResourceId> {
-        let history = self.evidence.history;
-        let is = |(_, resource): &(usize, &crate::history::Resource)| {
-            reference.from.is(history.name(resource.plural), history.name(resource.group))
-        };
-        history.resources.iter().enumerate().filter(is).map(|(index, _)| ResourceId(index as u32)).collect()
+        self.evidence.resources_named(&reference.from)
     }
 
     /// What a version mentions; `None` where the evidence does not show it.
@@ -68,10 +65,10 @@ impl<'h> Directory<'h> {
             (None, None) => return None,
         };
         let (plural, group) = (history.names.find(&plural)?, history.names.find(&group)?);
-        let resource = history.resources.iter().position(|r| (r.plural, r.group) == (plural, group))?;
+        let resource = self.evidence.resource(plural, group)?;
         let name = history.names.find(mention.target.as_deref()?)?;
         let keys = self.keys.get_or_init(|| (0..).map(KeyId).zip(&history.keys).map(|(id, key)| (*key, id)).collect());
-        let key = |namespace: Symbol| Key { resource: ResourceId(resource as u32), namespace, name };
+        let key = |namespace: Symbol| Key { resource, namespace, name };
         match &mention.namespace {
             Some(namespace) => keys.get(&key(history.names.find(namespace)?)).copied(),
             None => {
@@ -80,6 +77,24 @@ impl<'h> Directory<'h> {
             }
         }
     }
+}
+
+/// The keys of the resources that a reference is declared for, in order, as far as there are looks left.
+pub fn keys(
+    evidence: &Evidence<'_>,
+    resources: &[ResourceId],
+    looks: &mut Looks,
+    ruling: &mut Ruling<'_>,
+) -> Vec<KeyId> {
+    let mut keys = Vec::new();
+    for &resource in resources {
+        match looks.take(evidence, resource) {
+            true => keys.extend_from_slice(evidence.keys_of(resource)),
+            false => ruling.crowded(),
+        }
+    }
+    keys.sort_unstable();
+    keys
 }
 
 fn mentions(reference: &Reference, declared: &Declared<'_>) -> Option<Vec<Mention>> {

@@ -21,6 +21,7 @@ mod below_minimum;
 mod blind_write;
 mod bodies;
 mod broken_compare;
+mod catalog;
 mod causal_order;
 mod census;
 mod changes;

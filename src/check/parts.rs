@@ -35,27 +35,26 @@ const JOINED: usize = 1_000_000;
 /// The declared groups of which the evidence has two parts at least.
 ///
 /// A part that leaves its group of resources open means one such group with all other open parts of the declaration.
-pub fn found<'d>(history: &History, declarations: &'d Declarations) -> Vec<Found<'d>> {
-    let name = |id: ResourceId| {
-        let resource = history.resources[id.index()];
-        (history.name(resource.plural), history.name(resource.group))
-    };
-    let ids = || (0..history.resources.len() as u32).map(ResourceId).filter(|id| id.is_some());
+pub fn found<'d>(evidence: &Evidence<'_>, declarations: &'d Declarations) -> Vec<Found<'d>> {
+    let history = evidence.history;
+    let of_group = |id: &ResourceId| history.name(history.resources[id.index()].group);
     let mut all = Vec::new();
     for group in &declarations.groups {
         let open = |part: &&Part| part.resource.group.is_none();
         let mut spaces: Vec<&str> = match group.parts.iter().any(|part| open(&part)) {
-            true => ids()
-                .filter(|&id| group.parts.iter().filter(open).any(|part| part.resource.is(name(id).0, name(id).1)))
-                .map(|id| name(id).1)
-                .collect(),
+            true => {
+                let of_parts =
+                    group.parts.iter().filter(open).flat_map(|part| evidence.resources_named(&part.resource));
+                of_parts.map(|id| of_group(&id)).collect()
+            }
             false => vec![""],
         };
         spaces.sort_unstable();
         spaces.dedup();
         for space in spaces {
             let resource = |wanted: &ResourceName| {
-                ids().find(|&id| wanted.is(name(id).0, name(id).1) && (wanted.group.is_some() || name(id).1 == space))
+                let mut named = evidence.resources_named(wanted).into_iter();
+                named.find(|id| wanted.group.is_some() || of_group(id) == space)
             };
             let resources: Vec<Option<ResourceId>> = group.parts.iter().map(|part| resource(&part.resource)).collect();
             if resources.iter().flatten().count() > 1 {
@@ -181,8 +180,8 @@ impl<'e, 'h> Pieces<'e, 'h> {
         }
         let history = self.evidence.history;
         let names = self.names.entry(resource).or_insert_with(|| {
-            let keys = history.keys.iter().enumerate().filter(|(_, key)| key.resource == resource);
-            keys.map(|(index, key)| ((key.namespace, key.name), KeyId(index as u32))).collect()
+            let name = |&key: &KeyId| ((history.keys[key.index()].namespace, history.keys[key.index()].name), key);
+            self.evidence.keys_of(resource).iter().map(name).collect()
         });
         let (namespace, name) = of.split_once('/')?;
         let symbols = history.names.find(namespace).zip(history.names.find(name));

@@ -20,13 +20,16 @@
 //! Sources: kubernetes#88097 (owners that the collector's cache did not have), #65200; kubernetes
 //! `pkg/controller/garbagecollector/garbagecollector.go`, attemptToDeleteItem.
 
+use super::catalog::Looks;
 use super::mentions::{Directory, is_collector};
 use super::place::Place;
 use super::standing::Standing;
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
-use crate::history::{OperationId, Revision};
+use crate::history::{OperationId, ResourceId, Revision};
 use crate::ingest::fields::Path;
+use crate::model::declaration::Reference;
 use crate::order::{Death, Lifetime, Version};
+use rustc_hash::FxHashMap;
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -59,9 +62,21 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     }
     let (directory, standing) = (Directory::of(evidence), Standing::derive(evidence));
     let lives = evidence.order.lifetimes(evidence.history);
+    let mut owning: FxHashMap<ResourceId, Vec<&Reference>> = FxHashMap::default();
+    for reference in references.iter().filter(|reference| reference.owns) {
+        for resource in directory.referring(reference) {
+            owning.entry(resource).or_default().push(reference);
+        }
+    }
+    let mut looks = Looks::of(evidence);
     for removal in &removed {
         let mut owned = false;
-        for reference in references.iter().filter(|reference| reference.owns) {
+        let resource = evidence.history.resource_of(removal.life.key);
+        for reference in owning.get(&resource).into_iter().flatten() {
+            if !looks.take_many(1) {
+                ruling.crowded();
+                break;
+            }
             for mention in directory.mentions(reference, &removal.last).unwrap_or_default() {
                 owned = true;
                 let uid = mention.uid.as_deref().and_then(|uid| evidence.history.names.find(uid));

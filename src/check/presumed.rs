@@ -72,15 +72,13 @@ fn candidates(evidence: &Evidence<'_>, presumptions: &[Presumption]) -> Vec<(Ope
         (history.name(resource.plural), history.name(resource.group))
     };
     let mut pairs: FxHashMap<ResourceId, Vec<(&Presumption, ResourceId)>> = FxHashMap::default();
-    let resources = || (0..history.resources.len() as u32).map(ResourceId);
     for presumption in presumptions {
-        for from in resources().filter(|&id| presumption.deletes.is(resource(id).0, resource(id).1)) {
+        for from in evidence.resources_named(&presumption.deletes) {
             let group = resource(from).1;
             // Names without group mean one group.
             let one_group = presumption.deletes.group.is_none() && presumption.absent.group.is_none();
-            let absent = resources().find(|&id| {
-                presumption.absent.is(resource(id).0, resource(id).1) && (!one_group || resource(id).1 == group)
-            });
+            let mut absent = evidence.resources_named(&presumption.absent).into_iter();
+            let absent = absent.find(|&id| !one_group || resource(id).1 == group);
             if let Some(absent) = absent {
                 pairs.entry(from).or_default().push((presumption, absent));
             }

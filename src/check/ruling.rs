@@ -1,5 +1,6 @@
 //! What one rule collects: findings, folded by cause, and how much it checked.
 
+use super::catalog::CROWDED;
 use super::halt::Halt;
 use super::rule::Rule;
 use super::{BrokenBy, Certificate, Evidence, Fact, Finding, Kind, Proof};
@@ -39,6 +40,9 @@ pub struct Draft {
 /// Findings and repeats of one kind that a rule lists over one history. More of them say nothing new, and must not fill the
 /// memory; they are counted.
 const LISTED: u64 = 50_000;
+
+/// How findings are counted that are not listed.
+const UNLISTED: &str = "more of the same kind than are listed";
 
 /// Findings of one rule over one history.
 pub struct Ruling<'e> {
@@ -164,6 +168,28 @@ impl<'e> Ruling<'e> {
         }
     }
 
+    /// A declaration is not looked at, since the rule has too many of them.
+    pub fn crowded(&mut self) {
+        self.undecided("declarations of resources that have more versions than one run looks at");
+        self.open.get_or_insert_with(|| CROWDED.to_owned());
+    }
+
+    /// Whether one more of a kind would be listed. If not, it is counted, and need not be made.
+    pub fn lists(&mut self, kind: Kind) -> bool {
+        let stated = self.stated.entry(kind).or_default();
+        let is_listed = *stated < LISTED;
+        if !is_listed {
+            *stated += 1;
+            self.undecided(UNLISTED);
+        }
+        is_listed
+    }
+
+    /// So many more were found than are listed.
+    pub fn unlisted(&mut self, count: u64) {
+        self.undecided_many(UNLISTED, count);
+    }
+
     /// Whether more violations were stated than are listed. A rule that holds each of many streams against each of many changes then
     /// stops: the verdict is known, and what it left out it counts as undecided.
     pub fn is_full(&self) -> bool {
@@ -184,7 +210,7 @@ impl<'e> Ruling<'e> {
         let stated = self.stated.entry(draft.kind).or_default();
         *stated += 1;
         if *stated > LISTED {
-            self.undecided("more of the same kind than are listed");
+            self.undecided(UNLISTED);
             return;
         }
         let history = self.evidence.history;

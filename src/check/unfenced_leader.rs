@@ -95,12 +95,10 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let mut terms: FxHashMap<KeyId, Vec<Term>> = FxHashMap::default();
     let mut locks: FxHashSet<ResourceId> = FxHashSet::default();
     for leadership in &evidence.options.declarations.leaderships {
-        for (index, resource) in history.resources.iter().enumerate() {
-            if leadership.resource.is(history.name(resource.plural), history.name(resource.group)) {
-                collect(evidence, leadership, ResourceId(index as u32), &mut terms);
-                if leadership.resource.group.is_some() {
-                    locks.insert(ResourceId(index as u32));
-                }
+        for resource in evidence.resources_named(&leadership.resource) {
+            collect(evidence, leadership, resource, &mut terms);
+            if leadership.resource.group.is_some() {
+                locks.insert(resource);
             }
         }
     }
@@ -368,7 +366,7 @@ fn collect(
     terms: &mut FxHashMap<KeyId, Vec<Term>>,
 ) {
     let history = evidence.history;
-    for key in (0..history.keys.len() as u32).map(KeyId).filter(|&key| history.resource_of(key) == resource) {
+    for &key in evidence.keys_of(resource) {
         let mut of_key: Vec<Term> = Vec::new();
         // Most versions say what the one before said.
         let mut before: Option<(Symbol, AttributesId)> = None;

@@ -1,10 +1,12 @@
 //! Which invariant speaks of which objects, and what it came to.
 
 use super::super::Evidence;
+use super::super::catalog::Looks;
 use super::reads::Reads;
 use crate::history::{Declared, KeyId, ResourceId, Revision};
 use crate::model::declaration::{Condition, Invariant};
 use crate::order::Version;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 /// An invariant and a resource that it speaks of.
@@ -22,17 +24,30 @@ pub struct Case<'h> {
 
 /// The cases of a history: where an invariant leaves the group open, one a group.
 pub fn of<'h>(evidence: &Evidence<'h>) -> Vec<Case<'h>> {
-    let history = evidence.history;
     let mut cases = Vec::new();
     for (nth, invariant) in evidence.options.declarations.invariants.iter().enumerate() {
-        for (index, resource) in history.resources.iter().enumerate() {
-            if invariant.resource.is(history.name(resource.plural), history.name(resource.group)) {
-                let (resource, reads) = (ResourceId(index as u32), Reads::of(history, invariant));
-                cases.push(Case { nth, invariant, resource, reads });
-            }
+        for resource in evidence.resources_named(&invariant.resource) {
+            let reads = Reads::of(evidence.history, invariant);
+            cases.push(Case { nth, invariant, resource, reads });
         }
     }
     cases
+}
+
+/// Leaves out the cases of invariants of which there are more than a run looks at: the later ones. Returns which invariants those are.
+pub fn admit(evidence: &Evidence<'_>, cases: &mut Vec<Case<'_>>) -> Vec<usize> {
+    let mut looks = Looks::of(evidence);
+    let mut left_out: Vec<usize> = Vec::new();
+    let mut admitted = Vec::with_capacity(cases.len());
+    for of_invariant in cases.chunk_by(|a, b| a.nth == b.nth) {
+        let wanted = of_invariant.iter().map(|case| evidence.versions_of(case.resource)).sum();
+        let is_admitted = looks.take_many(wanted);
+        admitted.resize(admitted.len() + of_invariant.len(), is_admitted);
+        left_out.extend((!is_admitted).then_some(of_invariant[0].nth));
+    }
+    let mut admitted = admitted.into_iter();
+    cases.retain(|_| admitted.next() == Some(true));
+    left_out
 }
 
 impl Case<'_> {
@@ -44,7 +59,7 @@ impl Case<'_> {
         }
         let met = |condition: &Condition| {
             let declared = declared.filter(|declared| declared.shows(&condition.path))?;
-            Some(condition.admits(declared.text(&condition.path).as_deref()))
+            Some(condition.admits(declared.shown(&condition.path).as_deref()))
         };
         let mut known = true;
         for (conditions, wanted) in [(&self.invariant.when, true), (&self.invariant.unless, false)] {
@@ -73,12 +88,38 @@ pub struct Tally {
     pub given_up: Option<&'static str>,
     /// Where it is false, in the order of T.
     pub failures: Vec<Failure>,
+    /// How often it is false besides.
+    pub unlisted: u64,
+}
+
+/// Failures of all invariants that are kept.
+const KEPT: u64 = 200_000;
+
+/// How many more failures may be kept.
+#[derive(Debug)]
+pub struct Room(Cell<u64>);
+
+impl Default for Room {
+    fn default() -> Room {
+        Room(Cell::new(KEPT))
+    }
 }
 
 /// Reasons that are told apart; what they name can come from the evidence.
 const REASONS: usize = 8;
 
 impl Tally {
+    /// It is false somewhere.
+    pub fn is_false(&mut self, failure: Failure, room: &Room) {
+        match room.0.get().checked_sub(1) {
+            Some(left) => {
+                room.0.set(left);
+                self.failures.push(failure);
+            }
+            None => self.unlisted += 1,
+        }
+    }
+
     /// An evaluation failed.
     pub fn failed(&mut self, reason: String) {
         let known = self.failed.contains_key(&reason) || self.failed.len() < REASONS;

@@ -10,7 +10,7 @@ use crate::ingest::fields::Path;
 use crate::model::declaration::Scope;
 use crate::model::expression::{Bindings, Growth, Outcome, Subject};
 use crate::order::Version;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Values that objects of a group have in common.
@@ -97,8 +97,10 @@ struct GroupState<'h> {
     truth: Option<bool>,
     /// Objects that came since then.
     new: Vec<(String, KeyId)>,
+    /// The same, to find them.
+    newcomers: FxHashSet<KeyId>,
     /// Objects for which alone it is false, as long as all of them are there.
-    proof: Vec<KeyId>,
+    proof: FxHashSet<KeyId>,
     failing: Option<Failure>,
 }
 
@@ -115,7 +117,9 @@ struct Sweep<'s, 'h> {
     doubtful: BTreeSet<Values>,
     complete: Option<Revision>,
     /// Objects that entered or left a group at the present revision.
-    moved: Vec<(KeyId, Values)>,
+    moved: FxHashSet<(KeyId, Values)>,
+    /// Groups that are false.
+    failing: BTreeSet<Values>,
 }
 
 /// Something that happens at a revision.
@@ -156,8 +160,13 @@ pub fn events(stage: &Stage<'_>, case: &Case<'_>) -> Vec<(Revision, Event)> {
 }
 
 /// Evaluates the cases of living objects.
-pub fn evaluate<'h>(stage: &Stage<'h>, cases: &[Case<'h>], limits: Limits, tallies: &mut [Tally]) {
-    let mut purses = vec![Purse::default(); tallies.len()];
+pub fn evaluate<'h>(
+    stage: &Stage<'h>,
+    cases: &[Case<'h>],
+    limits: Limits,
+    purses: &mut [Purse],
+    tallies: &mut [Tally],
+) {
     for case in cases.iter().filter(|case| case.invariant.scope == Scope::Live) {
         let mut sweep = Sweep {
             stage,
@@ -167,7 +176,8 @@ pub fn evaluate<'h>(stage: &Stage<'h>, cases: &[Case<'h>], limits: Limits, talli
             hidden: BTreeSet::new(),
             doubtful: BTreeSet::new(),
             complete: None,
-            moved: Vec::new(),
+            moved: FxHashSet::default(),
+            failing: BTreeSet::new(),
         };
         if case.invariant.per.is_empty() {
             sweep.groups.insert(Vec::new(), GroupState::default());
@@ -179,10 +189,17 @@ pub fn evaluate<'h>(stage: &Stage<'h>, cases: &[Case<'h>], limits: Limits, talli
 }
 
 impl GroupState<'_> {
+    fn add_new(&mut self, place: (String, KeyId)) {
+        self.newcomers.insert(place.1);
+        self.new.push(place);
+    }
+
     /// What was known with an object as it was before.
     fn forget(&mut self, place: &(String, KeyId)) {
         self.outcome = None;
-        self.new.retain(|new| new != place);
+        if self.newcomers.remove(&place.1) {
+            self.new.retain(|new| new != place);
+        }
         if self.proof.contains(&place.1) {
             self.proof.clear();
         }
@@ -205,6 +222,7 @@ impl GroupState<'_> {
             match self.truth {
                 Some(true) if self.new.is_empty() => return Outcome::Truth(true),
                 Some(true) if expression.asks_only_news() => {
+                    purse.gather(self.members.len());
                     let new = self.new.iter().filter_map(|place| self.members.get(place));
                     let new: Vec<Subject<'_>> = new.map(|member| member.subject.clone()).collect();
                     let all = self.members.values().map(|member| member.subject.clone());
@@ -215,6 +233,7 @@ impl GroupState<'_> {
             }
         }
         self.proof.clear();
+        purse.gather(self.members.len());
         let all = self.members.values().map(|member| member.subject.clone());
         purse.evaluate(expression, &Bindings::objects(all))
     }
@@ -238,7 +257,7 @@ impl<'h> Sweep<'_, 'h> {
             if self.is_complete() != was_complete {
                 // The same objects, and now it is known whether there are others.
                 touched.extend(self.doubtful.iter().cloned());
-                touched.extend(self.groups.iter().filter(|(_, group)| group.failing.is_some()).map(|(v, _)| v.clone()));
+                touched.extend(self.failing.iter().cloned());
                 if self.case.invariant.per.is_empty() {
                     touched.insert(Vec::new());
                 }
@@ -251,7 +270,7 @@ impl<'h> Sweep<'_, 'h> {
             if let Some(mut failing) = group.failing.take() {
                 failing.through =
                     events.last().map_or(failing.from, |(revision, _)| (*revision).previous()).max(failing.from);
-                tally.failures.push(failing);
+                tally.is_false(failing, &self.stage.room);
             }
         }
     }
@@ -305,7 +324,7 @@ impl<'h> Sweep<'_, 'h> {
                 group.members.remove(&place);
                 group.forget(&place);
             }
-            self.moved.push((key, values.clone()));
+            self.moved.insert((key, values.clone()));
             touched.insert(values);
         }
         true
@@ -317,7 +336,7 @@ impl<'h> Sweep<'_, 'h> {
         let history = self.stage.evidence.history;
         let place = (super::super::census::path(&self.stage.evidence, key), key);
         for values in groups {
-            self.moved.push((key, values.clone()));
+            self.moved.insert((key, values.clone()));
             touched.insert(values.clone());
             let Some(group) = self.groups.get_mut(values) else { continue };
             let last = group.members.insert(place.clone(), member.clone());
@@ -327,7 +346,7 @@ impl<'h> Sweep<'_, 'h> {
             };
             if !last.as_ref().is_some_and(is_same) {
                 group.forget(&place);
-                group.new.push(place.clone());
+                group.add_new(place.clone());
             }
         }
     }
@@ -340,8 +359,8 @@ impl<'h> Sweep<'_, 'h> {
             let place = (path.clone(), key);
             group.members.insert(place.clone(), member.clone());
             group.forget(&place);
-            group.new.push(place);
-            self.moved.push((key, values.clone()));
+            group.add_new(place);
+            self.moved.insert((key, values.clone()));
             touched.insert(values.clone());
         }
         self.inside.insert(key, groups);
@@ -368,6 +387,7 @@ impl<'h> Sweep<'_, 'h> {
         };
         group.truth = truth;
         group.new.clear();
+        group.newcomers.clear();
         let meaning = truth.map(|truth| meaning(growth, truth, is_complete));
         match (&outcome, meaning) {
             (_, Some(Meaning::Holds | Meaning::False)) => tally.checked += 1,
@@ -384,10 +404,12 @@ impl<'h> Sweep<'_, 'h> {
         if meaning == Some(Meaning::False) {
             if group.failing.is_none() {
                 let rests_on_all = !matches!(growth, Growth::False | Growth::Free);
-                let changed: Vec<KeyId> = changed(events).map(|version| version.key).collect();
+                let changed: FxHashSet<KeyId> = changed(events).map(|version| version.key).collect();
                 let (witnesses, is_proof) = witnesses(self.case, group, &changed, rests_on_all, purse);
+                purse.gather(group.members.len());
                 let all = group.members.values().map(|member| member.subject.clone());
                 let message = said(self.case.invariant, purse, &Bindings::objects(all));
+                self.failing.insert(values.clone());
                 group.failing = Some(Failure {
                     of: Place::Group(self.case.resource, values.clone()),
                     from: revision,
@@ -404,10 +426,11 @@ impl<'h> Sweep<'_, 'h> {
                 }
             }
         } else if let Some(mut failing) = group.failing.take() {
+            self.failing.remove(values);
             failing.through = revision.previous().max(failing.from);
-            let moved = |version: &Version| self.moved.iter().any(|(key, of)| *key == version.key && of == values);
+            let moved = |version: &Version| self.moved.contains(&(version.key, values.clone()));
             failing.ended = changed(events).find(moved);
-            tally.failures.push(failing);
+            tally.is_false(failing, &self.stage.room);
         }
         if is_empty && !values.is_empty() {
             self.groups.remove(values);
@@ -432,7 +455,7 @@ const SHOWN: usize = 4;
 fn witnesses(
     case: &Case<'_>,
     group: &GroupState<'_>,
-    changed: &[KeyId],
+    changed: &FxHashSet<KeyId>,
     rests_on_all: bool,
     purse: &mut Purse,
 ) -> (Vec<Version>, bool) {

@@ -3,10 +3,11 @@
 use super::super::Limits;
 use super::case::{Case, Failure, Place, Tally};
 use super::stage::{Purse, Stage, shows};
-use crate::history::{Declared, KeyId};
+use crate::history::{Declared, KeyId, ResourceId};
 use crate::model::declaration::{Invariant, Scope};
 use crate::model::expression::{Bindings, Expression, Outcome, Subject};
 use crate::order::Version;
+use std::collections::BTreeMap;
 
 /// Why a version was not looked at.
 pub const BODY: &str =
@@ -33,17 +34,13 @@ struct Course<'c, 'h> {
 }
 
 /// Evaluates the cases of one object and of one change.
-pub fn evaluate<'h>(stage: &Stage<'h>, cases: &[Case<'h>], limits: Limits) -> Vec<Tally> {
-    let count = stage.evidence.options.declarations.invariants.len();
-    let mut tallies = vec![Tally::default(); count];
-    let mut purses = vec![Purse::default(); count];
-    let single = |case: &&Case<'h>| case.invariant.scope != Scope::Live;
-    let mut resources: Vec<_> = cases.iter().filter(single).map(|case| case.resource).collect();
-    resources.sort_unstable();
-    resources.dedup();
-    for resource in resources {
-        let of_resource: Vec<&Case<'h>> =
-            cases.iter().filter(single).filter(|case| case.resource == resource).collect();
+pub fn evaluate<'h>(stage: &Stage<'h>, cases: &[Case<'h>], limits: Limits, purses: &mut [Purse]) -> Vec<Tally> {
+    let mut tallies = vec![Tally::default(); stage.evidence.options.declarations.invariants.len()];
+    let mut by_resource: BTreeMap<ResourceId, Vec<&Case<'h>>> = BTreeMap::new();
+    for case in cases.iter().filter(|case| case.invariant.scope != Scope::Live) {
+        by_resource.entry(case.resource).or_default().push(case);
+    }
+    for (resource, of_resource) in by_resource {
         for &key in stage.keys_of(resource) {
             for case in &of_resource {
                 let tally = &mut tallies[case.nth];
@@ -51,7 +48,7 @@ pub fn evaluate<'h>(stage: &Stage<'h>, cases: &[Case<'h>], limits: Limits) -> Ve
                     tally.given_up = purses[case.nth].is_spent(&limits);
                 }
             }
-            of_key(stage, &of_resource, key, &mut purses, &mut tallies);
+            of_key(stage, &of_resource, key, purses, &mut tallies);
         }
     }
     for tally in &mut tallies {
@@ -181,7 +178,7 @@ impl<'h> Course<'_, 'h> {
             Outcome::Truth(false) => {
                 tally.checked += 1;
                 let message = said(self.case.invariant, purse, &bindings);
-                tally.failures.push(failure(vec![last.version, seen.version], None, counts, message));
+                tally.is_false(failure(vec![last.version, seen.version], None, counts, message), &stage.room);
             }
             Outcome::Truth(true) if !counts => tally.unseen(CHANGE),
             other => self.passes(stage, tally, other, seen.version),
@@ -195,7 +192,7 @@ impl<'h> Course<'_, 'h> {
         failure.through = stage.through(&last).0;
         // What came after a stretch that nothing shows did not end it.
         failure.ended = by.filter(|by| failure.through.next() == by.revision);
-        tally.failures.push(failure);
+        tally.is_false(failure, &stage.room);
     }
 }
 

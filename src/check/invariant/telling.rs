@@ -1,49 +1,119 @@
 //! What an invariant came to, as findings.
 
+use super::super::catalog::CROWDED;
 use super::super::{BrokenBy, Draft, Evidence, Fact, Kind, Ruling};
 use super::case::{Failure, Place, Tally};
-use crate::history::{IncarnationId, Revision};
+use crate::history::{IncarnationId, OperationId, ResourceId, Revision};
 use crate::ingest::fields::Path;
 use crate::model::declaration::{Invariant, Scope, Severity};
 use crate::order::Version;
+use rustc_hash::FxHashMap;
+use std::cell::OnceCell;
 
 /// Values of an object that a fact shows, and the letters of each.
 const VALUES: usize = 4;
 const LETTERS: usize = 60;
 
-/// Tells what an invariant came to.
-pub fn tell(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, invariant: &Invariant, tally: &Tally) {
-    ruling.checked_many(IncarnationId::NONE, tally.checked);
-    let name = &invariant.name;
-    for (&reason, &count) in &tally.unseen {
-        ruling.undecided_many(format!("{reason} ({name})"), count);
+/// Invariants that are named beside what is not decided of them. What is not decided of the others is counted together.
+const NAMED: usize = 100;
+const OTHERS: &str = "other invariants";
+
+/// Tells what invariants came to.
+pub struct Teller<'e, 'h> {
+    evidence: &'e Evidence<'h>,
+    named: usize,
+    /// The first list of a resource with a revision.
+    lists: OnceCell<FxHashMap<(ResourceId, Revision), OperationId>>,
+}
+
+impl<'e, 'h> Teller<'e, 'h> {
+    /// Nothing told yet.
+    pub fn new(evidence: &'e Evidence<'h>) -> Teller<'e, 'h> {
+        Teller { evidence, named: 0, lists: OnceCell::new() }
     }
-    let failed: u64 = tally.failed.values().sum();
-    if let Some((reason, count)) = tally.failed.iter().max_by_key(|(_, count)| **count) {
-        let of = failed + tally.checked;
-        let why = format!("invariant {name} ({}) failed in {failed} of {of} evaluations: {reason}", invariant.place);
-        ruling.undecided_many(format!("{name}: {reason}"), *count);
-        ruling.open.get_or_insert(why);
+
+    /// Tells what an invariant came to.
+    pub fn tell(&mut self, ruling: &mut Ruling<'_>, invariant: &Invariant, tally: &Tally) {
+        ruling.checked_many(IncarnationId::NONE, tally.checked);
+        let failed: u64 = tally.failed.values().sum();
+        let is_idle = tally.checked == 0 && failed == 0 && tally.unseen.is_empty() && tally.given_up != Some(CROWDED);
+        let is_undecided = is_idle || failed > 0 || !tally.unseen.is_empty();
+        let is_named = self.named < NAMED;
+        self.named += usize::from(is_undecided);
+        let name = if is_named { invariant.name.as_str() } else { OTHERS };
+        for (&reason, &count) in &tally.unseen {
+            ruling.undecided_many(format!("{reason} ({name})"), count);
+        }
+        if let Some((reason, count)) = tally.failed.iter().max_by_key(|(_, count)| **count) {
+            let (name, place, of) = (&invariant.name, &invariant.place, failed + tally.checked);
+            match is_named {
+                true => ruling.undecided_many(format!("{name}: {reason}"), *count),
+                false => ruling.undecided_many(format!("{OTHERS}: evaluations that failed"), *count),
+            }
+            ruling.open.get_or_insert_with(|| {
+                format!("invariant {name} ({place}) failed in {failed} of {of} evaluations: {reason}")
+            });
+        }
+        if let Some(why) = tally.given_up {
+            let (name, place) = (&invariant.name, &invariant.place);
+            ruling.open.get_or_insert_with(|| format!("invariant {name} ({place}) was given up: {why}"));
+            if why == CROWDED {
+                ruling.undecided("invariants that are more than one run looks at");
+            }
+        }
+        if is_idle {
+            match is_named {
+                true => ruling.undecided(format!("no object of {} is in the evidence ({name})", invariant.resource)),
+                false => ruling.undecided(format!("no object of its resource is in the evidence ({OTHERS})")),
+            }
+        }
+        for failure in &tally.failures {
+            if ruling.lists(kind(invariant, failure)) {
+                ruling.found(self.draft(invariant, failure));
+            }
+        }
+        ruling.unlisted(tally.unlisted);
     }
-    if let Some(why) = tally.given_up {
-        ruling.open.get_or_insert(format!("invariant {name} ({}) was given up: {why}", invariant.place));
+
+    fn draft(&self, invariant: &Invariant, failure: &Failure) -> Draft {
+        draft(self.evidence, invariant, failure, |list| self.list_fact(failure, list))
     }
-    if tally.checked == 0 && failed == 0 && tally.unseen.is_empty() {
-        ruling.undecided(format!("no object of {} is in the evidence ({name})", invariant.resource));
-    }
-    for failure in &tally.failures {
-        ruling.found(draft(evidence, invariant, failure));
+
+    fn list_fact(&self, failure: &Failure, list: Revision) -> Option<Fact> {
+        let Place::Group(resource, _) = failure.of else { return None };
+        let evidence = self.evidence;
+        let lists = self.lists.get_or_init(|| {
+            let mut lists = FxHashMap::default();
+            for (id, o) in evidence.operations() {
+                let Some(scope) = evidence.history.scopes.get(o.scope.index()) else { continue };
+                if let Some((revision, _)) = evidence.order.list_revision(evidence.history, id) {
+                    lists.entry((scope.resource, revision)).or_insert(id);
+                }
+            }
+            lists
+        });
+        let id = *lists.get(&(resource, list))?;
+        Some(evidence.operation(id, list, format!("all {} were listed", evidence.history.resource_name(resource))))
     }
 }
 
-fn draft(evidence: &Evidence<'_>, invariant: &Invariant, failure: &Failure) -> Draft {
-    let writer = began_by(failure).map(|version| version.writer).filter(|writer| writer.is_some());
-    let incarnation = writer.map_or(IncarnationId::NONE, |writer| evidence.history.operation(writer).incarnation);
-    let kind = match (failure.is_certain, invariant.severity) {
+fn kind(invariant: &Invariant, failure: &Failure) -> Kind {
+    match (failure.is_certain, invariant.severity) {
         (false, _) => Kind::Suspect,
         (true, Severity::Violation) => Kind::Violation,
         (true, Severity::Hazard) => Kind::Hazard,
-    };
+    }
+}
+
+fn draft(
+    evidence: &Evidence<'_>,
+    invariant: &Invariant,
+    failure: &Failure,
+    list_fact: impl Fn(Revision) -> Option<Fact>,
+) -> Draft {
+    let writer = began_by(failure).map(|version| version.writer).filter(|writer| writer.is_some());
+    let incarnation = writer.map_or(IncarnationId::NONE, |writer| evidence.history.operation(writer).incarnation);
+    let kind = kind(invariant, failure);
     let of = place_words(evidence, invariant, failure);
     let says = failure.message.as_deref().unwrap_or(&invariant.title);
     let mut reason =
@@ -63,7 +133,7 @@ fn draft(evidence: &Evidence<'_>, invariant: &Invariant, failure: &Failure) -> D
         key: began_by(failure).map_or_else(Default::default, |version| version.key),
         cause: invariant.name.clone(),
         summary: format!("{} is false of {of}{}: {says}", invariant.name, time_words(evidence, failure)),
-        facts: facts(evidence, invariant, failure),
+        facts: facts(evidence, invariant, failure, list_fact),
         reason,
         refuted_by: match (invariant.scope, failure.is_certain) {
             (Scope::Object, _) => "another content of that version".to_owned(),
@@ -129,7 +199,12 @@ fn duration(length: i64) -> String {
     }
 }
 
-fn facts(evidence: &Evidence<'_>, invariant: &Invariant, failure: &Failure) -> Vec<Fact> {
+fn facts(
+    evidence: &Evidence<'_>,
+    invariant: &Invariant,
+    failure: &Failure,
+    list_fact: impl Fn(Revision) -> Option<Fact>,
+) -> Vec<Fact> {
     let name = &invariant.name;
     let mut facts = Vec::new();
     if let Some(before) = &failure.before {
@@ -141,7 +216,7 @@ fn facts(evidence: &Evidence<'_>, invariant: &Invariant, failure: &Failure) -> V
     }
     if let Some(list) = failure.complete
         && facts.len() < 4
-        && let Some(fact) = list_fact(evidence, failure, list)
+        && let Some(fact) = list_fact(list)
     {
         facts.push(fact);
     }
@@ -163,15 +238,6 @@ fn facts(evidence: &Evidence<'_>, invariant: &Invariant, failure: &Failure) -> V
     facts
 }
 
-fn list_fact(evidence: &Evidence<'_>, failure: &Failure, list: Revision) -> Option<Fact> {
-    let Place::Group(resource, _) = failure.of else { return None };
-    let (id, _) = evidence.operations().find(|(id, o)| {
-        let of = evidence.history.scopes.get(o.scope.index()).is_some_and(|scope| scope.resource == resource);
-        of && evidence.order.list_revision(evidence.history, *id).is_some_and(|(revision, _)| revision == list)
-    })?;
-    Some(evidence.operation(id, list, format!("all {} were listed", evidence.history.resource_name(resource))))
-}
-
 /// The values of an object that the invariant reads, in words.
 fn values(evidence: &Evidence<'_>, invariant: &Invariant, version: &Version) -> String {
     let name = evidence.version_words(version.key, version.uid, version.revision);
@@ -179,7 +245,7 @@ fn values(evidence: &Evidence<'_>, invariant: &Invariant, version: &Version) -> 
     let mut paths: Vec<&Path> = invariant.per.iter().chain(invariant.expression.paths()).collect();
     paths.dedup();
     let value = |path: &&Path| {
-        let text = declared.and_then(|declared| declared.text(path));
+        let text = declared.and_then(|declared| declared.shown(path));
         text.map(|text| format!("{path} = {}", shortened(&text)))
     };
     let values: Vec<String> = paths.iter().filter_map(value).take(VALUES).collect();
