@@ -153,8 +153,8 @@ pub struct Purse {
 }
 
 /// Steps of all evaluations of a run, and how many more for each version that the history has.
-const ALL_STEPS: u64 = 8_000_000;
-const VERSION_STEPS: u64 = 96;
+const ALL_STEPS: u64 = 6_000_000;
+const VERSION_STEPS: u64 = 48;
 
 /// How many evaluations may be endless before an invariant is given up.
 const ENDLESS: u32 = 3;

@@ -1,8 +1,9 @@
 //! Regular expressions of expressions. A pattern can come from evidence, so what it takes to compile one, to keep it and to use it
 //! is paid for before it is done.
 //!
-//! A pattern whose automaton is small becomes a table, and a text costs its length. Any other is simulated: then each byte of a
-//! text can cost as much as the pattern has states. A pattern of sixteen bytes can have fifteen thousand of them.
+//! A pattern is simulated: each byte of a text can cost as much as the pattern has states. A pattern of sixteen bytes can have
+//! fifteen thousand of them. One that has cost as much as a table takes to make becomes a table, if that is small: then a text costs
+//! its length.
 
 use regex_automata::dfa::{Automaton, StartKind, dense};
 use regex_automata::nfa::thompson::{self, NFA, pikevm::PikeVM};
@@ -60,13 +61,19 @@ pub enum Refusal {
 
 /// A compiled pattern.
 struct Pattern {
-    machine: Machine,
+    simulated: Box<PikeVM>,
     states: u64,
+    /// Steps that were paid for simulating it.
+    paid: u64,
+    table: Table,
 }
 
-enum Machine {
-    Table(Box<dense::DFA<Vec<u32>>>),
-    Simulated(Box<PikeVM>),
+enum Table {
+    /// Not asked for yet.
+    Open,
+    Made(Box<dense::DFA<Vec<u32>>>),
+    /// It would be too large.
+    Refused,
 }
 
 /// Whether a text has something that a pattern describes. `pay` takes steps, and says whether there were so many.
@@ -87,7 +94,7 @@ pub fn compiled() -> u64 {
 }
 
 impl Known {
-    fn get(&mut self, pattern: &str, pay: &impl Fn(u64) -> bool) -> Result<Option<&Pattern>, Refusal> {
+    fn get(&mut self, pattern: &str, pay: &impl Fn(u64) -> bool) -> Result<Option<&mut Pattern>, Refusal> {
         if !self.patterns.contains_key(pattern) {
             if !pay(price(pattern)) {
                 return Err(Refusal::Unpaid);
@@ -104,7 +111,7 @@ impl Known {
             self.bytes += bytes;
             self.patterns.insert(pattern.to_owned(), made);
         }
-        Ok(self.patterns.get(pattern).and_then(Option::as_ref))
+        Ok(self.patterns.get_mut(pattern).and_then(Option::as_mut))
     }
 }
 
@@ -128,41 +135,47 @@ impl Pattern {
     /// `None` where it cannot be paid.
     fn of(nfa: NFA, pay: &impl Fn(u64) -> bool) -> Option<Pattern> {
         let states = nfa.states().len() as u64;
-        if !pay(states + TABLE as u64 / MADE) {
+        if !pay(states) {
             return None;
         }
-        let config = dense::Config::new()
-            .start_kind(StartKind::Unanchored)
-            .dfa_size_limit(Some(TABLE))
-            .determinize_size_limit(Some(TABLE));
-        let machine = match dense::Builder::new().configure(config).build_from_nfa(&nfa) {
-            Ok(table) => Machine::Table(Box::new(table)),
-            Err(_) => Machine::Simulated(Box::new(PikeVM::new_from_nfa(nfa).ok()?)),
-        };
-        Some(Pattern { machine, states })
+        let simulated = Box::new(PikeVM::new_from_nfa(nfa).ok()?);
+        Some(Pattern { simulated, states, paid: 0, table: Table::Open })
     }
 
+    /// Its bytes at most.
     fn bytes(&self) -> usize {
-        match &self.machine {
-            Machine::Table(table) => table.memory_usage(),
-            Machine::Simulated(machine) => machine.get_nfa().memory_usage(),
-        }
+        self.simulated.get_nfa().memory_usage() + TABLE
     }
 
     /// `None` where it cannot be paid.
-    fn is_match(&self, text: &str, pay: &impl Fn(u64) -> bool) -> Option<bool> {
+    fn is_match(&mut self, text: &str, pay: &impl Fn(u64) -> bool) -> Option<bool> {
         let length = text.len() as u64;
-        match &self.machine {
-            Machine::Table(table) => {
-                let input = Input::new(text).anchored(Anchored::No).earliest(true);
-                // It gives up nothing: no byte is one that it was told to stop at.
-                pay(length / READ).then(|| matches!(table.try_search_fwd(&input), Ok(Some(_))))
+        let price = (length + 1).saturating_mul(self.states) / STATES;
+        let making = TABLE as u64 / MADE;
+        if matches!(self.table, Table::Open) && self.paid.saturating_add(price) >= making {
+            if !pay(making) {
+                return None;
             }
-            Machine::Simulated(machine) => {
-                let price = (length + 1).saturating_mul(self.states) / STATES;
-                pay(price).then(|| machine.is_match(&mut machine.create_cache(), text))
-            }
+            self.table = table(self.simulated.get_nfa());
         }
+        if let Table::Made(table) = &self.table {
+            let input = Input::new(text).anchored(Anchored::No).earliest(true);
+            // It gives up nothing: no byte is one that it was told to stop at.
+            return pay(length / READ).then(|| matches!(table.try_search_fwd(&input), Ok(Some(_))));
+        }
+        self.paid = self.paid.saturating_add(price);
+        pay(price).then(|| self.simulated.is_match(&mut self.simulated.create_cache(), text))
+    }
+}
+
+fn table(nfa: &NFA) -> Table {
+    let config = dense::Config::new()
+        .start_kind(StartKind::Unanchored)
+        .dfa_size_limit(Some(TABLE))
+        .determinize_size_limit(Some(TABLE));
+    match dense::Builder::new().configure(config).build_from_nfa(nfa) {
+        Ok(table) => Table::Made(Box::new(table)),
+        Err(_) => Table::Refused,
     }
 }
 
@@ -202,12 +215,16 @@ mod tests {
             "[^a]",
         ] {
             let plain = PikeVM::new(pattern).unwrap_or_else(|error| panic!("{error}"));
-            let made = states(pattern).and_then(|nfa| Pattern::of(nfa, &|_| true));
-            tables += usize::from(made.is_some_and(|made| matches!(made.machine, Machine::Table(_))));
+            let mut made =
+                states(pattern).and_then(|nfa| Pattern::of(nfa, &|_| true)).unwrap_or_else(|| panic!("{pattern}"));
+            // As if it had been used for long.
+            made.paid = u64::MAX;
             for text in ["", "abc", "ABC", "a-b", "\u{e9}t\u{e9}", "a\nb", "12", "-a", "ab c", "\u{4e00}"] {
                 let expected = plain.is_match(&mut plain.create_cache(), text);
+                assert_eq!(made.is_match(text, &|_| true), Some(expected), "{pattern} {text}");
                 assert_eq!(asked(text, pattern, 1 << 20).0, Ok(expected), "{pattern} {text}");
             }
+            tables += usize::from(matches!(made.table, Table::Made(_)));
         }
         assert!(tables >= 8, "{tables}");
     }
@@ -224,8 +241,8 @@ mod tests {
         let text = "a".repeat(1 << 16);
         // Fifteen thousand states.
         assert_eq!(asked(&text, "((a{50}){50}){6}", 1_000_000).0, Err(Refusal::Unpaid));
-        // A table: the length of the text alone.
-        assert_eq!(asked("", "^[a-z]{1,63}$", 1 << 20).0, Ok(false));
+        // A table from here on: the length of the text alone.
+        assert_eq!(asked(&text, "^[a-z]{1,63}$", 1 << 20).0, Ok(false));
         let (found, steps) = asked(&text, "^[a-z]{1,63}$", 1 << 20);
         assert_eq!((found, steps), (Ok(false), (1 << 16) / READ));
     }

@@ -299,7 +299,7 @@ fn a_pattern_of_an_object_is_compiled_once_and_paid_for() {
         (pattern::compiled() - before, costs)
     });
     assert_eq!(compiled, 1);
-    assert!(costs[0] > 200 && costs[1..].iter().all(|&cost| cost == 1), "{costs:?}");
+    assert!(costs[0] > 200 && costs[1..].iter().all(|&cost| cost <= 2), "{costs:?}");
     let long = format!(r#"{{"s":"{}","p":"((a{{50}}){{50}}){{6}}"}}"#, "a".repeat(20_000));
     assert_eq!(outcome("self.spec.s.matches(self.spec.p)", Sees::Object, [&long, "{}"]), Outcome::Endless);
 }
