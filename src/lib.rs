@@ -51,15 +51,13 @@ pub mod record;
 
 pub use assertion::Recorder;
 
+use ingest::limits::LONGEST_RULES_FILE;
 use model::declaration::{Declarations, Mistake};
 use std::fmt::Display;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
-
-/// Bytes of a rules file.
-const LONGEST_RULES_FILE: u64 = 4 << 20;
 
 #[cfg(feature = "cli")]
 pub mod cli;

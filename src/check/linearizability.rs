@@ -38,7 +38,8 @@ use super::{BrokenBy, Draft, Evidence, Fact, Group, Halt, Kind, Proof, Rule, Rul
 use crate::history::calls::{Call as Recorded, Calls, Moment, Value};
 use crate::history::{ClockId, History, IncarnationId, KeyId, ValueId};
 use crate::ingest::call::Ending;
-use crate::ingest::problem::{KEPT_PROBLEMS_PER_FILE, Problem};
+use crate::ingest::limits::KEPT_PROBLEMS_PER_FILE;
+use crate::ingest::problem::Problem;
 use crate::model::{self, Beginnings, Effect, Log, Model, Spec, TypedLog, Visitor};
 use crate::search::{
     self, Alternative, Budget, Call, Claim, Core, HistoryError, Limit, Others, Outcome, Reason, SpecHistory, Undecided,

@@ -35,7 +35,7 @@ impl Cache {
     /// The place for an input, whose files are identified from then on. `None`, with the reason on standard error, where there can be
     /// none.
     pub fn of(input: &mut Input) -> Option<Cache> {
-        pack::identify(&mut input.files);
+        ingest::identify(&mut input.files);
         let found = question(input).and_then(|question| {
             let mut hasher = DefaultHasher::new();
             question.hash(&mut hasher);
@@ -102,9 +102,10 @@ fn question(input: &Input) -> anyhow::Result<String> {
     writeln!(question, "{}", outside(&program)?)?;
     writeln!(question, "{} {}", input.read.block_bytes, input.read.max_line_bytes)?;
     writeln!(question, "{:?} {:016x}", input.domains.overrides, input.read.fields.fingerprint())?;
+    let mut opener = ingest::Opener::default();
     for file in &input.files {
         let identity = file.identity.with_context(|| format!("{} can be read once only", file.shown))?;
-        if ingest::is_container(file) {
+        if opener.is_container(file) {
             return Err(anyhow!("{} is packed already", file.shown));
         }
         let InputFile { shown, source, format, member, .. } = file;

@@ -15,7 +15,9 @@ pub mod run;
 pub mod value;
 pub mod verify;
 
+use crate::explain::words::bytes;
 use crate::ingest::Found;
+use crate::ingest::limits::LONGEST_REPORT;
 use crate::report::document::SCHEMA;
 use anyhow::{Context, anyhow, bail};
 use args::{Arguments, Command};
@@ -23,7 +25,7 @@ use clap::{CommandFactory, Parser};
 use console::{UntilClosed, tell};
 use exit::Exit;
 use serde::de::DeserializeOwned;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal, Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -50,7 +52,13 @@ fn saved_report<T: DeserializeOwned>(what: &str, path: &Path) -> anyhow::Result<
         schema: String,
     }
     let shown = path.display();
-    let text = std::fs::read(path).with_context(|| format!("reading {what} {shown}"))?;
+    let reading = || format!("reading {what} {shown}");
+    let mut text = Vec::new();
+    let file = std::fs::File::open(path).with_context(reading)?;
+    file.take(LONGEST_REPORT + 1).read_to_end(&mut text).with_context(reading)?;
+    if text.len() as u64 > LONGEST_REPORT {
+        bail!("{what} {shown} is longer than {}", bytes(LONGEST_REPORT));
+    }
     let no_report = |error| anyhow!("{what} {shown} is no report of retrograde: {}", Found::json(&error));
     let head: Head = serde_json::from_slice(&text).map_err(no_report)?;
     if head.schema != SCHEMA {

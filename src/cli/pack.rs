@@ -10,7 +10,7 @@ use crate::explain::visible::visible;
 use crate::explain::words::count;
 use crate::history::History;
 use crate::history::snapshot::{self, Packing};
-use crate::ingest::{Identity, InputFile};
+use crate::ingest::{self, InputFile};
 use anyhow::{Context, bail};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Seek, Write};
@@ -25,7 +25,7 @@ pub fn pack(typed: Pack, out: &mut dyn Write) -> anyhow::Result<Exit> {
     }
     let mut input = Input::of(typed.evidence)?;
     let to = Destination::of(&typed.output, |file| input.needs(file))?;
-    identify(&mut input.files);
+    ingest::identify(&mut input.files);
     let histories = run::read_whole(&mut input)?;
     for file in changed(&histories) {
         tell(format_args!("warning: {} changed while it was read: its lines will not be found again", file.shown));
@@ -59,13 +59,6 @@ pub fn pack(typed: Pack, out: &mut dyn Write) -> anyhow::Result<Exit> {
         false => writeln!(out, "{said}")?,
     }
     Ok(Exit::Holds)
-}
-
-/// Notes what the files are before they are read.
-pub fn identify(files: &mut [InputFile]) {
-    for file in files {
-        file.identity = Identity::of(file);
-    }
 }
 
 /// Inputs that are no longer what they were before they were read.

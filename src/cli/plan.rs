@@ -245,7 +245,8 @@ impl Input {
 /// What a container holds was read with what was said of it then.
 fn refuse_to_change_what_is_packed(files: &[InputFile], domains: &[(String, String, String)]) -> anyhow::Result<()> {
     let said = |file: &&InputFile| !domains.is_empty() || !file.source.glob.is_empty() || file.format.is_some();
-    match files.iter().filter(said).find(|file| ingest::is_container(file)) {
+    let mut opener = ingest::Opener::default();
+    match files.iter().filter(said).find(|file| opener.is_container(file)) {
         Some(file) => bail!(
             "{} was packed: what its files do not say of themselves (--source, --format, --domain) is said to `retrograde pack`",
             file.shown

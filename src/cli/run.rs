@@ -8,7 +8,8 @@ use super::judging::{self, Known};
 use super::plan::{Explaining, Input, Plan, Showing};
 use super::progress::Progress;
 use crate::check::{self, Group, RULES};
-use crate::explain::words::broken_by;
+use crate::explain::visible::visible;
+use crate::explain::words::{broken_by, count};
 use crate::history::{self, History};
 use crate::order::Order;
 use crate::report::page::{Column, Look, Page, Row, Tone};
@@ -66,6 +67,15 @@ pub fn read(input: &mut Input, progress: &Progress) -> anyhow::Result<Vec<Histor
             histories
         }
     };
+    let mut grown = histories.iter().flat_map(|history| &history.files).filter(|file| file.has_grown);
+    if let Some(first) = grown.next() {
+        let others = match grown.count() as u64 {
+            0 => String::new(),
+            others => format!(" and {}", count(others, "other file")),
+        };
+        let first = visible(&first.path);
+        tell(format_args!("{first}{others} grew while being read: what was there at the beginning was read"));
+    }
     if let Some(model) = &input.model {
         histories.iter_mut().for_each(|history| history.calls.model = Some(model.clone()));
     }

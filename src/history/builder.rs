@@ -12,7 +12,8 @@ use super::scope::Scope;
 use super::sides::{Shown, join};
 use super::store::History;
 use super::writers;
-use crate::ingest::{self, FileId, Format, InputFile, Time};
+use crate::ingest::limits::KEPT_PROBLEMS;
+use crate::ingest::{self, FileId, FileSummary, Format, InputFile, Time};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hash;
@@ -41,6 +42,8 @@ pub(super) struct FileContext {
     /// Row of the one stream that a raw watch file is.
     pub(super) raw_stream: Option<u32>,
     pub(super) last_witness: Option<super::Revision>,
+    /// How many of its lines do not fit the others.
+    problems: u64,
 }
 
 /// Collects batches in input order.
@@ -86,6 +89,7 @@ impl Builder {
                 requests: FxHashMap::default(),
                 raw_stream: None,
                 last_witness: None,
+                problems: 0,
             })
             .collect();
         Builder {
@@ -257,7 +261,12 @@ impl Builder {
     }
 
     pub(super) fn problem(&mut self, file: FileId, line: u32, expected: &str, found: &str) {
-        let path = self.files[file.0 as usize].path.clone();
+        let context = &mut self.files[file.0 as usize];
+        context.problems += 1;
+        if self.problems.len() >= KEPT_PROBLEMS && context.problems > 1 {
+            return;
+        }
+        let path = context.path.clone();
         self.problems.push(ingest::Problem {
             file: Some(file),
             path,
@@ -284,6 +293,12 @@ impl Builder {
         self.scope_raw_streams();
         let (order, place) = self.order(&joined.gone);
         let mut history = History { problems: std::mem::take(&mut self.problems), ..History::default() };
+        let summary = |file: &FileContext| FileSummary {
+            path: file.path.clone(),
+            problems: file.problems,
+            ..FileSummary::default()
+        };
+        history.files = self.files.iter().map(summary).collect();
         let incarnations = self.incarnations(&mut history, &order);
         self.served(&mut history, &incarnations, &joined.sides);
         history.request_places = std::mem::take(&mut self.request_places)

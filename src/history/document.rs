@@ -5,6 +5,7 @@ use super::store::History;
 use crate::ingest::{self, FileId, Position};
 use rustc_hash::FxHashMap;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// A body in the evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -63,18 +64,22 @@ impl History {
     }
 
     fn read_again(&self, wanted: impl IntoIterator<Item = (Position, Document)>) -> FxHashMap<Document, Value> {
-        let mut by_file: FxHashMap<FileId, Vec<(Position, Document)>> = FxHashMap::default();
+        // In the order of the files: those of an archive are then read in one pass.
+        let mut by_file: BTreeMap<FileId, Vec<(Position, Document)>> = BTreeMap::new();
         for (position, document) in wanted {
             by_file.entry(position.file).or_default().push((position, document));
         }
         let mut found = FxHashMap::default();
+        let mut opener = ingest::Opener::default();
         for (file, mut places) in by_file {
-            let Some(input) = self.inputs.iter().find(|input| input.id == file) else { continue };
+            let Some(input) = self.input(file) else { continue };
             places.sort_unstable();
             places.dedup();
             let positions: Vec<Position> = places.iter().map(|(position, _)| *position).collect();
             let mut last: Option<(Position, Option<Value>)> = None;
-            for ((position, document), text) in places.into_iter().zip(ingest::reread(input, &positions)) {
+            for ((position, document), text) in
+                places.into_iter().zip(ingest::reread_by(&mut opener, input, &positions))
+            {
                 if last.as_ref().is_none_or(|(at, _)| *at != position) {
                     last = Some((position, text.and_then(|text| serde_json::from_str(&text).ok())));
                 }

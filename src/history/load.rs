@@ -40,9 +40,12 @@ pub fn load_each(
     let mut found = found;
     #[cfg(feature = "container")]
     let (packed, left) = {
-        let load = |file: InputFile| (file.clone(), snapshot::load(file, &options.fields, progress));
-        let containers = std::mem::take(&mut found.containers).into_iter().map(load).collect();
-        snapshot::beside::once(containers, &mut found)
+        let containers = std::mem::take(&mut found.containers);
+        let mut opener = ingest::Opener::default();
+        let load = |file| snapshot::load(&mut opener, file, &options.fields, progress);
+        let histories: Vec<Vec<History>> = containers.iter().map(load).collect();
+        drop(opener);
+        snapshot::beside::once(containers.into_iter().zip(histories).collect(), &mut found)
     };
     if !found.reports.is_empty() {
         own.extend(etcd::load(found.reports, options, progress).into_iter().map(History::of_etcd));
@@ -109,10 +112,8 @@ fn load_others(
         let mut history = builder.finish(domains);
         // Lines that only fail when a recording is put together count like those that could not be read.
         let mut files = reading.files.clone();
-        for problem in &history.problems {
-            if let Some(file) = problem.file.and_then(|id| files.get_mut(id.0 as usize)) {
-                file.problems += 1;
-            }
+        for (file, joined) in files.iter_mut().zip(&history.files) {
+            file.problems += joined.problems;
         }
         for file in files.iter_mut().filter(|file| is_log(file)) {
             *file = FileSummary { path: std::mem::take(&mut file.path), ..FileSummary::default() };
@@ -222,11 +223,11 @@ impl Log {
         let unread = problems.iter().map(|problem| problem.line).filter(|line| *line > 0).min();
         let unread = unread.or((!problems.is_empty()).then_some(0));
         let finished = self.pairing.finish(&self.names, unread);
-        file.problems += finished.problems.len() as u64;
+        file.problems += finished.problem_count;
         problems.extend(finished.problems);
         problems.iter_mut().for_each(|problem| problem.file = Some(FileId(0)));
         problems.sort_by_key(|problem| if problem.line == 0 { u32::MAX } else { problem.line });
-        problems.truncate(ingest::problem::KEPT_PROBLEMS_PER_FILE);
+        problems.truncate(ingest::limits::KEPT_PROBLEMS_PER_FILE);
         let mut history = History { problems, ..History::default() };
         let clock =
             input.source.clock.clone().or(finished.clock).unwrap_or_else(|| short_name(&input.shown).to_owned());

@@ -79,6 +79,12 @@ pub struct History {
 }
 
 impl History {
+    /// The input with this number.
+    pub fn input(&self, id: FileId) -> Option<&InputFile> {
+        let at = self.inputs.get(id.0 as usize).filter(|input| input.id == id);
+        at.or_else(|| self.inputs.iter().find(|input| input.id == id))
+    }
+
     /// The text of a name.
     pub fn name(&self, symbol: Symbol) -> &str {
         self.names.get(symbol)

@@ -3,18 +3,14 @@
 //! Source: POSIX.1-1988 ustar and POSIX.1-2001 pax (`pax` utility, "ustar Interchange Format"), and the GNU tar manual, "Basic
 //! Tar Format" (long names, base-256 numbers).
 
-use super::problem::{Fault, Found};
+use super::limits::{DEEPEST, LONGEST_EXTENDED_HEADER, LONGEST_MEMBER_NAME, MOST_MEMBER_NAMES, MOST_MEMBERS};
+use super::problem::{Fault, Found, count, size};
+use super::stream;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::io::{self, Read};
 
 const BLOCK: usize = 512;
-
-/// Names and extended headers beyond this are refused.
-const LONGEST_HEADER: u64 = 1 << 20;
-
-/// Archives of more files are refused.
-const MOST_MEMBERS: usize = 1 << 20;
 
 /// One file of an archive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,41 +23,103 @@ pub struct Member {
     pub length: u64,
 }
 
+/// What an archive holds.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    /// The files in their order, hidden ones left out. No two of them share bytes.
+    pub members: Vec<Member>,
+    /// How many hard links are other names of these files.
+    pub copies: u64,
+    /// What cannot be read.
+    pub faults: Vec<Fault>,
+}
+
 /// Whether bytes begin like an archive: with a header whose sum is right.
 pub(super) fn is_archive(sample: &[u8]) -> bool {
     sample.first_chunk().is_some_and(|block| block[0] != 0 && sum_is_right(block))
 }
 
-/// The files of an archive in their order, hidden ones left out. A file that is there twice counts as unpacking would leave it: the last one. What
+/// Lists the files of an archive in one pass. A file that is there twice counts as unpacking would leave it: the last one. What
 /// was found before an archive breaks off is returned beside the fault.
-pub(super) fn members(archive: &mut dyn Read) -> (Vec<Member>, Option<Fault>) {
-    let mut reader = Reader { archive, at: 0, members: Vec::new(), by_name: HashMap::new(), sparse: None };
-    let fault = reader.run().err().or(reader.sparse);
-    let mut members = reader.members;
-    let last = reader.by_name;
-    let mut at = 0;
-    members.retain(|member| {
-        at += 1;
-        last.get(&member.name) == Some(&(at - 1))
-    });
-    (members, fault)
+pub(super) fn list(archive: &mut dyn Read) -> Listing {
+    list_within(archive, MOST_MEMBERS, MOST_MEMBER_NAMES)
+}
+
+/// The same, with no more files and hard links, and no more bytes of their names, than these.
+fn list_within(archive: &mut dyn Read, most: usize, most_bytes: usize) -> Listing {
+    let mut reader = Reader {
+        archive,
+        most,
+        most_bytes,
+        at: 0,
+        members: Vec::new(),
+        links: Vec::new(),
+        by_name: HashMap::new(),
+        name_bytes: 0,
+        refused: Refused::default(),
+    };
+    let broken = reader.run().err();
+    let mut listing = reader.listing();
+    listing.faults.splice(0..0, broken);
+    listing
 }
 
 struct Reader<'r> {
     archive: &'r mut dyn Read,
+    most: usize,
+    most_bytes: usize,
     at: u64,
     members: Vec<Member>,
+    /// Other names of members, by their index.
+    links: Vec<(usize, String)>,
     /// The last member of each name.
     by_name: HashMap<String, usize>,
-    /// The first file that cannot be read.
-    sparse: Option<Fault>,
+    /// Bytes of all names.
+    name_bytes: usize,
+    refused: Refused,
 }
+
+/// Files that cannot be read.
+#[derive(Default)]
+struct Refused {
+    /// How many are sparse, and the name of the first one.
+    sparse: (u64, String),
+    /// How many have names that are too long.
+    long: u64,
+    /// How many hard links name no file that stands before them.
+    lost: u64,
+}
+
+impl Refused {
+    fn faults(self) -> Vec<Fault> {
+        let mut faults = Vec::new();
+        let (sparse, first) = self.sparse;
+        if sparse > 0 {
+            let others = if sparse > 1 { format!(" and {} more", sparse - 1) } else { String::new() };
+            let found = Found::told(format!("the sparse file {first}{others}"));
+            faults.push(Fault::new("an archive that was packed without --sparse", found));
+        }
+        if self.long > 0 {
+            let most = size(LONGEST_MEMBER_NAME as u64);
+            let expected = format!("file names of at most {most}, in at most {DEEPEST} directories");
+            faults.push(Fault::new(expected, Found::told(format!("{} with a longer name", count(self.long, "file")))));
+        }
+        if self.lost > 0 {
+            let found = format!("{} to something else", count(self.lost, "hard link"));
+            faults.push(Fault::new("hard links to files that the archive holds before them", Found::told(found)));
+        }
+        faults
+    }
+}
+
+/// A name, or none where it is too long.
+type Name = Option<String>;
 
 /// What extended headers say about the member behind them.
 #[derive(Default)]
 struct Extension {
-    name: Option<String>,
-    link: Option<String>,
+    name: Option<Name>,
+    link: Option<Name>,
     length: Option<u64>,
     sparse: bool,
 }
@@ -80,12 +138,10 @@ impl Reader<'_> {
             }
             let length = number(&block[124..136]).ok_or_else(|| damaged("a length that is no number"))?;
             match block[156] {
-                b'L' => extension.name = Some(self.text(length)?),
-                b'K' => extension.link = Some(self.text(length)?),
+                b'L' => extension.name = Some(self.long_name(length)?),
+                b'K' => extension.link = Some(self.long_name(length)?),
                 b'x' => self.extended(length, &mut extension)?,
-                b'g' => {
-                    self.text(length)?;
-                }
+                b'g' => self.pass(length)?,
                 kind => {
                     let extension = std::mem::take(&mut extension);
                     self.member(&block, kind, length, extension)?;
@@ -96,54 +152,105 @@ impl Reader<'_> {
 
     fn member(&mut self, block: &[u8; BLOCK], kind: u8, length: u64, extension: Extension) -> Result<(), Fault> {
         let length = extension.length.unwrap_or(length);
-        let name = tidy(&extension.name.unwrap_or_else(|| name(block)));
-        if self.members.len() == MOST_MEMBERS {
-            return Err(damaged(&format!("more than {MOST_MEMBERS} files")));
+        // Links, directories and devices have no content, whatever length they state.
+        let has_content = !matches!(kind, b'1'..=b'6');
+        if !matches!(kind, b'0' | 0 | b'1' | b'7' | b'S') {
+            return if has_content { self.pass(length) } else { Ok(()) };
         }
+        let name = extension.name.unwrap_or_else(|| Some(name(block))).map(|name| tidy(&name));
+        let Some(name) = name.filter(|name| name.matches('/').count() < DEEPEST) else {
+            self.refused.long += 1;
+            return if has_content { self.pass(length) } else { Ok(()) };
+        };
         match kind {
-            b'0' | 0 | b'7' if extension.sparse => self.sparse(&name, length),
+            b'1' => self.link(name, extension.link.unwrap_or_else(|| Some(text(&block[157..257])))),
             b'S' => {
                 // The list of its parts goes on in blocks of their own.
                 let mut more = block[482] != 0;
                 while more {
                     more = self.block()?.ok_or_else(cut_off)?[504] != 0;
                 }
-                self.sparse(&name, length)
+                self.sparse(name, length)
             }
-            b'0' | 0 | b'7' if is_visible_file(&name) => {
-                self.add(Member { name, offset: self.at, length });
+            _ if extension.sparse => self.sparse(name, length),
+            _ if is_file(&name) => {
+                self.note(&name)?;
+                self.by_name.insert(name.clone(), self.members.len());
+                self.members.push(Member { name, offset: self.at, length });
                 self.pass(length)
             }
-            b'1' => {
-                let target = tidy(&extension.link.unwrap_or_else(|| text(&block[157..257])));
-                if let Some(&of) = self.by_name.get(&target) {
-                    let Member { offset, length, .. } = self.members[of];
-                    self.add(Member { name, offset, length });
-                }
-                Ok(())
-            }
-            // Links, directories and devices have no content, whatever length they state.
-            b'2'..=b'6' => Ok(()),
             _ => self.pass(length),
         }
     }
 
+    /// Another name of a file. Its bytes are read once: they are the same evidence.
+    fn link(&mut self, name: String, target: Name) -> Result<(), Fault> {
+        if !is_visible(&name) {
+            return Ok(());
+        }
+        let Some(&of) = target.and_then(|target| self.by_name.get(&tidy(&target))) else {
+            self.refused.lost += 1;
+            return Ok(());
+        };
+        self.note(&name)?;
+        self.by_name.insert(name.clone(), of);
+        self.links.push((of, name));
+        Ok(())
+    }
+
     /// A file whose holes were left out cannot be read in place.
-    fn sparse(&mut self, name: &str, length: u64) -> Result<(), Fault> {
-        self.sparse.get_or_insert_with(|| {
-            Fault::new("an archive that was packed without --sparse", Found::told(format!("the sparse file {name}")))
-        });
+    fn sparse(&mut self, name: String, length: u64) -> Result<(), Fault> {
+        let (count, first) = &mut self.refused.sparse;
+        if *count == 0 {
+            *first = name;
+        }
+        *count += 1;
         self.pass(length)
     }
 
-    fn add(&mut self, member: Member) {
-        self.by_name.insert(member.name.clone(), self.members.len());
-        self.members.push(member);
+    /// Counts a name that is kept.
+    fn note(&mut self, name: &str) -> Result<(), Fault> {
+        self.name_bytes += name.len();
+        if self.members.len() + self.links.len() == self.most {
+            let expected = format!("an archive of at most {} files and hard links", self.most);
+            return Err(Fault::new(expected, "more of them"));
+        }
+        if self.name_bytes > self.most_bytes {
+            let most = size(self.most_bytes as u64);
+            return Err(Fault::new(format!("an archive whose file names have at most {most}"), "longer ones"));
+        }
+        Ok(())
+    }
+
+    fn listing(self) -> Listing {
+        let Reader { mut members, links, by_name, refused, .. } = self;
+        let keeps_name = |(at, member): (usize, &Member)| is_visible(&member.name) && by_name[&member.name] == at;
+        let mut named: Vec<bool> = members.iter().enumerate().map(keeps_name).collect();
+        let mut copies = 0;
+        for (of, name) in links {
+            if by_name[&name] != of {
+                continue;
+            }
+            // A file that is hidden, or whose name another one took later, is there under its first link.
+            if std::mem::replace(&mut named[of], true) {
+                copies += 1;
+            } else {
+                members[of].name = name;
+            }
+        }
+        let mut named = named.into_iter();
+        members.retain(|_| named.next() == Some(true));
+        Listing { members, copies, faults: refused.faults() }
     }
 
     /// Records of `LENGTH KEY=VALUE` with a line end each.
     fn extended(&mut self, length: u64, extension: &mut Extension) -> Result<(), Fault> {
-        let bytes = self.content(length)?;
+        if length > LONGEST_EXTENDED_HEADER {
+            let expected = format!("an extended header of at most {}", size(LONGEST_EXTENDED_HEADER));
+            return Err(Fault::new(expected, Found::told(size(length))));
+        }
+        let bytes = self.content(length as usize)?;
+        self.pad()?;
         let mut rest = &bytes[..];
         while !rest.is_empty() {
             let record = rest.iter().position(|byte| *byte == b' ').and_then(|space| {
@@ -154,11 +261,12 @@ impl Reader<'_> {
             });
             let record = record.ok_or_else(|| damaged("an extended header that is none"))?;
             let Some(equals) = record.iter().position(|byte| *byte == b'=') else { continue };
-            let value = String::from_utf8_lossy(&record[equals + 1..]).into_owned();
+            let value = &record[equals + 1..];
+            let name = || (value.len() <= LONGEST_MEMBER_NAME).then(|| String::from_utf8_lossy(value).into_owned());
             match &record[..equals] {
-                b"path" => extension.name = Some(value),
-                b"linkpath" => extension.link = Some(value),
-                b"size" => extension.length = value.parse().ok(),
+                b"path" => extension.name = Some(name()),
+                b"linkpath" => extension.link = Some(name()),
+                b"size" => extension.length = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok()),
                 key if key.starts_with(b"GNU.sparse") => extension.sparse = true,
                 _ => {}
             }
@@ -166,23 +274,21 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A header's text, which ends at its first zero byte.
-    fn text(&mut self, length: u64) -> Result<String, Fault> {
-        self.content(length).map(|bytes| text(&bytes))
+    /// The name in a header of its own, which ends at its first zero byte.
+    fn long_name(&mut self, length: u64) -> Result<Name, Fault> {
+        // A zero byte stands behind it.
+        let most = LONGEST_MEMBER_NAME as u64 + 1;
+        let bytes = self.content(length.min(most) as usize)?;
+        self.pass(length.saturating_sub(most))?;
+        let name = text(&bytes);
+        Ok((name.len() <= LONGEST_MEMBER_NAME).then_some(name))
     }
 
-    fn content(&mut self, length: u64) -> Result<Vec<u8>, Fault> {
-        if length > LONGEST_HEADER {
-            return Err(damaged(&format!("a header of {length} bytes")));
-        }
-        let mut bytes = vec![0; length as usize];
+    fn content(&mut self, length: usize) -> Result<Vec<u8>, Fault> {
+        let mut bytes = vec![0; length];
         let n = fill(self.archive, &mut bytes)?;
         self.at += n as u64;
-        if n < bytes.len() {
-            return Err(cut_off());
-        }
-        self.pad()?;
-        Ok(bytes)
+        if n < bytes.len() { Err(cut_off()) } else { Ok(bytes) }
     }
 
     fn block(&mut self) -> Result<Option<[u8; BLOCK]>, Fault> {
@@ -197,7 +303,8 @@ impl Reader<'_> {
     }
 
     fn pass(&mut self, length: u64) -> Result<(), Fault> {
-        let passed = io::copy(&mut self.archive.take(length), &mut io::sink()).map_err(|error| unreadable(&error))?;
+        let passed =
+            io::copy(&mut self.archive.take(length), &mut io::sink()).map_err(|error| stream::unreadable(&error))?;
         self.at += passed;
         if passed < length { Err(cut_off()) } else { self.pad() }
     }
@@ -205,7 +312,8 @@ impl Reader<'_> {
     /// Goes on to the next block. The last one may lack its padding.
     fn pad(&mut self) -> Result<(), Fault> {
         let rest = (BLOCK as u64 - self.at % BLOCK as u64) % BLOCK as u64;
-        let passed = io::copy(&mut self.archive.take(rest), &mut io::sink()).map_err(|error| unreadable(&error))?;
+        let passed =
+            io::copy(&mut self.archive.take(rest), &mut io::sink()).map_err(|error| stream::unreadable(&error))?;
         self.at += passed;
         Ok(())
     }
@@ -218,7 +326,7 @@ fn fill(archive: &mut dyn Read, buffer: &mut [u8]) -> Result<usize, Fault> {
             Ok(0) => break,
             Ok(n) => filled += n,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(unreadable(&error)),
+            Err(error) => return Err(stream::unreadable(&error)),
         }
     }
     Ok(filled)
@@ -259,9 +367,13 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
-/// No directory (old archives mark them by their name only), and not hidden.
-fn is_visible_file(name: &str) -> bool {
-    !name.is_empty() && !name.ends_with('/') && !name.split('/').any(|part| part.starts_with('.') && part != "..")
+/// Old archives mark directories by their name only.
+fn is_file(name: &str) -> bool {
+    !name.is_empty() && !name.ends_with('/')
+}
+
+fn is_visible(name: &str) -> bool {
+    is_file(name) && !name.split('/').any(|part| part.starts_with('.') && part != "..")
 }
 
 /// The path without what says nothing about where the file is.
@@ -281,196 +393,5 @@ fn cut_off() -> Fault {
     Fault::new("a whole tar archive", "cut off")
 }
 
-fn unreadable(error: &io::Error) -> Fault {
-    Fault::new("a file that can be read", Found::told(error.to_string()))
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::ingest::{Format, ReadOptions, inputs};
-    use std::fs;
-
-    fn header(name: &str, kind: u8, length: &str) -> [u8; BLOCK] {
-        let mut block = [0; BLOCK];
-        block[..name.len()].copy_from_slice(name.as_bytes());
-        block[124..124 + length.len()].copy_from_slice(length.as_bytes());
-        block[156] = kind;
-        block[257..263].copy_from_slice(b"ustar\0");
-        block[148..156].fill(b' ');
-        let sum: u64 = block.iter().map(|byte| u64::from(*byte)).sum();
-        block[148..155].copy_from_slice(format!("{sum:06o}\0").as_bytes());
-        block
-    }
-
-    /// A member with its content, padded.
-    fn entry(name: &str, kind: u8, content: &[u8]) -> Vec<u8> {
-        let mut bytes = header(name, kind, &format!("{:o}", content.len())).to_vec();
-        bytes.extend_from_slice(content);
-        bytes.resize(bytes.len().next_multiple_of(BLOCK), 0);
-        bytes
-    }
-
-    fn names(archive: &[u8]) -> (Vec<(String, String)>, Option<Fault>) {
-        let (members, fault) = members(&mut &archive[..]);
-        let content = |member: &Member| {
-            let start = member.offset as usize;
-            String::from_utf8_lossy(archive.get(start..start + member.length as usize).unwrap_or(b"?")).into_owned()
-        };
-        (members.iter().map(|member| (member.name.clone(), content(member))).collect(), fault)
-    }
-
-    fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
-        expected.iter().map(|(name, content)| ((*name).to_owned(), (*content).to_owned())).collect()
-    }
-
-    #[test]
-    fn files_are_found_with_their_content_and_everything_else_is_passed() {
-        let archive = [
-            entry("./", b'5', b""),
-            entry("./a/b", b'0', b"first"),
-            entry("old", 0, b"second"),
-            entry("folder/", 0, b""),
-            entry("link", b'2', b""),
-            entry("hard", b'1', b""),
-            entry(".hidden", b'0', b"no"),
-            entry("a/.hidden/x", b'0', b"no"),
-            entry("comment", b'g', b"20 comment=whatever\n"),
-            entry("a/b", b'0', b"second time"),
-            vec![0; 2 * BLOCK],
-            entry("behind", b'0', b"the end"),
-        ];
-        assert!(is_archive(&archive[1]));
-        assert_eq!(names(&archive.concat()), (pairs(&[("old", "second"), ("a/b", "second time")]), None));
-    }
-
-    #[test]
-    fn names_longer_than_a_header_and_large_lengths_are_read() {
-        let long = "x/".repeat(80) + "end";
-        let pax = |key: &str, value: &str| {
-            let rest = format!(" {key}={value}\n");
-            let length = (rest.len()..).find(|n| *n == rest.len() + n.to_string().len()).unwrap();
-            format!("{length}{rest}")
-        };
-        let mut binary = header("binary", b'0', "");
-        binary[124] = 0x80;
-        binary[135] = 4;
-        binary[148..156].fill(b' ');
-        let sum: u64 = binary.iter().map(|byte| u64::from(*byte)).sum();
-        binary[148..155].copy_from_slice(format!("{sum:06o}\0").as_bytes());
-        let mut prefixed = header("name", b'0', "0");
-        prefixed[345..351].copy_from_slice(b"prefix");
-        prefixed[148..156].fill(b' ');
-        let sum: u64 = prefixed.iter().map(|byte| u64::from(*byte)).sum();
-        prefixed[148..155].copy_from_slice(format!("{sum:06o}\0").as_bytes());
-        let mut four = b"four".to_vec();
-        four.resize(BLOCK, 0);
-        let archive = [
-            entry("././@LongLink", b'L', format!("{long}\0").as_bytes()),
-            entry("short", b'0', b"gnu"),
-            entry("PaxHeaders/x", b'x', (pax("path", "pax/name") + &pax("mtime", "1.5")).as_bytes()),
-            entry("short", b'0', b"pax"),
-            binary.to_vec(),
-            four,
-            prefixed.to_vec(),
-            entry("first", b'0', b"once"),
-            entry("././@LongLink", b'K', b"first\0"),
-            entry("second", b'1', b""),
-        ];
-        let expected = [
-            (&*long, "gnu"),
-            ("pax/name", "pax"),
-            ("binary", "four"),
-            ("prefix/name", ""),
-            ("first", "once"),
-            ("second", "once"),
-        ];
-        assert_eq!(names(&archive.concat()), (pairs(&expected), None));
-    }
-
-    #[test]
-    fn an_archive_cut_off_or_damaged_keeps_what_stands_in_front() {
-        let archive = [entry("a", b'0', b"first"), entry("b", b'0', &[b'x'; 600]), vec![0; 2 * BLOCK]].concat();
-        for length in 0..archive.len() {
-            let (found, fault) = names(&archive[..length]);
-            assert!(found.len() <= 2, "cut off at {length}");
-            let ends_in_order = [0, 2 * BLOCK].contains(&length)
-                || length >= 3 * BLOCK + 600 && (length <= 5 * BLOCK || length >= 6 * BLOCK);
-            let padding = (BLOCK + 5..2 * BLOCK).contains(&length);
-            assert_eq!(fault.is_none(), ends_in_order || padding, "cut off at {length}: {fault:?}");
-        }
-        for at in 0..archive.len() {
-            let mut flipped = archive.clone();
-            flipped[at] ^= 0x10;
-            let _ = names(&flipped);
-        }
-        let sparse = [entry("a", b'0', b"1"), entry("s", b'S', b"2"), entry("b", b'0', b"3")].concat();
-        let (found, fault) = names(&sparse);
-        assert_eq!(found, pairs(&[("a", "1"), ("b", "3")]));
-        assert!(fault.unwrap().found.contains("sparse file s"));
-        let huge = [header("././@LongLink", b'L', "77777777777").to_vec(), vec![0; 4 * BLOCK]].concat();
-        assert!(names(&huge).1.unwrap().found.contains("a header of"));
-    }
-
-    #[test]
-    fn text_is_no_archive() {
-        assert!(!is_archive(&[0; BLOCK]) && !is_archive(&[b'{'; BLOCK]) && !is_archive(b"short"));
-    }
-
-    #[test]
-    fn the_files_of_an_archive_are_inputs_wherever_they_lie() {
-        let folder = std::env::temp_dir().join(format!("retrograde-archive-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(&folder).unwrap();
-        let event = |n: u32| {
-            format!(
-                "{{\"type\":\"ADDED\",\"object\":{{\"kind\":\"Pod\",\"metadata\":{{\"resourceVersion\":\"{n}\"}}}}}}\n"
-            )
-        };
-        let archive = [
-            entry("b", b'0', event(1).as_bytes()),
-            entry("x/a", b'0', event(2).as_bytes()),
-            entry("text", b'0', b"text"),
-        ]
-        .concat();
-        fs::write(folder.join("1.tar"), &archive).unwrap();
-        fs::write(folder.join("2.tar.cut"), &archive[..2 * BLOCK + 100]).unwrap();
-        #[cfg(feature = "compress")]
-        fs::write(folder.join("3.tar.zst"), zstd::encode_all(&archive[..], 0).unwrap()).unwrap();
-        let files = inputs(std::slice::from_ref(&folder), &[], &[]).unwrap();
-        let base = folder.to_string_lossy().into_owned();
-        let shown: Vec<&str> = files.iter().map(|file| file.shown.trim_start_matches(&base)).collect();
-        let mut expected = vec!["/1.tar/b", "/1.tar/x/a", "/1.tar/text", "/2.tar.cut/b", "/2.tar.cut"];
-        if cfg!(feature = "compress") {
-            expected.extend(["/3.tar.zst/b", "/3.tar.zst/x/a", "/3.tar.zst/text"]);
-        }
-        assert_eq!(shown, expected);
-        let mut read = Vec::new();
-        let reading = crate::ingest::read(
-            &files,
-            &ReadOptions { threads: 1, ..ReadOptions::default() },
-            &(),
-            |_, format| {
-                assert_eq!(format, Format::Watch);
-                Count(0)
-            },
-            |file, _, batch: Count| read.push((file.0, batch.0)),
-        );
-        let whole: Vec<u32> = (0..files.len() as u32)
-            .filter(|n| shown[*n as usize].ends_with('b') || shown[*n as usize].ends_with('a'))
-            .collect();
-        assert_eq!(read, whole.into_iter().map(|file| (file, 1)).collect::<Vec<_>>());
-        assert_eq!(reading.problems.len(), 1, "{:?}", reading.problems);
-        assert_eq!((reading.problems[0].path.ends_with("2.tar.cut"), &*reading.problems[0].found), (true, "cut off"));
-        fs::remove_dir_all(folder).unwrap();
-    }
-
-    struct Count(u32);
-
-    impl crate::ingest::Batch for Count {
-        fn record(&mut self, _: u32, _: u64, _: crate::ingest::Record<'_>) -> Result<(), crate::ingest::Refused> {
-            self.0 += 1;
-            Ok(())
-        }
-    }
-}
+mod tests;

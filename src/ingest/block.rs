@@ -87,8 +87,10 @@ pub(super) struct Closed {
     pub ignored: Option<String>,
     /// Decompressed bytes read.
     pub bytes: u64,
+    /// Whether it was written to while it was read.
+    pub has_grown: bool,
     /// What is wrong with the file as a whole.
-    pub fault: Option<Fault>,
+    pub faults: Vec<Fault>,
 }
 
 /// Buffers that workers are done with: new ones would have to be cleared first.

@@ -1,6 +1,7 @@
 //! Cuts the inputs into blocks that end where a line or a document ends.
 
 use super::archive;
+use super::beginning::Unread;
 use super::block::{Block, Buffers, Closed, Layout, Piece, Room, Whole};
 use super::call::elements::Elements;
 use super::content::{Content, Kept};
@@ -69,13 +70,17 @@ impl<'a> BlockReader<'a> {
             let file = self.next;
             let input = self.inputs.get(file)?;
             self.next += 1;
+            if let Some(Unread { faults, ignored }) = input.beginning.unread().cloned() {
+                return Some(Piece::Closed(Closed { file, format: None, ignored, bytes: 0, has_grown: false, faults }));
+            }
             match self.opener.open(input, self.progress) {
                 Ok(stream) => {
                     self.open = Some(OpenFile::new(file, input, stream, self.options, self.buffers, self.progress))
                 }
                 Err(fault) => {
-                    let fault = Some(fault);
-                    return Some(Piece::Closed(Closed { file, format: None, ignored: None, bytes: 0, fault }));
+                    let faults = vec![fault];
+                    let closed = Closed { file, format: None, ignored: None, bytes: 0, has_grown: false, faults };
+                    return Some(Piece::Closed(closed));
                 }
             }
         }
@@ -210,7 +215,7 @@ impl<'a> OpenFile<'a> {
     /// What is wrong with an archive that was not replaced by its files.
     fn archive(&mut self) -> Option<Fault> {
         let begin = &self.buffer[..self.filled];
-        let (_, fault) = archive::members(&mut io::Read::chain(begin, &mut self.stream));
+        let fault = archive::list(&mut io::Read::chain(begin, &mut self.stream)).faults.into_iter().next();
         self.eof = true;
         let stream = self.input.bytes.is_some() || self.input.member.is_some() || self.input.path.as_os_str() == "-";
         fault.or_else(|| stream.then(|| Fault::new("an archive that is a file", "an archive inside another input")))
@@ -259,7 +264,7 @@ impl<'a> OpenFile<'a> {
     }
 
     fn close(self) -> Closed {
-        let OpenFile { file, detected, offset, filled, fault, buffer, .. } = self;
+        let OpenFile { file, detected, offset, filled, fault, buffer, stream, .. } = self;
         self.buffers.give_back(Room::Buffer(buffer), self.options.block_bytes);
         let bytes = offset + filled as u64;
         // An input that could not be read at all is a problem; "empty" would be a wrong reason.
@@ -268,7 +273,7 @@ impl<'a> OpenFile<'a> {
             Err(_) if fault.is_some() => (None, None),
             Err(reason) => (None, Some(reason)),
         };
-        Closed { file, format, ignored, bytes, fault }
+        Closed { file, format, ignored, bytes, has_grown: stream.has_grown(), faults: Vec::from_iter(fault) }
     }
 
     /// Reads until the buffer holds `target` bytes or the stream ends.
@@ -300,7 +305,7 @@ impl<'a> OpenFile<'a> {
         if let Err(error) = result {
             self.eof = true;
             let mut fault = fault_of(&error);
-            if let Some(compression) = self.stream.compression {
+            if let Some(compression) = self.stream.compression.filter(|_| error.kind() != io::ErrorKind::FileTooLarge) {
                 fault.expected = format!("a whole {compression} stream");
             }
             if self.stream.compression.is_some() || error.kind() == io::ErrorKind::UnexpectedEof {

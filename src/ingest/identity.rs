@@ -4,7 +4,7 @@ use super::source::InputFile;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 /// How much is read at a place of a long file.
@@ -47,6 +47,18 @@ impl Identity {
                     || Identity::of_file(path).is_some_and(|now| now.digest == self.digest)
             }
             _ => false,
+        }
+    }
+}
+
+/// Notes what inputs are now. The files of an archive are one file.
+pub fn identify<'a>(inputs: impl IntoIterator<Item = &'a mut InputFile>) {
+    let mut last: Option<(PathBuf, Option<Identity>)> = None;
+    for input in inputs {
+        let known = last.as_ref().filter(|(path, _)| input.member.is_some() && *path == input.path);
+        input.identity = known.map_or_else(|| Identity::of(input), |(_, identity)| *identity);
+        if input.member.is_some() && known.is_none() {
+            last = Some((input.path.clone(), input.identity));
         }
     }
 }

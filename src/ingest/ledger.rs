@@ -3,9 +3,10 @@
 use super::Reading;
 use super::block::Closed;
 use super::format::Format;
+use super::limits::{KEPT_PROBLEMS, KEPT_PROBLEMS_PER_FILE};
 use super::parser::Tally;
 use super::position::FileId;
-use super::problem::{Fault, FileSummary, Found, KEPT_PROBLEMS_PER_FILE, Problem};
+use super::problem::{Fault, FileSummary, Found, Problem};
 use super::source::InputFile;
 
 /// One result of a worker.
@@ -62,23 +63,26 @@ impl<'a> Ledger<'a> {
         summary.format = closed.format.map(Format::name);
         summary.ignored = closed.ignored;
         summary.bytes = closed.bytes;
+        summary.has_grown = closed.has_grown;
         if closed.format == Some(Format::LegacyAudit) {
             let lines = summary.lines;
             summary.problems += lines;
             let found = Found::told(format!("text in the legacy audit format, {lines} lines of it"));
             self.keep(file, 0, Fault::new("audit events as JSON (--audit-log-format=json)", found));
         }
-        if let Some(fault) = closed.fault {
+        // These must be seen: they say that the file goes on.
+        self.kept = self.kept.min(KEPT_PROBLEMS_PER_FILE.saturating_sub(closed.faults.len()));
+        for fault in closed.faults {
             self.reading.files[file].problems += 1;
-            // This one must be seen: it says that the file goes on.
-            self.kept = self.kept.min(KEPT_PROBLEMS_PER_FILE - 1);
             self.keep(file, 0, fault);
         }
         (self.line, self.kept) = (1, 0);
     }
 
     fn keep(&mut self, file: usize, line: u32, fault: Fault) {
-        if self.kept == KEPT_PROBLEMS_PER_FILE {
+        // The first one of a file says from where on it may lack something, and one of the whole file that it does.
+        let must_be_seen = self.kept == 0 || line == 0;
+        if self.kept == KEPT_PROBLEMS_PER_FILE || (self.reading.problems.len() >= KEPT_PROBLEMS && !must_be_seen) {
             return;
         }
         self.kept += 1;

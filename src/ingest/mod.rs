@@ -20,6 +20,7 @@ mod found;
 mod framing;
 mod identity;
 mod ledger;
+pub mod limits;
 pub(crate) mod members;
 pub mod object;
 mod outline;
@@ -40,14 +41,13 @@ pub use archive::Member;
 pub use beginning::Beginning;
 pub use call::is_operation;
 pub use format::Format;
-pub use identity::Identity;
+pub use identity::{Identity, identify};
 pub use position::{FileId, Position, Time};
 pub use problem::{FileSummary, Found, Problem};
 pub use reports::{EtcdReport, Reports, etcd_reports};
-pub use reread::reread;
+pub use reread::{reread, reread_by};
 pub use source::{InputError, InputFile, SourceRule, inputs};
-#[cfg(feature = "container")]
-pub use stream::{content, is_container};
+pub use stream::Opener;
 
 use block::{Buffers, Piece};
 use block_reader::BlockReader;
@@ -122,13 +122,17 @@ impl ReadOptions {
     /// The longest value of a format. One watch of an etcd client is one value, and one file of a member is read as a whole
     /// where it comes out of a stream.
     fn longest(&self, format: Format) -> usize {
-        if format.is_of_etcd() { self.max_line_bytes.saturating_mul(8) } else { self.max_line_bytes }
+        if format.is_of_etcd() {
+            self.max_line_bytes.saturating_mul(limits::LONGER_OF_ETCD)
+        } else {
+            self.max_line_bytes
+        }
     }
 }
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        ReadOptions { threads: 0, block_bytes: 8 << 20, max_line_bytes: 64 << 20, fields: Arc::default() }
+        ReadOptions { threads: 0, block_bytes: 8 << 20, max_line_bytes: limits::LONGEST_LINE, fields: Arc::default() }
     }
 }
 
@@ -145,7 +149,8 @@ impl Progress for () {}
 pub struct Reading {
     /// One summary per input, in their order.
     pub files: Vec<FileSummary>,
-    /// The problems by file and line; of each file no more than [`problem::KEPT_PROBLEMS_PER_FILE`].
+    /// The problems by file and line; of each file no more than [`limits::KEPT_PROBLEMS_PER_FILE`], of all no more than
+    /// [`limits::KEPT_PROBLEMS`].
     pub problems: Vec<Problem>,
 }
 

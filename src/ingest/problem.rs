@@ -21,9 +21,6 @@ pub struct Problem {
     pub found: String,
 }
 
-/// How many problems of one file are kept word for word; all are counted.
-pub const KEPT_PROBLEMS_PER_FILE: usize = 20;
-
 /// The name of a [`Format`] (with a name of its own, so that serde does not take it for text borrowed from what is read).
 pub type FormatName = &'static str;
 
@@ -47,6 +44,9 @@ pub struct FileSummary {
     pub unknown: u64,
     /// Bytes after decompression.
     pub bytes: u64,
+    /// Whether it was written to while it was read, which ended where its end was when it was opened.
+    #[serde(skip)]
+    pub has_grown: bool,
 }
 
 impl FileSummary {
@@ -83,6 +83,11 @@ impl Fault {
     pub fn new(expected: impl Into<String>, found: impl Into<Found>) -> Fault {
         Fault { expected: expected.into(), found: found.into() }
     }
+}
+
+/// `1 file`, `12 files`.
+pub(super) fn count(number: u64, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
 /// `1 byte`, `12 bytes`, `3.4 MiB`.

@@ -26,7 +26,7 @@ pub struct Reports {
 pub struct EtcdReport {
     /// The directory that holds them; empty where it is the one in which the command runs.
     pub name: String,
-    /// The inputs, numbered from 0.
+    /// The inputs, numbered as they were given.
     pub files: Vec<InputFile>,
 }
 
@@ -66,10 +66,8 @@ pub fn etcd_reports(files: Vec<InputFile>) -> Reports {
     if let Some(first) = found.reports.first_mut().filter(|_| only_reports) {
         first.files.append(&mut found.others);
     }
-    for files in found.reports.iter_mut().map(|report| &mut report.files).chain([&mut found.others]) {
-        for (at, file) in files.iter_mut().enumerate() {
-            file.id = FileId(u32::try_from(at).unwrap_or(u32::MAX));
-        }
+    for (at, file) in found.others.iter_mut().enumerate() {
+        file.id = FileId(at as u32);
     }
     found
 }
@@ -96,6 +94,9 @@ fn looks(files: &[InputFile]) -> Vec<Look> {
 }
 
 fn look<'a>(opener: &mut Opener<'a>, file: &'a InputFile, buffer: &mut Vec<u8>) -> Look {
+    if file.beginning.unread().is_some() {
+        return Look::Other;
+    }
     if let Some(format) = file.format {
         return Look::Evidence(format, None);
     }

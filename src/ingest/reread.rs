@@ -1,14 +1,12 @@
 //! Reads single lines or documents again, so that no text need be kept.
 
 use super::framing::Framer;
+use super::limits::LONGEST_LINE;
 use super::position::Position;
 use super::source::InputFile;
-use super::stream;
+use super::stream::Opener;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-
-/// The longest line that is read again.
-const LONGEST: usize = 64 << 20;
 
 /// How much is read at a time.
 const STEP: usize = 16 * 1024;
@@ -18,10 +16,15 @@ const STEP: usize = 16 * 1024;
 /// The file is passed once, or sought where it is not compressed. `None` for what cannot be read any more: standard
 /// input, a file that was removed or shortened since, a position at which no object begins.
 pub fn reread(file: &InputFile, positions: &[Position]) -> Vec<Option<String>> {
+    reread_by(&mut Opener::default(), file, positions)
+}
+
+/// The same of several files one after the other: those of an archive are read in one pass if they come in their order.
+pub fn reread_by<'a>(opener: &mut Opener<'a>, file: &'a InputFile, positions: &[Position]) -> Vec<Option<String>> {
     let mut found = vec![None; positions.len()];
     let mut order: Vec<usize> = (0..positions.len()).collect();
     order.sort_by_key(|n| positions[*n].offset);
-    let Some(mut source) = Source::open(file) else { return found };
+    let Some(mut source) = Source::open(opener, file) else { return found };
     let mut previous: Option<(u64, Option<String>)> = None;
     for n in order {
         let offset = positions[n].offset;
@@ -45,8 +48,8 @@ enum Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    fn open(file: &'a InputFile) -> Option<Source<'a>> {
-        if file.gone {
+    fn open(opener: &mut Opener<'a>, file: &'a InputFile) -> Option<Source<'a>> {
+        if file.gone || file.beginning.unread().is_some() {
             return None;
         }
         let regular = file.bytes.is_some() || std::fs::metadata(&file.path).is_ok_and(|data| data.is_file());
@@ -54,7 +57,7 @@ impl<'a> Source<'a> {
         if !regular {
             return None;
         }
-        let stream = stream::open(file, &()).ok()?;
+        let stream = opener.open(file, &()).ok()?;
         if !stream.is_plain() {
             return Some(Source::Stream(Box::new(stream), 0, Vec::new()));
         }
@@ -83,7 +86,7 @@ impl<'a> Source<'a> {
                 let text = (span.start == 0 && bytes[0] == b'{').then(|| bytes[..span.end].to_vec());
                 return String::from_utf8(text?).ok();
             }
-            if at_end || bytes.len() > LONGEST {
+            if at_end || bytes.len() > LONGEST_LINE {
                 return None;
             }
         }

@@ -1,13 +1,16 @@
 //! What the user says about inputs, and the files that paths stand for.
 
-use super::archive::{self, Member};
-use super::beginning::{Beginning, Seen};
+use super::archive::{self, Listing, Member};
+use super::beginning::{Beginning, Seen, Unread};
 use super::format::Format;
 use super::identity::Identity;
+use super::limits::{DEEPEST, MOST_FILES, MOST_PATH_BYTES};
 use super::position::FileId;
+use super::problem::{Fault, count, size};
 use super::stream;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -89,7 +92,7 @@ pub struct InputFile {
     pub bytes: Option<Arc<[u8]>>,
     /// Which file of the archive at `path` it is, where it is one.
     pub member: Option<Member>,
-    /// What its first bytes showed, where they were looked at.
+    /// What it showed when it was found, where it was looked at.
     #[serde(skip)]
     pub beginning: Beginning,
     /// What it was when it was read, where somebody wants to know later whether it still is.
@@ -124,6 +127,15 @@ pub enum InputError {
     /// A path that the user named does not exist.
     #[error("{0}: no such file or directory")]
     NotFound(String),
+    /// Directories and archives hold more files than one run takes.
+    #[error("{0}: more than {MOST_FILES} files in all; name fewer of them")]
+    TooMany(String),
+    /// The paths of the files are longer than one run takes.
+    #[error("{path}: file names of more than {} in all; name fewer files", size(MOST_PATH_BYTES as u64))]
+    TooLong {
+        /// The first one that is too much.
+        path: String,
+    },
 }
 
 /// The files that the paths stand for, in the order given; directories are walked in name order, and so are archives of tar,
@@ -136,23 +148,30 @@ pub fn inputs(
     sources: &[SourceRule],
     formats: &[(String, Format)],
 ) -> Result<Vec<InputFile>, InputError> {
-    let mut walk = Walk { sources, formats, first: None, seen: HashSet::new(), files: Vec::new(), buffer: Vec::new() };
+    let mut walk =
+        Walk { sources, formats, seen: HashSet::new(), files: Vec::new(), path_bytes: 0, buffer: Vec::new() };
+    // Finding out where a path really is takes as long as reading a small file. A file alone need not be told from others.
+    let alone = paths.len() == 1;
     for path in paths {
         let shown = path.to_string_lossy().into_owned();
         if shown == "-" {
-            walk.push(path, shown, None);
+            walk.push(path, shown, None)?;
             continue;
         }
         let known = fs::metadata(path);
         // A dangling link exists, and so does what may not be looked at.
-        let missing = known.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
+        let missing = known.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
         if missing && fs::symlink_metadata(path).is_err() {
             return Err(InputError::NotFound(shown));
         }
         match known {
-            Ok(data) if data.is_dir() => walk.directory(path, &shown),
-            Ok(data) if data.is_file() => walk.file(path, shown),
-            _ => walk.push(path, shown, None),
+            Ok(data) if data.is_dir() => walk.directory(path, shown)?,
+            Ok(data) if data.is_file() => {
+                if alone || walk.first_visit(real(path)) {
+                    walk.file(path, shown)?;
+                }
+            }
+            _ => walk.push(path, shown, None)?,
         }
     }
     Ok(walk.files)
@@ -161,93 +180,137 @@ pub fn inputs(
 struct Walk<'a> {
     sources: &'a [SourceRule],
     formats: &'a [(String, Format)],
-    /// The first path met, as it was named: alone, it need not be told from others, and finding out where it really is takes as
-    /// long as reading a small file.
-    first: Option<PathBuf>,
     /// Canonical paths met so far: ends symlink loops, and keeps a file from being read twice.
     seen: HashSet<PathBuf>,
     files: Vec<InputFile>,
+    /// Bytes of their paths.
+    path_bytes: usize,
     /// What beginnings of files are read into.
     buffer: Vec<u8>,
 }
 
+/// A directory, and the names in it that were not looked at yet.
+struct Directory {
+    path: PathBuf,
+    shown: String,
+    /// Where it really is.
+    real: PathBuf,
+    names: std::vec::IntoIter<OsString>,
+}
+
+/// Where a path really is; what cannot be followed is told by its path.
+fn real(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
 impl Walk<'_> {
-    fn first_visit(&mut self, path: &Path) -> bool {
-        match self.first.take() {
-            Some(first) => self.seen.extend(fs::canonicalize(first)),
-            None if self.seen.is_empty() => {
-                self.first = Some(path.to_owned());
-                return true;
-            }
-            None => {}
-        }
-        match fs::canonicalize(path) {
-            Ok(real) => self.seen.insert(real),
-            Err(_) => true,
-        }
+    fn first_visit(&mut self, real: PathBuf) -> bool {
+        self.seen.insert(real)
     }
 
-    fn directory(&mut self, path: &Path, shown: &str) {
-        // Own list instead of recursion: the depth of a directory tree is not ours to choose.
-        let mut stack = vec![(path.to_owned(), shown.to_owned())];
-        while let Some((path, shown)) = stack.pop() {
-            let data = match fs::metadata(&path) {
-                Ok(data) => data,
-                Err(_) => {
-                    self.push(&path, shown, None);
-                    continue;
-                }
+    fn directory(&mut self, path: &Path, shown: String) -> Result<(), InputError> {
+        // Own list instead of recursion: the depth of a directory tree is not ours to choose. It holds the directories around the
+        // present one only, since a path is as long as its directory is deep.
+        let mut around: Vec<Directory> = Vec::new();
+        around.extend(self.open(path.to_owned(), shown, real(path))?);
+        while let Some(directory) = around.last_mut() {
+            let Some(name) = directory.names.next() else {
+                around.pop();
+                continue;
             };
+            let path = directory.path.join(&name);
+            let shown = format!("{}/{}", directory.shown.trim_end_matches('/'), name.to_string_lossy());
+            let own = fs::symlink_metadata(&path);
+            let is_link = own.as_ref().is_ok_and(fs::Metadata::is_symlink);
+            let Ok(data) = (if is_link { fs::metadata(&path) } else { own }) else {
+                self.push(&path, shown, None)?;
+                continue;
+            };
+            let place = if is_link { real(&path) } else { directory.real.join(&name) };
             if data.is_file() {
-                self.file(&path, shown);
-                continue;
+                if self.first_visit(place) {
+                    self.file(&path, shown)?;
+                }
+            } else if data.is_dir() && around.len() == DEEPEST {
+                let fault = Fault::new(format!("at most {DEEPEST} directories inside each other"), "one more");
+                self.push_unread(&path, shown, Unread { faults: vec![fault], ignored: None })?;
+            } else if data.is_dir() {
+                around.extend(self.open(path, shown, place)?);
             }
-            if !data.is_dir() || !self.first_visit(&path) {
-                continue;
-            }
-            let Ok(entries) = fs::read_dir(&path) else {
-                self.push(&path, shown, None);
-                continue;
-            };
-            let mut names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
-            names.sort();
-            for name in names.into_iter().rev() {
-                let text = name.to_string_lossy();
-                if !text.starts_with('.') {
-                    let shown = format!("{}/{text}", shown.trim_end_matches('/'));
-                    stack.push((path.join(&name), shown));
+        }
+        Ok(())
+    }
+
+    /// Lists a directory by name, unless it was reached before; one that cannot be listed is an input, and will say so.
+    fn open(&mut self, path: PathBuf, shown: String, real: PathBuf) -> Result<Option<Directory>, InputError> {
+        if !self.first_visit(real.clone()) {
+            return Ok(None);
+        }
+        let entries = match fs::read_dir(&path) {
+            Ok(entries) => entries,
+            Err(_) => return self.push(&path, shown, None).map(|()| None),
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            match entry {
+                Ok(entry) if entry.file_name().to_string_lossy().starts_with('.') => {}
+                Ok(_) if names.len() == MOST_FILES => return Err(InputError::TooMany(shown)),
+                Ok(entry) => names.push(entry.file_name()),
+                Err(error) => {
+                    let unread = Unread { faults: vec![stream::unreadable(&error)], ignored: None };
+                    self.push_unread(&path, shown.clone(), unread)?;
+                    break;
                 }
             }
         }
+        names.sort_unstable();
+        Ok(Some(Directory { path, shown, real, names: names.into_iter() }))
     }
 
-    /// Adds a file, unless it was reached before; or the files of an archive, of which one that is damaged is an input as well,
-    /// and will say so.
-    fn file(&mut self, path: &Path, shown: String) {
-        if !self.first_visit(path) {
-            return;
-        }
+    /// Adds a file; or the files of an archive, beside which the archive is an input as well if not all of it is read, and will say
+    /// so.
+    fn file(&mut self, path: &Path, shown: String) -> Result<(), InputError> {
         let input = InputFile { path: path.to_owned(), ..InputFile::default() };
         let Ok(mut content) = stream::open(&input, &()) else { return self.push(path, shown, None) };
         let seen = Seen::at(&mut content, &mut self.buffer);
         if !archive::is_archive(&self.buffer) {
-            self.push(path, shown, None);
-            if let Some(file) = self.files.last_mut() {
-                file.beginning = seen.into();
-            }
-            return;
+            return self.add(path, shown, None, seen.into());
         }
-        let (members, fault) = archive::members(&mut io::Read::chain(&self.buffer[..], content));
+        let Listing { members, copies, faults } = archive::list(&mut io::Read::chain(&self.buffer[..], content));
         for member in members {
             let shown = format!("{shown}/{}", member.name);
-            self.push(path, shown, Some(member));
+            self.push(path, shown, Some(member))?;
         }
-        if fault.is_some() {
-            self.push(path, shown, None);
+        if copies > 0 || !faults.is_empty() {
+            let ignored = format!("{}: other names of files that are read", count(copies, "hard link"));
+            let ignored = faults.is_empty().then_some(ignored);
+            self.push_unread(path, shown, Unread { faults, ignored })?;
         }
+        Ok(())
     }
 
-    fn push(&mut self, path: &Path, shown: String, member: Option<Member>) {
+    fn push(&mut self, path: &Path, shown: String, member: Option<Member>) -> Result<(), InputError> {
+        self.add(path, shown, member, Beginning::default())
+    }
+
+    fn push_unread(&mut self, path: &Path, shown: String, unread: Unread) -> Result<(), InputError> {
+        self.add(path, shown, None, unread.into())
+    }
+
+    fn add(
+        &mut self,
+        path: &Path,
+        shown: String,
+        member: Option<Member>,
+        beginning: Beginning,
+    ) -> Result<(), InputError> {
+        self.path_bytes += shown.len();
+        if self.files.len() == MOST_FILES {
+            return Err(InputError::TooMany(shown));
+        }
+        if self.path_bytes > MOST_PATH_BYTES {
+            return Err(InputError::TooLong { path: shown });
+        }
         let mut source = SourceRule::default();
         for rule in self.sources.iter().filter(|rule| matches_end(&rule.glob, &shown)) {
             source.glob.clone_from(&rule.glob);
@@ -263,7 +326,7 @@ impl Walk<'_> {
             }
         }
         let format = self.formats.iter().rev().find(|(glob, _)| matches_end(glob, &shown)).map(|(_, format)| *format);
-        let id = FileId(u32::try_from(self.files.len()).unwrap_or(u32::MAX));
+        let id = FileId(self.files.len() as u32);
         self.files.push(InputFile {
             id,
             path: path.to_owned(),
@@ -272,10 +335,11 @@ impl Walk<'_> {
             format,
             bytes: None,
             member,
-            beginning: Beginning::default(),
+            beginning,
             identity: None,
             gone: false,
         });
+        Ok(())
     }
 }
 

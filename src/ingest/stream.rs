@@ -1,11 +1,15 @@
 //! Opens an input as a stream of decompressed bytes.
 
 use super::Progress;
-use super::problem::{Fault, Found};
+#[cfg(feature = "compress")]
+use super::limits::LARGEST_WINDOW_LOG;
+use super::limits::{FREE_INFLATION, MOST_INFLATION};
+use super::problem::{Fault, Found, size};
 use super::source::InputFile;
 use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A decompressed stream, and whether it is the file itself (so that offsets can be sought).
@@ -17,6 +21,7 @@ pub(super) struct Stream<'a> {
     pub is_part: bool,
     /// How many bytes there probably are.
     pub length: Option<u64>,
+    flow: Arc<Flow>,
 }
 
 impl Stream<'_> {
@@ -30,6 +35,11 @@ impl Stream<'_> {
     pub fn room(&self, most: usize) -> usize {
         self.length.and_then(|length| usize::try_from(length).ok()).map_or(most, |length| most.min(length + 1))
     }
+
+    /// Whether its file was found to be longer than when it was opened.
+    pub fn has_grown(&self) -> bool {
+        self.flow.grown.load(Ordering::Relaxed)
+    }
 }
 
 impl Read for Stream<'_> {
@@ -38,21 +48,60 @@ impl Read for Stream<'_> {
     }
 }
 
+/// What came out of a stored file so far. All that is packed inside the file shares it.
+#[derive(Debug, Default)]
+struct Flow {
+    /// Bytes as they are stored.
+    stored: AtomicU64,
+    /// Bytes out of decoders.
+    inflated: AtomicU64,
+    grown: AtomicBool,
+}
+
+impl Flow {
+    /// Counts what a decoder made. Few bytes can stand for any number of them, and packed twice for its square.
+    #[cfg(feature = "compress")]
+    fn inflate(&self, bytes: usize) -> io::Result<()> {
+        let inflated = self.inflated.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
+        let most = self.stored.load(Ordering::Relaxed).saturating_mul(MOST_INFLATION);
+        if inflated > most.max(FREE_INFLATION) { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(()) }
+    }
+}
+
 /// Counts what leaves the disk.
 struct Counted<'a, R> {
     inner: R,
     progress: &'a dyn Progress,
-    /// How much a file still had when it was opened. One that shrinks meanwhile loses lines, and perhaps no half one shows it.
-    left: u64,
+    /// How much a file still had when it was opened. One that shrinks meanwhile loses lines, and perhaps no half one shows it. What is
+    /// written behind its end meanwhile is left out: its writer may be faster than its reader.
+    left: Option<u64>,
+    flow: Arc<Flow>,
 }
 
 impl<R: Read> Read for Counted<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let n = self.inner.read(buffer)?;
-        if n == 0 && self.left > 0 && !buffer.is_empty() {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+        if buffer.is_empty() {
+            return Ok(0);
         }
-        self.left = self.left.saturating_sub(n as u64);
+        let n = match &mut self.left {
+            None => self.inner.read(buffer)?,
+            Some(0) => {
+                if !self.flow.grown.load(Ordering::Relaxed) && self.inner.read(&mut [0])? > 0 {
+                    self.flow.grown.store(true, Ordering::Relaxed);
+                }
+                0
+            }
+            Some(left) => {
+                let most = usize::try_from(*left).unwrap_or(usize::MAX).min(buffer.len());
+                let n = self.inner.read(&mut buffer[..most])?;
+                if n == 0 {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                *left -= n as u64;
+                n
+            }
+        };
+        self.flow.stored.fetch_add(n as u64, Ordering::Relaxed);
         self.progress.bytes(n as u64);
         Ok(n)
     }
@@ -74,7 +123,7 @@ pub(super) fn fill(stream: &mut dyn Read, buffer: &mut [u8]) -> (usize, io::Resu
 
 /// Opens inputs one after the other, so that the files of an archive are read in one pass over it.
 #[derive(Default)]
-pub(super) struct Opener<'a> {
+pub struct Opener<'a> {
     archive: Option<(&'a Path, Shared<'a>)>,
 }
 
@@ -83,7 +132,7 @@ type Shared<'a> = Arc<Mutex<(Stream<'a>, u64)>>;
 
 impl<'a> Opener<'a> {
     /// Opens an input and sees through its compression, which its first bytes tell.
-    pub fn open(&mut self, input: &'a InputFile, progress: &'a dyn Progress) -> Result<Stream<'a>, Fault> {
+    pub(super) fn open(&mut self, input: &'a InputFile, progress: &'a dyn Progress) -> Result<Stream<'a>, Fault> {
         let Some(member) = &input.member else {
             self.archive = None;
             return open_file(input, progress);
@@ -95,11 +144,35 @@ impl<'a> Opener<'a> {
             Some(kept) => kept,
             None => (&*input.path, Arc::new(Mutex::new((open_file(input, progress)?, 0)))),
         };
+        let flow = archive.lock().unwrap_or_else(PoisonError::into_inner).0.flow.clone();
         let content = Content { archive: archive.clone(), at: member.offset, left: member.length };
         self.archive = Some((path, archive));
-        let mut stream = decompressed(content, Some(member.length))?;
+        let mut stream = decompressed(content, Some(member.length), flow)?;
         stream.is_part = true;
         Ok(stream)
+    }
+
+    /// The content of an input, decompressed.
+    #[cfg(feature = "container")]
+    pub fn content(&mut self, input: &'a InputFile, progress: &'a dyn Progress) -> io::Result<impl Read + use<'a>> {
+        self.open(input, progress).map_err(|fault| io::Error::other(String::from(fault.found)))
+    }
+
+    /// Whether an input is a container of histories. Pipes cannot be looked at before they are read.
+    #[cfg(feature = "container")]
+    pub fn is_container(&mut self, input: &'a InputFile) -> bool {
+        if input.beginning.unread().is_some() {
+            return false;
+        }
+        if let Some(seen) = input.beginning.seen() {
+            return seen.is_container;
+        }
+        let regular = input.bytes.is_some() || std::fs::metadata(&input.path).is_ok_and(|data| data.is_file());
+        let mut beginning = crate::container::MAGIC.map(|byte| !byte);
+        if let Some(mut stream) = regular.then(|| self.open(input, &()).ok()).flatten() {
+            fill(&mut stream, &mut beginning).1.ok();
+        }
+        beginning == crate::container::MAGIC
     }
 }
 
@@ -134,29 +207,15 @@ pub(super) fn open<'a>(input: &'a InputFile, progress: &'a dyn Progress) -> Resu
     Opener::default().open(input, progress)
 }
 
-/// The content of an input, decompressed.
-#[cfg(feature = "container")]
-pub fn content<'a>(input: &'a InputFile, progress: &'a dyn Progress) -> io::Result<impl Read + 'a> {
-    open(input, progress).map_err(|fault| io::Error::other(String::from(fault.found)))
-}
-
-/// Whether an input is a container of histories. Pipes cannot be looked at before they are read.
-#[cfg(feature = "container")]
-pub fn is_container(input: &InputFile) -> bool {
-    let regular = input.bytes.is_some() || std::fs::metadata(&input.path).is_ok_and(|data| data.is_file());
-    let mut beginning = crate::container::MAGIC.map(|byte| !byte);
-    if let Some(mut stream) = regular.then(|| open(input, &()).ok()).flatten() {
-        fill(&mut stream, &mut beginning).1.ok();
-    }
-    beginning == crate::container::MAGIC
-}
-
 fn open_file<'a>(input: &'a InputFile, progress: &'a dyn Progress) -> Result<Stream<'a>, Fault> {
+    let flow = Arc::<Flow>::default();
     if let Some(bytes) = &input.bytes {
-        return decompressed(Counted { inner: &bytes[..], progress, left: 0 }, Some(bytes.len() as u64));
+        let counted = Counted { inner: &bytes[..], progress, left: None, flow: flow.clone() };
+        return decompressed(counted, Some(bytes.len() as u64), flow);
     }
     if input.path.as_os_str() == "-" {
-        return decompressed(Counted { inner: io::stdin(), progress, left: 0 }, None);
+        let counted = Counted { inner: io::stdin(), progress, left: None, flow: flow.clone() };
+        return decompressed(counted, None, flow);
     }
     let file = File::open(&input.path).map_err(|error| unreadable(&error))?;
     let data = file.metadata().map_err(|error| unreadable(&error))?;
@@ -168,7 +227,7 @@ fn open_file<'a>(input: &'a InputFile, progress: &'a dyn Progress) -> Result<Str
         return Err(Fault::new("a file that can be read", "a device"));
     }
     let length = kind.is_file().then_some(data.len());
-    decompressed(Counted { inner: file, progress, left: length.unwrap_or(0) }, length)
+    decompressed(Counted { inner: file, progress, left: length, flow: flow.clone() }, length, flow)
 }
 
 #[cfg(unix)]
@@ -184,18 +243,23 @@ fn is_device(_: std::fs::FileType) -> bool {
 
 /// An error of the system, in the words of a problem.
 pub(super) fn unreadable(error: &io::Error) -> Fault {
+    if error.kind() == io::ErrorKind::FileTooLarge {
+        let free = size(FREE_INFLATION);
+        let expected = format!("a compressed file that comes to {free} or {MOST_INFLATION} times its size at most");
+        return Fault::new(expected, "more than that");
+    }
     Fault::new("a file that can be read", Found::told(error.to_string()))
 }
 
-fn decompressed<'a>(mut raw: impl Read + Send + 'a, length: Option<u64>) -> Result<Stream<'a>, Fault> {
+fn decompressed<'a>(mut raw: impl Read + Send + 'a, length: Option<u64>, flow: Arc<Flow>) -> Result<Stream<'a>, Fault> {
     let mut magic = [0u8; 4];
     let (n, result) = fill(&mut raw, &mut magic);
     result.map_err(|error| unreadable(&error))?;
     let whole = Cursor::new(magic).take(n as u64).chain(raw);
     match magic {
-        [0x1f, 0x8b, ..] => gunzip(whole),
-        [0x28, 0xb5, 0x2f, 0xfd] => unzstd(whole),
-        _ => Ok(Stream { reader: Box::new(whole), compression: None, is_part: false, length }),
+        [0x1f, 0x8b, ..] => gunzip(whole, length, flow),
+        [0x28, 0xb5, 0x2f, 0xfd] => unzstd(whole, flow),
+        _ => Ok(Stream { reader: Box::new(whole), compression: None, is_part: false, length, flow }),
     }
 }
 
@@ -208,6 +272,7 @@ struct Decoded<R> {
     /// Bytes of the step that were decoded and not yet read.
     ready: std::ops::Range<usize>,
     ended: Option<io::ErrorKind>,
+    flow: Arc<Flow>,
 }
 
 #[cfg(feature = "compress")]
@@ -215,8 +280,8 @@ impl<R> Decoded<R> {
     /// How much is decoded in a step.
     const STEP: usize = 64 << 10;
 
-    fn new(decoder: R) -> Decoded<R> {
-        Decoded { decoder, step: vec![0; Self::STEP].into(), ready: 0..0, ended: None }
+    fn new(decoder: R, flow: Arc<Flow>) -> Decoded<R> {
+        Decoded { decoder, step: vec![0; Self::STEP].into(), ready: 0..0, ended: None, flow }
     }
 }
 
@@ -230,7 +295,8 @@ impl<R: Read> Read for Decoded<R> {
             if let Some(kind) = self.ended {
                 return Err(kind.into());
             }
-            self.ready = 0..self.decoder.read(&mut self.step).inspect_err(|error| {
+            let decoded = self.decoder.read(&mut self.step).and_then(|n| self.flow.inflate(n).map(|()| n));
+            self.ready = 0..decoded.inspect_err(|error| {
                 if error.kind() != io::ErrorKind::Interrupted {
                     self.ended = Some(error.kind());
                 }
@@ -244,25 +310,29 @@ impl<R: Read> Read for Decoded<R> {
 }
 
 #[cfg(feature = "compress")]
-fn gunzip<'a>(raw: impl Read + Send + 'a) -> Result<Stream<'a>, Fault> {
-    let raw = io::BufReader::with_capacity(256 * 1024, raw);
-    let reader = Decoded::new(flate2::bufread::MultiGzDecoder::new(raw));
-    Ok(Stream { reader: Box::new(reader), compression: Some("gzip"), is_part: false, length: None })
+fn gunzip<'a>(raw: impl Read + Send + 'a, length: Option<u64>, flow: Arc<Flow>) -> Result<Stream<'a>, Fault> {
+    // An archive may hold any number of small files.
+    let room = length.and_then(|length| usize::try_from(length).ok()).unwrap_or(usize::MAX).clamp(512, 256 << 10);
+    let raw = io::BufReader::with_capacity(room, raw);
+    let reader = Decoded::new(flate2::bufread::MultiGzDecoder::new(raw), flow.clone());
+    Ok(Stream { reader: Box::new(reader), compression: Some("gzip"), is_part: false, length: None, flow })
 }
 
 #[cfg(feature = "compress")]
-fn unzstd<'a>(raw: impl Read + Send + 'a) -> Result<Stream<'a>, Fault> {
-    let reader = Decoded::new(zstd::Decoder::new(raw).map_err(|error| unreadable(&error))?);
-    Ok(Stream { reader: Box::new(reader), compression: Some("zstd"), is_part: false, length: None })
+fn unzstd<'a>(raw: impl Read + Send + 'a, flow: Arc<Flow>) -> Result<Stream<'a>, Fault> {
+    let mut decoder = zstd::Decoder::new(raw).map_err(|error| unreadable(&error))?;
+    decoder.window_log_max(LARGEST_WINDOW_LOG).map_err(|error| unreadable(&error))?;
+    let reader = Decoded::new(decoder, flow.clone());
+    Ok(Stream { reader: Box::new(reader), compression: Some("zstd"), is_part: false, length: None, flow })
 }
 
 #[cfg(not(feature = "compress"))]
-fn gunzip<'a>(_: impl Read + Send + 'a) -> Result<Stream<'a>, Fault> {
+fn gunzip<'a>(_: impl Read + Send + 'a, _: Option<u64>, _: Arc<Flow>) -> Result<Stream<'a>, Fault> {
     Err(Fault::new("evidence without compression (this build has no feature `compress`)", "gzip"))
 }
 
 #[cfg(not(feature = "compress"))]
-fn unzstd<'a>(_: impl Read + Send + 'a) -> Result<Stream<'a>, Fault> {
+fn unzstd<'a>(_: impl Read + Send + 'a, _: Arc<Flow>) -> Result<Stream<'a>, Fault> {
     Err(Fault::new("evidence without compression (this build has no feature `compress`)", "zstd"))
 }
 

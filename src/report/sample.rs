@@ -100,6 +100,7 @@ pub(crate) fn history(decorate: fn(&str) -> String) -> History {
             problems,
             unknown: 0,
             bytes: lines * 700,
+            has_grown: false,
         });
     }
     for line in 41..48 {

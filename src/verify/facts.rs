@@ -94,10 +94,8 @@ pub(super) fn findings(report: &Report, files: &[InputFile], options: &ReadOptio
     for fact in facts() {
         wanted.entry(&fact.source.file).or_default().insert(fact.source.offset);
     }
-    let places: HashMap<&str, Places> = wanted
-        .into_iter()
-        .filter_map(|(name, offsets)| Some((name, Places::read(files.get(name)?, &offsets, options))))
-        .collect();
+    let cited = wanted.iter().filter_map(|(name, offsets)| Some((*name, *files.get(name)?, offsets))).collect();
+    let places = Places::read(cited, options);
     let check = |finding: &ReportedFinding| {
         let mut check = FindingCheck::default();
         for fact in finding.occurrences.iter().flat_map(|certificate| &certificate.facts) {
@@ -158,22 +156,35 @@ impl Batch for Wanted<'_> {
 }
 
 impl Places {
-    fn read(file: &InputFile, offsets: &HashSet<u64>, options: &ReadOptions) -> Places {
-        let mut found: Vec<Found> = Vec::new();
-        let file = InputFile { id: FileId(0), ..file.clone() };
+    /// Reads the cited files, by their names, and those of an archive in one pass.
+    fn read<'n>(
+        mut cited: Vec<(&'n str, &InputFile, &HashSet<u64>)>,
+        options: &ReadOptions,
+    ) -> HashMap<&'n str, Places> {
+        cited.sort_by_key(|(_, file, _)| file.id);
+        let inputs: Vec<InputFile> =
+            (0..).zip(&cited).map(|(id, (_, file, _))| InputFile { id: FileId(id), ..(*file).clone() }).collect();
+        let mut found: Vec<Vec<Found>> = inputs.iter().map(|_| Vec::new()).collect();
         ingest::read(
-            std::slice::from_ref(&file),
+            &inputs,
             options,
             &(),
-            |_, _| Wanted(offsets, Vec::new()),
-            |_, first, batch| {
-                found.extend(batch.1.into_iter().map(|(line, at, audit, keys)| (first + line, at, audit, keys)))
+            |file, _| Wanted(cited[file.id.0 as usize].2, Vec::new()),
+            |file, first, batch| {
+                let lines = batch.1.into_iter().map(|(line, at, audit, keys)| (first + line, at, audit, keys));
+                found[file.0 as usize].extend(lines);
             },
         );
+        let mut opener = ingest::Opener::default();
+        let read = cited.iter().zip(&inputs).zip(found);
+        read.map(|(((name, ..), file), found)| (*name, Places::of(&mut opener, file, found))).collect()
+    }
+
+    fn of<'a>(opener: &mut ingest::Opener<'a>, file: &'a InputFile, mut found: Vec<Found>) -> Places {
         found.dedup_by_key(|(_, offset, ..)| *offset);
         let positions: Vec<Position> =
             found.iter().map(|&(line, offset, ..)| Position { file: file.id, line, offset }).collect();
-        let texts = ingest::reread(&file, &positions);
+        let texts = ingest::reread_by(opener, file, &positions);
         let places = found.into_iter().zip(texts).map(|((line, offset, audit_id, etcd_keys), text)| {
             (offset, Place { line, audit_id, text: text.unwrap_or_default(), etcd_keys })
         });

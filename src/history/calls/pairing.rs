@@ -5,7 +5,7 @@ use super::super::interner::Interner;
 use super::values::{Value, Values};
 use super::{Call, Calls, Function, Lost, Moment, tuples};
 use crate::ingest::call::{Ending, Event, Kind, Line};
-use crate::ingest::problem::KEPT_PROBLEMS_PER_FILE;
+use crate::ingest::limits::{KEPT_PROBLEMS, KEPT_PROBLEMS_PER_FILE};
 use crate::ingest::{self, FileId, Position, Problem, Record, Refused, Time};
 use rustc_hash::FxHashMap;
 
@@ -73,6 +73,8 @@ pub struct Pairing {
     style: Option<Style>,
     /// What does not fit together.
     pub problems: Vec<Problem>,
+    /// How many there are.
+    problem_count: u64,
     /// Whether something was met that leaves nothing certain.
     confused: Option<String>,
 }
@@ -106,6 +108,7 @@ impl Pairing {
             lines: Vec::new(),
             style: None,
             problems: Vec::new(),
+            problem_count: 0,
             confused: None,
         }
     }
@@ -307,6 +310,10 @@ impl Pairing {
     }
 
     fn problem(&mut self, position: Position, expected: &str, found: &str) {
+        self.problem_count += 1;
+        if self.problems.len() == KEPT_PROBLEMS {
+            return;
+        }
         self.problems.push(Problem {
             file: Some(self.file),
             path: self.path.clone(),
@@ -343,8 +350,8 @@ impl Pairing {
         }
         tuples::separate(&mut self.calls.calls, &mut self.calls.values);
         self.count();
-        let Pairing { calls, clock, processes, problems, .. } = self;
-        Finished { calls, clock, processes, problems }
+        let Pairing { calls, clock, processes, problems, problem_count, .. } = self;
+        Finished { calls, clock, processes, problems, problem_count }
     }
 
     /// A process does one thing at a time.
@@ -439,6 +446,8 @@ pub struct Finished {
     pub clock: Option<String>,
     /// Names of processes by id.
     pub processes: Vec<Symbol>,
-    /// What does not fit together.
+    /// What does not fit together: the first of them.
     pub problems: Vec<Problem>,
+    /// How many there are.
+    pub problem_count: u64,
 }

@@ -6,6 +6,7 @@ use super::operation::{Operation, Span};
 use super::recording::{Client, CreationMarks, Recording};
 use super::watch::Watch;
 use crate::ingest::etcd::layout::{self, Owner, Place};
+use crate::ingest::limits::KEPT_PROBLEMS;
 use crate::ingest::{FileId, FileSummary, Format, InputFile, Position, Problem};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
@@ -148,6 +149,9 @@ impl Recording {
         let path = file.map_or_else(|| self.name.clone(), |file| self.file_name(file).to_owned());
         if let Some(summary) = file.and_then(|file| self.files.get_mut(file.0 as usize)) {
             summary.problems += 1;
+        }
+        if self.problems.len() >= KEPT_PROBLEMS && line > 0 {
+            return;
         }
         self.problems.push(Problem { file, path, line, expected: expected.to_owned(), found });
     }

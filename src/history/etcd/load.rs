@@ -13,16 +13,19 @@ fn locked(builder: &Mutex<Builder>) -> MutexGuard<'_, Builder> {
 
 /// Reads reports, all at once, so that small ones keep every thread busy and an archive of many is read in one
 /// pass.
-pub fn load(reports: Vec<EtcdReport>, options: &ReadOptions, progress: &dyn Progress) -> Vec<Recording> {
-    // All files in a row, and where each belongs.
-    let mut inputs: Vec<InputFile> = Vec::new();
-    let mut places: Vec<(usize, FileId)> = Vec::new();
-    for (at, report) in reports.iter().enumerate() {
-        for (n, file) in report.files.iter().enumerate() {
-            inputs.push(InputFile { id: FileId(inputs.len() as u32), ..file.clone() });
-            places.push((at, FileId(n as u32)));
+pub fn load(mut reports: Vec<EtcdReport>, options: &ReadOptions, progress: &dyn Progress) -> Vec<Recording> {
+    // All files in the order in which they were given, which is that of archives too, and where each belongs.
+    let mut given: Vec<(usize, FileId, InputFile)> = Vec::new();
+    for (at, report) in reports.iter_mut().enumerate() {
+        for (n, file) in report.files.iter_mut().enumerate() {
+            given.push((at, FileId(n as u32), file.clone()));
+            file.id = FileId(n as u32);
         }
     }
+    given.sort_by_key(|(_, _, file)| file.id);
+    let places: Vec<(usize, FileId)> = given.iter().map(|(at, file, _)| (*at, *file)).collect();
+    let inputs: Vec<InputFile> =
+        (0..).zip(given).map(|(id, (_, _, file))| InputFile { id: FileId(id), ..file }).collect();
     let builders: Vec<Mutex<Builder>> = reports.iter().map(|_| Mutex::new(Builder::new())).collect();
     let reading = ingest::read(
         &inputs,
@@ -39,9 +42,10 @@ pub fn load(reports: Vec<EtcdReport>, options: &ReadOptions, progress: &dyn Prog
         },
         |_, first_line, batch: Batch| locked(&builders[batch.recording]).merge(first_line, batch),
     );
-    let mut files: Vec<Vec<FileSummary>> = reports.iter().map(|_| Vec::new()).collect();
-    for (summary, (at, _)) in reading.files.into_iter().zip(&places) {
-        files[*at].push(summary);
+    let mut files: Vec<Vec<FileSummary>> =
+        reports.iter().map(|report| vec![FileSummary::default(); report.files.len()]).collect();
+    for (summary, (at, file)) in reading.files.into_iter().zip(&places) {
+        files[*at][file.0 as usize] = summary;
     }
     let mut problems: Vec<Vec<Problem>> = reports.iter().map(|_| Vec::new()).collect();
     for problem in reading.problems {
@@ -49,6 +53,7 @@ pub fn load(reports: Vec<EtcdReport>, options: &ReadOptions, progress: &dyn Prog
             problems[*at].push(Problem { file: Some(*file), ..problem });
         }
     }
+    problems.iter_mut().for_each(|problems| problems.sort_by_key(|problem| problem.file));
     let parts = reports.into_iter().zip(builders).zip(files).zip(problems);
     let builder = |builder: Mutex<Builder>| builder.into_inner().unwrap_or_else(PoisonError::into_inner);
     parts

@@ -16,7 +16,7 @@ mod validity;
 use super::store::History;
 use crate::container::{Container, Refusal, Writer};
 use crate::ingest::fields::Fields;
-use crate::ingest::{self, FileId, FileSummary, InputFile, Problem, Progress};
+use crate::ingest::{self, FileId, FileSummary, InputFile, Opener, Problem, Progress};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -96,11 +96,9 @@ pub fn write<W: Write>(out: W, histories: &[History], packing: &Packing<'_>) -> 
     for history in histories {
         let nature = if history.cluster.is_some() { Nature::Recording } else { Nature::Facts };
         writer.rows(kind::NATURE, &[nature])?;
-        let identified = |input: &InputFile| InputFile {
-            identity: input.identity.or_else(|| ingest::Identity::of(input)),
-            ..input.clone()
-        };
-        writer.rows(kind::INPUTS, &history.inputs.iter().map(identified).collect::<Vec<_>>())?;
+        let mut inputs = history.inputs.clone();
+        ingest::identify(inputs.iter_mut().filter(|input| input.identity.is_none()));
+        writer.rows(kind::INPUTS, &inputs)?;
         writer.rows(kind::PROBLEMS, &history.problems)?;
         match &history.cluster {
             Some(cluster) => recording::write(&mut writer, &cluster.recording)?,
@@ -140,13 +138,19 @@ pub fn read(from: &mut dyn Read, fields: &Fields, beside: Option<&Path>) -> Resu
 
 /// Reads the histories of an input that is a container. One that is refused is a history of which nothing could be read, which is a
 /// problem.
-pub(super) fn load(input: InputFile, fields: &Fields, progress: &dyn Progress) -> Vec<History> {
-    let unpacked = ingest::content(&input, progress)
+pub(super) fn load<'a>(
+    opener: &mut Opener<'a>,
+    input: &'a InputFile,
+    fields: &Fields,
+    progress: &'a dyn Progress,
+) -> Vec<History> {
+    let unpacked = opener
+        .content(input, progress)
         .map_err(Refusal::from)
         .and_then(|mut content| read(&mut content, fields, input.path.parent()));
     match unpacked {
         Ok(unpacked) => unpacked.histories,
-        Err(refusal) => vec![refused(input, &refusal)],
+        Err(refusal) => vec![refused(input.clone(), &refusal)],
     }
 }
 

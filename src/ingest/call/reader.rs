@@ -1,11 +1,9 @@
 //! Values out of text, without recursion: EDN (edn-format, with what Clojure prints beyond it) and JSON.
 
 use super::datum::Node;
+use crate::ingest::limits::MOST_PARTS;
 use crate::ingest::problem::{Fault, Found};
 use std::borrow::Cow;
-
-/// More nodes than this are no value of an operation: it bounds memory.
-const MOST_NODES: usize = 1 << 22;
 
 /// The language of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,8 +102,8 @@ impl<'a> Reader<'a> {
     fn any(&mut self, nodes: &mut Vec<Node<'a>>) -> Result<(), Fault> {
         self.open.clear();
         loop {
-            if nodes.len() + self.open.len() > MOST_NODES {
-                return Err(Fault::new(format!("a value of at most {MOST_NODES} parts"), "more than that"));
+            if nodes.len() + self.open.len() > MOST_PARTS {
+                return Err(Fault::new(format!("a value of at most {MOST_PARTS} parts"), "more than that"));
             }
             match self.next()? {
                 Next::End => return Err(self.cut_off()),
@@ -660,7 +658,7 @@ mod tests {
             assert_eq!(parse(&text).is_ok(), open != "#_ ", "{open}");
             assert!(parse(&open.repeat(depth)).is_err(), "{open}");
         }
-        assert!(fails(&"[".repeat(MOST_NODES + 2)).contains("at most"));
+        assert!(fails(&"[".repeat(MOST_PARTS + 2)).contains("at most"));
     }
 
     #[test]

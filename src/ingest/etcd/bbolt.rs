@@ -8,6 +8,7 @@
 //! Source: go.etcd.io/bbolt `internal/common/{page,meta,bucket}.go`, `db.go`.
 
 use super::super::content::Opened;
+use super::super::limits::LONGEST_STORE_NODE;
 use super::super::problem::{Fault, Found, size};
 use std::collections::BTreeMap;
 
@@ -27,9 +28,6 @@ const IS_BUCKET: u32 = 1;
 
 /// Trees are not deeper: each level multiplies by two at least.
 const DEEPEST: usize = 64;
-
-/// The longest page with its overflow: bbolt takes values of up to 2 GiB, etcd requests of 1.5 MiB unless told otherwise.
-const LONGEST: u64 = 256 << 20;
 
 /// The page sizes that bbolt tries.
 const PAGE_SIZES: std::ops::RangeInclusive<u32> = 9..=16;
@@ -191,7 +189,7 @@ impl<'c, 'f> Store<'c, 'f> {
         }
         let overflow = u64::from(page.overflow);
         let length = (overflow + 1) * page_size;
-        if length > LONGEST || length > self.content.length() - offset {
+        if length > LONGEST_STORE_NODE || length > self.content.length() - offset {
             return Err(damaged(&format!("page {id} of {}", size(length))));
         }
         let last = id + overflow;

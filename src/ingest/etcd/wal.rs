@@ -9,13 +9,11 @@
 //! Source: etcd `server/storage/wal/{wal,decoder,encoder}.go` and `walpb/record.proto`; `raftpb/raft.proto`.
 
 use super::super::content::Opened;
+use super::super::limits::LONGEST_LOG_RECORD;
 use super::super::problem::{Fault, Found, size};
 use super::protobuf::{Fields, WireError};
 use super::request::{self, Request};
 use std::io;
-
-/// The longest frame that is read. etcd takes requests of 1.5 MiB unless told otherwise.
-const LONGEST: u64 = 64 << 20;
 
 /// How much is read at a time.
 const STEP: usize = 256 << 10;
@@ -123,7 +121,7 @@ pub(in super::super) fn read(
         let place = |what: &str| {
             Fault::new("a whole write-ahead log", Found::told(format!("{what}, in record {number} at byte {at}")))
         };
-        if record_length > LONGEST {
+        if record_length > LONGEST_LOG_RECORD {
             return Err(place(&format!("a record of {}", size(record_length))));
         }
         let bytes = window.get(at + 8, record_length as usize)?;

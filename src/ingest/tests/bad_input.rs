@@ -219,7 +219,7 @@ fn few_problems_are_kept_and_all_are_counted() {
     let text = event("a") + &"{broken\n".repeat(500) + &event("b");
     let (_, reading) = read_all(&[input(text)], &small());
     assert_eq!(reading.files[0].problems, 500);
-    assert_eq!(reading.problems.len(), problem::KEPT_PROBLEMS_PER_FILE);
+    assert_eq!(reading.problems.len(), limits::KEPT_PROBLEMS_PER_FILE);
     assert!(reading.files[0].too_many_problems());
 }
 

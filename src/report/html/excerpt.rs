@@ -11,22 +11,25 @@ use crate::explain::visible::visible;
 use crate::history::History;
 use crate::ingest::{self, FileId, Format, Position};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 
 /// Characters of one excerpt.
 const LONGEST: usize = 4_000;
 
 /// The lines at these positions, as far as they can be read again and shown.
 pub(super) fn read(history: &History, positions: &[Position]) -> FxHashMap<Position, String> {
-    let mut by_file: FxHashMap<FileId, Vec<Position>> = FxHashMap::default();
+    // In the order of the files: those of an archive are then read in one pass.
+    let mut by_file: BTreeMap<FileId, Vec<Position>> = BTreeMap::new();
     for position in positions {
         by_file.entry(position.file).or_default().push(*position);
     }
     let mut found = FxHashMap::default();
+    let mut opener = ingest::Opener::default();
     for (file, positions) in by_file {
-        let Some(input) = history.inputs.iter().find(|input| input.id == file) else { continue };
+        let Some(input) = history.input(file) else { continue };
         let format = history.files.get(file.0 as usize).and_then(|file| file.format).and_then(Format::from_name);
         let Some(format) = format else { continue };
-        for (position, text) in positions.iter().zip(ingest::reread(input, &positions)) {
+        for (position, text) in positions.iter().zip(ingest::reread_by(&mut opener, input, &positions)) {
             if let Some(shown) = text.and_then(|text| excerpt(format, &text)) {
                 found.insert(*position, shown);
             }
