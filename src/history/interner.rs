@@ -44,11 +44,11 @@ impl Index {
     }
 }
 
-/// Interned text in one growing buffer: one allocation for all, 12 bytes of bookkeeping a text beside the table.
+/// Interned text in one growing buffer: one allocation for all, 16 bytes of bookkeeping a text beside the table.
 #[derive(Clone, Debug, Default)]
 pub struct Interner {
     text: String,
-    ends: Vec<u32>,
+    ends: Vec<usize>,
     index: Index,
     /// The id of the empty text, which stands in nearly every row.
     empty: Symbol,
@@ -72,7 +72,7 @@ impl Interner {
             self.empty = Symbol(id);
         }
         self.text.push_str(text);
-        self.ends.push(u32::try_from(self.text.len()).expect("more than 4 GiB of distinct names"));
+        self.ends.push(self.text.len());
         self.index.insert(half, id);
         Symbol(id)
     }
@@ -124,13 +124,13 @@ impl Interner {
     #[cfg(feature = "container")]
     pub(super) fn of_texts(text: String, lengths: &[u32]) -> Option<Interner> {
         let mut interner = Interner { text, ends: Vec::with_capacity(lengths.len()), ..Interner::default() };
-        let mut end = 0u32;
+        let mut end = 0usize;
         for length in lengths {
-            end = end.checked_add(*length)?;
-            interner.text.is_char_boundary(end as usize).then_some(())?;
+            end = end.checked_add(*length as usize)?;
+            interner.text.is_char_boundary(end).then_some(())?;
             interner.ends.push(end);
         }
-        (interner.text.len() == end as usize).then_some(())?;
+        (interner.text.len() == end).then_some(())?;
         let (buffer, ends) = (&interner.text, &interner.ends);
         interner.index.reserve(ends.len());
         for id in 0..ends.len() as u32 {
@@ -157,9 +157,9 @@ fn half(text: &str) -> u32 {
     Index::half(FxBuildHasher.hash_one(text))
 }
 
-fn slice<'t>(text: &'t str, ends: &[u32], id: u32) -> &'t str {
-    let start = if id == 0 { 0 } else { ends[id as usize - 1] as usize };
-    &text[start..ends[id as usize] as usize]
+fn slice<'t>(text: &'t str, ends: &[usize], id: u32) -> &'t str {
+    let start = if id == 0 { 0 } else { ends[id as usize - 1] };
+    &text[start..ends[id as usize]]
 }
 
 /// Interned values of a small type.

@@ -3,6 +3,7 @@
 //! Source of the fields: k8s.io/apiserver `pkg/apis/audit/v1/types.go`.
 
 use super::found::Found;
+use super::limits::{LONGEST_ADDRESS, UNLIMITED};
 use super::object::{AnyBody, Text};
 use super::position::Time;
 use super::text::{default_or_null, list_or_null};
@@ -88,7 +89,7 @@ pub struct ResponseStatus<'a> {
     pub code: u16,
     /// Error text.
     #[serde(borrow)]
-    pub message: Text<'a>,
+    pub message: Text<'a, UNLIMITED>,
     /// Machine-readable reason.
     #[serde(borrow)]
     pub reason: Text<'a>,
@@ -123,7 +124,7 @@ pub struct Event<'a> {
     pub stage: Stage,
     /// Path and query.
     #[serde(borrow, rename = "requestURI")]
-    pub request_uri: Text<'a>,
+    pub request_uri: Text<'a, LONGEST_ADDRESS>,
     /// Verb of the API, or the HTTP verb of a non-resource request.
     #[serde(borrow)]
     pub verb: Text<'a>,

@@ -3,6 +3,7 @@
 use super::digest::Digest;
 use super::fields::Place;
 use super::fields::harvest::{self, Found, Sieved};
+use super::limits::{LONGEST_ADDRESS, UNLIMITED};
 use super::object::{Item, Kept, Metadata, Spec, StatusField, read_through_the_sieve};
 use super::text::{Loose, Text, default_or_null, list_or_null, visit_scalars_as};
 use serde::Deserialize;
@@ -83,7 +84,7 @@ pub struct Body<'a> {
     pub code: Option<u16>,
     /// Message of a `Status`.
     #[serde(borrow)]
-    pub message: Text<'a>,
+    pub message: Text<'a, UNLIMITED>,
     /// Reason of a `Status`.
     #[serde(borrow)]
     pub reason: Text<'a>,
@@ -101,7 +102,7 @@ pub struct Body<'a> {
     pub dry_run: Vec<IgnoredAny>,
     /// See [`Item::recorded_fields`].
     #[serde(borrow, rename = "recordedFields")]
-    pub recorded_fields: Option<Text<'a>>,
+    pub recorded_fields: Option<Text<'a, LONGEST_ADDRESS>>,
     /// See [`Item::data`].
     pub data: Digest,
     /// See [`Item::binary_data`].
@@ -150,10 +151,10 @@ pub struct PatchStep<'a> {
     pub op: Text<'a>,
     /// JSON pointer.
     #[serde(borrow)]
-    pub path: Text<'a>,
+    pub path: Text<'a, UNLIMITED>,
     /// Text values only.
     #[serde(borrow)]
-    pub value: Loose<'a>,
+    pub value: Loose<'a, UNLIMITED>,
 }
 
 /// A request or response body as found: an object, a JSON patch, or something without identity.

@@ -1,5 +1,6 @@
 //! Lines of the capture format, version 1 (`docs/formats.md`).
 
+use super::limits::LONGEST_ADDRESS;
 use super::object::{AnyBody, Body, Text};
 use super::position::Time;
 use serde::Deserialize;
@@ -42,7 +43,7 @@ pub struct Line<'a> {
     pub method: Text<'a>,
     /// Path and query.
     #[serde(borrow)]
-    pub uri: Text<'a>,
+    pub uri: Text<'a, LONGEST_ADDRESS>,
     /// User agent.
     #[serde(borrow)]
     pub user_agent: Text<'a>,
@@ -107,11 +108,11 @@ impl<'de: 'a, 'a> Deserialize<'de> for Id<'a> {
             fn visit_u64<E>(self, v: u64) -> Result<Self::Value, E> {
                 Ok(Id::Number(v))
             }
-            fn visit_borrowed_str<E>(self, v: &'de str) -> Result<Self::Value, E> {
-                Ok(Id::Text(Text(Cow::Borrowed(v))))
+            fn visit_borrowed_str<E: de::Error>(self, v: &'de str) -> Result<Self::Value, E> {
+                Text::new(Cow::Borrowed(v)).map(Id::Text)
             }
-            fn visit_str<E>(self, v: &str) -> Result<Self::Value, E> {
-                Ok(Id::Text(Text(Cow::Owned(v.to_owned()))))
+            fn visit_str<E: de::Error>(self, v: &str) -> Result<Self::Value, E> {
+                Text::new(Cow::Owned(v.to_owned())).map(Id::Text)
             }
         }
         deserializer.deserialize_any(IdVisitor)
@@ -151,11 +152,11 @@ impl<'de: 'a, 'a> Deserialize<'de> for Moment<'a> {
                     _ => Err(E::invalid_value(de::Unexpected::Unsigned(v), &self)),
                 }
             }
-            fn visit_borrowed_str<E>(self, v: &'de str) -> Result<Self::Value, E> {
-                Ok(Moment::Text(Text(Cow::Borrowed(v))))
+            fn visit_borrowed_str<E: de::Error>(self, v: &'de str) -> Result<Self::Value, E> {
+                Text::new(Cow::Borrowed(v)).map(Moment::Text)
             }
-            fn visit_str<E>(self, v: &str) -> Result<Self::Value, E> {
-                Ok(Moment::Text(Text(Cow::Owned(v.to_owned()))))
+            fn visit_str<E: de::Error>(self, v: &str) -> Result<Self::Value, E> {
+                Text::new(Cow::Owned(v.to_owned())).map(Moment::Text)
             }
         }
         deserializer.deserialize_any(MomentVisitor)

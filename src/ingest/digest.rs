@@ -1,5 +1,6 @@
 //! What a map of texts holds, as a number: the texts themselves are not kept.
 
+use super::limits::UNLIMITED;
 use super::members::Members;
 use super::text::Text;
 use serde::{Deserialize, Deserializer};
@@ -21,8 +22,8 @@ impl<'de> Deserialize<'de> for Digest {
 }
 
 impl Digest {
-    fn of(texts: &Members<Text<'_>, Text<'_>>) -> Digest {
-        let member = |(key, text): &(Text<'_>, Text<'_>)| {
+    fn of(texts: &Members<Text<'_, UNLIMITED>, Text<'_, UNLIMITED>>) -> Digest {
+        let member = |(key, text): &(Text<'_, UNLIMITED>, Text<'_, UNLIMITED>)| {
             // No text has the byte between the two, so ("a", "bc") is not ("ab", "c").
             let name = crc32c::crc32c_append(crc32c::crc32c(key.as_bytes()), &[0xff]);
             mixed(crc32c::crc32c_append(name, text.as_bytes()))

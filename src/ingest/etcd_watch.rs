@@ -1,5 +1,6 @@
 //! `etcdctl watch --prefix / --rev N -w json`: the witness of the total order.
 
+use super::limits::UNLIMITED;
 use super::object::Text;
 use serde::Deserialize;
 use serde::de::{self, Visitor};
@@ -99,7 +100,7 @@ pub struct KeyValue<'a> {
     pub version: i64,
     /// Value, base64; JSON for custom resources, protobuf for built-in kinds.
     #[serde(borrow)]
-    pub value: Text<'a>,
+    pub value: Text<'a, UNLIMITED>,
     /// Lease.
     pub lease: i64,
 }

@@ -95,6 +95,12 @@ fn words(error: &serde_json::Error) -> String {
             return format!("{what}{} where {expected} is expected", kind(rest));
         }
     }
+    if let Some((length, expected)) =
+        message.strip_prefix("invalid length ").and_then(|rest| rest.split_once(", expected "))
+    {
+        let expected = expected.split_once(" at line ").map_or(expected, |(expected, _)| expected);
+        return format!("a text of {length} bytes where {expected} is expected");
+    }
     // Only fields that this program declares are missing or stand twice.
     if message.starts_with("missing field `") || message.starts_with("duplicate field `") {
         return message.to_owned();

@@ -5,6 +5,7 @@
 use super::digest::Digest;
 use super::fields::harvest::{self, Found, Sieve, Sieved};
 use super::fields::{Own, Place, Seen};
+use super::limits::{LONGEST_ADDRESS, UNLIMITED};
 use super::text::{Filled, default_or_null, list_or_null, visit_scalars_as};
 use serde::Deserialize;
 use serde::de::{self, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -86,7 +87,7 @@ pub struct Metadata<'a> {
     pub annotations: Annotations<'a>,
     /// Continue token of a list page.
     #[serde(borrow, rename = "continue")]
-    pub continue_token: Text<'a>,
+    pub continue_token: Text<'a, LONGEST_ADDRESS>,
     /// Declared fields.
     #[serde(skip)]
     pub kept: Kept<'a>,
@@ -153,7 +154,7 @@ pub struct StatusField<'a> {
     /// `status.phase`.
     pub phase: Text<'a>,
     /// The word of a `Status` body.
-    pub word: Text<'a>,
+    pub word: Text<'a, UNLIMITED>,
     /// Declared fields.
     pub found: Vec<Found<'a>>,
 }
@@ -162,7 +163,7 @@ pub struct StatusField<'a> {
 #[derive(Default)]
 struct OneField<'a> {
     field: Text<'a>,
-    word: Text<'a>,
+    word: Text<'a, UNLIMITED>,
     has_finalizers: bool,
     found: Vec<Found<'a>>,
 }
@@ -193,7 +194,7 @@ impl<'de> Visitor<'de> for OneFieldVisitor {
             let mut sieve = Sieve::new(map, tree, self.place, &["nodeName", "phase", "finalizers"], &[]);
             let mut map = &mut sieve;
             let (mut read, mut has_finalizers) = (None, false);
-            while let Some(key) = map.next_key::<Text<'de>>()? {
+            while let Some(key) = map.next_key::<Text<'de, UNLIMITED>>()? {
                 if &*key == "finalizers" {
                     has_finalizers |= map.next_value::<Filled>()?.0;
                 } else if &*key != self.field {
@@ -249,7 +250,7 @@ pub struct Item<'a> {
     pub status: StatusField<'a>,
     /// A recorder cut this object down to what identifies it and the fields at these paths, by spaces apart; `None`: nobody cut it.
     #[serde(borrow, rename = "recordedFields")]
-    pub recorded_fields: Option<Text<'a>>,
+    pub recorded_fields: Option<Text<'a, LONGEST_ADDRESS>>,
     /// What `data` holds.
     pub data: Digest,
     /// What `binaryData` holds.

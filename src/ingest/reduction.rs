@@ -9,8 +9,10 @@ use serde_json::value::RawValue;
 use std::fmt::Write;
 
 fn worth_a_retry(error: &serde_json::Error) -> bool {
-    // A key that stands twice has two meanings: readers disagree on which one counts.
-    error.is_data() && !error.to_string().starts_with("duplicate field")
+    // A key that stands twice has two meanings: readers disagree on which one counts. A name that is too long is no reason to pass over
+    // what has it.
+    let message = error.to_string();
+    error.is_data() && !message.starts_with("duplicate field") && !message.starts_with("invalid length")
 }
 
 /// The line with each of the named bodies reduced as far as is needed; `None` where that cannot help.

@@ -1,5 +1,6 @@
 //! Texts as JSON has them: borrowed where escapes allow it, and tolerant where Go is.
 
+use super::limits::LONGEST_NAME;
 use serde::Deserialize;
 use serde::de::{self, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
@@ -18,36 +19,49 @@ macro_rules! visit_scalars_as {
 }
 pub(super) use visit_scalars_as;
 
-/// Text that borrows from the line where JSON escapes allow it; `null` reads as empty (Go writes nil as `null`).
+/// Text that borrows from the line where JSON escapes allow it; `null` reads as empty (Go writes nil as `null`). One of more than
+/// `MOST` bytes is refused: names are kept for good, and every output shows them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Text<'a>(pub Cow<'a, str>);
+pub struct Text<'a, const MOST: usize = LONGEST_NAME>(pub Cow<'a, str>);
 
-impl std::ops::Deref for Text<'_> {
+impl<'a, const MOST: usize> Text<'a, MOST> {
+    pub(super) fn new<E: de::Error>(text: Cow<'a, str>) -> Result<Self, E> {
+        struct Most(usize);
+        impl de::Expected for Most {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "a text of at most {} bytes", self.0)
+            }
+        }
+        if text.len() > MOST { Err(E::invalid_length(text.len(), &Most(MOST))) } else { Ok(Text(text)) }
+    }
+}
+
+impl<const MOST: usize> std::ops::Deref for Text<'_, MOST> {
     type Target = str;
     fn deref(&self) -> &str {
         &self.0
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+impl<'de: 'a, 'a, const MOST: usize> Deserialize<'de> for Text<'a, MOST> {
     fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct TextVisitor;
-        impl<'de> Visitor<'de> for TextVisitor {
-            type Value = Text<'de>;
+        struct TextVisitor<const MOST: usize>;
+        impl<'de, const MOST: usize> Visitor<'de> for TextVisitor<MOST> {
+            type Value = Text<'de, MOST>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a string")
             }
-            fn visit_borrowed_str<E>(self, v: &'de str) -> Result<Self::Value, E> {
-                Ok(Text(Cow::Borrowed(v)))
+            fn visit_borrowed_str<E: de::Error>(self, v: &'de str) -> Result<Self::Value, E> {
+                Text::new(Cow::Borrowed(v))
             }
-            fn visit_str<E>(self, v: &str) -> Result<Self::Value, E> {
-                Ok(Text(Cow::Owned(v.to_owned())))
+            fn visit_str<E: de::Error>(self, v: &str) -> Result<Self::Value, E> {
+                Text::new(Cow::Owned(v.to_owned()))
             }
             fn visit_unit<E>(self) -> Result<Self::Value, E> {
                 Ok(Text::default())
             }
         }
-        deserializer.deserialize_any(TextVisitor)
+        deserializer.deserialize_any(TextVisitor::<MOST>)
     }
 }
 
@@ -106,13 +120,13 @@ impl<'de> Deserialize<'de> for Filled {
 
 /// A string, or anything else (which is skipped): custom resources may use a known name with another type.
 #[derive(Clone, Debug, Default)]
-pub struct Loose<'a>(pub Option<Text<'a>>);
+pub struct Loose<'a, const MOST: usize = LONGEST_NAME>(pub Option<Text<'a, MOST>>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Loose<'a> {
+impl<'de: 'a, 'a, const MOST: usize> Deserialize<'de> for Loose<'a, MOST> {
     fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct LooseVisitor;
-        impl<'de> Visitor<'de> for LooseVisitor {
-            type Value = Loose<'de>;
+        struct LooseVisitor<const MOST: usize>;
+        impl<'de, const MOST: usize> Visitor<'de> for LooseVisitor<MOST> {
+            type Value = Loose<'de, MOST>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("any value")
             }
@@ -120,11 +134,11 @@ impl<'de: 'a, 'a> Deserialize<'de> for Loose<'a> {
                 Ok(Loose(None))
             }
             visit_scalars_as!(Loose(None));
-            fn visit_borrowed_str<E>(self, v: &'de str) -> Result<Self::Value, E> {
-                Ok(Loose(Some(Text(Cow::Borrowed(v)))))
+            fn visit_borrowed_str<E: de::Error>(self, v: &'de str) -> Result<Self::Value, E> {
+                Text::new(Cow::Borrowed(v)).map(|text| Loose(Some(text)))
             }
-            fn visit_str<E>(self, v: &str) -> Result<Self::Value, E> {
-                Ok(Loose(Some(Text(Cow::Owned(v.to_owned())))))
+            fn visit_str<E: de::Error>(self, v: &str) -> Result<Self::Value, E> {
+                Text::new(Cow::Owned(v.to_owned())).map(|text| Loose(Some(text)))
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
@@ -135,6 +149,6 @@ impl<'de: 'a, 'a> Deserialize<'de> for Loose<'a> {
                 Ok(Loose(None))
             }
         }
-        deserializer.deserialize_any(LooseVisitor)
+        deserializer.deserialize_any(LooseVisitor::<MOST>)
     }
 }

@@ -9,6 +9,8 @@ use super::super::scope::{Attributes, Deletion};
 use super::deletion::Hold;
 use super::fields::Source;
 use super::{Batch, Tables};
+use crate::ingest::Found;
+use crate::ingest::limits::{LONGEST_ADDRESS, LONGEST_NAME};
 use crate::ingest::object::{AnyBody, Item as BodyItem};
 use crate::ingest::timestamp;
 
@@ -46,11 +48,17 @@ impl Batch {
         if metadata.creation_timestamp.is_empty() {
             return AttributesId::NONE;
         }
+        let labels = metadata.labels.map_or("null", |raw| raw.get());
+        if labels.len() > LONGEST_ADDRESS {
+            let expected = format!("labels of at most {LONGEST_ADDRESS} bytes");
+            self.refuse(&expected, Found::text("labels", labels));
+            return AttributesId::NONE;
+        }
         let fields = self.fields(source);
         // What a Secret has in the places of a pod's node and phase is its own.
         let spec = spec.as_ref().filter(|_| !self.is_of(&source, ["secrets", ""], ["Secret", "v1"]));
         let names = &mut self.tables.names;
-        let labels = names.intern(metadata.labels.map_or("null", |raw| raw.get()));
+        let labels = names.intern(labels);
         // Every object that has a phase at all has one from its beginning: a body without it was cut.
         let (node, phase) = match spec {
             Some(spec) => (
@@ -213,6 +221,9 @@ impl Batch {
                     let Some(value) = &step.value.0 else { continue };
                     match &*step.path {
                         "/metadata/resourceVersion" => operation.asked_revision = self.version(value),
+                        "/metadata/uid" if value.len() > LONGEST_NAME => {
+                            self.refuse(&format!("a uid of at most {LONGEST_NAME} bytes"), Found::text("a uid", value));
+                        }
                         "/metadata/uid" => operation.request_uid = self.tables.names.intern(value),
                         _ => {}
                     }

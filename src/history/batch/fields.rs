@@ -8,15 +8,13 @@ use super::super::resource;
 use super::{Batch, Tables};
 use crate::ingest::digest::Digest;
 use crate::ingest::fields::{self, Cut, Fields, Found, Seen, Tree};
+use crate::ingest::limits::LONGEST_FIELD;
 use crate::ingest::object::{Body, Item, Kept, Metadata, Spec, StatusField};
 use rustc_hash::FxHashMap;
 use serde::de::{self, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
-
-/// The longest text of one field that is kept. etcd refuses requests above 1.5 MiB.
-const LONGEST: usize = 4 << 20;
 
 /// What is kept of which resource, as far as it was asked.
 #[derive(Debug)]
@@ -189,7 +187,7 @@ impl Batch {
             let ends = first == member;
             let is_text = ends && tree.is_found(first);
             let value = if is_text {
-                if seen.length() > LONGEST {
+                if seen.length() > LONGEST_FIELD {
                     return None;
                 }
                 let Tables { names, parts, .. } = &mut self.tables;

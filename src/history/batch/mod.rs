@@ -204,6 +204,23 @@ fn uuid_words(text: &str) -> Option<(u64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::uuid_words;
+    use crate::history::{Domains, load};
+    use crate::ingest::limits::LONGEST_ADDRESS;
+    use crate::ingest::{FileId, InputFile, ReadOptions};
+
+    #[test]
+    fn labels_longer_than_the_limit_are_a_problem_and_nothing_is_known_of_them() {
+        for (length, problems) in [(LONGEST_ADDRESS, 0), (LONGEST_ADDRESS + 1, 1)] {
+            let labels = format!(r#"{{"a":"{}"}}"#, "x".repeat(length - 8));
+            let line = format!(
+                r#"{{"type":"ADDED","object":{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"a","uid":"u","resourceVersion":"7","creationTimestamp":"2026-03-02T09:00:00Z","labels":{labels}}},"spec":{{}}}}}}"#
+            );
+            let file = InputFile::in_memory(FileId(0), "w.json", line.into_bytes());
+            let history = load(vec![file], &ReadOptions::default(), &Domains::default(), &());
+            assert_eq!((history.files[0].records + history.files[0].problems, history.problems.len()), (1, problems));
+            assert_eq!(history.deliveries[0].attributes.is_some(), problems == 0);
+        }
+    }
 
     #[test]
     fn words_stand_for_one_text_only() {

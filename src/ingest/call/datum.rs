@@ -39,6 +39,16 @@ pub enum Node<'a> {
 }
 
 impl Datum<'_> {
+    /// About how many bytes its text has.
+    pub fn length(&self) -> usize {
+        let one = |node: &Node<'_>| match node {
+            Node::Number(text) | Node::Text(text) => text.len() + 1,
+            Node::Keyword(text) | Node::Symbol(text) | Node::Tagged(text) => text.len() + 1,
+            _ => 1,
+        };
+        self.0.iter().map(one).sum()
+    }
+
     /// Whether it is `nil`.
     pub fn is_nil(&self) -> bool {
         matches!(self.0.as_slice(), [Node::Nil])

@@ -12,7 +12,8 @@ mod reader;
 
 pub use datum::{Datum, Node, parse};
 
-use super::problem::{Fault, Found};
+use super::limits::LONGEST_NAME;
+use super::problem::{Fault, Found, size};
 use super::{Format, Time};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -97,11 +98,23 @@ impl Kind {
 
 /// Reads one element of an operation log; `Ok(None)`: it holds nothing.
 pub(super) fn line(format: Format, text: &str) -> Result<Option<Line<'_>>, Fault> {
-    match format {
-        Format::JepsenLog => Ok(log::line(text)?.map(Line::Event)),
-        Format::Operations => json::line(text).map(Some),
-        _ => edn::line(text),
+    let line = match format {
+        Format::JepsenLog => log::line(text)?.map(Line::Event),
+        Format::Operations => Some(json::line(text)?),
+        _ => edn::line(text)?,
+    };
+    let longest = match &line {
+        Some(Line::Event(event)) => {
+            let key = event.key.as_ref().map_or(0, Datum::length);
+            event.process.len().max(event.function.len()).max(key)
+        }
+        _ => 0,
+    };
+    if longest > LONGEST_NAME {
+        let expected = format!("a process, a function and a key of at most {} each", size(LONGEST_NAME as u64));
+        return Err(Fault::new(expected, Found::told(size(longest as u64))));
     }
+    Ok(line)
 }
 
 /// Whether an element of an operation log says what a process did.

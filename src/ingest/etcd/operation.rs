@@ -5,6 +5,7 @@
 //!
 //! Source: etcd `tests/robustness/model/{types,history}.go`, porcupine `model.go`.
 
+use super::super::limits::UNLIMITED;
 use super::super::plain::Plain;
 use super::super::text::Text;
 use memchr::memmem;
@@ -102,7 +103,7 @@ impl<'a> Visitor<'a> for Reader<'_, 'a> {
 
     fn visit_map<M: MapAccess<'a>>(self, mut map: M) -> Result<(), M::Error> {
         let Fields { operation, met, stopped } = self.found;
-        while let Some(key) = map.next_key::<Text<'a>>()? {
+        while let Some(key) = map.next_key::<Text<'a, UNLIMITED>>()? {
             let field = match &*key {
                 "ClientId" | "ClientID" => 0,
                 "Input" => 1,
@@ -284,7 +285,7 @@ pub struct Delete<'a> {
 pub struct Value<'a> {
     /// The value.
     #[serde(rename = "Value", borrow)]
-    pub text: Text<'a>,
+    pub text: Text<'a, UNLIMITED>,
     /// Its hash.
     #[serde(rename = "Hash")]
     pub hash: u32,
@@ -320,7 +321,7 @@ pub struct Answer<'a> {
     pub range: Option<Found<'a>>,
     /// An answer of the server that is an error: the revision is compacted, or in the future.
     #[serde(rename = "ClientError", borrow)]
-    pub client_error: Text<'a>,
+    pub client_error: Text<'a, UNLIMITED>,
     /// Revision of the store when it answered; -1 where the answer has none.
     #[serde(rename = "Revision")]
     pub revision: i64,
@@ -332,7 +333,7 @@ pub struct Answer<'a> {
     pub member_number: u64,
     /// Why it failed.
     #[serde(rename = "Error", borrow)]
-    pub error: Text<'a>,
+    pub error: Text<'a, UNLIMITED>,
 }
 
 /// What a transaction did.

@@ -2,6 +2,7 @@
 //!
 //! Source: the "Encoding" page of the protocol buffers documentation. Groups, which etcd never used, are refused.
 
+use super::super::limits::LONGEST_NAME;
 use thiserror::Error;
 
 /// Why bytes are no message.
@@ -19,6 +20,9 @@ pub enum WireError {
     /// A field of another kind than its number stands for.
     #[error("a field of another kind than expected")]
     OtherKind,
+    /// A key that is longer than names are.
+    #[error("a key of more than {LONGEST_NAME} bytes")]
+    LongName,
     /// Messages inside messages, deeper than anybody nests them.
     #[error("messages nested too deeply")]
     TooDeep,

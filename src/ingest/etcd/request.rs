@@ -3,6 +3,7 @@
 //! Source: etcd `api/etcdserverpb/raft_internal.proto` and `rpc.proto`. Fields without meaning for the content of the store
 //! (previous values asked for, sort orders) are left out.
 
+use super::super::limits::LONGEST_NAME;
 use super::protobuf::{Fields, WireError};
 
 /// Deeper nesting of transactions is refused. Nobody nests them by more than one or two.
@@ -175,7 +176,46 @@ pub fn decode(data: &[u8]) -> Result<Request<'_>, WireError> {
             _ => Request::Restriction,
         };
     }
-    Ok(request)
+    if has_long_name(&request) { Err(WireError::LongName) } else { Ok(request) }
+}
+
+/// Whether a key in a request is longer than names are.
+fn has_long_name(request: &Request<'_>) -> bool {
+    match request {
+        Request::Put(put) => is_long(put.key),
+        Request::Delete(keys) => keys.is_long(),
+        Request::Txn(txn) => txn.has_long_name(),
+        _ => false,
+    }
+}
+
+fn is_long(key: &[u8]) -> bool {
+    key.len() > LONGEST_NAME
+}
+
+impl Interval<'_> {
+    fn is_long(&self) -> bool {
+        is_long(self.key) || is_long(self.end)
+    }
+}
+
+impl Txn<'_> {
+    fn has_long_name(&self) -> bool {
+        let steps = self.success.iter().chain(&self.failure);
+        self.compares.iter().any(|compare| compare.keys.is_long()) || steps.into_iter().any(Step::has_long_name)
+    }
+}
+
+impl Step<'_> {
+    fn has_long_name(&self) -> bool {
+        match self {
+            Step::Range(range) => range.keys.is_long(),
+            Step::Put(put) => is_long(put.key),
+            Step::Delete(keys) => keys.is_long(),
+            Step::Txn(txn) => txn.has_long_name(),
+            Step::Nothing => false,
+        }
+    }
 }
 
 /// Reads a `PutRequest`.
@@ -338,6 +378,30 @@ mod tests {
         assert_eq!(txn.success, [Step::Range(range), Step::Nothing]);
         let inner = Txn { success: vec![Step::Put(Put { key: b"x", ..Put::default() })], ..Txn::default() };
         assert_eq!(txn.failure, [Step::Txn(inner)]);
+    }
+
+    #[test]
+    fn a_key_longer_than_names_are_is_refused_wherever_it_stands() {
+        for (length, fits) in [(LONGEST_NAME, true), (LONGEST_NAME + 1, false)] {
+            let key = vec![b'k'; length];
+            let named = |number| message().bytes(number, &key);
+            let txn = |number, part| message().message(6, message().message(number, part));
+            for proposal in [
+                message().message(4, named(1)),
+                message().message(5, named(1)),
+                message().message(5, named(2)),
+                txn(1, named(3)),
+                txn(1, named(64)),
+                txn(2, message().message(1, named(2))),
+                txn(2, message().message(2, named(1))),
+                txn(3, message().message(3, named(1))),
+                txn(3, message().message(4, message().message(2, message().message(2, named(1))))),
+            ] {
+                let read = decode(&proposal.0);
+                assert_eq!(read.is_ok(), fits, "{length}");
+                assert!(fits || read == Err(WireError::LongName));
+            }
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //!
 //! Source: etcd `tests/robustness/model/watch.go` and `report/client.go`.
 
+use super::super::limits::UNLIMITED;
 use super::super::text::Text;
 use super::operation::Value;
 use serde::Deserialize;
@@ -62,7 +63,7 @@ pub struct Response<'a> {
     /// When it was received: nanoseconds since the suite began; `None`: not recorded.
     pub time: Option<i64>,
     /// Why the watch ended.
-    pub error: Text<'a>,
+    pub error: Text<'a, UNLIMITED>,
 }
 
 /// One event.
@@ -111,9 +112,12 @@ pub(in super::super) fn read<'a>(
     Ok(deserializer.end().err().map(|error| super::byte(text, &error)))
 }
 
+/// The key of a field.
+type Key<'a> = Text<'a, UNLIMITED>;
+
 /// The key of a field; the first one of an object tells where the object begins.
-fn key<'a, M: MapAccess<'a>>(map: &mut M, text: &str, begin: &mut Option<usize>) -> Result<Option<Text<'a>>, M::Error> {
-    let key: Option<Text<'a>> = map.next_key()?;
+fn key<'a, M: MapAccess<'a>>(map: &mut M, text: &str, begin: &mut Option<usize>) -> Result<Option<Key<'a>>, M::Error> {
+    let key: Option<Key<'a>> = map.next_key()?;
     if let (None, Some(Text(Cow::Borrowed(key)))) = (&begin, &key) {
         let at = (key.as_ptr().addr()).checked_sub(text.as_ptr().addr()).filter(|at| *at <= text.len());
         *begin = at.and_then(|at| text.as_bytes()[..at].iter().rposition(|byte| *byte == b'{'));
@@ -134,7 +138,7 @@ impl<'a, T: FnMut(usize, Part<'a>)> Visitor<'a> for Watch<'_, T> {
     }
 
     fn visit_map<M: MapAccess<'a>>(self, mut map: M) -> Result<(), M::Error> {
-        while let Some(key) = map.next_key::<Text<'a>>()? {
+        while let Some(key) = map.next_key::<Text<'a, UNLIMITED>>()? {
             match &*key {
                 "Watch" => (self.take)(0, Part::Number(map.next_value()?)),
                 "Request" => (self.take)(0, Part::Request(map.next_value()?)),

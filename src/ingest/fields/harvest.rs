@@ -4,6 +4,7 @@
 //! that of the reading which the thread is at, set for the length of one block.
 
 use super::tree::{Place, Tree};
+use crate::ingest::limits::UNLIMITED;
 use crate::ingest::text::{Text, visit_scalars_as};
 use serde::de::{self, DeserializeSeed, IgnoredAny, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -105,7 +106,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for &mut Sieve<'_, 'de, A> {
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
         let Some((tree, node)) = self.tree else { return self.map.next_key_seed(seed) };
-        while let Some(key) = self.map.next_key::<Text<'de>>()? {
+        while let Some(key) = self.map.next_key::<Text<'de, UNLIMITED>>()? {
             self.has_more = self.has_more || !matches!(&*key, "kind" | "apiVersion" | "metadata" | "recordedFields");
             let member = tree.member(node, &key);
             if let Some(member) = member.filter(|_| !self.known.contains(&&*key)) {
@@ -165,7 +166,7 @@ impl<'de> Visitor<'de> for Wanted<'_, '_, 'de> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         note(self.tree, self.node, self.found);
-        while let Some(key) = map.next_key::<Text<'de>>()? {
+        while let Some(key) = map.next_key::<Text<'de, UNLIMITED>>()? {
             match self.tree.member(self.node, &key) {
                 Some(node) => map.next_value_seed(Wanted { tree: self.tree, node, found: self.found })?,
                 None => {

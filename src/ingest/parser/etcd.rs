@@ -2,7 +2,8 @@
 
 use super::super::etcd::traffic::Traffic;
 use super::super::etcd::{backend, operation, wal, watch};
-use super::super::problem::Fault;
+use super::super::limits::LONGEST_NAME;
+use super::super::problem::{Fault, Found, size};
 use super::super::{Batch, Format, Record, Refused, stream};
 use super::{Outcome, Parser, Tally, count_line_ends};
 use crate::ingest::block::Whole;
@@ -95,6 +96,13 @@ pub(in super::super) fn parse_whole<B: Batch>(whole: &Whole, batch: &mut B) -> T
         // Records count from 1. The end of a log comes behind its last record.
         last = number.max(1) - 1;
         tally.lines += 1;
+        if let Record::EtcdStore(backend::Part::Revision(revision)) = &record
+            && revision.key.len() > LONGEST_NAME
+        {
+            let expected = format!("a key of at most {}", size(LONGEST_NAME as u64));
+            tally.problem(last, || Fault::new(expected, Found::told(size(revision.key.len() as u64))));
+            return Ok(());
+        }
         match batch.record(last, offset, record) {
             Ok(()) => tally.records += 1,
             Err(refused) => tally.problem(last, || Fault::new(refused.expected, refused.found)),

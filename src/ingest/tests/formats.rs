@@ -116,10 +116,10 @@ fn compressed_input_is_recognised_by_its_first_bytes() {
 }
 
 #[cfg(feature = "compress")]
-pub(super) fn gzip(text: &str) -> Vec<u8> {
+pub(super) fn gzip(text: impl AsRef<[u8]>) -> Vec<u8> {
     use std::io::Write;
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    encoder.write_all(text.as_bytes()).unwrap();
+    encoder.write_all(text.as_ref()).unwrap();
     encoder.finish().unwrap()
 }
 

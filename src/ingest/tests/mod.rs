@@ -1,6 +1,7 @@
 //! Whole readings: what comes of good and of bad input.
 
 mod bad_input;
+mod bounds;
 mod etcd;
 mod formats;
 mod places;
