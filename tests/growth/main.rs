@@ -1,0 +1,130 @@
+//! Every shape of the growth bench, small: it is evidence that is understood, every command ends with a verdict, and what is
+//! written for twice the evidence is about twice as long. Times are the business of `benches/growth.rs`.
+
+mod shape;
+
+use serde_json::Value;
+use shape::{Shape, shapes};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::Mutex;
+
+const BYTES: u64 = 20_000;
+/// What is longer than this grows with the evidence, and not with its first client or rule.
+const LONG: usize = 100_000;
+
+/// Shapes of which what cannot be used is the point: their lines are problems, and counted.
+const PROBLEMS: [&str; 2] = ["etcd-copied-operations", "witness-disorder"];
+
+/// Runs a closure for every shape, on all cores.
+fn each(test: impl Fn(&Shape, &Path) + Sync) {
+    let left = Mutex::new(shapes());
+    let work = || {
+        while let Some(shape) = { left.lock().expect("no test failed").pop() } {
+            let folder = tempfile::tempdir().expect("there is room for temporary files");
+            test(&shape, folder.path());
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work);
+        }
+    });
+}
+
+fn retrograde(shape: &Shape, arguments: &[&str]) -> Output {
+    let output = Command::new(env!("CARGO_BIN_EXE_retrograde"))
+        .args(arguments)
+        .args(["--threads", "1"])
+        .output()
+        .expect("the program starts");
+    let code = output.status.code();
+    assert!(matches!(code, Some(0 | 1 | 3)), "{}: {arguments:?} ends with {code:?}: {output:?}", shape.name);
+    output
+}
+
+fn draw(shape: &Shape, folder: &Path, name: &str, bytes: u64) -> String {
+    let folder = folder.join(name);
+    shape.draw(&folder, bytes);
+    folder.to_str().expect("temporary folders have plain names").to_owned()
+}
+
+fn report(shape: &Shape, evidence: &str) -> Vec<u8> {
+    retrograde(shape, &["check", "--json", evidence]).stdout
+}
+
+#[test]
+fn at_least_eighty_shapes_have_names_of_their_own() {
+    let names: BTreeSet<&str> = shapes().iter().map(|shape| shape.name).collect();
+    assert_eq!(names.len(), shapes().len());
+    assert!(names.len() >= 80);
+}
+
+#[test]
+fn every_shape_is_evidence_that_is_understood() {
+    each(|shape, folder| {
+        let json = report(shape, &draw(shape, folder, "evidence", BYTES));
+        let json: Value = serde_json::from_slice(&json).expect("a report");
+        let inputs =
+            json["histories"].as_array().expect("histories").iter().flat_map(|history| history["inputs"].as_array());
+        let (mut records, mut problems, mut unknown) = (0, 0, 0);
+        for input in inputs.flatten() {
+            assert_eq!(input["ignored"], Value::Null, "{}: {input}", shape.name);
+            let count = |name: &str| input[name].as_u64().expect("a count");
+            records += count("records");
+            problems += count("problems");
+            unknown += count("unknown");
+        }
+        assert!(records > 0 && unknown == 0, "{}: {records} records, {unknown} unknown", shape.name);
+        assert_eq!(problems > 0, PROBLEMS.contains(&shape.name), "{}: {problems} problems", shape.name);
+    });
+}
+
+#[test]
+fn a_shape_has_the_size_that_is_asked_for() {
+    each(|shape, folder| {
+        draw(shape, folder, "evidence", BYTES);
+        let mut bytes = 0;
+        let mut folders = vec![folder.to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in folder.read_dir().expect("a folder").flatten() {
+                let data = entry.metadata().expect("a file");
+                if data.is_dir() { folders.push(entry.path()) } else { bytes += data.len() }
+            }
+        }
+        assert!((BYTES / 2..2 * BYTES).contains(&bytes), "{}: {bytes} bytes", shape.name);
+    });
+}
+
+#[test]
+fn every_command_ends_with_a_verdict_on_every_shape() {
+    each(|shape, folder| {
+        let evidence = draw(shape, folder, "evidence", BYTES);
+        let path = |name: &str| folder.join(name).to_str().expect("a plain name").to_owned();
+        let (saved, packed) = (path("report.json"), path("packed.rgh"));
+        retrograde(
+            shape,
+            &["check", &format!("--json={saved}"), &format!("--report=html={}", path("page.html")), &evidence],
+        );
+        retrograde(shape, &["verify", &saved, &evidence]);
+        retrograde(shape, &["show", &evidence]);
+        retrograde(shape, &[&["explain"], &shape.question()[..], &[&evidence]].concat());
+        retrograde(shape, &["pack", "-o", &packed, &evidence]);
+        assert_eq!(
+            retrograde(shape, &["check", &packed]).status.code(),
+            retrograde(shape, &["check", &evidence]).status.code(),
+            "{}: a container is judged as its evidence is",
+            shape.name
+        );
+    });
+}
+
+#[test]
+fn a_report_on_twice_the_evidence_is_at_most_two_and_a_half_times_as_long() {
+    each(|shape, folder| {
+        let [once, twice] = [("once", 2 * BYTES), ("twice", 4 * BYTES)]
+            .map(|(name, bytes)| report(shape, &draw(shape, folder, name, bytes)).len());
+        assert!(twice < LONG || twice * 2 <= once * 5, "{}: {once} and {twice} bytes", shape.name);
+    });
+}

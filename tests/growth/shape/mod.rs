@@ -1,0 +1,148 @@
+//! Shapes of evidence that grow in one way each: more clients, more keys, more watches, longer chains of pages.
+//!
+//! A shape is drawn to a size in bytes, streaming, and the same bytes come out each time.
+
+mod call;
+mod capture;
+mod changes;
+mod etcd;
+mod kubernetes;
+mod operations;
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+/// One way to grow.
+#[derive(Clone, Copy)]
+pub struct Shape {
+    /// Its name: the format, and what there is more and more of.
+    pub name: &'static str,
+    draw: Draw,
+}
+
+/// How a shape is drawn.
+#[derive(Clone, Copy)]
+enum Draw {
+    /// One call of Kubernetes after the other, as an audit log has it.
+    Audit(fn(u64) -> call::Call),
+    /// The same, as a capture has it.
+    Capture(fn(u64) -> call::Call),
+    /// Streams of a capture, and the events on them.
+    Streams(capture::Streams),
+    /// One line of a file after the other.
+    Lines(&'static str, fn(u64) -> String),
+    /// Operations of a model.
+    Model(&'static str, fn(u64) -> String),
+    /// Anything else.
+    Whole(&'static str, fn(&mut Evidence)),
+}
+
+impl Shape {
+    /// What `explain` is asked: parts of the names of a client and of an object.
+    pub fn question(&self) -> [&'static str; 4] {
+        let (client, key) = match self.name.split('-').next() {
+            Some("audit") => ("u", "p0"),
+            Some("capture") => ("c", "p0"),
+            _ => ("client", "k0"),
+        };
+        ["--client", client, "--key", key]
+    }
+
+    /// Writes the shape into an empty folder.
+    pub fn draw(&self, folder: &Path, bytes: u64) {
+        let file = match self.draw {
+            Draw::Audit(_) => "audit.log",
+            Draw::Capture(_) | Draw::Streams(_) => "capture.jsonl",
+            Draw::Model(..) => "a.json",
+            Draw::Lines(file, _) | Draw::Whole(file, _) => file,
+        };
+        let mut evidence = Evidence::new(folder, file, bytes);
+        match self.draw {
+            Draw::Audit(call) => evidence.each(|evidence, n| call(n).audit(evidence, n)),
+            Draw::Capture(call) => {
+                capture::context(&mut evidence, "c", "", "", "k");
+                evidence.each(|evidence, n| call(n).capture(evidence, n));
+            }
+            Draw::Streams(streams) => streams.draw(&mut evidence),
+            Draw::Lines(_, line) => evidence.each(|evidence, n| writeln!(evidence, "{}", line(n))),
+            Draw::Model(model, line) => {
+                writeln!(&mut evidence, r#"{{"kind":"operations","version":1,"model":"{model}"}}"#);
+                evidence.each(|evidence, n| writeln!(evidence, "{}", line(n)));
+            }
+            Draw::Whole(_, draw) => draw(&mut evidence),
+        }
+        evidence.out.flush().expect("the folder takes what is written");
+    }
+}
+
+/// All shapes.
+pub fn shapes() -> Vec<Shape> {
+    [kubernetes::SHAPES, capture::SHAPES, changes::SHAPES, etcd::SHAPES, operations::SHAPES].concat()
+}
+
+/// The files of one shape, while they are written.
+struct Evidence {
+    folder: PathBuf,
+    out: BufWriter<File>,
+    /// How many bytes there are to be.
+    size: u64,
+    written: u64,
+}
+
+impl Evidence {
+    fn new(folder: &Path, file: &str, size: u64) -> Evidence {
+        Evidence { folder: folder.to_owned(), out: create(folder, file), size, written: 0 }
+    }
+
+    /// Goes on in a new file.
+    fn file(&mut self, file: &str) {
+        let next = create(&self.folder, file);
+        std::mem::replace(&mut self.out, next).flush().expect("the folder takes what is written");
+    }
+
+    /// Whether the size is not reached.
+    fn more(&self) -> bool {
+        self.written < self.size
+    }
+
+    /// Writes the first, the second and so on, until the size is reached.
+    fn each(&mut self, mut write: impl FnMut(&mut Evidence, u64)) {
+        let mut n = 0;
+        while self.more() {
+            write(self, n);
+            n += 1;
+        }
+    }
+
+    /// As [`Evidence::each`], with commas between them.
+    fn list(&mut self, mut write: impl FnMut(&mut Evidence, u64)) {
+        self.each(|evidence, n| {
+            if n > 0 {
+                write!(evidence, ",");
+            }
+            write(evidence, n);
+        });
+    }
+
+    /// What `write!` calls.
+    fn write_fmt(&mut self, text: fmt::Arguments<'_>) {
+        let text = text.to_string();
+        self.out.write_all(text.as_bytes()).expect("the folder takes what is written");
+        self.written += text.len() as u64;
+    }
+}
+
+fn create(folder: &Path, file: &str) -> BufWriter<File> {
+    let path = folder.join(file);
+    fs::create_dir_all(path.parent().expect("a file stands in a folder")).expect("folders can be made");
+    BufWriter::new(File::create(path).expect("files can be made"))
+}
+
+/// A time so many milliseconds after nine o'clock, as RFC 3339.
+fn at(milliseconds: u64, micros: u64) -> String {
+    let seconds = 9 * 3600 + milliseconds / 1000;
+    let (day, hour, minute) = (2 + seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60);
+    format!("2026-03-{day:02}T{hour:02}:{minute:02}:{:02}.{:03}{micros:03}Z", seconds % 60, milliseconds % 1000)
+}
