@@ -150,8 +150,12 @@ fn clients(page: &mut Page<'_>, history: &History) -> io::Result<()> {
     page.title("Clients and their process lives")?;
     let mut order: Vec<usize> = (0..history.clients.len()).collect();
     order.sort_by_key(|&at| history.name(history.clients[at]));
+    let mut lives_of = vec![Vec::new(); history.clients.len()];
+    for life in history.incarnations.iter() {
+        lives_of[life.client.index()].push(life);
+    }
     for at in order {
-        let lives: Vec<_> = history.incarnations.iter().filter(|life| life.client.index() == at).collect();
+        let lives = &lives_of[at];
         let mut told: Vec<ToldBy> = lives.iter().map(|life| life.told_by).collect();
         told.sort_unstable();
         told.dedup();
