@@ -245,14 +245,17 @@ pub(super) fn client_reports(
             lives.entry(life.client).or_default().push(IncarnationId(index as u32));
         }
     }
+    let mut by_client: FxHashMap<(ClientId, &str), Vec<&Finding>> = FxHashMap::default();
+    for finding in findings {
+        by_client.entry((finding.client, finding.rule)).or_default().push(finding);
+    }
     let mut reports: Vec<ClientReport> = lives
         .into_iter()
         .map(|(client, incarnations)| {
             let mut guarantees = Vec::new();
             let mut verdict = Verdict::NotChecked("nothing that this client saw is in the evidence".to_owned());
             for (index, rule) in RULES.iter().enumerate() {
-                let of_rule: Vec<&Finding> =
-                    findings.iter().filter(|f| f.client == client && f.rule == rule.slug).collect();
+                let of_rule = by_client.get(&(client, rule.slug)).map_or(&[][..], Vec::as_slice);
                 let checked = per_client.get(&(client, index)).copied().unwrap_or(0);
                 if of_rule.is_empty() && checked == 0 {
                     continue;
