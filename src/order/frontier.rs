@@ -142,7 +142,7 @@ struct Collection<'c> {
     order: &'c Order,
     facts: Facts,
     /// The numbers of the frontiers of each session.
-    numbers: Vec<Vec<(ResourceId, u32)>>,
+    numbers: Vec<FxHashMap<ResourceId, u32>>,
     /// The resource of each scope, close together: every operation asks for it.
     resources: Vec<ResourceId>,
     /// The facts of each frontier, by kind.
@@ -161,7 +161,7 @@ impl Frontiers {
             history,
             order,
             facts: Facts::of(history),
-            numbers: vec![Vec::new(); order.sessions.sessions.len()],
+            numbers: vec![FxHashMap::default(); order.sessions.sessions.len()],
             resources: history.scopes.iter().map(|scope| scope.resource).collect(),
             rows: Vec::new(),
             removals: FxHashMap::default(),
@@ -194,8 +194,8 @@ impl Frontiers {
         resource: ResourceId,
     ) -> Option<Frontier<'l>> {
         let kept = self.of_number(order.sessions.index_of(incarnation));
-        let (_, kept) = kept.iter().find(|(of, _)| *of == resource)?;
-        Some(self.frontier(history, kept))
+        let at = kept.binary_search_by_key(&resource, |(of, _)| *of).ok()?;
+        Some(self.frontier(history, &kept[at].1))
     }
 
     /// The same of every resource, in order.
@@ -260,13 +260,10 @@ impl Frontiers {
 impl Collection<'_> {
     fn number(&mut self, incarnation: IncarnationId, resource: ResourceId) -> u32 {
         let known = &mut self.numbers[self.order.sessions.index_of(incarnation) as usize];
-        if let Some((_, number)) = known.iter().find(|(of, _)| *of == resource) {
-            return *number;
-        }
-        let number = self.rows.len() as u32;
-        known.push((resource, number));
-        self.rows.push(Default::default());
-        number
+        *known.entry(resource).or_insert_with(|| {
+            self.rows.push(Default::default());
+            self.rows.len() as u32 - 1
+        })
     }
 
     fn add(&mut self, number: u32, kind: Kind, fact: u32) {
@@ -279,8 +276,9 @@ impl Collection<'_> {
         let reading = Reading { history, facts: &facts };
         let mut all: Vec<Option<Kept>> = rows.into_par_iter().map(|rows| Some(Kept::new(reading, rows))).collect();
         let (mut kept, mut starts) = (Vec::with_capacity(all.len()), Vec::with_capacity(numbers.len() + 1));
-        for mut of_session in numbers {
+        for of_session in numbers {
             starts.push(kept.len() as u32);
+            let mut of_session: Vec<(ResourceId, u32)> = of_session.into_iter().collect();
             of_session.sort_unstable();
             for (resource, number) in of_session {
                 let mut frontier = all[number as usize].take().unwrap_or_default();
