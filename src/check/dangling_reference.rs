@@ -75,6 +75,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 ruling.crowded();
                 continue;
             }
+            let resources: FxHashSet<ResourceId> = resources.into_iter().collect();
             dangling.rested_on(ruling, &resources);
         }
     }
@@ -236,7 +237,7 @@ impl<'h> Dangling<'_, 'h> {
     }
 
     /// Decisions and reads that rest on an object whose target is gone.
-    fn rested_on(&self, ruling: &mut Ruling<'_>, resources: &[ResourceId]) {
+    fn rested_on(&self, ruling: &mut Ruling<'_>, resources: &FxHashSet<ResourceId>) {
         let (evidence, history) = (self.evidence, self.evidence.history);
         // Who makes such objects reads them to look after them.
         let makers: FxHashSet<ClientId> = evidence
