@@ -3,8 +3,11 @@
 use super::Evidence;
 use super::catalog::Catalog;
 use super::outdated::Unconditioned;
+use super::selectable::Selectable;
 use super::unsafe_first_read::{FirstReads, first_reads};
-use std::sync::OnceLock;
+use crate::history::ResourceId;
+use rustc_hash::FxHashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Derived when the first rule asks for it. Nothing here may run in parallel itself: a thread that waits for a part of it could take up a
 /// rule that asks for the whole.
@@ -13,6 +16,7 @@ pub struct Derived {
     unconditioned: OnceLock<Unconditioned>,
     first_reads: OnceLock<FirstReads>,
     catalog: OnceLock<Catalog>,
+    selectable: Mutex<FxHashMap<ResourceId, Arc<Selectable>>>,
 }
 
 impl<'h> Evidence<'h> {
@@ -29,5 +33,11 @@ impl<'h> Evidence<'h> {
     /// The first list or watch of each process life on each scope that was answered.
     pub(super) fn first_reads(&self) -> &'h FirstReads {
         self.derived.first_reads.get_or_init(|| first_reads(self))
+    }
+
+    /// The objects of a resource by what selectors ask for.
+    pub(super) fn selectable(&self, resource: ResourceId) -> Arc<Selectable> {
+        let mut known = self.derived.selectable.lock().unwrap_or_else(PoisonError::into_inner);
+        known.entry(resource).or_insert_with(|| Arc::new(Selectable::of(self, resource))).clone()
     }
 }

@@ -16,6 +16,9 @@ pub struct Lag {
     pub offset: Option<i64>,
 }
 
+/// So many changes are looked at one by one before what a selector names is looked up.
+const NEAR: usize = if cfg!(test) { 1 } else { 64 };
+
 impl Lag {
     /// The first known change of a scope above a revision that was complete before a moment.
     pub fn of_scope(
@@ -28,10 +31,24 @@ impl Lag {
         let history = evidence.history;
         let resource = history.scopes[scope.index()].resource;
         let bound = bound(evidence, resource, clock, time).filter(|b| *b > above)?;
-        let changes = evidence.order.timeline.of_resource(resource, above, bound);
-        let mut inside = changes
-            .filter(|v| history.covers_key(scope, v.key) && history.selects(scope, v.key, v.attributes) != Some(false));
-        Lag::by(evidence, inside.next()?, clock, time)
+        let timeline = &evidence.order.timeline;
+        let inside = |v: &Version| {
+            history.covers_key(scope, v.key) && history.selects(scope, v.key, v.attributes) != Some(false)
+        };
+        let mut changes = timeline.of_resource(resource, above, bound);
+        let near = changes.by_ref().take(NEAR).find(inside);
+        let first = near.or_else(|| {
+            // Where many selectors are each held against many changes, only objects that one may select are looked at.
+            let selective = history.is_selective(scope) && changes.by_ref().peekable().peek().is_some();
+            match selective.then(|| evidence.selectable(resource).keys(evidence, scope)).flatten() {
+                Some(keys) => {
+                    let first = |key| timeline.between(key, above, bound).iter().find(inside);
+                    keys.into_iter().filter_map(first).min_by_key(|v| (v.revision, v.key))
+                }
+                None => timeline.of_resource(resource, above, bound).skip(NEAR).find(inside),
+            }
+        })?;
+        Lag::by(evidence, first, clock, time)
     }
 
     /// A change, if it was complete before a moment.
