@@ -36,7 +36,9 @@ use super::author::{Author, author};
 use super::doubt::several;
 use super::memory::{Glimpse, Known, Memories};
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling, commit, derivation};
-use crate::history::{IncarnationId, KeyId, Marks, Operation, OperationId, Outcome, Subresource, Symbol, Verb};
+use crate::history::{
+    IncarnationId, KeyId, Marks, Operation, OperationId, Outcome, Revision, Subresource, Symbol, Verb,
+};
 use crate::order::{Relation, Version, remembers, removes};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -244,7 +246,7 @@ fn apparent_bearer(evidence: &Evidence<'_>, o: &Operation, known: Symbol) -> Opt
         writer.is_some_and(|w| matches!(relation(w), Relation::Before | Relation::BeforeUnless(_)))
     };
     let other = |v: &Version| v.uid.is_some() && v.uid != known && v.change.lives() == Some(true);
-    versions.iter().find(|v| v.revision > last && other(v) && was_made(v))
+    order.timeline.between(o.key, last, Revision::new(u128::MAX)).iter().find(|v| other(v) && was_made(v))
 }
 
 fn first_of(evidence: &Evidence<'_>, o: &Operation, uid: Symbol) -> Option<Version> {
