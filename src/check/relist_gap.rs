@@ -28,7 +28,7 @@ use super::stretch::{Stretch, changes};
 use super::{BrokenBy, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
 use crate::history::{Asked, IncarnationId, KeyId, Marks, OperationId, Revision, Verb};
 use crate::order::{Chain, Start, Step, Version, remembers};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -53,15 +53,23 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         if !remembers(history, chain.incarnation) {
             continue;
         }
+        // The revisions of which a page was read in the steps so far.
+        let mut continued: FxHashSet<Revision> = FxHashSet::default();
         for (at, step) in chain.steps.iter().enumerate() {
+            if let Some(last) = at.checked_sub(1).map(|last| history.operation(chain.steps[last].operation))
+                && last.verb == Verb::List
+                && last.asked == Asked::Continue
+            {
+                continued.insert(last.asked_revision);
+            }
             let gap = match step.start {
                 Start::List(list) => {
-                    let Some(listing) = chain.steps[..at].iter().find(|s| s.operation == list) else { continue };
+                    let Some(listing) = chain.steps[..at].iter().rfind(|s| s.operation == list) else { continue };
                     if listing.error == 0 && !had_ended(evidence, &chain.steps[..at], listing) {
                         continue;
                     }
                     ruling.checked(chain.incarnation);
-                    if !is_unfinished(evidence, &chain.steps[..at], list) {
+                    if !is_unfinished(evidence, &continued, list) {
                         continue;
                     }
                     Gap { chain, step, before: listing, page: Some(list) }
@@ -82,15 +90,10 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
 }
 
 /// Whether a list shows one page only, and nobody read on.
-fn is_unfinished(evidence: &Evidence<'_>, steps: &[Step], list: OperationId) -> bool {
-    let history = evidence.history;
-    let listed = history.operation(list);
+fn is_unfinished(evidence: &Evidence<'_>, continued: &FxHashSet<Revision>, list: OperationId) -> bool {
+    let listed = evidence.history.operation(list);
     let partial = listed.marks.has(Marks::LIMITED) && listed.marks.has(Marks::MORE_PAGES);
-    let continued = steps.iter().any(|s| {
-        let page = history.operation(s.operation);
-        page.verb == Verb::List && page.asked == Asked::Continue && page.asked_revision == listed.answered
-    });
-    partial && !continued
+    partial && !continued.contains(&listed.answered)
 }
 
 /// Whether the stream before a list had certainly ended when the list was sent.
