@@ -102,20 +102,19 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             }
         }
     }
-    let may_be = |a, b| !evidence.order.sessions.are_two(history, a, b);
     let mut losses: FxHashMap<IncarnationId, Vec<Loss>> = FxHashMap::default();
     let mut held: Vec<(&Vec<Term>, KeyId)> = terms.iter().map(|(key, terms)| (terms, *key)).collect();
     held.sort_by_key(|(_, key)| *key);
     for (terms, lock) in &held {
         let named: Vec<usize> = (0..terms.len()).filter(|&at| !terms[at].holder.is_empty()).collect();
+        let alike = Alike::of(evidence, terms);
         for (&at, &next) in named.iter().zip(&named[1.min(named.len())..]) {
             let (term, successor) = (&terms[at], &terms[next]);
             let Some(process) = term.process.filter(|p| successor.process != Some(*p)) else { continue };
             if term.holder != successor.holder {
                 // A version without holder between them is what the holder itself wrote to let go.
                 let released = terms[at + 1..next].iter().rev().find(|t| t.process == Some(process)).map(|t| t.first);
-                let may_be_own = |t: &&Term| t.holder == term.holder || t.process.is_some_and(|p| may_be(p, process));
-                let again = terms[next + 1..].iter().find(may_be_own).map(|t| t.first);
+                let again = alike.next(evidence, term, process, next).map(|t| t.first);
                 let (end, released) = (released.unwrap_or(term.last), released.is_some());
                 let loss = Loss { lock: *lock, term: term.clone(), successor: successor.clone(), released, end, again };
                 losses.entry(process).or_default().push(loss);
@@ -221,6 +220,63 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let shared = shared.contains(&(life.client, &*life.program, history.resource_of(o.key)));
         judge.found(ruling, id, loss, Standpoint { led: led && !shared, is_whole });
     }
+}
+
+/// The terms of one lock, by what a term has in common with each that may be of the same process: then few are looked at.
+struct Alike<'t> {
+    terms: &'t [Term],
+    by_holder: FxHashMap<&'t str, Vec<usize>>,
+    by_session: FxHashMap<u32, Vec<usize>>,
+    by_client: FxHashMap<ClientId, Vec<usize>>,
+    /// Those of processes without a client's name: they may be anybody's.
+    nameless: Vec<usize>,
+}
+
+impl<'t> Alike<'t> {
+    fn of(evidence: &Evidence<'_>, terms: &'t [Term]) -> Alike<'t> {
+        let (by_holder, by_session, by_client) = Default::default();
+        let mut alike = Alike { terms, by_holder, by_session, by_client, nameless: Vec::new() };
+        for (at, term) in terms.iter().enumerate() {
+            alike.by_holder.entry(&term.holder).or_default().push(at);
+            let Some(process) = term.process else { continue };
+            alike.by_session.entry(evidence.order.sessions.index_of(process)).or_default().push(at);
+            match named_client(evidence, process) {
+                Some(client) => alike.by_client.entry(client).or_default().push(at),
+                None => alike.nameless.push(at),
+            }
+        }
+        alike
+    }
+
+    /// The first term after a place that has the holder of a term, or may be of its process.
+    fn next(&self, evidence: &Evidence<'_>, term: &Term, process: IncarnationId, place: usize) -> Option<&'t Term> {
+        let may_be = |p| !evidence.order.sessions.are_two(evidence.history, p, process);
+        let is_own = |at: &usize| {
+            let other = &self.terms[*at];
+            other.holder == term.holder || other.process.is_some_and(may_be)
+        };
+        let Some(client) = named_client(evidence, process) else {
+            return (place + 1..self.terms.len()).find(is_own).map(|at| &self.terms[at]);
+        };
+        let session = evidence.order.sessions.index_of(process);
+        let lists = [
+            self.by_holder.get(&*term.holder),
+            self.by_session.get(&session),
+            self.by_client.get(&client),
+            Some(&self.nameless),
+        ];
+        let first = |list: &Vec<usize>| {
+            let from = list.partition_point(|at| *at <= place);
+            list[from..].iter().copied().find(is_own)
+        };
+        lists.into_iter().flatten().filter_map(first).min().map(|at| &self.terms[at])
+    }
+}
+
+/// The client of a process, if it has a name.
+fn named_client(evidence: &Evidence<'_>, process: IncarnationId) -> Option<ClientId> {
+    let life = evidence.history.incarnations.get(process.index())?;
+    (!evidence.history.client_name(process).is_empty()).then_some(life.client)
 }
 
 /// A write of a process that had lost a lock.
