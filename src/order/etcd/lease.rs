@@ -413,12 +413,12 @@ fn life(recording: &Recording, uses: &[Use], asked: &[(i64, Time)], found: &mut 
             alive |= !end.is_some_and(needed);
             continue;
         }
-        let granted_beside = grants().any(|grant| may_precede(grant, one));
-        if !alive && !granted_beside && askable(one) > taken {
+        let ungranted = !alive && !grants().any(|grant| may_precede(grant, one));
+        if ungranted && askable(one) > taken {
             taken += 1;
             alive = true;
         }
-        if !alive && !granted_beside {
+        if ungranted && !alive {
             let bound = end.or_else(|| grants().find(|grant| grant.place >= one.place));
             if let Some(bound) = bound {
                 let certain = one.certain && bound.certain && taken == 0;
