@@ -387,7 +387,7 @@ impl<'l> Records<'l> {
 
     /// As [`Records::before`], by the bare times of other clocks: what would follow if all clocks agreed.
     pub fn before_by_the_clock(&self, time: Time) -> Option<Sight> {
-        if self.runs().nth(RELATED).is_some() {
+        if self.known_runs().len() > RELATED || self.runs().nth(RELATED).is_some() {
             return None;
         }
         highest(self.runs().filter_map(|(_, run)| run.last(time)))
