@@ -28,12 +28,13 @@ const VERIFY: [&str; 3] = ["history", "ingest", "model"];
 const VERIFY_CLAIMS: [&str; 7] = ["Call", "Claim", "Core", "History", "Linearization", "Outcome", "SpecHistory"];
 
 /// What stands at the top of the repository, hidden files aside.
-const TOP: [&str; 10] = [
+const TOP: [&str; 11] = [
     "Cargo.lock",
     "Cargo.toml",
     "LICENSE-APACHE",
     "LICENSE-MIT",
     "README.md",
+    "SECURITY.md",
     "benches",
     "docs",
     "histories",
@@ -159,6 +160,35 @@ fn the_verifier_takes_nothing_from_the_search_but_what_is_claimed() {
         }
     }
     assert!(files > 0);
+}
+
+/// What SECURITY.md promises: evidence can neither reach a network nor start a program.
+#[test]
+fn the_program_opens_no_connection_and_starts_no_process() {
+    for path in sources() {
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        for forbidden in ["TcpStream", "TcpListener", "UdpSocket", "UnixStream", "process::Command"] {
+            assert!(!text.contains(forbidden), "{} uses {forbidden}", shown(&path));
+        }
+    }
+    let locked = fs::read_to_string(root().join("Cargo.lock")).unwrap_or_default();
+    assert!(locked.contains("name = \"serde\""), "Cargo.lock is read");
+    for client in ["hyper", "reqwest", "ureq", "curl", "socket2", "mio", "tokio"] {
+        assert!(!locked.contains(&format!("name = \"{client}\"\n")), "{client} can open connections");
+    }
+}
+
+/// The scheduled workflow runs what is here: every format that has a parser has a fuzz target.
+#[test]
+fn every_format_is_fuzzed() {
+    let target = |name: &str| root().join(format!("tests/fuzz/fuzz_targets/{}.rs", name.replace('-', "_")));
+    let formats = retrograde::ingest::Format::ALL.map(|format| format.name());
+    for name in formats.into_iter().chain(["archive", "container", "report", "rules_file"]) {
+        // Its text is recognised and not read.
+        assert!(name == "audit-legacy" || target(name).is_file(), "{} is missing", target(name).display());
+    }
+    let workflow = fs::read_to_string(root().join(".github/workflows/fuzz.yml")).unwrap_or_default();
+    assert!(workflow.contains("tests/fuzz/fuzz_targets/*.rs") && workflow.contains("schedule:"), "{workflow}");
 }
 
 #[test]
