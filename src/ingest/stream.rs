@@ -54,6 +54,7 @@ struct Flow {
     /// Bytes as they are stored.
     stored: AtomicU64,
     /// Bytes out of decoders.
+    #[cfg(feature = "compress")]
     inflated: AtomicU64,
     grown: AtomicBool,
 }
