@@ -2,7 +2,7 @@
 
 use super::clusters;
 use super::etcd::Recorded;
-use super::etcd::published::resembled;
+use super::etcd::published::Traces;
 use super::judgement::{
     self, NOT_ASKED_FOR, OTHER_NATURE, Options, client_reports, coverage, explain_consequences, lost_input,
     order_findings, overall, rule_verdict, unchecked_evidence,
@@ -109,8 +109,9 @@ impl<'h> Rulings<'h> {
             finding.id = ruling::identify(&self.evidence, finding);
         }
         explain_consequences(&mut findings);
-        if let Some(recorded) = Recorded::of(&self.evidence) {
-            findings.iter_mut().for_each(|finding| finding.resembles = resembled(&recorded, finding));
+        if let Some(recorded) = Recorded::of(&self.evidence).filter(|_| !findings.is_empty()) {
+            let traces = Traces::of(&recorded);
+            findings.iter_mut().for_each(|finding| finding.resembles = traces.resembled(finding));
         }
         order_findings(&mut findings);
         let clients = client_reports(history, order, &findings, &per_client, &rules, lost.as_deref());
