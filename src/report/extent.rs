@@ -2,6 +2,7 @@
 
 use crate::history::{ClockId, DomainId, History, ResourceId, Revision};
 use crate::ingest::Time;
+use rustc_hash::FxHashMap;
 
 /// The reach of a history.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,23 +38,24 @@ impl Extent {
                 .collect();
             extent.domains.push(DomainExtent { domain, resources, ..DomainExtent::default() });
         }
+        let mut places = FxHashMap::default();
         for operation in history.operations.iter() {
-            extent.clock(operation.clock, operation.invoke);
-            extent.clock(operation.clock, operation.ret);
+            extent.clock(&mut places, operation.clock, operation.invoke);
+            extent.clock(&mut places, operation.clock, operation.ret);
             if operation.scope.is_some() && operation.is_answered() {
                 let resource = history.scopes[operation.scope.index()].resource;
                 extent.revision(history, resource, operation.answered);
             }
         }
         for call in history.calls.calls.iter() {
-            extent.clock(ClockId(0), call.invoke.time);
-            extent.clock(ClockId(0), call.ret.time);
+            extent.clock(&mut places, ClockId(0), call.invoke.time);
+            extent.clock(&mut places, ClockId(0), call.ret.time);
         }
         for stream in &history.streams {
             let operation = history.operation(stream.operation);
             let resource = operation.scope.is_some().then(|| history.scopes[operation.scope.index()].resource);
             for delivery in history.deliveries_of(stream) {
-                extent.clock(operation.clock, delivery.at);
+                extent.clock(&mut places, operation.clock, delivery.at);
                 if let Some(resource) = resource {
                     extent.revision(history, resource, delivery.revision);
                 }
@@ -72,11 +74,13 @@ impl Extent {
         Some((first, last))
     }
 
-    fn clock(&mut self, clock: ClockId, time: Time) {
+    /// Takes in a time. `places`: where each clock stands among those met so far.
+    fn clock(&mut self, places: &mut FxHashMap<ClockId, usize>, clock: ClockId, time: Time) {
         if !time.is_known() {
             return;
         }
-        match self.clocks.iter_mut().find(|known| known.0 == clock) {
+        let place = *places.entry(clock).or_insert(self.clocks.len());
+        match self.clocks.get_mut(place) {
             Some((_, first, last)) => {
                 *first = (*first).min(time);
                 *last = (*last).max(time);
