@@ -412,7 +412,7 @@ fn labelled(n: u64) -> String {
 
 /// A page of a list; chains are of so many.
 fn page(n: u64, chain: u64) -> Call {
-    let first = n % chain == 0;
+    let first = n.is_multiple_of(chain);
     let query = if first { "limit=5".to_owned() } else { format!("limit=5&continue=t{}", n - 1) };
     let of = 10_000_000 + n - n % chain;
     let items: Vec<String> = (0..5).map(|i| pod(n * 5 + i, n * 5 + i, 1 + n * 5 + i)).collect();
