@@ -162,10 +162,10 @@ fn the_verifier_takes_nothing_from_the_search_but_what_is_claimed() {
     assert!(files > 0);
 }
 
-/// What SECURITY.md promises: evidence can neither reach a network nor start a program.
+/// What SECURITY.md promises: evidence can neither reach a network nor start a program. Tests may start one.
 #[test]
 fn the_program_opens_no_connection_and_starts_no_process() {
-    for path in sources() {
+    for path in sources().into_iter().filter(|path| !shown(path).contains("/tests/")) {
         let text = fs::read_to_string(&path).unwrap_or_default();
         for forbidden in ["TcpStream", "TcpListener", "UdpSocket", "UnixStream", "process::Command"] {
             assert!(!text.contains(forbidden), "{} uses {forbidden}", shown(&path));
