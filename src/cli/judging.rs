@@ -53,6 +53,8 @@ struct Case {
 #[derive(Debug, Default)]
 struct Judged {
     judgement: Option<Arc<Judgement>>,
+    /// Whether the judgement was taken for the report: it is not drawn again.
+    is_reported: bool,
     preventions: Preventions,
 }
 
@@ -172,22 +174,28 @@ impl Case {
         self.judged().preventions = preventions;
     }
 
-    /// Draws the judgement once.
+    /// Draws the judgement once. `None`: it was reported already.
     fn draw(&self, rulings: &Rulings<'_>) -> Option<Arc<Judgement>> {
         let mut judged = self.judged();
-        if judged.judgement.is_none() {
+        if judged.judgement.is_none() && !judged.is_reported {
             judged.judgement = Some(Arc::new(rulings.judgement()));
         }
         judged.judgement.clone()
     }
 
+    /// Takes the judgement for the report. A copy of it is made only where the rules' thread still reads it.
+    fn take(&self, rulings: &Rulings<'_>) -> Option<Judgement> {
+        let drawn = self.draw(rulings)?;
+        let mut judged = self.judged();
+        (judged.judgement, judged.is_reported) = (None, true);
+        Some(Arc::unwrap_or_clone(drawn))
+    }
+
     fn known(&self, options: &Options) -> Judgement {
-        let drawn = self.rulings.get().and_then(|rulings| self.draw(rulings));
-        let Some(judgement) = drawn else {
+        let Some(mut judgement) = self.rulings.get().and_then(|rulings| self.take(rulings)) else {
             let why = options.check.halted().unwrap_or("something ended it");
             return judgement::undecided(&format!("{why} before the order of writes was derived"));
         };
-        let mut judgement = Arc::unwrap_or_clone(judgement);
         std::mem::take(&mut self.judged().preventions).fill(&mut judgement, &options.check);
         if let Some(why) = options.check.halted() {
             shorten(&mut judgement, why);
