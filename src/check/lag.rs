@@ -16,7 +16,7 @@ pub struct Lag {
     pub offset: Option<i64>,
 }
 
-/// So many changes are looked at one by one before what a selector names is looked up.
+/// The rule looks at this number of changes one by one, and then at the objects that the selector names.
 const NEAR: usize = if cfg!(test) { 1 } else { 64 };
 
 impl Lag {

@@ -185,7 +185,7 @@ impl<'e> Ruling<'e> {
         is_listed
     }
 
-    /// So many more were found than are listed.
+    /// Counts findings that the rule found and does not list.
     pub fn unlisted(&mut self, count: u64) {
         self.undecided_many(UNLISTED, count);
     }

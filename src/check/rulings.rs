@@ -1,4 +1,4 @@
-//! The rules at work on one history. Whoever cannot wait for all of them has the judgement of those that have ended.
+//! The rules at work on one history. A caller that cannot wait for all of them gets the judgement of those that have ended.
 
 use super::clusters;
 use super::etcd::Recorded;

@@ -10,7 +10,7 @@ pub enum Standing {
     Confirmed,
     /// Neither confirmed nor refuted.
     Open,
-    /// The evidence says otherwise. Of a report that a check made of the same evidence nothing ever is.
+    /// The evidence says otherwise. A check never makes such a claim of the evidence that it read.
     Wrong,
 }
 

@@ -120,7 +120,7 @@ fn by_fault<T>(of: &[u32], things: impl Iterator<Item = T>) -> FxHashMap<u32, Ve
 }
 
 impl<'r, 'e> Traces<'r, 'e> {
-    /// Of a recording.
+    /// The traces in one recording.
     pub fn of(recorded: &'r Recorded<'e>) -> Traces<'r, 'e> {
         let (recording, analysis) = (recorded.recording, recorded.analysis);
         let mut regressions = FxHashMap::default();
@@ -177,7 +177,7 @@ impl<'r, 'e> Traces<'r, 'e> {
             return self.stale(fault).then_some(&STALE_READ);
         }
         if regression.parted {
-            // Who applied something twice is ahead of the others, and who left something out is behind.
+            // A member that applied a write twice is ahead of the others; one that left a write out is behind.
             let ahead = |at: u32, revision: i64| r.operation(at).revision > revision;
             let twice = self.unfilled(fault).any(|gap| gap.repeats.is_some_and(|at| ahead(at, gap.revision)));
             return Some(if twice { &APPLIED_TWICE } else { &INCONSISTENT_MEMBERS });

@@ -134,7 +134,7 @@ fn two_names_of_one_file_are_the_same_evidence_and_its_bytes_are_there_once() {
         entry("e", b'0', b"22"),
         link("f", "e"),
         link("f", "e"),
-        // Who unpacks it finds the first content of `g` as `h` only.
+        // An unpacked archive has the first content of `g` under the name `h` only.
         entry("g", b'0', b"333"),
         link("h", "g"),
         link("i", "h"),

@@ -103,7 +103,7 @@ struct Member {
     node: u16,
 }
 
-/// So many members are found faster one after the other than by a hash of the name.
+/// Up to this number of members, a walk finds one faster than a hash of its name does.
 const FEW: usize = 32;
 
 impl Node {

@@ -370,7 +370,7 @@ const fn lines(name: &'static str, file: &'static str, line: fn(u64) -> String) 
     Shape { name, draw: Draw::Lines(file, line) }
 }
 
-/// So many pods are created, and then updated in turn, each upon its last version.
+/// Creates `pods` pods, then updates them in turn, each upon its last version.
 pub fn round(n: u64, pods: u64) -> Call {
     if n < pods { create(n, n, BASE + n) } else { update(n % pods, BASE + n - pods, BASE + n) }
 }
@@ -395,7 +395,7 @@ impl Call {
     }
 }
 
-/// So many leases are renewed in turn.
+/// Renews `leases` leases in turn.
 fn lease(name: &str, n: u64, leases: u64, holder: &str) -> Call {
     let spec = format!(
         r#","spec":{{"holderIdentity":"{holder}","leaseDurationSeconds":15,"renewTime":"2026-03-02T09:00:00.000000Z"}}"#
