@@ -105,7 +105,7 @@ fn decide(history: &History, proofs: bool) -> Vec<Proof> {
 
 /// Whether an order passes with the independent replay.
 fn verified(history: &History, proofs: &[Proof]) {
-    let recording = &history.cluster.as_ref().expect("a report of etcd").recording;
+    let recording = &history.cluster().expect("a report of etcd").recording;
     let Some(Proof::Etcd { order, removed }) = proofs.first() else { panic!("it holds without an order") };
     let step = |filler: &Filler| match filler {
         Filler::Operation(at) => Step::Operation(*at),
@@ -162,7 +162,7 @@ fn parsing(report: &Report) {
         rounds,
         &mut [&mut || assert!(black_box(bare()).is_some()), &mut || {
             let history = load(only.clone(), &options(), &Domains::default(), &());
-            count = history.cluster.as_ref().map_or(0, |cluster| cluster.recording.operations.len());
+            count = history.cluster().map_or(0, |cluster| cluster.recording.operations.len());
         }],
     );
     assert_eq!(count, report.count);

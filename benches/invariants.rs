@@ -10,8 +10,8 @@ mod measure;
 use criterion::BenchmarkId;
 use generator::machines::capture;
 use measure::{figure, in_turn, median};
-use retrograde::check::invariant::{Failure, Mode, Tally, evaluate};
-use retrograde::check::{Derived, Evidence, Limits, Options};
+use retrograde::check::invariants::declared::{Failure, Mode, Tally, evaluate};
+use retrograde::check::{Evidence, Facts, Limits, Options};
 use retrograde::history::{self, Domains, History};
 use retrograde::ingest::{FileId, InputFile, ReadOptions};
 use retrograde::model::declaration::Declarations;
@@ -76,12 +76,8 @@ impl Scene {
     }
 
     fn evaluated(&self, mode: Mode) -> Vec<Tally> {
-        let evidence = Evidence {
-            history: &self.history,
-            order: &self.order,
-            options: &self.options,
-            derived: &Derived::default(),
-        };
+        let evidence =
+            Evidence { history: &self.history, order: &self.order, options: &self.options, facts: &Facts::default() };
         let tallies = evaluate(&evidence, Limits::default(), mode);
         assert_eq!(tallies.len(), INVARIANTS.len());
         for (nth, tally) in tallies.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! Pages and folders say the same as the code: rules, their histories, their pages; incidents and their tables.
 
-use retrograde::check::rules::find;
+use retrograde::check::registry::find;
 use retrograde::check::{Group, Kind, RULES};
 use retrograde::history;
 use retrograde::ingest::{self, SourceRule};
@@ -69,13 +69,13 @@ fn every_rule_has_the_page_that_its_file_says() {
         fs::create_dir_all(&folder).unwrap_or_else(|error| panic!("{error}"));
         for rule in RULES {
             let path = folder.join(format!("{}.md", rule.slug));
-            fs::write(&path, rule.page()).unwrap_or_else(|error| panic!("{error}"));
+            fs::write(&path, rule.page).unwrap_or_else(|error| panic!("{error}"));
         }
     }
     assert_eq!(names("docs/rules", ".md"), slugs(), "UPDATE=1 writes the pages");
     for rule in RULES {
         let page = read(&folder.join(format!("{}.md", rule.slug)));
-        assert_eq!(page, rule.page(), "UPDATE=1 writes the pages");
+        assert_eq!(page, rule.page, "UPDATE=1 writes the pages");
     }
 }
 

@@ -190,9 +190,9 @@ fn operation_log(file: &Path, model: Option<&str>) -> Result<(), Failed> {
     let mut histories = load_each(inputs, &retrograde::read_options(), &Domains::default(), &());
     let [history] = histories.as_mut_slice() else { return Err("one log is one history".into()) };
     if let Some(model) = model {
-        match Model::of(Log { calls: &history.calls, names: &history.names }) {
+        match Model::of(Log { calls: history.calls(), names: &history.names }) {
             Ok(found) if found.name() == model => {}
-            Err(open) if open.contains(model) => history.calls.model = Some(model.to_owned()),
+            Err(open) if open.contains(model) => history.set_model(model),
             other => return Err(format!("taken for {other:?}").into()),
         }
     }

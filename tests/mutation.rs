@@ -332,7 +332,7 @@ fn damaged_evidence_is_judged_whatever_is_left_of_it() {
             let text = String::from_utf8_lossy(&case.bytes);
             let found = judgement.findings.iter().any(|finding| finding.kind == Kind::Violation);
             assert_eq!(judgement.verdict == Verdict::Violated, found, "{text}");
-            if !history.problems.is_empty() && !history.calls.is_empty() {
+            if !history.problems.is_empty() && !history.calls().is_empty() {
                 assert_ne!(judgement.verdict, Verdict::Holds, "{text}");
             }
             violated += usize::from(found);

@@ -96,8 +96,8 @@ fn milliseconds(time: Duration) -> f64 {
 fn check(path: &Path, model: Model, runs: usize, limit: Duration) -> Checked {
     let began = Instant::now();
     let history = load(path);
-    let log = Log { calls: &history.calls, names: &history.names };
-    model.visit(log, Check { calls: &history.calls, limit, runs, began })
+    let log = Log { calls: history.calls(), names: &history.names };
+    model.visit(log, Check { calls: history.calls(), limit, runs, began })
 }
 
 /// The families of the table, with the model of each. None has more operations than this.

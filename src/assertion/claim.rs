@@ -165,7 +165,7 @@ impl Claim {
     /// The human report, where it is not.
     pub fn consistent(&self, evidence: &impl Evidence) -> Result<(), String> {
         for slug in self.options.check.only.iter().chain(&self.allowed) {
-            if crate::check::rules::find(slug).is_none() {
+            if crate::check::registry::find(slug).is_none() {
                 return Err(format!("no rule is called {slug:?}; `retrograde rules` lists them"));
             }
         }

@@ -1,10 +1,10 @@
 //! A decided history of calls in the form that reports are made of.
 
 use crate::check::{BrokenBy, Certificate, ClientReport, Fact, Finding, Judgement, Kind, RULES, RuleReport, Verdict};
-use crate::history::calls::{Call as Recorded, Moment};
+use crate::history::calls::{Call as Recorded, Calls, Moment};
 use crate::history::{
-    ClientId, ClockId, History, Incarnation, IncarnationId, KeyId, OperationId, Revision, ServerId, Symbol, ToldBy,
-    ValueId,
+    ClientId, ClockId, History, Incarnation, IncarnationId, KeyId, OperationId, Revision, ServerId, Subject, Symbol,
+    ToldBy, ValueId,
 };
 use crate::ingest::call::Ending;
 use crate::ingest::{Position, Time};
@@ -52,7 +52,7 @@ pub(super) fn outline<S: Spec>(
         },
         false => RuleReport {
             rule: rule.slug,
-            verdict: Verdict::NotChecked(crate::check::judgement::OTHER_NATURE.to_owned()),
+            verdict: Verdict::NotChecked(crate::check::options::OTHER_NATURE.to_owned()),
             checked: 0,
             open: None,
             undecided: Vec::new(),
@@ -103,7 +103,7 @@ fn history<S: Spec>(calls: &SpecHistory<S>, lives: &Lives, name: &dyn Fn(u32) ->
     let mut history = History::default();
     let clock = history.names.intern("recorder");
     history.clocks = vec![clock];
-    history.calls.model = Some(std::any::type_name::<S>().to_owned());
+    let mut recorded = Calls { model: Some(std::any::type_name::<S>().to_owned()), ..Calls::default() };
     let mut clients: FxHashMap<Symbol, u32> = FxHashMap::default();
     for &process in &lives.0 {
         let symbol = history.names.intern(&name(process));
@@ -134,7 +134,7 @@ fn history<S: Spec>(calls: &SpecHistory<S>, lives: &Lives, name: &dyn Fn(u32) ->
             time: at.map_or(Time::UNKNOWN, time),
             position: position(number),
         };
-        history.calls.calls.push(Recorded {
+        recorded.calls.push(Recorded {
             process: lives.of_process(call.process),
             function,
             key: ValueId::NONE,
@@ -145,6 +145,7 @@ fn history<S: Spec>(calls: &SpecHistory<S>, lives: &Lives, name: &dyn Fn(u32) ->
             ret: moment(ret),
         });
     }
+    history.subject = Subject::Operations(Box::new(recorded));
     history
 }
 

@@ -196,7 +196,7 @@ fn uids(history: &History, keys: &FxHashMap<KeyId, Symbol>) -> BTreeMap<Symbol, 
 
 #[cfg(test)]
 mod tests {
-    use crate::check::trial::drawn;
+    use crate::check::testing::trial::drawn;
     use crate::check::{Judgement, Options, Verdict, judge};
     use crate::order::{Order, OrderOptions};
 

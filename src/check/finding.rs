@@ -52,6 +52,32 @@ pub struct Fact {
     pub operation: OperationId,
 }
 
+/// One finding as a rule states it, before it is folded with its repeats.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    /// Kind.
+    pub kind: Kind,
+    /// Whose promise broke.
+    pub broken_by: BrokenBy,
+    /// The process that it happened to, or that did it.
+    pub incarnation: IncarnationId,
+    /// The key, where it is about one.
+    pub key: KeyId,
+    /// What else makes it another cause than the client's other findings of this rule: a scope, a stream, a key. Repeats with
+    /// one (kind, client, cause) fold.
+    pub cause: String,
+    /// One sentence.
+    pub summary: String,
+    /// The facts, 2 to 5 (a hazard may have one).
+    pub facts: Vec<Fact>,
+    /// Why.
+    pub reason: String,
+    /// What would refute it.
+    pub refuted_by: String,
+    /// What it leads to.
+    pub consequence: String,
+}
+
 /// Why the facts cannot be true together, or what they amount to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate {

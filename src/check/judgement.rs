@@ -1,87 +1,15 @@
 //! From rulings to verdicts: per rule, per client, overall (`docs/verdicts.md`).
 
-use super::halt::Halt;
-use super::ruling::{Limits, Ruled};
-use super::{
-    ClientReport, CoverageReport, Derived, Finding, Group, Judgement, Kind, RULES, Rule, RuleReport, Rulings, Verdict,
-};
+use super::findings::Ruled;
+use super::options::NO_EVIDENCE;
+use super::{ClientReport, CoverageReport, Finding, Group, Judgement, Kind, RULES, Rule, RuleReport, Verdict};
+use crate::history::Nature;
 #[cfg(feature = "container")]
 use crate::history::snapshot::beside;
 use crate::history::{ClientId, ClockId, History, IncarnationId, KeyId, Marks, OperationId, ToldBy, Verb};
-use crate::model::declaration::Declarations;
 use crate::order::{Order, Provenance};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
-use std::sync::Arc;
-
-/// How the reason of a rule begins that met nothing to check.
-pub const NO_EVIDENCE: &str = "no such evidence";
-
-/// Why a rule is not checked that the user left out.
-pub const NOT_ASKED_FOR: &str = "not asked for";
-
-/// Why a rule was not asked that is about histories of another nature.
-pub const OTHER_NATURE: &str = "not about histories of this nature";
-
-/// Which rules to run, and what they are told.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// What fields mean. Rules about them need a history that was read with [`Declarations::fields`].
-    pub declarations: Arc<Declarations>,
-    /// Only these slugs; empty: all.
-    pub only: Vec<String>,
-    /// Not these.
-    pub skip: Vec<String>,
-    /// So many nanoseconds after an object's end everybody is taken to have seen it; `None`: only who can be shown to have.
-    pub grace: Option<i64>,
-    /// No rule begins after this moment, and no search goes on; what is left is unknown.
-    pub deadline: Option<std::time::Instant>,
-    /// Bytes that a rule which has to search may hold at a time.
-    pub memory: Option<usize>,
-    /// Whether to keep also proofs that are as long as the evidence: the order that explains an operation log.
-    pub proofs: bool,
-    /// How another thread ends it.
-    pub halt: Option<&'static Halt>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Options {
-            declarations: Arc::new(Declarations::shipped().clone()),
-            only: Vec::new(),
-            skip: Vec::new(),
-            grace: None,
-            deadline: None,
-            memory: None,
-            proofs: false,
-            halt: None,
-        }
-    }
-}
-
-impl Options {
-    pub(super) fn runs(&self, rule: &Rule) -> bool {
-        let named = |list: &[String]| list.iter().any(|s| s == rule.slug);
-        (self.only.is_empty() || named(&self.only)) && !named(&self.skip)
-    }
-
-    /// Why no rule and no computation begins any more, if that is so.
-    pub fn halted(&self) -> Option<&'static str> {
-        self.limits().halted()
-    }
-
-    pub(super) fn limits(&self) -> Limits {
-        Limits { deadline: self.deadline, memory: self.memory, halt: self.halt }
-    }
-}
-
-/// Runs the rules and draws the verdicts.
-pub fn judge(history: &History, order: &Order, options: &Options) -> Judgement {
-    let derived = Derived::default();
-    let rulings = Rulings::new(history, order, options, &derived);
-    rulings.run();
-    rulings.judgement()
-}
 
 /// The judgement of a history of which nothing was decided.
 pub fn undecided(why: &str) -> Judgement {
@@ -170,11 +98,12 @@ pub(super) fn explain_consequences(findings: &mut [Finding]) {
         }
     }
     let cause_of = |index: usize, finding: &Finding| -> Option<usize> {
-        let rule = super::rules::find(finding.rule)?;
+        let rule = crate::check::registry::find(finding.rule)?;
         // Where two rules name each other, the surer finding is the cause, and of two equals that of the earlier rule.
         let rank = |finding: &Finding| (finding.kind, RULES.iter().position(|r| r.slug == finding.rule));
         let fits = |&cause: &usize| {
-            let mutual = super::rules::find(findings[cause].rule).is_some_and(|r| r.causes.contains(&finding.rule));
+            let mutual =
+                crate::check::registry::find(findings[cause].rule).is_some_and(|r| r.causes.contains(&finding.rule));
             let before = if mutual { rank(&findings[cause]) < rank(finding) } else { true };
             cause != index && findings[cause].kind <= finding.kind && before
         };
@@ -391,14 +320,14 @@ pub(super) fn unchecked_evidence(history: &History, order: &Order) -> Vec<String
             step.by as f64 / 1e6
         ));
     }
-    if history.cluster.is_some() {
+    if history.nature() == Nature::Etcd {
         return reasons;
     }
-    if !history.calls.is_empty() {
-        if history.calls.falls_back > 0 {
+    if history.nature() == Nature::Operations {
+        if history.calls().falls_back > 0 {
             reasons.push(format!(
                 "times of the log fall back by up to {:.3} ms: of two events one counts as earlier only where lines and times agree",
-                history.calls.falls_back as f64 / 1e6
+                history.calls().falls_back as f64 / 1e6
             ));
         }
         return reasons;
@@ -422,7 +351,7 @@ pub(super) fn unchecked_evidence(history: &History, order: &Order) -> Vec<String
 
 #[cfg(test)]
 mod tests {
-    use crate::check::trial::drawn;
+    use crate::check::testing::trial::drawn;
     use crate::check::{Options, judge};
     use crate::order::{Order, OrderOptions};
 

@@ -1,40 +1,8 @@
-//! The calls of an operation log, taken together, are those of one object that does one thing at a time.
-//!
-//! **What it proves.** A call was invoked at some moment and answered at a later one. Linearizability (Herlihy and Wing 1990)
-//! asks that it happened at one moment in between: that there is an order of all calls that keeps every call behind those
-//! that were answered before it was invoked, and in which a plain object, asked one thing after the other, gives exactly the
-//! answers that were given. The violation names calls that no such order explains, whatever the other calls did: of each of
-//! them the finding holds the line of its answer. No call can be left out of them, unless the report says that time ran out
-//! before that was shown.
-//!
-//! **Why it matters.** It is what etcd, ZooKeeper, Consul and most stores with a consensus protocol promise for single keys.
-//! Locks, counters, leader election and configuration are built on it.
-//!
-//! **Example.** A write of 2 was acknowledged before a read began, the read answered 1, and nobody wrote 1 again: the read is
-//! stale.
-//!
-//! **Needs.** An operation log: EDN as Jepsen writes it, Jepsen's text log, or JSON (`docs/formats.md`); and the model that the
-//! operations are of. The model is what `--model` says, else what the log says, else the only provided one that has the
-//! functions of the log. Calls of unknown outcome may have happened at any time from their invocation on, or never. Calls that
-//! failed did not happen.
-//!
-//! **Cannot see.** What other clients did that are not in the log. A history that was cut out of a longer one begins with a
-//! value that nobody recorded. Where lines of a log are missing or could not be read, a violation counts only if it lies
-//! before them; and such a log is never said to hold. Where a deadline or the memory limit ends the search, the verdict is
-//! unknown, and the part that is not decided is named.
-//!
-//! **Reports of etcd.** Answers carry revisions, so their order is known, and each is held against the state that it is of. An answer that
-//! does not agree with itself takes no other record: keys out of their order, a count that is not that of the keys, more changes of a key
-//! than there were revisions. Where nobody knows all that a revision changed, answers are held against each other. Who finds a key of
-//! revision 2 in the state of revision 7 shows it in every state between; so does a condition that an acknowledged transaction found true.
-//! A revision that no recorded request explains is a suspect where a client may be missing: one with a number between those that are there.
-//!
-//! **Sources.** Herlihy and Wing, "Linearizability: a correctness condition for concurrent objects", TOPLAS 12(3), 1990.
-//! Lowe, "Testing for linearizability", CCPE 29(4), 2017. What each model does: `docs/linearizability.md`.
+#![doc = include_str!("../../docs/rules/linearizability.md")]
 
-use super::etcd::{self, Recorded as Cluster};
-use super::ruling::{Limits, SPENT};
-use super::{BrokenBy, Draft, Evidence, Fact, Group, Halt, Kind, Proof, Rule, Ruling};
+use super::etcd;
+use super::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Halt, Kind, Proof, Rule, Ruling};
+use crate::check::options::{Limits, SPENT};
 use crate::history::calls::{Call as Recorded, Calls, Moment, Value};
 use crate::history::{ClockId, History, IncarnationId, KeyId, ValueId};
 use crate::ingest::call::Ending;
@@ -57,8 +25,8 @@ pub const RULE: Rule = Rule {
     promise: BrokenBy::Server,
     needs: "an operation log",
     causes: &[],
-    source: include_str!("linearizability.rs"),
-    check,
+    page: include_str!("../../docs/rules/linearizability.md"),
+    checks: Checks::operations(check).and_etcd(etcd::order::check),
 };
 
 /// Objects of one log that get a finding each.
@@ -81,10 +49,7 @@ const ALTERNATIVES: usize = 4;
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let history = evidence.history;
-    if let Some(recorded) = Cluster::of(evidence) {
-        return etcd::order::check(evidence, &recorded, ruling);
-    }
-    let log = Log { calls: &history.calls, names: &history.names };
+    let log = Log { calls: history.calls(), names: &history.names };
     if log.calls.is_empty() {
         return;
     }
@@ -117,7 +82,7 @@ impl Visitor for Decision<'_, '_> {
     type Output = ();
 
     fn visit<S: Spec>(mut self, log: TypedLog<S>) {
-        let calls = &self.history.calls;
+        let calls = self.history.calls();
         let known = self.known(&log);
         let beginnings = log.beginnings;
         for typed in &log.operations {
@@ -350,7 +315,7 @@ impl Decision<'_, '_> {
     /// An order that explains the log in which processes did one thing after the other. Times that fall back may leave the calls
     /// of one process without order; `None`: then it is open whether there is such an order, which is said.
     fn by_process<S: Spec>(&mut self, all: &Operations<S>, order: Vec<u32>) -> Option<Vec<u32>> {
-        let calls = &self.history.calls;
+        let calls = self.history.calls();
         if calls.falls_back == 0 || all.keeps_programs(calls, &order) {
             return Some(order);
         }
@@ -381,7 +346,7 @@ impl Decision<'_, '_> {
         all: &Operations<S>,
         beginnings: Beginnings<S::Operation, S::Answer>,
     ) -> Option<String> {
-        let log = Log { calls: &self.history.calls, names: &self.history.names };
+        let log = Log { calls: self.history.calls(), names: &self.history.names };
         if let Some((at, call)) = log.resembles_keys() {
             let found = self.words(&call);
             let (position, expected) = (place(&call), "a key for each call, since the values look like [key value]");
@@ -396,24 +361,24 @@ impl Decision<'_, '_> {
         }
         let of = self.recorded(&operations.calls, *core.calls.first()?).key;
         let wanted = |call: &Recorded| call.key == of;
-        let part = (of.is_some()).then(|| operations.some(&self.history.calls, i64::MAX, &wanted));
+        let part = (of.is_some()).then(|| operations.some(self.history.calls(), i64::MAX, &wanted));
         let part = part.as_ref().unwrap_or(operations);
         let explains = |(operation, answer): &(S::Operation, S::Answer)| {
             let behind = part.behind(operation.clone(), answer.clone());
             let budget = budget(&self.ruling.limits);
             !matches!(search::check(&*behind.spec, &behind.history, &budget), Verdict::Violated(_))
         };
-        let events = part.events(&self.history.calls);
+        let events = part.events(self.history.calls());
         // Where no object of the log shows a value that nobody can have set, all are taken to have begun empty; and only where it is a
         // value that things begin with: a read of any other is what a checker is asked to find.
-        let values = &self.history.calls.values;
+        let values = &self.history.calls().values;
         let is_natural = |value: ValueId| match values.get(value) {
             Value::Int(number) => *number == 0,
             Value::Bool(told) => !told,
             _ => false,
         };
         let begun = |events: &Events<'_, S>| !beginnings(events, false, &is_natural).is_empty();
-        if !*self.begun.get_or_insert_with(|| all.events(&self.history.calls).iter().any(begun)) {
+        if !*self.begun.get_or_insert_with(|| all.events(self.history.calls()).iter().any(begun)) {
             return None;
         }
         events.iter().flat_map(|events| beginnings(events, true, &is_natural)).find(explains)?;
@@ -426,7 +391,7 @@ impl Decision<'_, '_> {
 
     /// Of what log a violation is that lies before what is missing.
     fn bound(&self, known: &Known) -> String {
-        let behind = self.history.calls.calls.iter().filter(|call| call.invoke.rank >= known.below);
+        let behind = self.history.calls().calls.iter().filter(|call| call.invoke.rank >= known.below);
         let of = match behind.map(|call| call.invoke.position.line).min() {
             Some(line) => format!("Of the calls, those before line {line} were taken"),
             None => "The calls in front of that were taken".to_owned(),
@@ -447,7 +412,7 @@ impl Decision<'_, '_> {
 
     /// Notes the calls that are none of the model, and what is certain without them; `None`: everything.
     fn known<S: Spec>(&mut self, log: &TypedLog<S>) -> Option<Known> {
-        let calls = &self.history.calls;
+        let calls = self.history.calls();
         let mut known = calls.lost.as_ref().map(|lost| Known { below: lost.from, because: lost.why.clone() });
         for (at, mismatch) in &log.mismatches {
             let call = &calls.calls.get(*at as usize);
@@ -471,7 +436,7 @@ impl Decision<'_, '_> {
 
     /// A problem with a call of this number.
     fn problem(&self, at: u32, expected: String, found: String) -> Problem {
-        let place = place(&self.history.calls.calls.get(at as usize));
+        let place = place(&self.history.calls().calls.get(at as usize));
         let path = self.history.file_name(place.file).to_owned();
         Problem { file: Some(place.file), path, line: place.line, expected, found }
     }
@@ -502,7 +467,7 @@ impl Decision<'_, '_> {
     }
 
     fn recorded(&self, recorded: &[u32], at: u32) -> Recorded {
-        self.history.calls.calls.get(recorded[at as usize] as usize)
+        self.history.calls().calls.get(recorded[at as usize] as usize)
     }
 
     fn key(&self, call: &Recorded) -> String {
@@ -510,11 +475,11 @@ impl Decision<'_, '_> {
     }
 
     fn key_id(&self, call: &Recorded) -> KeyId {
-        self.history.calls.keys.get(&call.key).copied().unwrap_or_default()
+        self.history.calls().keys.get(&call.key).copied().unwrap_or_default()
     }
 
     fn words(&self, call: &Recorded) -> String {
-        self.history.calls.words(call, self.history.name(call.function))
+        self.history.calls().words(call, self.history.name(call.function))
     }
 
     /// States a finding; the key of its object.
@@ -692,7 +657,7 @@ impl Decision<'_, '_> {
     /// The request alone: `cas [1 2]`.
     fn asked(&self, call: &Recorded) -> String {
         let function = self.history.name(call.function);
-        let values = &self.history.calls.values;
+        let values = &self.history.calls().values;
         if call.argument.is_some() && !values.is_nil(call.argument) {
             format!("{function} {}", values.brief(call.argument, 24))
         } else {
@@ -725,5 +690,4 @@ fn place(call: &Recorded) -> crate::ingest::Position {
 }
 
 #[cfg(test)]
-#[path = "linearizability_tests.rs"]
 mod tests;

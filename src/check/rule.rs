@@ -1,7 +1,10 @@
 //! Rules as data: one entry a rule, in the order in which causes come before consequences.
 
-use super::ruling::Ruling;
-use super::{BrokenBy, Evidence};
+use super::etcd::Recorded;
+use super::facts::Evidence;
+use super::finding::BrokenBy;
+use super::findings::Ruling;
+use crate::history::Nature;
 
 /// What a rule is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +48,44 @@ impl Group {
     }
 }
 
+/// A predicate over the requests of Kubernetes clients, or over the calls of an operation log.
+type Check = fn(&Evidence<'_>, &mut Ruling<'_>);
+
+/// A predicate over what was recorded of an etcd cluster.
+type EtcdCheck = fn(&Recorded<'_>, &mut Ruling<'_>);
+
+/// What decides a rule, for each nature of history that it is about.
+#[derive(Clone, Copy)]
+pub struct Checks {
+    kubernetes: Option<Check>,
+    etcd: Option<EtcdCheck>,
+    operations: Option<Check>,
+}
+
+impl Checks {
+    const NONE: Checks = Checks { kubernetes: None, etcd: None, operations: None };
+
+    /// Decides the requests of Kubernetes clients.
+    pub(super) const fn kubernetes(check: Check) -> Checks {
+        Checks { kubernetes: Some(check), ..Checks::NONE }
+    }
+
+    /// Decides recordings of etcd.
+    pub(super) const fn etcd(check: EtcdCheck) -> Checks {
+        Checks { etcd: Some(check), ..Checks::NONE }
+    }
+
+    /// Decides operation logs.
+    pub(super) const fn operations(check: Check) -> Checks {
+        Checks { operations: Some(check), ..Checks::NONE }
+    }
+
+    /// Decides recordings of etcd as well.
+    pub(super) const fn and_etcd(self, check: EtcdCheck) -> Checks {
+        Checks { etcd: Some(check), ..self }
+    }
+}
+
 /// One rule.
 #[derive(Clone, Copy)]
 pub struct Rule {
@@ -60,21 +101,28 @@ pub struct Rule {
     pub needs: &'static str,
     /// Slugs of rules whose findings can be the cause of this one's.
     pub causes: &'static [&'static str],
-    /// Source text of the rule's file; its leading `//!` lines are the documentation page.
-    pub source: &'static str,
-    /// The predicate.
-    pub check: fn(&Evidence<'_>, &mut Ruling<'_>),
+    /// The documentation page in Markdown: `docs/rules/SLUG.md`.
+    pub page: &'static str,
+    /// What decides it.
+    pub checks: Checks,
 }
 
 impl Rule {
-    /// The documentation page: Markdown out of the file's doc comment.
-    pub fn page(&self) -> String {
-        let mut page = format!("# {}\n\n", self.slug);
-        for line in self.source.lines().map_while(|l| l.strip_prefix("//!")) {
-            page += line.strip_prefix(' ').unwrap_or(line);
-            page.push('\n');
+    /// Runs the predicate for the nature of the history, if the rule has one. Without one it meets no obligation.
+    pub(super) fn check(&self, evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+        let check = match evidence.history.nature() {
+            Nature::Kubernetes => self.checks.kubernetes,
+            Nature::Operations => self.checks.operations,
+            Nature::Etcd => {
+                if let (Some(check), Some(recorded)) = (self.checks.etcd, Recorded::of(evidence)) {
+                    check(&recorded, ruling);
+                }
+                return;
+            }
+        };
+        if let Some(check) = check {
+            check(evidence, ruling);
         }
-        page
     }
 }
 

@@ -5,7 +5,7 @@ use super::console::tell;
 use super::exit::Exit;
 use super::output;
 use crate::check::Halt;
-use crate::check::ruling::SPENT;
+use crate::check::options::SPENT;
 use crate::explain::words::bytes;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};

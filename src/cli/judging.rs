@@ -6,7 +6,7 @@ use super::plan::Input;
 use super::progress::Progress;
 use super::run;
 use crate::Options;
-use crate::check::{Derived, Judgement, Rulings, judgement};
+use crate::check::{Facts, Judgement, Rulings, judgement};
 use crate::counterfactual::Preventions;
 use crate::history::History;
 use crate::order::Order;
@@ -166,7 +166,7 @@ impl Case {
             return;
         }
         let order: &'static Order = Box::leak(Box::new(Order::derive(&self.history, &options.order)));
-        let derived: &'static Derived = Box::leak(Box::default());
+        let derived: &'static Facts = Box::leak(Box::default());
         let rulings = self.rulings.get_or_init(|| Rulings::new(&self.history, order, &options.check, derived));
         rulings.run();
         let Some(judgement) = self.draw(rulings) else { return };

@@ -10,6 +10,7 @@ use super::progress::Progress;
 use crate::check::{self, Group, RULES};
 use crate::explain::visible::visible;
 use crate::explain::words::{broken_by, count};
+use crate::history::Nature;
 use crate::history::{self, History};
 use crate::order::Order;
 use crate::report::page::{Column, Look, Page, Row, Tone};
@@ -77,7 +78,7 @@ pub fn read(input: &mut Input, progress: &Progress) -> anyhow::Result<Vec<Histor
         tell(format_args!("{first}{others} grew while being read: what was there at the beginning was read"));
     }
     if let Some(model) = &input.model {
-        histories.iter_mut().for_each(|history| history.calls.model = Some(model.clone()));
+        histories.iter_mut().for_each(|history| history.set_model(model));
     }
     progress.judging();
     Ok(histories)
@@ -101,10 +102,12 @@ pub fn show(mut showing: Showing, out: &mut dyn Write) -> anyhow::Result<Exit> {
         if at > 0 {
             page.gap()?;
         }
-        match (&showing.question, history.calls.is_empty()) {
-            (None, false) => calls::overview(page, history)?,
-            (Some(question), false) => calls::write(page, history, question)?,
-            (question, true) => show_cluster(page, history, &showing.input, question.as_ref())?,
+        match (&showing.question, history.nature()) {
+            (None, Nature::Operations) => calls::overview(page, history)?,
+            (Some(question), Nature::Operations) => calls::write(page, history, question)?,
+            (question, Nature::Kubernetes | Nature::Etcd) => {
+                show_cluster(page, history, &showing.input, question.as_ref())?
+            }
         }
     }
     out.flush()?;
@@ -118,11 +121,10 @@ pub fn explain(mut plan: Explaining, out: &mut dyn Write) -> anyhow::Result<Exit
     let page = &mut Page::new(&mut out, plan.look);
     let options = check::Options { declarations: plan.input.declarations.clone(), ..check::Options::default() };
     let mut met = false;
-    for history in histories.iter().filter(|history| history.calls.is_empty()) {
+    for history in histories.iter().filter(|history| history.nature() != Nature::Operations) {
         let order = Order::derive(history, &plan.input.order);
         let judgement = check::judge(history, &order, &options);
-        let evidence =
-            check::Evidence { history, order: &order, options: &options, derived: &check::Derived::default() };
+        let evidence = check::Evidence { history, order: &order, options: &options, facts: &check::Facts::default() };
         met |= reading::write(page, &evidence, &judgement, &plan.wanted)?;
     }
     out.flush()?;
@@ -136,7 +138,7 @@ fn show_cluster(
     question: Option<&evidence::Question>,
 ) -> anyhow::Result<()> {
     let order = Order::derive(history, &input.order);
-    if let (Some(recorded), Some(analysis)) = (&history.cluster, &order.etcd) {
+    if let (Some(recorded), Some(analysis)) = (history.cluster(), &order.etcd) {
         match question {
             Some(question) => cluster::write(page, history, recorded, analysis, question)?,
             None => cluster::overview(page, history, recorded, analysis)?,
@@ -157,8 +159,8 @@ fn show_cluster(
 
 /// `retrograde rules`.
 pub fn rules(slug: Option<&str>, look: Look, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    if let Some(rule) = slug.and_then(check::rules::find) {
-        writeln!(out, "{}", rule.page().trim_end())?;
+    if let Some(rule) = slug.and_then(check::registry::find) {
+        writeln!(out, "{}", rule.page.trim_end())?;
         writeln!(out, "\nPromise: {}. Needs: {}.", broken_by(rule.promise), rule.needs)?;
         return Ok(Exit::Holds);
     }

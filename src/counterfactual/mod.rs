@@ -8,7 +8,7 @@ mod premise;
 mod read;
 mod write;
 
-use crate::check::{Derived, Evidence, Finding, Judgement, Kind, Options, Prevention};
+use crate::check::{Evidence, Facts, Finding, Judgement, Kind, Options, Prevention};
 use crate::history::{History, OperationId};
 use crate::order::Order;
 
@@ -24,7 +24,7 @@ pub struct Preventions(Vec<Vec<Prevention>>);
 impl Preventions {
     /// Computes them.
     pub fn of(history: &History, order: &Order, options: &Options, findings: &[Finding]) -> Preventions {
-        let evidence = Evidence { history, order, options, derived: &Derived::default() };
+        let evidence = Evidence { history, order, options, facts: &Facts::default() };
         let of = |finding: &Finding| match finding.kind {
             Kind::Hazard => Vec::new(),
             Kind::Violation | Kind::Suspect => preventions(&evidence, finding),
@@ -70,7 +70,7 @@ fn fault(evidence: &Evidence<'_>, finding: &Finding) -> Option<OperationId> {
 #[cfg(test)]
 mod tests {
     use super::{Options, prevent};
-    use crate::check::trial::drawn;
+    use crate::check::testing::trial::drawn;
     use crate::check::{Effect, Kind, judge};
     use crate::order::{Order, OrderOptions};
 

@@ -1,6 +1,7 @@
 //! Counts, sizes, times and verdicts as people write them.
 
-use crate::check::{BrokenBy, Effect, Finding, Kind, Verdict, invariant};
+use crate::check::invariants::declared;
+use crate::check::{BrokenBy, Effect, Finding, Kind, Verdict};
 use crate::ingest::Time;
 
 /// A number with its thousands apart: `12,345`.
@@ -115,7 +116,7 @@ pub fn broken_by(who: BrokenBy) -> &'static str {
 /// Whose promise a finding breaks, as a sentence for the person who has to act on it; nothing where a rules file says what has to be
 /// true: its reason names the file.
 pub fn promise(finding: &Finding) -> &'static str {
-    if finding.rule == invariant::RULE.slug {
+    if finding.rule == declared::RULE.slug {
         return "";
     }
     match (finding.kind, finding.broken_by) {

@@ -7,6 +7,7 @@ use super::client::{Incarnation, ToldBy};
 use super::etcd;
 use super::ids::{ClientId, ClockId, KeyId, ResourceId};
 use super::interner::Interner;
+use super::nature::{Nature, Subject};
 use super::resource::{Key, Resource};
 #[cfg(feature = "container")]
 use super::snapshot;
@@ -148,7 +149,7 @@ fn load_others(
 fn once(histories: &mut Vec<History>) {
     let format = |history: &History| {
         let format = history.files.first().and_then(|file| file.format).and_then(Format::from_name);
-        format.filter(|_| !history.calls.is_empty())
+        format.filter(|_| history.nature() == Nature::Operations)
     };
     if histories.len() < 2 {
         return;
@@ -249,8 +250,8 @@ impl Log {
                 served: Vec::new(),
             });
         }
-        history.calls = finished.calls;
-        for call in history.calls.calls.iter() {
+        let mut calls = finished.calls;
+        for call in calls.calls.iter() {
             let span = &mut history.incarnations[call.process.index()].span;
             for time in [call.invoke.time, call.ret.time].into_iter().filter(|time| time.is_known()) {
                 span.0 = span.0.min(time);
@@ -258,22 +259,23 @@ impl Log {
             }
         }
         let resource = Resource { group: self.names.intern(""), plural: self.names.intern("key") };
-        for at in 0..history.calls.calls.len() {
-            let key = history.calls.calls.get(at).key;
-            if !key.is_some() || history.calls.keys.contains_key(&key) {
+        for at in 0..calls.calls.len() {
+            let key = calls.calls.get(at).key;
+            if !key.is_some() || calls.keys.contains_key(&key) {
                 continue;
             }
             if history.resources.is_empty() {
                 history.resources.push(resource);
             }
-            let shown = match history.calls.values.text(key) {
+            let shown = match calls.values.text(key) {
                 Some(text) => text.to_owned(),
-                None => history.calls.values.show(key, 200),
+                None => calls.values.show(key, 200),
             };
-            history.calls.keys.insert(key, KeyId(history.keys.len() as u32));
+            calls.keys.insert(key, KeyId(history.keys.len() as u32));
             let (namespace, name) = (resource.group, self.names.intern(&shown));
             history.keys.push(Key { resource: ResourceId(0), namespace, name });
         }
+        history.subject = Subject::Operations(Box::new(calls));
         history.names = self.names;
         history.inputs = vec![InputFile { id: FileId(0), ..input }];
         history.files = vec![file];

@@ -12,6 +12,7 @@ pub mod ids;
 pub mod interner;
 mod lives;
 mod load;
+pub mod nature;
 pub mod operation;
 pub mod operations;
 pub mod parts;
@@ -37,6 +38,7 @@ pub use document::{Document, recorded_fields};
 pub use ids::*;
 pub use interner::Interner;
 pub use load::{load, load_each};
+pub use nature::{Nature, Subject};
 pub use operation::{
     Annotation, AuditId, Bracket, CacheRead, Delivery, DeliveryKind, Item, Marks, Operation, Outcome, Stream,
     StreamEnd, Subresource, WitnessEvent, WitnessSpan,

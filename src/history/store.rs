@@ -5,6 +5,7 @@ use super::client::Incarnation;
 use super::etcd::Cluster;
 use super::ids::*;
 use super::interner::Interner;
+use super::nature::{Nature, Subject};
 use super::operation::*;
 use super::operations::Operations;
 use super::parts::Parts;
@@ -13,6 +14,7 @@ use super::resource::{Key, Placement, Resource};
 use super::scope::{Attributes, Deletion, Difference, Scope};
 use super::selector;
 use crate::ingest::{FileId, FileSummary, InputFile, Position, Problem};
+use std::sync::LazyLock;
 
 /// Everything that was recorded, as facts. Operations are in order of invoke time, then place.
 #[derive(Debug, Default)]
@@ -70,13 +72,13 @@ pub struct History {
     pub brackets: Vec<Bracket>,
     /// What recorders note for pictures.
     pub annotations: Vec<Annotation>,
-    /// The calls of an operation log.
-    pub calls: Calls,
-    /// What was recorded of an etcd cluster.
-    pub cluster: Option<Box<Cluster>>,
+    /// What only histories of its nature have.
+    pub subject: Subject,
     /// Versions of API servers, where their own loopback client named one: (server, minor version of 1.x).
     pub server_versions: Vec<(ServerId, u32)>,
 }
+
+static NO_CALLS: LazyLock<Calls> = LazyLock::new(Calls::default);
 
 impl History {
     /// The input with this number.
@@ -338,10 +340,45 @@ impl History {
         self.server_versions.iter().find(|(s, _)| *s == server).map(|(_, minor)| *minor)
     }
 
+    /// What it is a history of.
+    pub fn nature(&self) -> Nature {
+        match self.subject {
+            Subject::Kubernetes => Nature::Kubernetes,
+            Subject::Etcd(_) => Nature::Etcd,
+            Subject::Operations(_) => Nature::Operations,
+        }
+    }
+
+    /// The recorded etcd cluster, if it is a history of one.
+    pub fn cluster(&self) -> Option<&Cluster> {
+        match &self.subject {
+            Subject::Etcd(cluster) => Some(cluster),
+            Subject::Kubernetes | Subject::Operations(_) => None,
+        }
+    }
+
+    /// The calls of an operation log. Histories of other natures have none.
+    pub fn calls(&self) -> &Calls {
+        match &self.subject {
+            Subject::Operations(calls) => calls,
+            Subject::Kubernetes | Subject::Etcd(_) => &NO_CALLS,
+        }
+    }
+
+    /// Names the model of an operation log. Histories of other natures have no model.
+    pub fn set_model(&mut self, model: &str) {
+        if let Subject::Operations(calls) = &mut self.subject {
+            calls.model = Some(model.to_owned());
+        }
+    }
+
     /// Whether there is nothing to judge.
     pub fn is_empty(&self) -> bool {
-        let nothing_recorded = self.cluster.as_ref().is_none_or(|cluster| cluster.recording.is_empty());
-        self.operations.is_empty() && self.witness.is_empty() && self.calls.is_empty() && nothing_recorded
+        match &self.subject {
+            Subject::Kubernetes => self.operations.is_empty() && self.witness.is_empty(),
+            Subject::Etcd(cluster) => cluster.recording.is_empty(),
+            Subject::Operations(calls) => calls.is_empty(),
+        }
     }
 
     /// The item of a list with a key.

@@ -218,7 +218,7 @@ mod tests {
 
     fn model(events: &[(&str, &str, &str)]) -> Result<Model, String> {
         let history = history(events);
-        Model::of(Log { calls: &history.calls, names: &history.names })
+        Model::of(Log { calls: history.calls(), names: &history.names })
     }
 
     #[test]
@@ -254,8 +254,8 @@ mod tests {
             "{foreign}"
         );
         let mut history = history(&[("invoke", "read", "nil")]);
-        history.calls.model = Some("regsiter".to_owned());
-        let wrong = Model::of(Log { calls: &history.calls, names: &history.names }).unwrap_err();
+        history.set_model("regsiter");
+        let wrong = Model::of(Log { calls: history.calls(), names: &history.names }).unwrap_err();
         assert!(wrong.contains("`regsiter`") && wrong.contains("cas-register"), "{wrong}");
     }
 
@@ -332,7 +332,7 @@ mod tests {
             (Model::Pool, vec![(invoke, "release", "nil")], "an item to release"),
         ] {
             let history = history(&events);
-            let found = model.visit(Log { calls: &history.calls, names: &history.names }, Mismatches);
+            let found = model.visit(Log { calls: history.calls(), names: &history.names }, Mismatches);
             assert!(found.len() == 1 && found[0].contains(why), "{model:?} {events:?}: {found:?}");
         }
     }

@@ -100,7 +100,7 @@ impl Order {
             chains,
             sessions,
             frontiers: Frontiers::default(),
-            etcd: history.cluster.as_ref().map(|cluster| Box::new(etcd::Analysis::derive(&cluster.recording))),
+            etcd: history.cluster().map(|cluster| Box::new(etcd::Analysis::derive(&cluster.recording))),
             lifetimes: OnceLock::new(),
             stretches: OnceLock::new(),
         };

@@ -641,5 +641,4 @@ impl<'l> Keyed<'l> {
 }
 
 #[cfg(test)]
-#[path = "sight_tests.rs"]
 mod tests;

@@ -134,7 +134,7 @@ const WATCH: &str = "/etcdserverpb.Watch/Watch";
 
 fn with<T>(recorder: &EtcdRecorder, look: impl FnOnce(&Recording) -> T) -> T {
     let history = recorder.history();
-    let recording = &history.cluster.as_deref().expect("a report").recording;
+    let recording = &history.cluster().expect("a report").recording;
     assert!(recording.problems.is_empty() && history.problems.is_empty(), "{:?}", history.problems);
     look(recording)
 }

@@ -3,7 +3,7 @@
 use super::kube::KubeLayer;
 use super::specimen::{Boxed, Pieces, read, run};
 use crate::assertion::{Capture, Subject};
-use crate::check::trial::declared;
+use crate::check::testing::trial::declared;
 use crate::check::{Kind, Verdict};
 use crate::history::{self, Domains};
 use crate::ingest::{self, ReadOptions};

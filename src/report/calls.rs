@@ -18,19 +18,19 @@ const CALLS: usize = 200;
 
 /// What the calls of a log are of, in words.
 pub(super) fn model(history: &History) -> String {
-    let said = history.calls.model.is_some();
-    match Model::of(Log { calls: &history.calls, names: &history.names }) {
+    let said = history.calls().model.is_some();
+    match Model::of(Log { calls: history.calls(), names: &history.names }) {
         Ok(model) if said => model.name().to_owned(),
         Ok(model) => format!("{} (by its functions)", model.name()),
         // A type of the program that asserts, or a name that no provided model has.
-        Err(_) if said => history.calls.model.clone().unwrap_or_default(),
+        Err(_) if said => history.calls().model.clone().unwrap_or_default(),
         Err(why) => format!("not known: {why}"),
     }
 }
 
 /// The extent of a log: `80 calls by 5 processes on 3 keys`.
 pub(super) fn extent(history: &History) -> String {
-    let calls = count(history.calls.calls.len() as u64, "call");
+    let calls = count(history.calls().calls.len() as u64, "call");
     let by = match history.incarnations.len() {
         1 => "1 process".to_owned(),
         many => format!("{} processes", thousands(many as u64)),
@@ -47,7 +47,7 @@ pub fn overview(page: &mut Page<'_>, history: &History) -> io::Result<()> {
     problems(page, history)?;
     page.title(&format!("Operations: {}", extent(history)))?;
     page.labelled(2, 10, (Tone::Title, "Model"), &model(history))?;
-    let log = &history.calls;
+    let log = history.calls();
     if log.others > 0 {
         let text = format!("{} by others than clients (a nemesis): no operations", count(log.others, "record"));
         page.labelled(2, 10, (Tone::Title, "Besides"), &text)?;
@@ -121,7 +121,7 @@ pub fn write(page: &mut Page<'_>, history: &History, question: &Question) -> io:
     let Question::Key(wanted) = question else {
         return page.paragraph(0, Tone::Plain, "An operation log has no revisions: ask for a key (--key).");
     };
-    let log = &history.calls;
+    let log = history.calls();
     let is_wanted = |call: &Call| match log.keys.get(&call.key) {
         Some(key) => {
             let name = history.key_name(*key);

@@ -47,7 +47,7 @@ impl Extent {
                 extent.revision(history, resource, operation.answered);
             }
         }
-        for call in history.calls.calls.iter() {
+        for call in history.calls().calls.iter() {
             extent.clock(&mut places, ClockId(0), call.invoke.time);
             extent.clock(&mut places, ClockId(0), call.ret.time);
         }

@@ -27,6 +27,7 @@ pub mod sarif;
 use crate::check::{Judgement, Kind, Verdict};
 use crate::explain::words::{count, thousands};
 use crate::history::History;
+use crate::history::{Nature, Subject};
 use std::io;
 
 /// Everything that was decided in one run.
@@ -52,23 +53,19 @@ pub struct Part<'a> {
 impl<'a> Part<'a> {
     /// A history with its judgement, named by what it is.
     pub fn of(history: &'a History, judgement: &'a Judgement) -> Part<'a> {
-        if let Some(cluster) = &history.cluster {
-            let name = match cluster.recording.name.as_str() {
+        let nature = history.nature();
+        let name = match &history.subject {
+            Subject::Kubernetes => {
+                let cluster = history.inputs.iter().find_map(|input| input.source.cluster.as_deref());
+                cluster.unwrap_or("kubernetes")
+            }
+            Subject::Etcd(cluster) => match cluster.recording.name.as_str() {
                 "" => "etcd",
                 name => name,
-            };
-            return Part { name, nature: Nature::Etcd, history, judgement };
-        }
-        match history.calls.is_empty() {
-            true => {
-                let cluster = history.inputs.iter().find_map(|input| input.source.cluster.as_deref());
-                Part { name: cluster.unwrap_or("kubernetes"), nature: Nature::Kubernetes, history, judgement }
-            }
-            false => {
-                let name = history.files.first().map_or("", |file| file.path.as_str());
-                Part { name, nature: Nature::Operations, history, judgement }
-            }
-        }
+            },
+            Subject::Operations(_) => history.files.first().map_or("", |file| file.path.as_str()),
+        };
+        Part { name, nature, history, judgement }
     }
 }
 
@@ -82,28 +79,6 @@ impl Part<'_> {
         let total = open.iter().map(|(_, count)| count).sum();
         let verb = if total == 1 { "was" } else { "were" };
         (total > 0).then(|| format!("{} {verb} met and not decided: {}", count(total, "obligation"), rules.join(", ")))
-    }
-}
-
-/// What a history is a history of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Nature {
-    /// Requests to Kubernetes API servers.
-    Kubernetes,
-    /// Requests to etcd.
-    Etcd,
-    /// Operations without revisions.
-    Operations,
-}
-
-impl Nature {
-    /// The word in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Nature::Kubernetes => "kubernetes",
-            Nature::Etcd => "etcd",
-            Nature::Operations => "operations",
-        }
     }
 }
 

@@ -17,8 +17,8 @@ impl Neighbourhood {
     /// `findings` findings, and where no fact has a time, about as much from the beginning.
     pub fn of(part: &Part<'_>, limit: usize, findings: usize) -> Neighbourhood {
         let history = part.history;
-        let cluster = history.cluster.as_deref().map_or(0, |c| c.recording.operations.len() + c.recording.events.len());
-        let count = history.operations.len() + history.deliveries.len() + history.calls.calls.len() + cluster;
+        let cluster = history.cluster().map_or(0, |c| c.recording.operations.len() + c.recording.events.len());
+        let count = history.operations.len() + history.deliveries.len() + history.calls().calls.len() + cluster;
         if count <= limit {
             return Neighbourhood { near: None };
         }
@@ -55,9 +55,9 @@ pub fn span(part: &Part<'_>) -> (i64, i64) {
     let history = part.history;
     let operations = history.operations.iter().flat_map(|o| [o.invoke, o.ret]);
     let deliveries = history.deliveries.iter().map(|d| d.at);
-    let calls = history.calls.calls.iter().flat_map(|call| [call.invoke.time, call.ret.time]);
+    let calls = history.calls().calls.iter().flat_map(|call| [call.invoke.time, call.ret.time]);
     let facts = part.judgement.findings.iter().flat_map(|f| &f.certificate.facts).map(|f| f.time);
-    let recording = || history.cluster.iter().map(|cluster| &cluster.recording);
+    let recording = || history.cluster().into_iter().map(|cluster| &cluster.recording);
     let asked = recording().flat_map(|r| &r.operations).flat_map(|o| [o.call, o.returned]);
     let told = recording().flat_map(|r| &r.responses).map(|response| response.time);
     let mut known = operations

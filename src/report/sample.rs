@@ -1,10 +1,11 @@
 //! Small judged histories for the tests of reports: a kubelet that restarts against a stale server.
 
-use super::{Nature, Part, Report};
+use super::{Part, Report};
 use crate::check::{
     BrokenBy, Certificate, ClientReport, CoverageReport, Effect, Fact, Finding, Judgement, Kind, Prevention, Proof,
     RuleReport, Undecided, Verdict,
 };
+use crate::history::Nature;
 use crate::history::{
     AuditId, ClientId, ClockId, DomainId, History, Incarnation, IncarnationId, Key, KeyId, OperationId, Placement,
     Resource, ResourceId, Revision, ServerId, ToldBy,

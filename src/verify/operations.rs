@@ -46,7 +46,7 @@ pub enum ProofFlaw {
 
 /// Decides a proof about a log again.
 pub(super) fn check(history: &History, verdict: &str, proof: &Proof, steps: u64) -> ProofCheck {
-    let log = Log { calls: &history.calls, names: &history.names };
+    let log = Log { calls: history.calls(), names: &history.names };
     if log.calls.is_empty() {
         return ProofCheck::Open("the evidence is no operation log".to_owned());
     }
@@ -68,7 +68,7 @@ pub(super) fn check(history: &History, verdict: &str, proof: &Proof, steps: u64)
             "it is about a model of {claimed}, and the log is of {} (--model {claimed}, if that is meant)",
             found.name()
         )),
-        _ => match model.visit(log, Decision { calls: &history.calls, proof, steps }) {
+        _ => match model.visit(log, Decision { calls: history.calls(), proof, steps }) {
             Ok(check) => check,
             Err(flaw) => ProofCheck::Flawed(flaw),
         },

@@ -3,6 +3,7 @@
 use super::etcd;
 use super::facts::{self, FindingCheck};
 use super::operations::{self, ProofCheck};
+use crate::history::Subject;
 use crate::history::{self, Domains, History};
 use crate::ingest::{InputFile, ReadOptions};
 use serde::Deserialize;
@@ -159,7 +160,7 @@ pub fn report(
         let read = !reported.proofs.is_empty() || (of_etcd && !reported.findings.is_empty());
         let evidence = if read { evidence(reported, files, options, model) } else { None };
         if of_etcd {
-            let cluster = evidence.as_ref().and_then(|history| Some((history.cluster.as_ref()?, &history.inputs)));
+            let cluster = evidence.as_ref().and_then(|history| Some((history.cluster()?, &history.inputs)));
             findings = match cluster {
                 Some((cluster, inputs)) => {
                     let records = etcd::Records::of(&cluster.recording, inputs, &reported.findings);
@@ -174,7 +175,7 @@ pub fn report(
                 [input] => format!("{} is not among the evidence", input.file),
                 _ => "its files are not all among the evidence".to_owned(),
             }),
-            (Proof::Linearization { order, removed, .. }, Some(History { cluster: Some(cluster), .. })) => {
+            (Proof::Linearization { order, removed, .. }, Some(History { subject: Subject::Etcd(cluster), .. })) => {
                 etcd::check(&cluster.recording, &reported.verdict, order, removed)
             }
             (Proof::Linearization { .. } | Proof::Core { .. }, Some(history)) => {
@@ -198,7 +199,7 @@ fn evidence(
     let renumbered = (0..).zip(inputs).map(|(id, file)| InputFile { id: crate::ingest::FileId(id), ..file });
     let mut history = history::load(renumbered.collect(), options, &Domains::default(), &());
     if let Some(model) = model {
-        history.calls.model = Some(model.to_owned());
+        history.set_model(model);
     }
     Some(history)
 }

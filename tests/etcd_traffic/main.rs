@@ -121,7 +121,7 @@ struct Progress {
 impl Progress {
     fn of(folder: &Folder) -> Progress {
         let history = replay(&folder.0).unwrap_or_default();
-        let Some(cluster) = history.cluster else { return Progress::default() };
+        let Some(cluster) = history.cluster() else { return Progress::default() };
         let calls = &cluster.recording.operations;
         let open = calls.iter().filter(|call| call.begun).count();
         Progress { answered: calls.len() - open, open, delivered: cluster.recording.events.len() }
@@ -175,7 +175,7 @@ fn clients_of_a_real_etcd_that_is_killed_twice_saw_one_history_and_each_tampered
     etcd.kill();
 
     let history = replay(&folder.0).expect("a recording");
-    let recording = &history.cluster.as_deref().expect("a report").recording;
+    let recording = &history.cluster().expect("a report").recording;
     assert!(recording.clients.len() > 8 && recording.problems.is_empty(), "{:?}", recording.problems);
     let open = recording.operations.iter().filter(|o| !o.returned.is_known()).count();
     assert!(open > 0, "the calls that were open when etcd was killed have outcomes");
@@ -208,7 +208,7 @@ fn a_recording_of_clients_that_were_killed_is_read_as_far_as_it_goes() {
     wait_for_open_calls(&folder, &etcd, 1);
     drop(traffic);
     let history = replay(&folder.0).expect("a recording");
-    let recording = &history.cluster.as_deref().expect("a report").recording;
+    let recording = &history.cluster().expect("a report").recording;
     assert!(recording.problems.is_empty(), "{:?}", recording.problems);
     assert!(recording.operations.len() > STRETCH && recording.operations.iter().any(|o| o.begun));
     // What came after the last thing that anybody was told is nobody's: the verdict may be open, but never wrong.

@@ -5,10 +5,10 @@ mod logs;
 #[cfg(test)]
 mod logs_tests;
 pub mod order;
-pub mod published;
 pub mod reads;
 #[cfg(test)]
 mod tests;
+pub mod traces;
 mod unrecorded;
 pub mod watches;
 pub mod writes;
@@ -30,6 +30,8 @@ pub struct Recorded<'e> {
     pub analysis: &'e Analysis,
     /// Whether something of it could not be used.
     pub damaged: bool,
+    /// Whether to keep also proofs that are as long as the evidence.
+    pub proofs: bool,
 }
 
 /// What findings of one fault have in common.
@@ -45,10 +47,11 @@ pub fn revision(number: i64) -> Revision {
 impl<'e> Recorded<'e> {
     /// Of a history, where it is one.
     pub fn of(evidence: &Evidence<'e>) -> Option<Recorded<'e>> {
-        let cluster = evidence.history.cluster.as_deref()?;
+        let cluster = evidence.history.cluster()?;
         let analysis = evidence.order.etcd.as_deref()?;
         let damaged = !evidence.history.problems.is_empty();
-        Some(Recorded { cluster, recording: &cluster.recording, analysis, damaged })
+        let proofs = evidence.options.proofs;
+        Some(Recorded { cluster, recording: &cluster.recording, analysis, damaged, proofs })
     }
 
     /// States what an operation met; where the store had gone back by then, it may have forgotten it.

@@ -2,7 +2,7 @@
 
 use super::coherence::{incoherent, incoherent_reason};
 use super::{Recorded, logs, one_fault};
-use crate::check::{Evidence, Fact, Kind, Proof, Ruling};
+use crate::check::{Fact, Kind, Proof, Ruling};
 use crate::history::Symbol;
 use crate::history::etcd::Request;
 use crate::order::etcd::{
@@ -13,7 +13,7 @@ use crate::order::etcd::{
 const CANDIDATES: usize = 16;
 
 /// Decides a recording.
-pub fn check(evidence: &Evidence<'_>, r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
+pub fn check(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     r.look_at(ruling, |_| true);
     let analysis = r.analysis;
     let mut open: Option<String> = None;
@@ -118,7 +118,7 @@ pub fn check(evidence: &Evidence<'_>, r: &Recorded<'_>, ruling: &mut Ruling<'_>)
         leave_open(format!("the answer to `{}` does not say what it changed", r.asked(*at)));
     }
     ruling.open = open;
-    if evidence.options.proofs && ruling.open.is_none() && ruling.findings.is_empty() {
+    if r.proofs && ruling.open.is_none() && ruling.findings.is_empty() {
         ruling.proofs.extend(proof(r));
     }
 }

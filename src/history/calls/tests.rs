@@ -34,10 +34,10 @@ fn events(lines: &[&str]) -> String {
 fn calls(history: &History) -> Vec<String> {
     let words = |call: Call| {
         let ret = if call.ret.rank == i64::MAX { "\u{2026}".to_owned() } else { call.ret.rank.to_string() };
-        let said = history.calls.words(&call, history.name(call.function));
+        let said = history.calls().words(&call, history.name(call.function));
         format!("{} {said} {}-{ret}", history.client_name(call.process), call.invoke.rank)
     };
-    history.calls.calls.iter().map(words).collect()
+    history.calls().calls.iter().map(words).collect()
 }
 
 fn problems(history: &History) -> Vec<String> {
@@ -45,7 +45,7 @@ fn problems(history: &History) -> Vec<String> {
 }
 
 fn certain_below(history: &History) -> Option<i64> {
-    history.calls.lost.as_ref().map(|lost| lost.from)
+    history.calls().lost.as_ref().map(|lost| lost.from)
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn a_return_belongs_to_the_open_invocation_of_its_process() {
         ]
     );
     assert_eq!((problems(&history).len(), certain_below(&history)), (0, None));
-    let places: Vec<_> = history.calls.calls.iter().map(|c| (c.invoke.position.line, c.ret.position.line)).collect();
+    let places: Vec<_> = history.calls().calls.iter().map(|c| (c.invoke.position.line, c.ret.position.line)).collect();
     assert_eq!(places, [(1, 4), (2, 3), (5, 0)]);
 }
 
@@ -125,7 +125,7 @@ fn what_stands_in_front_of_an_unreadable_line_is_certain() {
     let text = events(&["0 invoke read nil", "0 ok read 1"]) + "{:process 1, :type\n" + &events(&["2 invoke read nil"]);
     let history = log(&text);
     assert_eq!(certain_below(&history), Some(2));
-    assert_eq!((history.files[0].problems, history.calls.calls.len()), (1, 2));
+    assert_eq!((history.files[0].problems, history.calls().calls.len()), (1, 2));
     let cut = log(&(events(&["0 invoke read nil", "0 ok read 1"]) + "{:process 1, :type :inv"));
     assert_eq!(certain_below(&cut), Some(2));
 }
@@ -175,7 +175,7 @@ fn where_times_fall_back_only_what_lines_and_times_agree_about_is_order() {
         "2 invoke read nil 40",
         "2 ok read 1 50",
     ]));
-    assert_eq!(history.calls.falls_back, 5);
+    assert_eq!(history.calls().falls_back, 5);
     assert_eq!(
         calls(&history),
         [
@@ -229,11 +229,11 @@ fn a_header_names_model_and_clock_and_the_nemesis_is_counted() {
 {"process":0,"type":"ok","op":"get","key":"x","result":null,"at":2}
 "#);
     assert_eq!(
-        (history.calls.model.as_deref(), history.clock_name(crate::history::ClockId(0))),
+        (history.calls().model.as_deref(), history.clock_name(crate::history::ClockId(0))),
         (Some("kv"), "recorder")
     );
-    assert_eq!(history.calls.others, 1);
-    let [function] = history.calls.functions.as_slice() else { panic!("{:?}", history.calls.functions) };
+    assert_eq!(history.calls().others, 1);
+    let [function] = history.calls().functions.as_slice() else { panic!("{:?}", history.calls().functions) };
     assert_eq!((history.name(function.name), function.ok, function.nothing), ("get", 1, 1));
     assert_eq!(calls(&history), ["process 0 `get` answered nil 0-1"]);
 }
@@ -320,7 +320,7 @@ fn who_is_called_by_a_keyword_is_a_client_if_it_asks_for_something() {
             ":c3 `read` was never answered 4-\u{2026}"
         ]
     );
-    assert_eq!((history.calls.others, problems(&history).len()), (2, 0));
+    assert_eq!((history.calls().others, problems(&history).len()), (2, 0));
 }
 
 #[test]

@@ -1,42 +1,13 @@
 //! A recording as a history: clients, keys, members and the clock get the identifiers that findings name them by.
 
+use super::cluster::{CLOCK, Cluster};
 use super::operation::{Request, Requests, Step};
 use super::recording::Recording;
 use crate::history::{
-    ClientId, ClockId, History, Incarnation, IncarnationId, Key, KeyId, Placement, Resource, ResourceId, ServerId,
-    Symbol, ToldBy,
+    ClientId, History, Incarnation, Key, KeyId, Placement, Resource, ResourceId, ServerId, Subject, Symbol, ToldBy,
 };
 use crate::ingest::Time;
 use rustc_hash::FxHashMap;
-
-/// A recording with the identifiers that its history has for its names.
-#[derive(Debug)]
-pub struct Cluster {
-    /// What was recorded.
-    pub recording: Recording,
-    keys: FxHashMap<Symbol, KeyId>,
-    servers: FxHashMap<u64, ServerId>,
-}
-
-impl Cluster {
-    /// The identifier of a key.
-    pub fn key(&self, text: Symbol) -> KeyId {
-        self.keys.get(&text).copied().unwrap_or(KeyId::NONE)
-    }
-
-    /// The identifier of a member by its number.
-    pub fn server(&self, member: u64) -> ServerId {
-        self.servers.get(&member).copied().unwrap_or(ServerId::NONE)
-    }
-
-    /// The process life of a client: the one that it has.
-    pub fn incarnation(&self, client: u32) -> IncarnationId {
-        IncarnationId(client)
-    }
-}
-
-/// The clock of a report: one process recorded everything.
-pub const CLOCK: ClockId = ClockId(0);
 
 impl History {
     /// The history of a recording.
@@ -68,7 +39,7 @@ impl History {
         }
         let servers = servers(&mut history, &recording);
         let keys = keys(&mut history, &recording);
-        history.cluster = Some(Box::new(Cluster { recording, keys, servers }));
+        history.subject = Subject::Etcd(Box::new(Cluster { recording, keys, servers }));
         history
     }
 }

@@ -7,6 +7,7 @@
 mod batch;
 mod builder;
 mod catalogue;
+mod cluster;
 mod copies;
 mod load;
 mod log;
@@ -22,7 +23,7 @@ mod value;
 mod watch;
 mod words;
 
-pub use catalogue::{CLOCK, Cluster};
+pub use cluster::{CLOCK, Cluster};
 pub use load::load;
 pub use member::{Lease, Log, LogEntry, Member, Note, Overwritten, Store, StoredRevision};
 pub use operation::{

@@ -1,5 +1,6 @@
 //! Containers beside the evidence that they were packed from: both say the same, and must count once.
 
+use crate::history::Subject;
 use crate::history::store::History;
 use crate::ingest::{FileId, FileSummary, InputFile, Reports, SourceRule};
 
@@ -62,7 +63,7 @@ pub(in super::super) fn note(history: &mut History, left: Vec<Left>) {
         let id = FileId(u32::try_from(history.inputs.len()).unwrap_or(u32::MAX));
         let file = FileSummary { path: input.shown.clone(), ignored: Some(why.to_owned()), ..FileSummary::default() };
         history.inputs.push(InputFile { id, ..input });
-        if let Some(cluster) = &mut history.cluster {
+        if let Subject::Etcd(cluster) = &mut history.subject {
             cluster.recording.files.push(file.clone());
         }
         history.files.push(file);

@@ -3,6 +3,7 @@
 use super::kind;
 use super::validity::Bounds;
 use crate::container::{Container, Refusal, Writer};
+use crate::history::Subject;
 use crate::history::calls::{CallRows, Calls, Lost, Values};
 use crate::history::interner::Interner;
 use crate::history::parts::Parts;
@@ -26,7 +27,7 @@ pub(super) fn write<W: Write>(to: &mut Writer<W>, history: &History) -> io::Resu
     let History {
         inputs: _,
         problems: _,
-        cluster: _,
+        subject: _,
         names: texts,
         files,
         resources,
@@ -51,7 +52,6 @@ pub(super) fn write<W: Write>(to: &mut Writer<W>, history: &History) -> io::Resu
         cache_reads,
         brackets,
         annotations,
-        calls,
         server_versions,
     } = history;
     to.rows(kind::FILES, files)?;
@@ -79,11 +79,10 @@ pub(super) fn write<W: Write>(to: &mut Writer<W>, history: &History) -> io::Resu
     to.rows(kind::SERVER_RECORDS, server_records)?;
     to.rows(kind::CACHE_READS, cache_reads)?;
     to.rows(kind::BRACKETS, brackets)?;
-    to.rows(kind::ANNOTATIONS, annotations)?;
-    write_calls(to, calls)
+    to.rows(kind::ANNOTATIONS, annotations)
 }
 
-fn write_calls<W: Write>(to: &mut Writer<W>, calls: &Calls) -> io::Result<()> {
+pub(super) fn write_calls<W: Write>(to: &mut Writer<W>, calls: &Calls) -> io::Result<()> {
     let Calls { calls, values, model, functions, others, falls_back, lost, keys } = calls;
     let log = Log { model: model.clone(), others: *others, falls_back: *falls_back, lost: lost.clone() };
     to.rows(kind::LOG, &[log])?;
@@ -96,7 +95,12 @@ fn write_calls<W: Write>(to: &mut Writer<W>, calls: &Calls) -> io::Result<()> {
     to.rows(kind::CALL_KEYS, &keys)
 }
 
-pub(super) fn read(from: &mut Container, inputs: Vec<InputFile>, problems: Vec<Problem>) -> Result<History, Refusal> {
+pub(super) fn read(
+    from: &mut Container,
+    inputs: Vec<InputFile>,
+    problems: Vec<Problem>,
+    is_log: bool,
+) -> Result<History, Refusal> {
     let mut history = History {
         inputs,
         problems,
@@ -129,7 +133,9 @@ pub(super) fn read(from: &mut Container, inputs: Vec<InputFile>, problems: Vec<P
     history.cache_reads = from.rows(kind::CACHE_READS)?;
     history.brackets = from.rows(kind::BRACKETS)?;
     history.annotations = from.rows(kind::ANNOTATIONS)?;
-    history.calls = read_calls(from)?;
+    if is_log {
+        history.subject = Subject::Operations(Box::new(read_calls(from)?));
+    }
     Bounds::of(&history).check(&history)?;
     Ok(history)
 }

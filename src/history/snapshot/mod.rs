@@ -15,6 +15,7 @@ mod validity;
 
 use super::store::History;
 use crate::container::{Container, Refusal, Writer};
+use crate::history::{self, Subject};
 use crate::ingest::fields::Fields;
 use crate::ingest::{self, FileId, FileSummary, InputFile, Opener, Problem, Progress};
 use serde::{Deserialize, Serialize};
@@ -23,7 +24,7 @@ use std::path::Path;
 
 /// The version of what the tables hold. It counts up whenever a stored type changes, which `tests/snapshot.rs` notices, or what is kept
 /// out of the tables.
-pub const VERSION: u16 = 7;
+pub const VERSION: u16 = 8;
 
 /// The kinds of tables. Numbers are never used twice.
 mod kind {
@@ -54,13 +55,12 @@ struct Manifest {
     histories: u32,
 }
 
-/// What a history is of.
+/// The nature of a history as a container has it: its codes must not change with the names of [`history::Nature`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Nature {
-    /// Requests to Kubernetes, or the calls of an operation log.
-    Facts,
-    /// A recorded etcd cluster.
-    Recording,
+    Kubernetes,
+    Etcd,
+    Operations,
 }
 
 /// How histories are packed.
@@ -94,15 +94,23 @@ pub fn write<W: Write>(out: W, histories: &[History], packing: &Packing<'_>) -> 
     };
     writer.rows(kind::MANIFEST, &[manifest])?;
     for history in histories {
-        let nature = if history.cluster.is_some() { Nature::Recording } else { Nature::Facts };
+        let nature = match history.nature() {
+            history::Nature::Kubernetes => Nature::Kubernetes,
+            history::Nature::Etcd => Nature::Etcd,
+            history::Nature::Operations => Nature::Operations,
+        };
         writer.rows(kind::NATURE, &[nature])?;
         let mut inputs = history.inputs.clone();
         ingest::identify(inputs.iter_mut().filter(|input| input.identity.is_none()));
         writer.rows(kind::INPUTS, &inputs)?;
         writer.rows(kind::PROBLEMS, &history.problems)?;
-        match &history.cluster {
-            Some(cluster) => recording::write(&mut writer, &cluster.recording)?,
-            None => facts::write(&mut writer, history)?,
+        match &history.subject {
+            Subject::Kubernetes => facts::write(&mut writer, history)?,
+            Subject::Etcd(cluster) => recording::write(&mut writer, &cluster.recording)?,
+            Subject::Operations(calls) => {
+                facts::write(&mut writer, history)?;
+                facts::write_calls(&mut writer, calls)?;
+            }
         }
     }
     writer.finish()
@@ -128,8 +136,9 @@ pub fn read(from: &mut dyn Read, fields: &Fields, beside: Option<&Path>) -> Resu
         }
         let problems: Vec<Problem> = container.rows(kind::PROBLEMS)?;
         histories.push(match nature {
-            Nature::Recording => recording::read(&mut container, inputs, problems)?,
-            Nature::Facts => facts::read(&mut container, inputs, problems)?,
+            Nature::Etcd => recording::read(&mut container, inputs, problems)?,
+            Nature::Kubernetes => facts::read(&mut container, inputs, problems, false)?,
+            Nature::Operations => facts::read(&mut container, inputs, problems, true)?,
         });
     }
     container.end()?;

@@ -2,6 +2,7 @@
 //! what the builders leave in order is in order. Later stages rely on it without asking again.
 
 use crate::container::Refusal;
+use crate::history::Nature;
 use crate::history::calls::{Call, Calls};
 use crate::history::etcd::{self, Recording, Request, Span, Step, Txn};
 use crate::history::operation::*;
@@ -89,7 +90,7 @@ impl Bounds {
             operations: Extent(history.operations.len()),
             items: Extent::of(&history.items),
             deliveries: Extent::of(&history.deliveries),
-            values: Extent(history.calls.values.len()),
+            values: Extent(history.calls().values.len()),
         }
     }
 
@@ -98,7 +99,7 @@ impl Bounds {
         let h = history;
         let name = |symbol: &Symbol| self.names.has(symbol.index());
         inputs(h.inputs.len(), h.files.len(), &h.problems)?;
-        let is_log = !h.calls.is_empty();
+        let is_log = h.nature() == Nature::Operations;
         must(h.placements.len() == if is_log { 0 } else { h.resources.len() }, "resources without a place")?;
         must(!is_log || (h.operations.is_empty() && h.witness.is_empty()), "requests among the calls of a log")?;
         all(&h.resources, "resource", |r| name(&r.group) && name(&r.plural))?;
@@ -140,7 +141,7 @@ impl Bounds {
                 && self.names.may(b.decision.index())
         })?;
         all(&h.annotations, "mark", |a| self.place(a.position) && name(&a.name))?;
-        self.calls(&h.calls)
+        self.calls(h.calls())
     }
 
     fn place(&self, position: Position) -> bool {

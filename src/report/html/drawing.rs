@@ -97,7 +97,7 @@ impl<'a> Drawing<'a> {
             key_of: FxHashMap::default(),
             word_of: FxHashMap::default(),
             rows: Vec::new(),
-            places: Places::of(&history.calls.calls),
+            places: Places::of(&history.calls().calls),
             near: Neighbourhood::of(part, EMBEDDED, FINDINGS),
         };
         drawing.lanes();
@@ -193,7 +193,7 @@ impl<'a> Drawing<'a> {
             let seen = history.deliveries_of(stream).iter().filter(|d| d.at.is_known() && d.revision.is_some());
             list.extend(seen.map(|d| (d.at, d.revision)));
         }
-        if let (Some(cluster), Some(list)) = (history.cluster.as_deref(), shown.first_mut()) {
+        if let (Some(cluster), Some(list)) = (history.cluster(), shown.first_mut()) {
             list.extend(Self::heads(cluster));
         }
         for (index, mut list) in shown.into_iter().enumerate() {
@@ -392,7 +392,7 @@ impl<'a> Drawing<'a> {
         let raw = excerpt::read(self.history, &wanted);
         let ids: FxHashSet<&str> = drawn.iter().map(|finding| finding.id.as_str()).collect();
         let cited: FxHashSet<Position> = wanted.into_iter().collect();
-        let log = self.history.calls.calls.iter().flat_map(|c| [(c.invoke.position, c), (c.ret.position, c)]);
+        let log = self.history.calls().calls.iter().flat_map(|c| [(c.invoke.position, c), (c.ret.position, c)]);
         let calls: FxHashMap<Position, Call> = log.filter(|(position, _)| cited.contains(position)).collect();
         for finding in drawn {
             let certificate = facts::in_order_of_time(&finding.certificate);

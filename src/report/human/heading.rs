@@ -2,11 +2,12 @@
 
 use crate::check::{Finding, Kind, Verdict};
 use crate::explain::words::{bytes, count, day, duration, stopped, thousands, time_of_day};
+use crate::history::Nature;
 use crate::report::extent::Extent;
 use crate::report::forest::Forest;
 use crate::report::hazards::HazardGroup;
 use crate::report::page::{Page, Tone};
-use crate::report::{Nature, Part, Report, calls};
+use crate::report::{Part, Report, calls};
 use std::collections::BTreeMap;
 use std::io;
 

@@ -9,9 +9,10 @@ mod remainder;
 mod tests;
 
 use super::page::{Look, Page};
-use super::{Nature, Part, Report, Sink};
+use super::{Part, Report, Sink};
 use crate::check::{Finding, Verdict};
 use crate::history::History;
+use crate::history::Nature;
 use std::io;
 
 /// The human report.

@@ -2,9 +2,10 @@ use super::Human;
 use crate::check::{BrokenBy, Kind, NO_EVIDENCE, RuleReport, Verdict};
 use crate::explain::visible::width;
 use crate::history::ClientId;
+use crate::history::Nature;
 use crate::report::page::Look;
 use crate::report::sample::{self, Sample};
-use crate::report::{Nature, Part, Report, Sink};
+use crate::report::{Part, Report, Sink};
 
 fn text(report: &Report<'_>, look: Look) -> String {
     let mut out = Vec::new();

@@ -253,7 +253,7 @@ fn operations(history: &History) -> impl Iterator<Item = (IncarnationId, Event)>
 
 /// Calls of an operation log.
 fn calls(history: &History) -> impl Iterator<Item = (IncarnationId, Event)> + '_ {
-    let log = &history.calls;
+    let log = history.calls();
     log.calls.iter().filter(|call| call.invoke.time.is_known()).map(move |call| {
         let key = log.keys.get(&call.key).map_or(String::new(), |key| history.key_name(*key));
         let place = format!("{}:{}", history.file_name(call.invoke.position.file), call.invoke.position.line);

@@ -79,13 +79,13 @@ fn log(report: &Report<'_>) -> Log {
 }
 
 fn descriptor(rule: &Rule) -> Descriptor {
-    let page = rule.page();
+    let page = rule.page;
     let proves = page.split("\n\n").nth(1).unwrap_or(rule.title).replace('\n', " ");
     Descriptor {
         id: rule.slug,
         short_description: Message::text(sentence(rule.title)),
         full_description: Message::text(sentence(&proves)),
-        help: Message { text: page.clone(), markdown: Some(page) },
+        help: Message { text: page.to_owned(), markdown: Some(page.to_owned()) },
         default_configuration: Configuration { level: "error" },
         properties: Properties {
             tags: vec![

@@ -56,7 +56,7 @@ fn replayed(told: &(&str, Vec<u8>), log: Option<Vec<u8>>, order: &[u32]) -> Resu
     files.extend(log.map(|log| (LOG, log)));
     let history = history(&files);
     assert_eq!(history.problems.len(), 0, "{:?}", history.problems);
-    let recording: &Recording = &history.cluster.as_ref().expect("a report").recording;
+    let recording: &Recording = &history.cluster().expect("a report").recording;
     let order: Vec<Step> = order.iter().map(|at| Step::Operation(*at)).collect();
     replay(recording, &order, &BTreeMap::new()).map(drop)
 }

@@ -53,7 +53,7 @@ impl Drawing<'_> {
 
     /// The calls of an operation log, in words.
     pub(super) fn calls(&mut self, cited: &FxHashSet<Position>) {
-        let log = &self.history.calls;
+        let log = self.history.calls();
         let mut left = EMBEDDED;
         for call in log.calls.iter() {
             let Some(&lane) = self.lane_of.get(&call.process) else { continue };

@@ -28,7 +28,7 @@ impl Drawing<'_> {
 
     /// The lanes and lines of a cluster.
     pub(super) fn cluster(&mut self) {
-        let Some(cluster) = self.history.cluster.as_deref() else { return };
+        let Some(cluster) = self.history.cluster() else { return };
         let recording = &cluster.recording;
         let (mut operations, mut events) = (EMBEDDED, EMBEDDED);
         for (number, client) in (0..).zip(&recording.clients) {

@@ -1,0 +1,171 @@
+//! The rules at work on one history. A caller that cannot wait for all of them gets the judgement of those that have ended.
+
+use super::clusters;
+use super::etcd::Recorded;
+use super::etcd::traces::Traces;
+use super::findings::{self, Ruled, Ruling};
+use super::judgement::{
+    self, client_reports, coverage, explain_consequences, lost_input, order_findings, overall, rule_verdict,
+    unchecked_evidence,
+};
+use super::options::{NOT_ASKED_FOR, OTHER_NATURE, Options};
+use super::{CoverageReport, Evidence, Facts, Group, Judgement, Proof, RULES, Rule, RuleReport, Undecided, Verdict};
+use crate::history::Nature;
+use crate::history::{ClientId, History};
+use crate::order::Order;
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Runs the rules and draws the verdicts.
+pub fn judge(history: &History, order: &Order, options: &Options) -> Judgement {
+    let facts = Facts::default();
+    let rulings = Rulings::new(history, order, options, &facts);
+    rulings.run();
+    rulings.judgement()
+}
+
+/// The rules, and what those came to that have ended.
+#[derive(Debug)]
+pub struct Rulings<'h> {
+    evidence: Evidence<'h>,
+    /// Why nothing is judged: the evidence seems to be of two clusters.
+    clusters: Option<String>,
+    unchecked: Vec<String>,
+    coverage: Vec<CoverageReport>,
+    /// One for each of `RULES`.
+    stages: Mutex<Vec<Stage>>,
+}
+
+/// How far a rule has come.
+#[derive(Debug)]
+enum Stage {
+    Waiting,
+    Running,
+    Ended(Ruled),
+}
+
+impl<'h> Rulings<'h> {
+    /// The rules before they run. `facts` is that of this history.
+    pub fn new(history: &'h History, order: &'h Order, options: &'h Options, facts: &'h Facts) -> Rulings<'h> {
+        let is_cluster = history.nature() == Nature::Kubernetes;
+        Rulings {
+            evidence: Evidence { history, order, options, facts },
+            clusters: if is_cluster { clusters::of_two(history, order) } else { None },
+            unchecked: unchecked_evidence(history, order),
+            coverage: coverage(history, order),
+            stages: Mutex::new(RULES.iter().map(|_| Stage::Waiting).collect()),
+        }
+    }
+
+    /// Runs them, until they are halted.
+    pub fn run(&self) {
+        let options = self.evidence.options;
+        RULES.par_iter().enumerate().for_each(|(at, rule)| {
+            if !options.runs(rule.slug) || !self.applies(rule) || options.halted().is_some() {
+                return;
+            }
+            self.set(at, Stage::Running);
+            let mut ruling = Ruling::new(rule.slug, &self.evidence);
+            ruling.limits = options.limits();
+            match &self.clusters {
+                Some(two) => ruling.open = Some(two.clone()),
+                None => rule.check(&self.evidence, &mut ruling),
+            }
+            self.set(at, Stage::Ended(ruling.ended()));
+        });
+    }
+
+    /// Draws the verdicts from those that have ended; the others are unknown. What they came to is in the judgement from then on.
+    pub fn judgement(&self) -> Judgement {
+        let Evidence { history, order, .. } = self.evidence;
+        let stages = std::mem::take(&mut *self.stages());
+        let mut findings = Vec::new();
+        let mut rules = Vec::new();
+        let mut problems = Vec::new();
+        let mut proofs = Vec::new();
+        let mut unchecked = self.unchecked.clone();
+        let lost = lost_input(history);
+        let mut per_client: FxHashMap<(ClientId, usize), u64> = FxHashMap::default();
+        for (index, (rule, stage)) in RULES.iter().zip(stages).enumerate() {
+            let ruled = match stage {
+                Stage::Ended(ruled) => ruled,
+                stage => {
+                    rules.push(judgement::unjudged(rule, self.not_ended(rule, &stage)));
+                    continue;
+                }
+            };
+            for (life, count) in &ruled.checked_by {
+                *per_client.entry((history.incarnations[life.index()].client, index)).or_default() += count;
+            }
+            let open =
+                ruled.undecided.iter().map(|(reason, count)| Undecided { reason: reason.to_string(), count: *count });
+            let mut undecided: Vec<_> = open.collect();
+            undecided.sort_by(|a, b| a.reason.cmp(&b.reason));
+            let told = |open: &Undecided| format!("{}: {} not decided: {}", rule.slug, open.count, open.reason);
+            unchecked.extend(undecided.iter().map(told));
+            rules.push(RuleReport {
+                rule: rule.slug,
+                verdict: rule_verdict(rule, &ruled, lost.as_deref()),
+                checked: ruled.checked,
+                open: ruled.open.clone(),
+                undecided,
+            });
+            findings.extend(ruled.findings);
+            problems.extend(ruled.problems);
+            proofs.extend(ruled.proofs);
+        }
+        for finding in &mut findings {
+            finding.id = findings::identify(&self.evidence, finding);
+        }
+        explain_consequences(&mut findings);
+        if let Some(recorded) = Recorded::of(&self.evidence).filter(|_| !findings.is_empty()) {
+            let traces = Traces::of(&recorded);
+            findings.iter_mut().for_each(|finding| finding.resembles = traces.resembled(finding));
+        }
+        order_findings(&mut findings);
+        let clients = client_reports(history, order, &findings, &per_client, &rules, lost.as_deref());
+        let verdict = self.clusters.clone().map_or_else(|| overall(history, &rules), Verdict::Unknown);
+        if verdict == Verdict::Violated {
+            // What one rule found to hold is no proof of that.
+            proofs.retain(|proof| !matches!(proof, Proof::Etcd { .. }));
+        }
+        Judgement { verdict, clients, rules, findings, coverage: self.coverage.clone(), unchecked, problems, proofs }
+    }
+
+    fn applies(&self, rule: &Rule) -> bool {
+        let history = self.evidence.history;
+        match history.nature() {
+            Nature::Kubernetes => rule.group != Group::Operations,
+            Nature::Etcd => true,
+            Nature::Operations => rule.group == Group::Operations,
+        }
+    }
+
+    /// The verdict of a rule that has not ended.
+    fn not_ended(&self, rule: &Rule, stage: &Stage) -> Verdict {
+        let options = self.evidence.options;
+        if !options.runs(rule.slug) {
+            return Verdict::NotChecked(NOT_ASKED_FOR.to_owned());
+        }
+        if !self.applies(rule) {
+            return Verdict::NotChecked(OTHER_NATURE.to_owned());
+        }
+        let why = options.halted().unwrap_or("it was not waited for");
+        Verdict::Unknown(match stage {
+            Stage::Running => format!("{why} while this rule ran"),
+            _ => format!("{why} before this rule began"),
+        })
+    }
+
+    /// What comes after the judgement was drawn is of no use.
+    fn set(&self, at: usize, stage: Stage) {
+        if let Some(place) = self.stages().get_mut(at) {
+            *place = stage;
+        }
+    }
+
+    fn stages(&self) -> MutexGuard<'_, Vec<Stage>> {
+        self.stages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,212 @@
+//! Published bugs of etcd, by what they leave in a history. A resemblance is a hint where to read on, never a part of the proof: another
+//! fault may leave the same traces.
+//!
+//! Numbers are those of issues of etcd-io/etcd; fingerprints are told in these issues and in etcd's `tests/robustness/README.md`
+//! ("Track record").
+
+use super::Recorded;
+use crate::check::published::{
+    APPLIED_TWICE, BACK_IN_TIME, COMPACTED_DELETE, EARLY_PROGRESS, FUTURE_WATCH, INCONSISTENT_MEMBERS, LOST_AT_RESTART,
+    MINUS_ONE, Published, REFUSED_WRITE, REPEATED_EVENT, STALE_READ, STARVED_WATCH, TOMBSTONE_REVISION,
+};
+use crate::check::{Finding, Kind};
+use crate::history::etcd::{Operation, Outcome, Request};
+use crate::order::etcd::{Backward, Class, Flaw, Past, Regression, Unfilled};
+use rustc_hash::FxHashMap;
+
+/// Missed changes from which on a watch lost its place rather than an event.
+const FAR_AHEAD: usize = 10;
+
+/// What published bugs leave, by fault: found once, since there may be as many findings as operations.
+pub struct Traces<'r, 'e> {
+    recorded: &'r Recorded<'e>,
+    regressions: FxHashMap<u32, &'r Regression>,
+    backward: FxHashMap<u32, Vec<&'r Backward>>,
+    unfilled: FxHashMap<u32, Vec<&'r Unfilled>>,
+    flaws: FxHashMap<u32, Vec<(u32, Flaw)>>,
+    /// Writes by revision.
+    writes: Vec<(i64, u32)>,
+    compactions: Vec<&'r Operation>,
+    members: usize,
+}
+
+/// Some things by the fault that each is of.
+fn by_fault<T>(of: &[u32], things: impl Iterator<Item = T>) -> FxHashMap<u32, Vec<T>> {
+    let mut by_fault: FxHashMap<u32, Vec<T>> = FxHashMap::default();
+    for (fault, thing) in of.iter().zip(things) {
+        by_fault.entry(*fault).or_default().push(thing);
+    }
+    by_fault
+}
+
+impl<'r, 'e> Traces<'r, 'e> {
+    /// The traces in one recording.
+    pub fn of(recorded: &'r Recorded<'e>) -> Traces<'r, 'e> {
+        let (recording, analysis) = (recorded.recording, recorded.analysis);
+        let mut regressions = FxHashMap::default();
+        for (fault, regression) in &analysis.faults.regressions {
+            regressions.entry(*fault).or_insert(regression);
+        }
+        let writes = (0..recording.operations.len() as u32).filter(|at| analysis.effects.class(*at) == Class::Write);
+        let mut writes: Vec<(i64, u32)> = writes.map(|at| (recording.operations[at as usize].revision, at)).collect();
+        writes.sort_unstable();
+        let compacts = |operation: &&Operation| matches!(operation.request, Request::Compact { .. });
+        Traces {
+            recorded,
+            regressions,
+            backward: by_fault(&analysis.faults.backward, analysis.backward.iter()),
+            unfilled: by_fault(&analysis.faults.unfilled, analysis.filling.unfilled.iter()),
+            flaws: by_fault(&analysis.faults.flaws, analysis.streams.flaws.iter().copied()),
+            writes,
+            compactions: recording.operations.iter().filter(compacts).collect(),
+            members: members(recorded),
+        }
+    }
+
+    /// The published bug that a finding resembles.
+    pub fn resembled(&self, finding: &Finding) -> Option<&'static Published> {
+        if finding.kind != Kind::Violation || finding.consequence_of.is_some() {
+            return None;
+        }
+        finding.faults.iter().find_map(|fault| self.of_fault(finding.rule, *fault))
+    }
+
+    fn of_fault(&self, rule: &str, fault: u32) -> Option<&'static Published> {
+        match rule {
+            "revision-reuse" | "revision-rewind" | "split-timeline" | "lost-write" | "stale-consistent-read" => {
+                // Writes were not given old revisions by a member that only answered from an old state.
+                self.went_back(fault, self.regressions.get(&fault)?)
+                    .filter(|bug| bug.issue != STALE_READ.issue || rule == "stale-consistent-read")
+            }
+            "linearizability" => self.made_wrongly(fault),
+            _ => self.watched(rule, self.flaws.get(&fault).map_or(&[], Vec::as_slice)),
+        }
+    }
+
+    fn unfilled(&self, fault: u32) -> impl Iterator<Item = &'r Unfilled> {
+        self.unfilled.get(&fault).into_iter().flatten().copied()
+    }
+
+    /// A store that went back, or members that parted.
+    fn went_back(&self, fault: u32, regression: &Regression) -> Option<&'static Published> {
+        let r = self.recorded;
+        if !regression.answered {
+            return None;
+        }
+        if !regression.wrote {
+            return self.stale(fault).then_some(&STALE_READ);
+        }
+        if regression.parted {
+            // A member that applied a write twice is ahead of the others; one that left a write out is behind.
+            let ahead = |at: u32, revision: i64| r.operation(at).revision > revision;
+            let twice = self.unfilled(fault).any(|gap| gap.repeats.is_some_and(|at| ahead(at, gap.revision)));
+            return Some(if twice { &APPLIED_TWICE } else { &INCONSISTENT_MEMBERS });
+        }
+        let from = self.writes.partition_point(|(revision, _)| *revision <= regression.after);
+        let to = self.writes.partition_point(|(revision, _)| *revision <= regression.through).max(from);
+        // What was acknowledged until then is of the course that was left.
+        let until_then = |at: &u32| r.operation(*at).call <= regression.from;
+        let mut lost = self.writes[from..to].iter().map(|(_, at)| *at).filter(until_then).peekable();
+        let deletes = lost.peek().is_some()
+            && lost.all(|at| r.analysis.effects.changes(at).iter().all(|change| change.value.is_none()));
+        let compacted = || {
+            self.compactions.iter().any(|operation| {
+                matches!(operation.request, Request::Compact { revision } if revision > regression.after)
+                    && operation.outcome != Outcome::Refused
+                    && operation.call <= regression.until
+            })
+        };
+        if deletes && compacted() {
+            return Some(&TOMBSTONE_REVISION);
+        }
+        (self.members <= 1 && r.recording.members.len() <= 1).then_some(&LOST_AT_RESTART)
+    }
+
+    /// Whether all old answers came from one of several members.
+    fn stale(&self, fault: u32) -> bool {
+        let of_fault = self.backward.get(&fault).into_iter().flatten();
+        let mut behind: Vec<u64> = of_fault.map(|back| self.recorded.operation(back.later).member).collect();
+        behind.dedup();
+        matches!(behind[..], [member] if member != 0) && self.members > 1
+    }
+
+    /// A revision that no request should have made.
+    fn made_wrongly(&self, fault: u32) -> Option<&'static Published> {
+        let r = self.recorded;
+        let gap = self.unfilled(fault).next()?;
+        if let Some(at) = gap.refused {
+            return r.text(r.operation(at).error).contains("revision").then_some(&REFUSED_WRITE);
+        }
+        gap.repeats.is_some().then_some(&APPLIED_TWICE)
+    }
+
+    /// A change that was left out.
+    fn missed(&self, watch: u32, flaw: &Flaw) -> Option<&'static Published> {
+        let r = self.recorded;
+        let version = match flaw {
+            Flaw::Gap { version, .. } | Flaw::Partial { version, .. } => r.version_at(*version),
+            _ => return None,
+        };
+        let compacted = self.compactions.iter().any(|operation| {
+            matches!(operation.request, Request::Compact { revision } if revision == version.revision)
+                && !matches!(operation.outcome, Outcome::Refused | Outcome::Future)
+        });
+        if version.change.value.is_none() && compacted {
+            return Some(&COMPACTED_DELETE);
+        }
+        let Flaw::Gap { version: at, past, .. } = flaw else { return None };
+        if let Past::Progress(_) = past {
+            return Some(&EARLY_PROGRESS);
+        }
+        if r.recording.watches.iter().any(|other| other.revision == -1) {
+            return Some(&MINUS_ONE);
+        }
+        let Past::Event(event) = past else { return None };
+        let until = r.recording.events[*event as usize].revision;
+        let timeline = &r.analysis.timeline;
+        let watch = &r.recording.watches[watch as usize];
+        let about = |key| crate::order::etcd::streams::watched(r.recording, watch, key);
+        let lost = timeline.versions[*at as usize..].iter().take_while(|version| version.revision < until);
+        (lost.filter(|version| about(version.change.key)).take(FAR_AHEAD).count() == FAR_AHEAD)
+            .then_some(&STARVED_WATCH)
+    }
+
+    fn watched(&self, rule: &str, flaws: &[(u32, Flaw)]) -> Option<&'static Published> {
+        match rule {
+            "watch-gap" | "watch-split" => flaws.iter().find_map(|(watch, flaw)| self.missed(*watch, flaw)),
+            "false-progress" => flaws.iter().find_map(|(_, flaw)| match flaw {
+                Flaw::Progress { told: Past::Progress(_), against: Past::Event(_) } => Some(&EARLY_PROGRESS),
+                Flaw::EarlyProgress { .. } => Some(&FUTURE_WATCH),
+                _ => None,
+            }),
+            "watch-prehistory" => Some(&FUTURE_WATCH),
+            "watch-duplicate" | "watch-reorder" => again(self.recorded, flaws),
+            _ => None,
+        }
+    }
+}
+
+/// How many members answered.
+fn members(r: &Recorded<'_>) -> usize {
+    let mut members: Vec<u64> =
+        r.recording.operations.iter().map(|operation| operation.member).filter(|member| *member != 0).collect();
+    members.sort_unstable();
+    members.dedup();
+    members.len()
+}
+
+/// Events that came again.
+fn again(r: &Recorded<'_>, flaws: &[(u32, Flaw)]) -> Option<&'static Published> {
+    let revision = |e: u32| r.recording.events[e as usize].revision;
+    let twice: Vec<(u32, u32)> = flaws
+        .iter()
+        .filter_map(|(_, flaw)| match flaw {
+            Flaw::Duplicate { event, before } => Some((*event, *before)),
+            _ => None,
+        })
+        .collect();
+    let &(event, before) = twice.first()?;
+    let jumped = flaws.iter().any(|(_, flaw)| matches!(flaw, Flaw::Reorder { .. }))
+        || (before + 1..event).any(|e| revision(e) > revision(event));
+    Some(if jumped { &BACK_IN_TIME } else { &REPEATED_EVENT })
+}

@@ -1,0 +1,181 @@
+//! Answers that say of a name that nothing bears it, held against what is known of the name.
+
+use crate::check::facts::staleness;
+use crate::check::{Evidence, Fact};
+use crate::history::{ClockId, KeyId, Marks, Operation, OperationId, Revision, Subresource, Verb};
+use crate::ingest::Time;
+use crate::model::{Promise, promise};
+use crate::order::{After, Version, is_deliberate, remembers};
+use rustc_hash::FxHashMap;
+
+/// Whether an answer says that nothing bears the name. A 404 without `Status` is about the path: a resource that is not served yet, a
+/// subresource that does not exist.
+pub fn is_absence(o: &Operation) -> bool {
+    o.status == 404
+        && o.key.is_some()
+        && o.subresource == Subresource::None
+        && o.marks.has(Marks::STATUS_ANSWER)
+        && !o.marks.has(Marks::NO_RESOURCE)
+}
+
+/// Whether an object certainly bore a name at a revision.
+pub fn was_borne(evidence: &Evidence<'_>, key: KeyId, revision: Revision) -> bool {
+    evidence.order.presence(evidence.history).at(key, revision).is_some()
+}
+
+/// What proves that an object bore the name of an absence from a revision on until after the answer: then the answer shows no state of that
+/// revision or a later one. The first fact shows the object, the second one the answer.
+pub fn refuted(evidence: &Evidence<'_>, id: OperationId, o: &Operation, from: Revision) -> Option<Vec<Fact>> {
+    let (history, order) = (evidence.history, evidence.order);
+    let presence = order.presence(history);
+    let life = presence.at(o.key, from)?;
+    let (version, after) = presence.proof(o.key, from)?;
+    let name = history.key_name(o.key);
+    let shown = evidence.version(&version, format!("{name} was there at revision {}", version.revision));
+    let mut facts = vec![shown, staleness::answer(evidence, id, from, "that there is none")];
+    // The answer shows some state from the revision on, and before the first write that was sent after it.
+    let later = order.heads.after(history, &order.clocks, history.resource_of(o.key), o.clock, o.ret);
+    if let Some((later, write)) = later.filter(|(later, _)| life.through.next() >= *later) {
+        match after {
+            After::Change(next) => facts.push(evidence.version(&next, evidence.change_words(&next))),
+            After::Shown(list) => {
+                facts.push(evidence.operation(list, life.through, format!("a list still showed {name}")));
+            }
+            After::Read(read) => {
+                facts.push(evidence.operation(read, version.revision, format!("a read still showed {name}")))
+            }
+            After::Removed(by) => {
+                facts.push(evidence.operation(by, version.revision, format!("{name} was removed later")))
+            }
+            After::Watched(watch) => {
+                let says = format!("a watch went on to revision {} or later without an event of its end", life.through);
+                facts.push(evidence.operation(watch, version.revision, says));
+            }
+            After::Itself | After::Witness => {}
+        }
+        facts.push(evidence.request(write, later, format!("the write of revision {later} was sent after that answer")));
+        return Some(facts);
+    }
+    // Whatever was sent after the answer took effect above the state that it shows.
+    let removed = |id: OperationId| {
+        let by = history.operation(id);
+        order.clocks.before((o.ret, o.clock), (by.invoke, by.clock))
+    };
+    let mut removals = order.timeline.removals_of(o.key, version.uid).iter().filter(|removal| removal.uid.is_some());
+    if let Some(removal) = removals.find(|removal| removed(removal.operation)) {
+        let says = format!(
+            "{}, sent after that answer, removed it",
+            history.request_name(&history.operation(removal.operation))
+        );
+        facts.push(evidence.operation(removal.operation, version.revision, says));
+        return Some(facts);
+    }
+    let read = shown_after(evidence, o, &version)?;
+    let of = history.operation(read);
+    let revision = if of.answered.is_some() { of.answered } else { version.revision };
+    let says = format!(
+        "{}, sent after that answer, showed it: one life has no end and no second beginning",
+        history.request_name(&of)
+    );
+    facts.push(evidence.operation(read, revision, says));
+    Some(facts)
+}
+
+/// A read without version that was sent after an answer, and shows the life of a version: it was there when that answer was made.
+fn shown_after(evidence: &Evidence<'_>, o: &Operation, version: &Version) -> Option<OperationId> {
+    let (history, order) = (evidence.history, evidence.order);
+    if !version.uid.is_some() {
+        return None;
+    }
+    let presence = order.presence(history);
+    let versions = order.timeline.versions(o.key);
+    let last = versions.iter().rev().find(|v| v.uid == version.uid && v.change.lives() == Some(true));
+    let reads = last.into_iter().chain([*version]).flat_map(|v| {
+        let listed = presence.list_showing(order.timeline.present_through(&v), v.key, v.uid);
+        presence.read_showing(&v).into_iter().chain(listed)
+    });
+    let recent = |id: &OperationId| {
+        let read = history.operation(*id);
+        promise(history, &read, None).0 == Promise::MostRecent
+            && order.clocks.before((o.ret, o.clock), (read.invoke, read.clock))
+    };
+    reads.into_iter().find(recent)
+}
+
+/// An answer that told a session that nothing bore a name.
+#[derive(Clone, Copy, Debug)]
+pub struct Denial {
+    /// When it came.
+    pub time: Time,
+    /// It shows the state of this revision or a later one.
+    pub revision: Revision,
+    /// The request.
+    pub id: OperationId,
+}
+
+/// The denials of every session, by name and clock.
+#[derive(Debug, Default)]
+pub struct Denials {
+    /// Of each clock those that reached further than all before them, in order of time.
+    of: FxHashMap<(u32, KeyId, ClockId), Vec<Denial>>,
+}
+
+impl Denials {
+    /// Collects them.
+    pub fn collect(evidence: &Evidence<'_>) -> Denials {
+        let (history, order) = (evidence.history, evidence.order);
+        let mut denials = Denials::default();
+        // A 404 to a write may be that of an admission webhook, about another object.
+        for (id, o) in evidence.of_verbs(&[Verb::Get]) {
+            let counts = is_absence(&o) && o.ret.is_known() && remembers(history, o.incarnation);
+            if !counts || is_deliberate(&order.chains, id, &o) {
+                continue;
+            }
+            let Some(revision) = reached(evidence, &o) else { continue };
+            let session = order.sessions.index_of(o.incarnation);
+            let of = denials.of.entry((session, o.key, o.clock)).or_default();
+            of.push(Denial { time: o.ret, revision, id });
+        }
+        for of in denials.of.values_mut() {
+            of.sort_by_key(|denial| (denial.time, denial.id));
+            let mut highest = Revision::NONE;
+            of.retain(|denial| {
+                let raises = denial.revision > highest;
+                highest = highest.max(denial.revision);
+                raises
+            });
+        }
+        denials
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.of.is_empty()
+    }
+
+    /// The one that reached furthest of those which a session had before a request, where a version was there by then.
+    pub fn before(&self, evidence: &Evidence<'_>, o: &Operation, key: KeyId, version: Revision) -> Option<Denial> {
+        let order = evidence.order;
+        let of = self.of.get(&(order.sessions.index_of(o.incarnation), key, o.clock))?;
+        let before = |denial: &Denial| order.clocks.before((denial.time, o.clock), (o.invoke, o.clock));
+        let last = of.partition_point(before).checked_sub(1)?;
+        Some(of[last]).filter(|denial| denial.revision >= version)
+    }
+}
+
+/// A revision that an absence certainly reached, if the server kept its promise and the process did not go back before.
+fn reached(evidence: &Evidence<'_>, o: &Operation) -> Option<Revision> {
+    let (history, order) = (evidence.history, evidence.order);
+    let resource = history.resource_of(o.key);
+    let head = || Some(order.heads.before(history, &order.clocks, resource, o.clock, o.invoke)?.revision);
+    let own = || {
+        let frontier = order.frontiers.of(history, order, o.incarnation, resource)?;
+        let of_key = [frontier.keys.get(&o.key), frontier.commits_of.get(&o.key)].into_iter().flatten();
+        of_key.filter_map(|line| line.before(&order.clocks, o.clock, o.invoke)).map(|sight| sight.revision).max()
+    };
+    match promise(history, o, None).0 {
+        Promise::MostRecent => head(),
+        Promise::NotOlderThan(minimum) => Some(minimum),
+        _ => own(),
+    }
+}

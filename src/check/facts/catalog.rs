@@ -1,0 +1,108 @@
+//! Resources and keys of a history, found without going through all of them.
+
+use crate::check::Evidence;
+use crate::history::{KeyId, ResourceId, Symbol};
+use crate::ingest::fields::ResourceName;
+use rustc_hash::FxHashMap;
+
+/// The resources by plural, and the keys by resource.
+#[derive(Debug, Default)]
+pub struct Catalog {
+    plurals: FxHashMap<Symbol, Vec<ResourceId>>,
+    keys: FxHashMap<ResourceId, Vec<KeyId>>,
+    /// How many versions the timeline has of the keys of a resource.
+    versions: FxHashMap<ResourceId, u64>,
+}
+
+/// Looks at versions that the declarations of one rule may take, and more for each version and request of the history. A declaration
+/// looks at each version of its resource; many declarations of one resource would take the product.
+const LOOKS: u64 = if cfg!(test) { 2_000 } else { 2_000_000 };
+const LOOKS_EACH: u64 = 64;
+
+/// Why declarations are left open of which a rule has too many.
+pub const CROWDED: &str = "there are more declarations, and versions of their objects, than one run looks at";
+
+/// The looks at versions that are left to the declarations of a rule.
+#[derive(Debug)]
+pub struct Looks(u64);
+
+impl Looks {
+    /// What a rule may take.
+    pub fn of(evidence: &Evidence<'_>) -> Looks {
+        Looks(LOOKS + LOOKS_EACH * (evidence.versions() + evidence.history.operations.len() as u64))
+    }
+
+    /// Takes so many; whether there were so many.
+    pub fn take_many(&mut self, wanted: u64) -> bool {
+        let rest = self.0.checked_sub(wanted);
+        self.0 = rest.unwrap_or(self.0);
+        rest.is_some()
+    }
+
+    /// Takes those of one declaration at the versions of a resource; whether there were so many.
+    pub fn take(&mut self, evidence: &Evidence<'_>, resource: ResourceId) -> bool {
+        self.take_many(evidence.versions_of(resource))
+    }
+}
+
+impl Catalog {
+    pub(in crate::check) fn of(evidence: &Evidence<'_>) -> Catalog {
+        let history = evidence.history;
+        let mut catalog = Catalog::default();
+        for (id, resource) in (0..).map(ResourceId).zip(&history.resources) {
+            catalog.plurals.entry(resource.plural).or_default().push(id);
+        }
+        for (id, key) in (0..).map(KeyId).zip(&history.keys) {
+            catalog.keys.entry(key.resource).or_default().push(id);
+            *catalog.versions.entry(key.resource).or_default() += evidence.order.timeline.versions(id).len() as u64;
+        }
+        catalog
+    }
+}
+
+impl<'h> Evidence<'h> {
+    /// Resources and keys by name.
+    fn catalog(&self) -> &'h Catalog {
+        self.facts.catalog.get_or_init(|| Catalog::of(self))
+    }
+}
+
+impl Evidence<'_> {
+    /// The resources of the history that a declaration means, in order.
+    pub(in crate::check) fn resources_named(&self, name: &ResourceName) -> Vec<ResourceId> {
+        let history = self.history;
+        let is = |id: &ResourceId| {
+            let resource = history.resources[id.index()];
+            name.is(history.name(resource.plural), history.name(resource.group))
+        };
+        if name.is_every() {
+            return (0..history.resources.len() as u32).map(ResourceId).filter(is).collect();
+        }
+        let plural = history.names.find(&name.plural);
+        let of_plural = plural.and_then(|plural| self.catalog().plurals.get(&plural));
+        of_plural.into_iter().flatten().copied().filter(is).collect()
+    }
+}
+
+impl<'h> Evidence<'h> {
+    /// The resource with this plural and group.
+    pub(in crate::check) fn resource(&self, plural: Symbol, group: Symbol) -> Option<ResourceId> {
+        let mut of_plural = self.catalog().plurals.get(&plural)?.iter().copied();
+        of_plural.find(|id| self.history.resources[id.index()].group == group)
+    }
+
+    /// How many versions there are.
+    pub(in crate::check) fn versions(&self) -> u64 {
+        self.catalog().versions.values().sum()
+    }
+
+    /// How many versions of objects of a resource there are.
+    pub(in crate::check) fn versions_of(&self, resource: ResourceId) -> u64 {
+        self.catalog().versions.get(&resource).copied().unwrap_or_default()
+    }
+
+    /// The keys of a resource, in order.
+    pub(in crate::check) fn keys_of(&self, resource: ResourceId) -> &'h [KeyId] {
+        self.catalog().keys.get(&resource).map_or(&[], Vec::as_slice)
+    }
+}

@@ -1,0 +1,190 @@
+//! PUTs that were accepted after one of the same object was refused with 409, and what such a retry put back.
+
+use super::Evidence;
+use super::authorship::{Author, author};
+use super::bodies::{Bodies, BodyReader};
+use super::stale_writes::{AT_ONCE, Undone, is_others, present_before};
+use super::three_way_diff::{Changed, Fields, is_by_others, last_change};
+use crate::history::{
+    Document, IncarnationId, KeyId, Marks, Operation, OperationId, Subresource, Verb, recorded_fields,
+};
+use crate::order::{Change, Relation, Version, Versions, remembers};
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde_json::Value;
+
+/// How far back it is looked who had set a value.
+const EARLIER: usize = 16;
+
+/// Writes over more versions than this are not compared.
+const SINCE: usize = 64;
+
+/// A PUT that came through, after one that was refused.
+pub struct Retry<'e> {
+    /// The PUT that was refused.
+    pub refused: OperationId,
+    /// The PUT that came through.
+    pub write: OperationId,
+    /// The version that the refused one named.
+    base: Version,
+    /// The versions from then on, before the write.
+    since: Versions<'e>,
+    /// Whether the refusal was complete for certain before the write was sent.
+    pub is_ordered: bool,
+}
+
+/// A retry that put back what others had changed.
+pub struct Laundered {
+    /// The PUT that was refused.
+    pub refused: OperationId,
+    /// The PUT that came through.
+    pub write: OperationId,
+    /// What it undid.
+    pub undone: Undone,
+    /// Who had set the value that came back.
+    pub author: Author,
+}
+
+/// The retries of a history that put back what others had changed.
+pub fn laundered(evidence: &Evidence<'_>) -> Vec<Laundered> {
+    let retries: Vec<_> = retries(evidence).into_iter().filter(|retry| retry.is_ordered).collect();
+    compare(evidence, &retries).0
+}
+
+/// Whether an operation is a PUT whose content can be compared.
+fn is_put(evidence: &Evidence<'_>, o: &Operation) -> bool {
+    o.verb == Verb::Update
+        && o.key.is_some()
+        && o.asked_revision.is_some()
+        && o.marks.has(Marks::REQUEST_BODY)
+        && !o.marks.has(Marks::DRY_RUN)
+        && matches!(o.subresource, Subresource::None | Subresource::Status)
+        && remembers(evidence.history, o.incarnation)
+}
+
+/// Pairs of a refused PUT and the next one of the same object by the same process that came through, on a later version.
+pub fn retries<'e>(evidence: &Evidence<'e>) -> Vec<Retry<'e>> {
+    let timeline = &evidence.order.timeline;
+    let mut refused: FxHashMap<(IncarnationId, KeyId, Subresource), Vec<OperationId>> = FxHashMap::default();
+    let mut found = Vec::new();
+    for (id, o) in evidence.of_verbs(&[Verb::Update]).filter(|(_, o)| is_put(evidence, o)) {
+        let place = (o.incarnation, o.key, o.subresource);
+        // A conflict about the uid names the one that bears the name.
+        if o.status == 409 && !o.answer_uid.is_some() {
+            refused.entry(place).or_default().push(id);
+        }
+        if !o.is_answered() || !o.marks.has(Marks::ANSWER_BODY) {
+            continue;
+        }
+        let Some(before) = refused.remove(&place) else { continue };
+        let Some(through) = present_before(evidence, id, None) else { continue };
+        let pairs = before.into_iter().filter_map(|refused| {
+            let r = evidence.history.operation(refused);
+            let base = timeline.version_at(o.key, r.asked_revision)?;
+            let since = timeline.between(o.key, base.revision, through);
+            let one_life = since.iter().all(|v| v.uid == base.uid && v.change.lives() == Some(true));
+            let held = o.asked_revision > r.asked_revision && o.asked_revision <= through;
+            let relation = evidence.order.clocks.relation((r.ret, r.clock), (o.invoke, o.clock));
+            let may_follow = matches!(relation, Relation::Before | Relation::BeforeUnless(_));
+            let fits = held && may_follow && one_life && !since.is_empty() && since.len() <= SINCE;
+            fits.then_some(Retry { refused, write: id, base, since, is_ordered: relation == Relation::Before })
+        });
+        found.extend(pairs);
+    }
+    found.retain(|retry| retry.since.iter().any(|v| is_others(evidence, &v, retry.write)));
+    found
+}
+
+/// The versions that one retry needs.
+struct Plan {
+    since: Vec<Version>,
+    /// Before the base, the nearest first.
+    earlier: Vec<Version>,
+}
+
+impl Plan {
+    fn of(evidence: &Evidence<'_>, retry: &Retry<'_>) -> Plan {
+        let base = &retry.base;
+        let versions = evidence.order.timeline.versions(base.key);
+        let at = versions.through(base.revision).saturating_sub(1);
+        let life = versions.iter().take(at).rev().take_while(|v| v.uid == base.uid && v.change.lives() == Some(true));
+        Plan { since: retry.since.iter().collect(), earlier: life.take(EARLIER).collect() }
+    }
+}
+
+/// The retries that put back what others had changed, and how many others could not be compared.
+pub fn compare(evidence: &Evidence<'_>, retries: &[Retry<'_>]) -> (Vec<Laundered>, u64) {
+    let (mut found, mut open): (Vec<Laundered>, u64) = (Vec::new(), 0);
+    let reader = BodyReader::new(evidence, retries.iter().map(|retry| retry.base.key));
+    for part in retries.chunks(AT_ONCE) {
+        let plans: Vec<Plan> = part.iter().map(|retry| Plan::of(evidence, retry)).collect();
+        let versions: Vec<Version> = part
+            .iter()
+            .zip(&plans)
+            .flat_map(|(retry, plan)| [&retry.base].into_iter().chain(&plan.since).chain(&plan.earlier).copied())
+            .collect();
+        let own = |retry: &Retry<'_>| [Document::Request(retry.write), Document::Answer(retry.write)];
+        let bodies = reader.read(&versions, part.iter().flat_map(own));
+        for (retry, plan) in part.iter().zip(&plans) {
+            match undone(evidence, retry, plan, &bodies) {
+                Some(laundered) => found.extend(laundered),
+                None => open += 1,
+            }
+        }
+    }
+    // Of several attempts before one write the first that proves it.
+    let mut told: FxHashSet<OperationId> = FxHashSet::default();
+    found.sort_by_key(|l| (l.write, l.author, l.refused));
+    found.retain(|l| told.insert(l.write));
+    (found, open)
+}
+
+fn whole(body: Option<&Value>) -> Option<Fields<'_>> {
+    body.filter(|body| recorded_fields(body).is_none()).map(Fields::of)
+}
+
+/// What a retry put back, if nothing of what others had changed survived it. `None`: what was read, replaced, sent or stored was not
+/// recorded as a whole.
+fn undone(evidence: &Evidence<'_>, retry: &Retry<'_>, plan: &Plan, bodies: &Bodies) -> Option<Option<Laundered>> {
+    let sent = whole(bodies.get(Document::Request(retry.write)))?;
+    let after = whole(bodies.get(Document::Answer(retry.write)))?;
+    let old = whole(bodies.of(&retry.base))?;
+    let since: Vec<Option<Fields<'_>>> = plan.since.iter().map(|v| whole(bodies.of(v))).collect();
+    let earlier: Vec<Fields<'_>> = plan.earlier.iter().map_while(|v| whole(bodies.of(v))).collect();
+    let now = since.last()?.as_ref()?;
+    let changed = |path: &&String| old.get(path) != now.get(path);
+    let all: FxHashSet<&String> = old.paths().chain(now.paths()).filter(changed).collect();
+    let process = evidence.history.operation(retry.write).incarnation;
+    let authors: Vec<Author> = plan.since.iter().map(|v| author(evidence, v, process)).collect();
+    let mut undone: Vec<(bool, &String, Changed)> = Vec::new();
+    for path in all {
+        let Some(changed) = last_change(path, &old, &since) else { continue };
+        let Some(certain) = is_by_others(&authors, &changed) else { continue };
+        if sent.get(path) != old.get(path) {
+            return Some(None);
+        }
+        if after.get(path) == old.get(path) {
+            undone.push((!certain, path, changed));
+        }
+    }
+    // Of several fields the one that proves most.
+    let authored = undone
+        .into_iter()
+        .map(|(open, path, changed)| (open, setter(evidence, retry, path, &old, &earlier), path, changed));
+    let most = authored.min_by_key(|(open, author, path, _)| (*open, *author, *path));
+    Some(most.map(|(_, author, path, changed)| {
+        let undone = Undone::new(evidence, path.clone(), &plan.since, &authors, &changed);
+        Laundered { refused: retry.refused, write: retry.write, undone, author }
+    }))
+}
+
+/// Who had set the value that a field had in the base.
+fn setter(evidence: &Evidence<'_>, retry: &Retry<'_>, path: &str, old: &Fields<'_>, earlier: &[Fields<'_>]) -> Author {
+    let versions = evidence.order.timeline.versions(retry.base.key);
+    let at = versions.through(retry.base.revision).saturating_sub(1);
+    let same = earlier.iter().take_while(|fields| fields.get(path) == old.get(path)).count();
+    let Some(set) = versions.get(at - same) else { return Author::Unknown };
+    // A creation, or a version before it that had another value.
+    let is_known = set.change == Change::Created || same < earlier.len();
+    let by = || author(evidence, &set, evidence.history.operation(retry.write).incarnation);
+    if is_known { by() } else { Author::Unknown }
+}

@@ -1,0 +1,352 @@
+//! What processes knew of names: which object they had last seen under a name, and whether they had seen it end.
+
+use crate::check::{Evidence, Fact};
+use crate::history::{
+    Asked, ClockId, DeliveryKind, Document, IncarnationId, KeyId, Marks, Operation, OperationId, Outcome, ResourceId,
+    Revision, Subresource, Symbol, Verb,
+};
+use crate::ingest::Time;
+use crate::order::{Reading, Relation, is_deliberate, premise, removes};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// What a process learnt of a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// The object with this uid bears it.
+    Life(Symbol),
+    /// The object with this uid is gone.
+    End(Symbol),
+    /// An object left what the process watches: it may be gone, or only changed.
+    Left(Symbol),
+    /// Nothing bears it.
+    Nothing,
+    /// The process may have put another object there itself, or ended the one that it knew.
+    Unsure,
+}
+
+/// What showed it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// The answer about one object.
+    Answer(OperationId),
+    /// A list.
+    List(OperationId),
+    /// An event: index of the delivery, its watch.
+    Event(u32, OperationId),
+    /// A read from a cache: index.
+    Cache(u32),
+}
+
+/// One thing that a process learnt of a name.
+#[derive(Clone, Copy, Debug)]
+pub struct Glimpse {
+    /// When it had reached the process.
+    pub moment: (Time, ClockId),
+    /// What it learnt.
+    pub known: Known,
+    /// The version; zero: none.
+    pub revision: Revision,
+    /// What showed it.
+    pub shown: Shown,
+}
+
+impl Glimpse {
+    /// The body that it showed.
+    pub fn document(&self, key: KeyId) -> Option<Document> {
+        match self.shown {
+            Shown::Answer(id) => Some(Document::Answer(id)),
+            Shown::List(id) => Some(Document::Item(id, key)),
+            Shown::Event(index, watch) => Some(Document::Delivery(index, watch)),
+            Shown::Cache(_) => None,
+        }
+    }
+
+    /// Whether it is the answer to a write of the process itself.
+    pub fn is_own_write(&self, evidence: &Evidence<'_>) -> bool {
+        matches!(self.shown, Shown::Answer(id) if evidence.history.operation(id).verb.is_write())
+    }
+
+    /// The decision that it belongs to.
+    pub fn decision(&self, evidence: &Evidence<'_>) -> Symbol {
+        match self.shown {
+            Shown::Answer(id) | Shown::List(id) => evidence.history.operation(id).decision,
+            Shown::Event(..) => Symbol::NONE,
+            Shown::Cache(index) => evidence.history.cache_reads[index as usize].decision,
+        }
+    }
+
+    /// Cites it.
+    pub fn fact(&self, evidence: &Evidence<'_>, key: KeyId, says: String) -> Fact {
+        let uid = match self.known {
+            Known::Life(uid) | Known::End(uid) | Known::Left(uid) => uid,
+            Known::Nothing | Known::Unsure => Symbol::NONE,
+        };
+        match self.shown {
+            Shown::Answer(id) | Shown::List(id) => evidence.item(id, key, uid, self.revision, says),
+            Shown::Event(index, watch) => evidence.delivery(index as usize, watch, says),
+            Shown::Cache(index) => Fact { uid, ..evidence.cache_read(index as usize, says) },
+        }
+    }
+}
+
+/// What some processes learnt of some names.
+#[derive(Debug, Default)]
+pub struct Memories {
+    of: FxHashMap<(IncarnationId, KeyId), Vec<Glimpse>>,
+    /// Reads of which the evidence does not show what they showed, by the resource and the name that was asked for, if one was.
+    silent: FxHashMap<(IncarnationId, ResourceId, Symbol), Vec<OperationId>>,
+    /// Resources that some client watches in the logs of servers. An audit policy may leave out the watches of all others.
+    watched: FxHashSet<ResourceId>,
+    /// Lives that recorded what they did themselves, of those that were asked for.
+    recorders: FxHashSet<IncarnationId>,
+    /// Lives that may be of the same process as one that was asked for.
+    kin: FxHashMap<IncarnationId, Vec<IncarnationId>>,
+}
+
+impl Memories {
+    /// Collects what these processes learnt of these names.
+    pub fn collect(evidence: &Evidence<'_>, wanted: &FxHashSet<(IncarnationId, KeyId)>) -> Memories {
+        let mut memories = Memories::default();
+        if wanted.is_empty() {
+            return memories;
+        }
+        let mut names: FxHashMap<IncarnationId, Vec<KeyId>> = FxHashMap::default();
+        let sessions = &evidence.order.sessions;
+        for &(incarnation, key) in wanted {
+            let kin = memories.kin.entry(incarnation);
+            let kin = kin.or_insert_with(|| sessions.kin(evidence.history, incarnation).collect());
+            for &life in [incarnation].iter().chain(&*kin) {
+                if memories.of.insert((life, key), Vec::new()).is_none() {
+                    names.entry(life).or_default().push(key);
+                }
+            }
+        }
+        let mut asked_for = vec![false; evidence.history.keys.len()];
+        for (_, key) in memories.of.keys().filter(|(_, key)| key.is_some()) {
+            asked_for[key.index()] = true;
+        }
+        let operations = &evidence.history.operations;
+        for id in operations.ids_but_shadows() {
+            let (verb, key) = (operations.verb(id.index()), operations.key(id.index()));
+            // Most are about one object that nobody asked for.
+            if is_about_one(verb, key) && !asked_for[key.index()] {
+                continue;
+            }
+            let o = evidence.history.operation(id);
+            let by_server = !o.marks.has(Marks::CLIENT_SIDE) || o.marks.has(Marks::BOTH_SIDES);
+            if o.verb == Verb::Watch && o.scope.is_some() && by_server {
+                memories.watched.insert(evidence.history.scopes[o.scope.index()].resource);
+            }
+            let Some(keys) = names.get(&o.incarnation).filter(|_| !o.marks.has(Marks::SAVED)) else { continue };
+            if o.marks.has(Marks::CLIENT_SIDE) {
+                memories.recorders.insert(o.incarnation);
+            }
+            memories.collect_list(evidence, id, &o, keys);
+            if o.verb == Verb::Watch {
+                memories.collect_stream(evidence, id, &o);
+            } else if let Some(glimpse) = of_answer(id, &o) {
+                memories.learn((o.incarnation, o.key), glimpse);
+            }
+            if o.scope.is_some() && is_silent(evidence, id, &o) {
+                let scope = evidence.history.scopes[o.scope.index()];
+                let named = !evidence.history.name(scope.name).is_empty();
+                let name = if named { scope.name } else { Symbol::NONE };
+                memories.silent.entry((o.incarnation, scope.resource, name)).or_default().push(id);
+            }
+        }
+        for (index, read) in evidence.history.cache_reads.iter().enumerate() {
+            let known = match premise::cached(read) {
+                Reading::Present { uid, .. } => Known::Life(uid),
+                Reading::Absent => Known::Nothing,
+            };
+            let shown = Shown::Cache(index as u32);
+            let glimpse = Glimpse { moment: (read.at, read.clock), known, revision: read.revision, shown };
+            memories.learn((read.incarnation, read.key), glimpse);
+        }
+        for glimpses in memories.of.values_mut() {
+            glimpses.sort_by_key(|glimpse| (glimpse.moment.1, glimpse.moment.0));
+        }
+        memories
+    }
+
+    fn learn(&mut self, of: (IncarnationId, KeyId), glimpse: Glimpse) {
+        if let Some(glimpses) = self.of.get_mut(&of).filter(|_| glimpse.moment.0.is_known()) {
+            glimpses.push(glimpse);
+        }
+    }
+
+    fn collect_list(&mut self, evidence: &Evidence<'_>, id: OperationId, o: &Operation, keys: &[KeyId]) {
+        let history = evidence.history;
+        let shows = o.is_answered() && o.marks.has(Marks::LIST_ANSWER) && o.marks.has(Marks::ANSWER_BODY);
+        if !shows || (!o.verb.is_write() && is_deliberate(&evidence.order.chains, id, o)) {
+            return;
+        }
+        let glimpse = |known, revision| Glimpse { moment: (o.ret, o.clock), known, revision, shown: Shown::List(id) };
+        let mut listed: FxHashSet<KeyId> = FxHashSet::default();
+        for item in history.items_of(o) {
+            listed.insert(item.key);
+            // A deletion of many answers with what it deleted.
+            let known = if o.verb.is_write() { Known::End(item.uid) } else { Known::Life(item.uid) };
+            self.learn((o.incarnation, item.key), glimpse(known, item.revision));
+        }
+        let whole = o.verb == Verb::List && !o.marks.has(Marks::MORE_PAGES) && !history.is_selective(o.scope);
+        for &key in keys.iter().filter(|key| whole && !listed.contains(key) && history.covers_key(o.scope, **key)) {
+            self.learn((o.incarnation, key), glimpse(Known::Nothing, Revision::NONE));
+        }
+    }
+
+    fn collect_stream(&mut self, evidence: &Evidence<'_>, id: OperationId, o: &Operation) {
+        let history = evidence.history;
+        let Some(stream) = history.stream_of(id) else { return };
+        let selective = !o.scope.is_some() || history.is_selective(o.scope);
+        for index in stream.deliveries() {
+            let d = &history.deliveries[index];
+            let known = match d.kind {
+                DeliveryKind::Added | DeliveryKind::Modified => Known::Life(d.uid),
+                DeliveryKind::Deleted if selective => Known::Left(d.uid),
+                DeliveryKind::Deleted => Known::End(d.uid),
+                _ => continue,
+            };
+            let shown = Shown::Event(index as u32, id);
+            let glimpse = Glimpse { moment: (d.at, o.clock), known, revision: d.revision, shown };
+            self.learn((o.incarnation, d.key), glimpse);
+        }
+    }
+
+    /// Everything that a process learnt of a name, in order of clock, then time.
+    pub fn of(&self, incarnation: IncarnationId, key: KeyId) -> &[Glimpse] {
+        self.of.get(&(incarnation, key)).map_or(&[], |glimpses| glimpses)
+    }
+
+    /// Everything that a process may have learnt of a name, in no order: what other lives did that may be of it, too.
+    pub fn at_most(&self, incarnation: IncarnationId, key: KeyId) -> impl Iterator<Item = &Glimpse> {
+        let kin = self.kin.get(&incarnation).into_iter().flatten();
+        [incarnation].into_iter().chain(kin.copied()).flat_map(move |life| self.of(life, key))
+    }
+
+    /// The last thing that a process had certainly learnt of a name before a moment. `None` too where something else that it
+    /// learnt may have come later, or something newer that another life learnt which may be of the same process.
+    pub fn last(
+        &self,
+        evidence: &Evidence<'_>,
+        incarnation: IncarnationId,
+        key: KeyId,
+        moment: (Time, ClockId),
+        counts: impl Fn(&Glimpse) -> bool,
+    ) -> Option<Glimpse> {
+        let clocks = &evidence.order.clocks;
+        let latest = |of_clock: &[Glimpse]| {
+            let before = of_clock.partition_point(|g| clocks.before(g.moment, moment));
+            of_clock[..before].iter().rfind(|g| counts(g)).copied()
+        };
+        let last = of_each_clock(self.of(incarnation, key))
+            .filter_map(latest)
+            .max_by_key(|g| (g.moment.1 == moment.1, g.moment.0))?;
+        // What may lie between the last thing and the moment.
+        let between = |of_clock: &'_ [Glimpse], counts: &dyn Fn(&Glimpse) -> bool| {
+            let from = of_clock.partition_point(|g| clocks.before(g.moment, last.moment));
+            let possible = |g: &&Glimpse| clocks.relation(g.moment, moment) != Relation::NotBefore;
+            of_clock[from..].iter().take_while(possible).any(counts)
+        };
+        let other = |g: &Glimpse| counts(g) && g.known != last.known;
+        let overtaken = of_each_clock(self.of(incarnation, key)).any(|of_clock| between(of_clock, &other));
+        let news = |g: &Glimpse| counts(g) && (g.known != last.known || g.revision > last.revision);
+        let kin = self.kin.get(&incarnation).into_iter().flatten();
+        let known_to_kin =
+            kin.flat_map(|life| of_each_clock(self.of(*life, key))).any(|of_clock| between(of_clock, &news));
+        (!overtaken && !known_to_kin).then_some(last)
+    }
+
+    /// Whether the process learnt something of a name before a moment by the times as they stand, and nothing proves that it did.
+    pub fn may_have_known(
+        &self,
+        evidence: &Evidence<'_>,
+        incarnation: IncarnationId,
+        key: KeyId,
+        moment: (Time, ClockId),
+        counts: impl Fn(&Glimpse) -> bool,
+    ) -> bool {
+        let relation = |g: &Glimpse| evidence.order.clocks.relation(g.moment, moment);
+        let is_open = |g: &&Glimpse| counts(g) && matches!(relation(g), Relation::BeforeUnless(_));
+        self.of(incarnation, key).iter().any(|g| is_open(&g))
+    }
+
+    /// Whether a read that the evidence does not show may have told the process more of a name between two moments.
+    pub fn may_know_more(
+        &self,
+        evidence: &Evidence<'_>,
+        incarnation: IncarnationId,
+        key: KeyId,
+        after: (Time, ClockId),
+        before: (Time, ClockId),
+    ) -> bool {
+        let (history, clocks) = (evidence.history, &evidence.order.clocks);
+        let resource = history.resource_of(key);
+        // Where a policy leaves watches out, what a process does not ask for again it may have been told.
+        if !self.recorders.contains(&incarnation) && !self.watched.contains(&resource) {
+            return true;
+        }
+        let asked = |name| self.silent.get(&(incarnation, resource, name)).into_iter().flatten();
+        asked(history.keys[key.index()].name).chain(asked(Symbol::NONE)).any(|&id| {
+            let o = history.operation(id);
+            history.covers_key(o.scope, key)
+                && !clocks.before((o.ret, o.clock), after)
+                && clocks.relation((o.invoke, o.clock), before) != Relation::NotBefore
+        })
+    }
+}
+
+/// The parts of a list in order of clock that are of one clock each.
+fn of_each_clock(all: &[Glimpse]) -> impl Iterator<Item = &[Glimpse]> {
+    let mut rest = all;
+    std::iter::from_fn(move || {
+        let clock = rest.first()?.moment.1;
+        let (run, later) = rest.split_at(rest.partition_point(|glimpse| glimpse.moment.1 == clock));
+        rest = later;
+        Some(run)
+    })
+}
+
+/// Whether what a read showed is not in the evidence.
+fn is_silent(evidence: &Evidence<'_>, id: OperationId, o: &Operation) -> bool {
+    match o.verb {
+        Verb::Watch => o.outcome() != Outcome::Rejected && evidence.history.stream_of(id).is_none(),
+        Verb::Get | Verb::List => o.outcome() != Outcome::Rejected && !o.marks.has(Marks::ANSWER_BODY),
+        _ => false,
+    }
+}
+
+/// Whether a request names the one object that it is about.
+fn is_about_one(verb: Verb, key: KeyId) -> bool {
+    key.is_some() && !matches!(verb, Verb::List | Verb::Watch | Verb::DeleteCollection)
+}
+
+/// What the answer about one object told.
+fn of_answer(id: OperationId, o: &Operation) -> Option<Glimpse> {
+    if !is_about_one(o.verb, o.key)
+        || o.marks.has(Marks::DRY_RUN)
+        || matches!(o.subresource, Subresource::Effect | Subresource::Other)
+    {
+        return None;
+    }
+    let named = o.answer_uid.is_some().then_some(Known::Life(o.answer_uid));
+    let known = match (o.verb, o.outcome()) {
+        (Verb::Get, Outcome::Answered) if matches!(o.asked, Asked::Exact) || o.marks.has(Marks::LIST_ANSWER) => None,
+        (_, Outcome::Rejected) if o.status == 404 && o.verb != Verb::Create => Some(Known::Nothing),
+        // A conflict's text names the uid that bears the name.
+        (Verb::Create, Outcome::Rejected) if o.status == 409 => Some(Known::Unsure),
+        (_, Outcome::Rejected) => named.filter(|_| o.status == 409),
+        (Verb::Create, Outcome::Unknown) => Some(Known::Unsure),
+        (_, Outcome::Unknown) => None,
+        (Verb::Delete, _) if removes(o) && o.answer_uid.is_some() => Some(Known::End(o.answer_uid)),
+        (Verb::Delete, _) if o.answered.is_some() => named,
+        (Verb::Delete, _) if removes(o) => Some(Known::Nothing),
+        // Without its body an answer does not show whether a finalizer still holds the object.
+        (Verb::Delete, _) => Some(Known::Unsure),
+        (_, _) if removes(o) => Some(Known::End(o.answer_uid)),
+        _ => named,
+    }?;
+    // An unanswered creation may have taken effect as soon as it was sent.
+    let time = if o.ret.is_known() && known != Known::Unsure { o.ret } else { o.invoke };
+    Some(Glimpse { moment: (time, o.clock), known, revision: o.answered, shown: Shown::Answer(id) })
+}

@@ -1,0 +1,58 @@
+//! What rules look at: the history, its order, and facts that rules of several groups share. Facts know no rule.
+
+pub(in crate::check) mod absence;
+pub(in crate::check) mod authorship;
+pub(in crate::check) mod awareness;
+pub(in crate::check) mod bodies;
+pub(in crate::check) mod catalog;
+mod citation;
+pub(in crate::check) mod commit_evidence;
+pub(in crate::check) mod conflict_retries;
+pub(in crate::check) mod cross_counter;
+pub(in crate::check) mod first_reads;
+pub(in crate::check) mod knowledge;
+pub(in crate::check) mod live_keys;
+pub(in crate::check) mod lone_witness;
+pub(in crate::check) mod provenance;
+pub(in crate::check) mod references;
+pub(in crate::check) mod removals;
+pub(in crate::check) mod selectable;
+pub(in crate::check) mod stale_writes;
+pub(crate) mod staleness;
+pub(in crate::check) mod state_check;
+pub(in crate::check) mod three_way_diff;
+pub(in crate::check) mod version_validity;
+
+use self::catalog::Catalog;
+use self::first_reads::FirstReads;
+use self::selectable::Selectable;
+use self::stale_writes::Unconditioned;
+use super::options::Options;
+use crate::history::{History, ResourceId};
+use crate::order::Order;
+use rustc_hash::FxHashMap;
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// A history with its order, and what the user said.
+#[derive(Clone, Copy, Debug)]
+pub struct Evidence<'h> {
+    /// The recorded facts.
+    pub history: &'h History,
+    /// What follows about order.
+    pub order: &'h Order,
+    /// What rules are told.
+    pub options: &'h Options,
+    /// What more than one rule derives of it.
+    pub facts: &'h Facts,
+}
+
+/// Facts of one history. Each is computed when the first rule asks for it, by the method of [`Evidence`] that stands in its module.
+///
+/// No computation here may run in parallel itself: a thread that waits for a part of it could take up a rule that asks for the whole.
+#[derive(Debug, Default)]
+pub struct Facts {
+    catalog: OnceLock<Catalog>,
+    first_reads: OnceLock<FirstReads>,
+    selectable: Mutex<FxHashMap<ResourceId, Arc<Selectable>>>,
+    unconditioned: OnceLock<Unconditioned>,
+}

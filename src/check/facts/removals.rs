@@ -1,0 +1,77 @@
+//! Removals of which nobody knows the revision: a request that removed an object was answered, and what was written after bounds it.
+
+use crate::check::{Evidence, Fact};
+use crate::history::{KeyId, Operation, Revision, Symbol};
+use crate::order::{Removal, Timeline, Version};
+use rustc_hash::FxHashMap;
+
+/// A removal of an object that was certainly done at a revision or below it.
+pub fn through<'e>(evidence: &Evidence<'e>, key: KeyId, uid: Symbol, revision: Revision) -> Option<&'e Removal> {
+    if !uid.is_some() {
+        return None;
+    }
+    let done = |r: &&Removal| is_bounded(r) && r.before.is_some_and(|before| before <= revision.next());
+    evidence.order.timeline.removals_of(key, uid).iter().find(done)
+}
+
+/// Whether a removal lies between two revisions that do not contradict each other.
+pub fn is_bounded(removal: &Removal) -> bool {
+    removal.before.is_some_and(|before| removal.after < before)
+}
+
+/// A removal of an object, of a revision that nobody knows, that was answered before a read or a watch was sent.
+pub fn answered_before<'e>(evidence: &Evidence<'e>, key: KeyId, uid: Symbol, o: &Operation) -> Option<&'e Removal> {
+    let mut removals = evidence.order.timeline.removals_of(key, uid).iter().filter(|r| r.uid.is_some());
+    removals.find(|r| {
+        let removed = evidence.history.operation(r.operation);
+        evidence.order.clocks.before((removed.ret, removed.clock), (o.invoke, o.clock))
+    })
+}
+
+/// What shows that an object was removed, and by when.
+pub fn facts(evidence: &Evidence<'_>, removal: &Removal) -> Vec<Fact> {
+    let (history, order) = (evidence.history, evidence.order);
+    let o = history.operation(removal.operation);
+    let says = format!("{} was removed", history.key_name(removal.key));
+    let gone = evidence.operation(removal.operation, Revision::NONE, says);
+    let mut facts = vec![Fact { key: removal.key, uid: removal.uid, ..gone }];
+    let Some(before) = removal.before else { return facts };
+    let resource = history.resource_of(removal.key);
+    let sent = order.heads.after(history, &order.clocks, resource, o.clock, o.ret);
+    if let Some((_, write)) = sent.filter(|(revision, _)| *revision == before) {
+        facts.push(evidence.request(write, before, format!("the write of revision {before} was sent after that")));
+    } else if let Some(next) = order.timeline.version_at(removal.key, before) {
+        facts.push(evidence.version(&next, evidence.change_words(&next)));
+    }
+    facts
+}
+
+/// Living versions of removed objects, by name and uid, that are no earlier than the removal can have been.
+pub struct Later(FxHashMap<(KeyId, Symbol), Vec<Version>>);
+
+impl Later {
+    /// Goes once through the versions of each name of which an object was removed.
+    pub fn of(timeline: &Timeline) -> Later {
+        let mut later: FxHashMap<(KeyId, Symbol), Vec<Version>> = FxHashMap::default();
+        for removals in timeline.open_removals().chunk_by(|a, b| a.key == b.key) {
+            let key = removals[0].key;
+            for version in timeline.versions(key).iter().filter(|v| v.uid.is_some() && v.change.lives() == Some(true)) {
+                let of = timeline.removals_of(key, version.uid);
+                if of.iter().any(|removal| removal.before.is_some_and(|before| before <= version.revision)) {
+                    later.entry((key, version.uid)).or_default().push(version);
+                }
+            }
+        }
+        Later(later)
+    }
+}
+
+/// The last version of a removed object that is no earlier than the removal can have been. One that was there before the removal was
+/// answered shows only that revisions went back (`revision-rewind`).
+pub fn outlived_by(evidence: &Evidence<'_>, later: &Later, removal: &Removal) -> Option<Version> {
+    let before = removal.before?;
+    let (history, clocks) = (evidence.history, &evidence.order.clocks);
+    let o = history.operation(removal.operation);
+    let is_later = |v: &&Version| v.revision >= before && !clocks.before(v.moment(history), (o.ret, o.clock));
+    later.0.get(&(removal.key, removal.uid))?.iter().rev().find(is_later).copied()
+}

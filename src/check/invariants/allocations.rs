@@ -1,0 +1,310 @@
+//! Who holds what, from when to when: declared allocations over T.
+
+use crate::check::Evidence;
+use crate::check::facts::cross_counter;
+use crate::check::facts::version_validity::{Proof, Standing};
+use crate::history::{Declared, KeyId, OperationId, PartId, ResourceId, Revision, Symbol};
+use crate::model::declaration::{Allocation, Compare, Condition};
+use crate::order::{Change, Removal, Version};
+use std::net::IpAddr;
+use std::ops::Range;
+
+/// All holds of one allocation by objects of one resource.
+#[derive(Debug, Default)]
+pub struct Holdings {
+    /// The holds, those of one object together.
+    pub holds: Vec<Hold>,
+    /// Versions of the objects, those of one object together and in order.
+    stands: Vec<Stand>,
+}
+
+/// Something that an object holds for a while.
+#[derive(Clone, Debug)]
+pub struct Hold {
+    /// What is held.
+    pub value: Held,
+    /// Who has it: the object's uid, or what the declared field says.
+    pub holder: String,
+    /// The object that says so.
+    pub key: KeyId,
+    /// Its uid.
+    pub uid: Symbol,
+    /// What ended it, where that is known.
+    pub end: End,
+    /// The versions that say so: a part of the holdings' stands.
+    stands: Range<usize>,
+}
+
+/// One version that says so, and how long it certainly stood.
+#[derive(Clone, Copy, Debug)]
+pub struct Stand {
+    /// The version.
+    pub version: Version,
+    /// Through this revision.
+    pub through: Revision,
+    /// By this proof.
+    pub proof: Proof,
+}
+
+/// How a hold ended.
+#[derive(Clone, Copy, Debug)]
+pub enum End {
+    /// Nothing says.
+    Open,
+    /// With this version at the latest: a change, the deletion, another life of the name.
+    By(Version),
+    /// With a removal of unknown revision.
+    Removed(Removal),
+}
+
+impl Hold {
+    /// Whether it had certainly ended before a request was sent, by the times of its end.
+    pub fn ended_before(&self, evidence: &Evidence<'_>, id: OperationId) -> bool {
+        match &self.end {
+            End::Open => false,
+            End::By(version) => cross_counter::was_before(evidence, version, id),
+            End::Removed(removal) => cross_counter::was_removed_before(evidence, removal, id),
+        }
+    }
+}
+
+impl Holdings {
+    /// The versions that say that something is held.
+    pub fn stands(&self, hold: &Hold) -> &[Stand] {
+        &self.stands[hold.stands.clone()]
+    }
+
+    /// From this revision on it was so.
+    pub fn from(&self, hold: &Hold) -> Revision {
+        self.stands[hold.stands.start].version.revision
+    }
+
+    /// The last revision at which it certainly was so.
+    pub fn through(&self, hold: &Hold) -> Revision {
+        self.stands[hold.stands.end - 1].through
+    }
+
+    /// The version that certainly said so at a revision.
+    pub fn at(&self, hold: &Hold, revision: Revision) -> Option<&Stand> {
+        let stands = self.stands(hold);
+        let at = stands.partition_point(|s| s.version.revision <= revision).checked_sub(1)?;
+        Some(&stands[at]).filter(|stand| stand.through >= revision)
+    }
+
+    /// Whether a hold had ended at a revision: `None` where that is open.
+    pub fn had_ended(&self, hold: &Hold, revision: Revision) -> Option<bool> {
+        if revision <= self.through(hold) {
+            return Some(false);
+        }
+        match hold.end {
+            End::By(version) if version.revision <= revision => Some(true),
+            End::Removed(removal) if removal.before.is_some_and(|before| before <= revision) => Some(true),
+            End::Removed(removal) if removal.after >= revision => Some(false),
+            _ => None,
+        }
+    }
+}
+
+/// A value, made comparable.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Held {
+    /// A text.
+    Text(String),
+    /// Addresses of one family: first and last.
+    Range(bool, u128, u128),
+}
+
+impl Held {
+    fn of(compare: Compare, text: &str) -> Option<Held> {
+        match compare {
+            Compare::Text => Some(Held::Text(text.to_owned())),
+            Compare::Address => address(text).map(|address| Held::Text(address.to_string())),
+            Compare::Range => range(text),
+        }
+    }
+}
+
+/// An address; names of objects write the colons of IPv6 as hyphens.
+fn address(text: &str) -> Option<IpAddr> {
+    text.parse().ok().or_else(|| text.replace('-', ":").parse().ok())
+}
+
+fn range(text: &str) -> Option<Held> {
+    let (address, length) = text.split_once('/')?;
+    let length: u32 = length.parse().ok()?;
+    let (six, bits, first) = match address.parse().ok()? {
+        IpAddr::V4(four) => (false, 32, u128::from(u32::from(four))),
+        IpAddr::V6(six) => (true, 128, u128::from(six)),
+    };
+    let rest = u32::checked_sub(bits, length)?;
+    let mask = if rest == 128 { u128::MAX } else { (1 << rest) - 1 };
+    Some(Held::Range(six, first & !mask, first | mask))
+}
+
+/// The holds of an allocation by objects of one resource.
+pub fn holdings(
+    evidence: &Evidence<'_>,
+    standing: &Standing<'_>,
+    allocation: &Allocation,
+    resource: ResourceId,
+) -> Holdings {
+    let mut all = Holdings::default();
+    for &key in evidence.keys_of(resource) {
+        all.collect(evidence, standing, allocation, key);
+    }
+    all
+}
+
+impl Holdings {
+    fn collect(&mut self, evidence: &Evidence<'_>, standing: &Standing<'_>, allocation: &Allocation, key: KeyId) {
+        let history = evidence.history;
+        let first = self.holds.len();
+        let mut open: Vec<Hold> = Vec::new();
+        // Most versions say what the one before said.
+        let mut last: Option<(PartId, Symbol, Said)> = None;
+        for version in evidence.order.timeline.versions(key).iter() {
+            let declared = history.declared(key, version.uid, version.attributes);
+            let declared = declared.filter(|_| version.change.lives() == Some(true));
+            if version.change == Change::Deleted {
+                self.holds.extend(open.drain(..).map(|hold| Hold { end: End::By(version), ..hold }));
+                continue;
+            }
+            let known = last.take().filter(|(root, uid, _)| {
+                declared.is_some_and(|declared| (*root, *uid) == (declared.root(), version.uid))
+            });
+            let values = known
+                .map(|(_, _, values)| values)
+                .or_else(|| says_of(allocation, &declared?, history.name(version.uid)));
+            let Some((values, declared)) = values.zip(declared) else {
+                // The evidence does not show what this version says.
+                self.holds.append(&mut open);
+                continue;
+            };
+            let at = self.stands.len();
+            if !values.is_empty() {
+                let (through, proof) = standing.through(&version);
+                self.stands.push(Stand { version, through, proof });
+            }
+            open = self.go_on(open, &values, version, at);
+            last = Some((declared.root(), version.uid, values));
+        }
+        self.holds.append(&mut open);
+        // The removal of the object, where only its request is known.
+        for hold in &mut self.holds[first..] {
+            let removal = evidence.order.timeline.removals_of(key, hold.uid).first().filter(|r| r.uid.is_some());
+            let by_itself = matches!(hold.end, End::By(version) if version.uid == hold.uid);
+            hold.end = removal.filter(|_| !by_itself).map_or(hold.end, |removal| End::Removed(*removal));
+        }
+    }
+
+    /// What is held from one version on; both sides are in the order of values and holders.
+    fn go_on(&mut self, open: Vec<Hold>, values: &[(Held, String)], version: Version, at: usize) -> Vec<Hold> {
+        let mut before = open.into_iter().peekable();
+        let mut now = Vec::with_capacity(values.len());
+        for (value, holder) in values {
+            while let Some(hold) = before.next_if(|hold| (&hold.value, &hold.holder) < (value, holder)) {
+                self.holds.push(Hold { end: End::By(version), ..hold });
+            }
+            // One life goes on; another one of the name begins anew.
+            let same = before.next_if(|hold| (&hold.value, &hold.holder) == (value, holder));
+            let (goes_on, ended) = same.map_or((None, None), |hold| match hold.uid == version.uid {
+                true => (Some(hold), None),
+                false => (None, Some(hold)),
+            });
+            self.holds.extend(ended.map(|hold| Hold { end: End::By(version), ..hold }));
+            now.push(match goes_on {
+                Some(hold) => Hold { stands: hold.stands.start..at + 1, ..hold },
+                None => Hold {
+                    value: value.clone(),
+                    holder: holder.clone(),
+                    key: version.key,
+                    uid: version.uid,
+                    end: End::Open,
+                    stands: at..at + 1,
+                },
+            });
+        }
+        self.holds.extend(before.map(|hold| Hold { end: End::By(version), ..hold }));
+        now
+    }
+}
+
+/// What a version says of an allocation, in order: value, holder.
+type Said = Vec<(Held, String)>;
+
+/// What a version says of an allocation; `None` where the evidence does not show it.
+fn says_of(allocation: &Allocation, declared: &Declared<'_>, uid: &str) -> Option<Said> {
+    let holds = |condition: &Condition| {
+        let shown = declared.shows(&condition.path);
+        shown.then(|| condition.admits(declared.text(&condition.path).as_deref()))
+    };
+    let mut known = true;
+    for (conditions, wanted) in [(&allocation.when, true), (&allocation.unless, false)] {
+        for condition in conditions {
+            match holds(condition) {
+                Some(met) if met != wanted => return Some(Vec::new()),
+                Some(_) => {}
+                None => known = false,
+            }
+        }
+    }
+    let paths: Vec<_> = allocation.value.iter().chain(&allocation.holder).collect();
+    if !known || !paths.iter().all(|path| declared.shows(path)) {
+        return None;
+    }
+    let mut held: Said = declared
+        .rows(&paths)?
+        .into_iter()
+        .filter_map(|row| {
+            let parts: Vec<String> = row.into_iter().collect::<Option<_>>()?;
+            let (parts, holder) = match allocation.holder {
+                Some(_) => (&parts[..parts.len() - 1], parts[parts.len() - 1].clone()),
+                None => (&parts[..], uid.to_owned()),
+            };
+            let none = holder.is_empty() || parts.iter().any(|part| allocation.except.contains(part));
+            let value = Held::of(allocation.compare, &parts.join("/")).filter(|_| !none)?;
+            Some((value, holder))
+        })
+        .collect();
+    held.sort_unstable();
+    held.dedup();
+    Some(held)
+}
+
+/// How people write a value.
+pub fn words(value: &Held) -> String {
+    match value {
+        Held::Text(text) => text.clone(),
+        Held::Range(six, first, last) => {
+            let size = last - first;
+            let bits = if *six { 128 } else { 32 };
+            let length = bits - (128 - size.leading_zeros());
+            let address = match six {
+                true => IpAddr::V6((*first).into()).to_string(),
+                false => IpAddr::V4((*first as u32).into()).to_string(),
+            };
+            format!("{address}/{length}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_compared_as_what_they_are() {
+        let of = |compare, text| Held::of(compare, text);
+        assert_eq!(of(Compare::Address, "fd00::1"), of(Compare::Address, "fd00-0-0-0-0-0-0-1"));
+        assert_ne!(of(Compare::Address, "10.0.0.1"), of(Compare::Address, "10.0.0.10"));
+        assert_eq!(of(Compare::Address, "mynet-10.0.0.1"), None);
+        assert_eq!(of(Compare::Range, "10.1.2.3/24"), Some(Held::Range(false, 0x0a01_0200, 0x0a01_02ff)));
+        assert_eq!(of(Compare::Range, "::/0"), Some(Held::Range(true, 0, u128::MAX)));
+        for text in ["10.0.0.0/33", "10.0.0.0", "x/8", "::/129", "10.0.0.0/-1"] {
+            assert_eq!(of(Compare::Range, text), None, "{text}");
+        }
+        for text in ["10.1.2.0/24", "0.0.0.0/0", "10.1.2.3/32", "fd00::/64", "::/0"] {
+            assert_eq!(of(Compare::Range, text).map(|held| words(&held)).as_deref(), Some(text));
+        }
+    }
+}

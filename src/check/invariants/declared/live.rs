@@ -1,0 +1,491 @@
+//! Invariants of the objects that live at one revision, swept through T: a change touches the groups that its object is in,
+//! before or after, and only those are evaluated again.
+
+use crate::check::Limits;
+use crate::check::invariants::declared::case::{Case, Failure, Place, Tally};
+use crate::check::invariants::declared::single::{BODY, ENDLESS, said};
+use crate::check::invariants::declared::stage::{Purse, Stage, shows};
+use crate::history::{Declared, KeyId, Revision};
+use crate::ingest::fields::Path;
+use crate::model::declaration::Scope;
+use crate::model::expression::{Bindings, Growth, Outcome, Subject};
+use crate::order::Version;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Values that objects of a group have in common.
+type Values = Vec<String>;
+
+/// Why a revision was not looked at.
+pub const PARTIAL: &str = "groups of objects that may have more of them than the evidence shows";
+
+/// An object, as far as the evidence shows it.
+#[derive(Clone)]
+pub struct Member<'h> {
+    pub version: Version,
+    pub declared: Declared<'h>,
+    pub subject: Subject<'h>,
+}
+
+/// What a version is for an invariant.
+pub enum Part<'h> {
+    /// Not one of its objects.
+    Outside,
+    /// Its fields are not shown, so it may be.
+    Hidden,
+    /// A member of these groups.
+    Inside(Member<'h>, Vec<Values>),
+}
+
+/// What a version is for a case.
+pub fn part<'h>(stage: &Stage<'h>, case: &Case<'h>, version: &Version) -> Part<'h> {
+    let declared = stage.declared(version);
+    match case.selects(&stage.evidence, version.key, declared.as_ref()) {
+        Some(false) => return Part::Outside,
+        None => return Part::Hidden,
+        Some(true) => {}
+    }
+    let per: Vec<&Path> = case.invariant.per.iter().collect();
+    let paths = case.invariant.read().chain(per.iter().copied());
+    let Some(declared) = declared.filter(|declared| shows(declared, paths)) else { return Part::Hidden };
+    let Some(rows) = declared.rows(&per) else { return Part::Hidden };
+    // What lacks a value is in no group with it.
+    let mut groups: Vec<Values> = rows.into_iter().filter_map(|row| row.into_iter().collect()).collect();
+    groups.sort_unstable();
+    groups.dedup();
+    if groups.is_empty() {
+        return Part::Outside;
+    }
+    Part::Inside(Member { version: *version, declared, subject: stage.subject(version) }, groups)
+}
+
+/// What an outcome over a group means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meaning {
+    /// It held, or holds as far as anybody can see.
+    Holds,
+    /// It is false.
+    False,
+    /// Other objects could make it true, or false.
+    Partial,
+}
+
+/// What the outcome of an expression means, given whether all objects are known.
+pub fn meaning(growth: Growth, truth: bool, is_complete: bool) -> Meaning {
+    match (truth, growth) {
+        _ if is_complete => {
+            if truth {
+                Meaning::Holds
+            } else {
+                Meaning::False
+            }
+        }
+        (false, Growth::False | Growth::Free) => Meaning::False,
+        (true, Growth::False | Growth::True | Growth::Free) => Meaning::Holds,
+        _ => Meaning::Partial,
+    }
+}
+
+/// One group.
+#[derive(Default)]
+struct GroupState<'h> {
+    /// In the order of their paths: namespace and name.
+    members: BTreeMap<(String, KeyId), Member<'h>>,
+    /// The last outcome, as long as nothing that it was of has changed.
+    outcome: Option<Outcome>,
+    /// The last outcome, where it was a truth value.
+    truth: Option<bool>,
+    /// Objects that came since then.
+    new: Vec<(String, KeyId)>,
+    /// The same, to find them.
+    newcomers: FxHashSet<KeyId>,
+    /// Objects for which alone it is false, as long as all of them are there.
+    proof: FxHashSet<KeyId>,
+    failing: Option<Failure>,
+}
+
+/// The sweep of one case.
+struct Sweep<'s, 'h> {
+    stage: &'s Stage<'h>,
+    case: &'s Case<'h>,
+    groups: BTreeMap<Values, GroupState<'h>>,
+    /// Where each object is now.
+    inside: FxHashMap<KeyId, Vec<Values>>,
+    /// Objects that may live and are not known.
+    hidden: BTreeSet<KeyId>,
+    /// Groups that are false as far as is known.
+    doubtful: BTreeSet<Values>,
+    complete: Option<Revision>,
+    /// Objects that entered or left a group at the present revision.
+    moved: FxHashSet<(KeyId, Values)>,
+    /// Groups that are false.
+    failing: BTreeSet<Values>,
+}
+
+/// Something that happens at a revision.
+pub enum Event {
+    /// A version begins, or the object ends.
+    Version(Version),
+    /// Nothing shows the version any longer.
+    Lapse(KeyId),
+    /// From here on all objects are known, by a list of this revision.
+    Complete(Revision),
+    /// No longer.
+    Partial,
+}
+
+/// Everything that happens to the objects of a case, in the order of T.
+pub fn events(stage: &Stage<'_>, case: &Case<'_>) -> Vec<(Revision, Event)> {
+    let mut events = Vec::new();
+    for &key in stage.keys_of(case.resource) {
+        let versions = stage.evidence.order.timeline.versions(key);
+        for (nth, version) in versions.iter().enumerate() {
+            events.push((version.revision, Event::Version(version)));
+            if version.change.lives() != Some(true) {
+                continue;
+            }
+            let after = (stage.through(&version).0).next();
+            if versions.get(nth + 1).is_none_or(|next| next.revision > after) {
+                events.push((after, Event::Lapse(key)));
+            }
+        }
+    }
+    for (from, through) in stage.complete(case.resource) {
+        events.push((from, Event::Complete(from)));
+        events.push((through.next(), Event::Partial));
+    }
+    // At one revision what is known of completeness comes last, as it speaks of the objects of that revision.
+    events.sort_by_key(|(revision, event)| (*revision, matches!(event, Event::Complete(_) | Event::Partial)));
+    events
+}
+
+/// Evaluates the cases of living objects.
+pub fn evaluate<'h>(
+    stage: &Stage<'h>,
+    cases: &[Case<'h>],
+    limits: Limits,
+    purses: &mut [Purse],
+    tallies: &mut [Tally],
+) {
+    for case in cases.iter().filter(|case| case.invariant.scope == Scope::Live) {
+        let mut sweep = Sweep {
+            stage,
+            case,
+            groups: BTreeMap::new(),
+            inside: FxHashMap::default(),
+            hidden: BTreeSet::new(),
+            doubtful: BTreeSet::new(),
+            complete: None,
+            moved: FxHashSet::default(),
+            failing: BTreeSet::new(),
+        };
+        if case.invariant.per.is_empty() {
+            sweep.groups.insert(Vec::new(), GroupState::default());
+        }
+        let (purse, tally) = (&mut purses[case.nth], &mut tallies[case.nth]);
+        sweep.run(&limits, purse, tally);
+        tally.failures.sort_by(|a, b| (a.from, &a.of).cmp(&(b.from, &b.of)));
+    }
+}
+
+impl GroupState<'_> {
+    fn add_new(&mut self, place: (String, KeyId)) {
+        self.newcomers.insert(place.1);
+        self.new.push(place);
+    }
+
+    /// What was known with an object as it was before.
+    fn forget(&mut self, place: &(String, KeyId)) {
+        self.outcome = None;
+        if self.newcomers.remove(&place.1) {
+            self.new.retain(|new| new != place);
+        }
+        if self.proof.contains(&place.1) {
+            self.proof.clear();
+        }
+    }
+
+    /// What the invariant is of its members now.
+    fn outcome(&mut self, case: &Case<'_>, purse: &mut Purse) -> Outcome {
+        if let Some(known) = &self.outcome {
+            return known.clone();
+        }
+        let outcome = self.evaluated(case, purse);
+        self.outcome = Some(outcome.clone());
+        outcome
+    }
+
+    fn evaluated(&mut self, case: &Case<'_>, purse: &mut Purse) -> Outcome {
+        let expression = &case.invariant.expression;
+        if expression.growth() == Growth::False {
+            // Fewer objects leave it true, and more leave it false.
+            match self.truth {
+                Some(true) if self.new.is_empty() => return Outcome::Truth(true),
+                Some(true) if expression.asks_only_news() => {
+                    purse.gather(self.members.len());
+                    let new = self.new.iter().filter_map(|place| self.members.get(place));
+                    let new: Vec<Subject<'_>> = new.map(|member| member.subject.clone()).collect();
+                    let all = self.members.values().map(|member| member.subject.clone());
+                    return purse.evaluate_news(expression, &Bindings::objects(all).with_new(new));
+                }
+                Some(false) if !self.proof.is_empty() => return Outcome::Truth(false),
+                _ => {}
+            }
+        }
+        self.proof.clear();
+        purse.gather(self.members.len());
+        let all = self.members.values().map(|member| member.subject.clone());
+        purse.evaluate(expression, &Bindings::objects(all))
+    }
+}
+
+impl<'h> Sweep<'_, 'h> {
+    fn run(&mut self, limits: &Limits, purse: &mut Purse, tally: &mut Tally) {
+        let events = events(self.stage, self.case);
+        for same in events.chunk_by(|a, b| a.0 == b.0) {
+            let revision = same[0].0;
+            tally.given_up = tally.given_up.or_else(|| purse.is_spent(limits));
+            if tally.given_up.is_some() {
+                break;
+            }
+            self.moved.clear();
+            let was_complete = self.is_complete();
+            let mut touched: BTreeSet<Values> = BTreeSet::new();
+            for (_, event) in same {
+                self.apply(event, &mut touched, tally);
+            }
+            if self.is_complete() != was_complete {
+                // The same objects, and now it is known whether there are others.
+                touched.extend(self.doubtful.iter().cloned());
+                touched.extend(self.failing.iter().cloned());
+                if self.case.invariant.per.is_empty() {
+                    touched.insert(Vec::new());
+                }
+            }
+            for values in touched {
+                self.judge(revision, &values, same, purse, tally);
+            }
+        }
+        for group in self.groups.values_mut() {
+            if let Some(mut failing) = group.failing.take() {
+                failing.through =
+                    events.last().map_or(failing.from, |(revision, _)| (*revision).previous()).max(failing.from);
+                tally.is_false(failing, &self.stage.room);
+            }
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        self.complete.is_some() && self.hidden.is_empty()
+    }
+
+    fn apply(&mut self, event: &Event, touched: &mut BTreeSet<Values>, tally: &mut Tally) {
+        match event {
+            Event::Version(version) => {
+                self.hidden.remove(&version.key);
+                let part = match version.change.lives() {
+                    Some(true) => part(self.stage, self.case, version),
+                    Some(false) => Part::Outside,
+                    None => Part::Hidden,
+                };
+                match part {
+                    Part::Outside => drop(self.leave(version.key, touched)),
+                    Part::Hidden => {
+                        self.leave(version.key, touched);
+                        self.hidden.insert(version.key);
+                        tally.unseen(BODY);
+                    }
+                    Part::Inside(member, groups) => {
+                        if self.inside.get(&version.key) == Some(&groups) {
+                            self.replace(member, &groups, touched);
+                        } else {
+                            self.leave(version.key, touched);
+                            self.enter(member, groups, touched);
+                        }
+                    }
+                }
+            }
+            // Whether it lives on, and how, is not known.
+            Event::Lapse(key) => {
+                if self.leave(*key, touched) {
+                    self.hidden.insert(*key);
+                }
+            }
+            Event::Complete(list) => self.complete = Some(*list),
+            Event::Partial => self.complete = None,
+        }
+    }
+
+    fn leave(&mut self, key: KeyId, touched: &mut BTreeSet<Values>) -> bool {
+        let Some(groups) = self.inside.remove(&key) else { return false };
+        for values in groups {
+            if let Some(group) = self.groups.get_mut(&values) {
+                let place = (crate::check::facts::live_keys::path(&self.stage.evidence, key), key);
+                group.members.remove(&place);
+                group.forget(&place);
+            }
+            self.moved.insert((key, values.clone()));
+            touched.insert(values);
+        }
+        true
+    }
+
+    /// Another version of an object, in the groups that it was in.
+    fn replace(&mut self, member: Member<'h>, groups: &[Values], touched: &mut BTreeSet<Values>) {
+        let key = member.version.key;
+        let history = self.stage.evidence.history;
+        let place = (crate::check::facts::live_keys::path(&self.stage.evidence, key), key);
+        for values in groups {
+            self.moved.insert((key, values.clone()));
+            touched.insert(values.clone());
+            let Some(group) = self.groups.get_mut(values) else { continue };
+            let last = group.members.insert(place.clone(), member.clone());
+            let is_same = |last: &Member<'h>| {
+                last.version.uid == member.version.uid
+                    && self.case.reads.agree(history, &last.declared, &member.declared)
+            };
+            if !last.as_ref().is_some_and(is_same) {
+                group.forget(&place);
+                group.add_new(place.clone());
+            }
+        }
+    }
+
+    fn enter(&mut self, member: Member<'h>, groups: Vec<Values>, touched: &mut BTreeSet<Values>) {
+        let key = member.version.key;
+        let path = crate::check::facts::live_keys::path(&self.stage.evidence, key);
+        for values in &groups {
+            let group = self.groups.entry(values.clone()).or_default();
+            let place = (path.clone(), key);
+            group.members.insert(place.clone(), member.clone());
+            group.forget(&place);
+            group.add_new(place);
+            self.moved.insert((key, values.clone()));
+            touched.insert(values.clone());
+        }
+        self.inside.insert(key, groups);
+    }
+
+    fn judge(
+        &mut self,
+        revision: Revision,
+        values: &Values,
+        events: &[(Revision, Event)],
+        purse: &mut Purse,
+        tally: &mut Tally,
+    ) {
+        let is_complete = self.is_complete();
+        let Some(group) = self.groups.get_mut(values) else { return };
+        let is_empty = group.members.is_empty();
+        // Nobody is left of it.
+        let nobody = is_empty && (!values.is_empty() || !is_complete);
+        let outcome = (!nobody).then(|| group.outcome(self.case, purse));
+        let growth = self.case.invariant.expression.growth();
+        let truth = match &outcome {
+            Some(Outcome::Truth(truth)) => Some(*truth),
+            _ => None,
+        };
+        group.truth = truth;
+        group.new.clear();
+        group.newcomers.clear();
+        let meaning = truth.map(|truth| meaning(growth, truth, is_complete));
+        match (&outcome, meaning) {
+            (_, Some(Meaning::Holds | Meaning::False)) => tally.checked += 1,
+            (_, Some(Meaning::Partial)) => tally.unseen(PARTIAL),
+            (Some(Outcome::Failed(reason)), None) => tally.failed(reason.clone()),
+            (Some(Outcome::Endless), None) => tally.failed(ENDLESS.to_owned()),
+            (Some(Outcome::Text(_)), None) => tally.failed("it gives a text".to_owned()),
+            (_, None) => {}
+        }
+        match (truth, meaning) {
+            (Some(false), Some(Meaning::Partial)) => self.doubtful.insert(values.clone()),
+            _ => self.doubtful.remove(values),
+        };
+        if meaning == Some(Meaning::False) {
+            if group.failing.is_none() {
+                let rests_on_all = !matches!(growth, Growth::False | Growth::Free);
+                let changed: FxHashSet<KeyId> = changed(events).map(|version| version.key).collect();
+                let (witnesses, is_proof) = witnesses(self.case, group, &changed, rests_on_all, purse);
+                purse.gather(group.members.len());
+                let all = group.members.values().map(|member| member.subject.clone());
+                let message = said(self.case.invariant, purse, &Bindings::objects(all));
+                self.failing.insert(values.clone());
+                group.failing = Some(Failure {
+                    of: Place::Group(self.case.resource, values.clone()),
+                    from: revision,
+                    through: revision,
+                    is_certain: true,
+                    versions: witnesses.iter().take(SHOWN).copied().collect(),
+                    before: None,
+                    ended: None,
+                    complete: self.complete.filter(|_| rests_on_all),
+                    message,
+                });
+                if is_proof {
+                    group.proof = witnesses.iter().map(|version| version.key).collect();
+                }
+            }
+        } else if let Some(mut failing) = group.failing.take() {
+            self.failing.remove(values);
+            failing.through = revision.previous().max(failing.from);
+            let moved = |version: &Version| self.moved.contains(&(version.key, values.clone()));
+            failing.ended = changed(events).find(moved);
+            tally.is_false(failing, &self.stage.room);
+        }
+        if is_empty && !values.is_empty() {
+            self.groups.remove(values);
+            self.doubtful.remove(values);
+        }
+    }
+}
+
+/// The versions that begin among events.
+fn changed(events: &[(Revision, Event)]) -> impl Iterator<Item = Version> {
+    events.iter().filter_map(|(_, event)| match event {
+        Event::Version(version) => Some(*version),
+        _ => None,
+    })
+}
+
+/// Objects that are shown of a group that is false.
+const SHOWN: usize = 4;
+
+/// A few objects for which the invariant is false already, those that a reader should look at; and whether they alone make it
+/// false.
+fn witnesses(
+    case: &Case<'_>,
+    group: &GroupState<'_>,
+    changed: &FxHashSet<KeyId>,
+    rests_on_all: bool,
+    purse: &mut Purse,
+) -> (Vec<Version>, bool) {
+    let mut members: Vec<&Member<'_>> = group.members.values().collect();
+    // The newest first: one of them made it false.
+    members.sort_by_key(|member| (!changed.contains(&member.version.key), member.version.key));
+    if rests_on_all {
+        return (members.iter().map(|member| member.version).collect(), false);
+    }
+    let mut is_false = |chosen: &[&Member<'_>]| {
+        let chosen = chosen.iter().map(|member| member.subject.clone());
+        purse.evaluate(&case.invariant.expression, &Bindings::objects(chosen)) == Outcome::Truth(false)
+    };
+    if let Some((first, others)) = members.split_first() {
+        if is_false(&[first]) {
+            return (vec![first.version], true);
+        }
+        if let Some(other) = others.iter().take(2_000).find(|other| is_false(&[other, first])) {
+            return (vec![other.version, first.version], true);
+        }
+    }
+    // Leaves out one after the other, as long as it stays false.
+    let mut at = if members.len() <= 200 { members.len() } else { 0 };
+    while at > 0 {
+        at -= 1;
+        let mut fewer = members.clone();
+        fewer.remove(at);
+        if is_false(&fewer) {
+            members = fewer;
+        }
+    }
+    (members.iter().map(|member| member.version).collect(), true)
+}

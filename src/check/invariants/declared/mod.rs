@@ -1,0 +1,74 @@
+#![doc = include_str!("../../../../docs/rules/invariant.md")]
+
+#[cfg(test)]
+mod bounds;
+mod case;
+mod live;
+mod plain;
+mod reads;
+mod single;
+mod stage;
+mod telling;
+#[cfg(test)]
+mod tests;
+
+pub use crate::check::invariants::declared::case::{Failure, Place, Tally};
+
+use crate::check::facts::catalog::CROWDED;
+use crate::check::{BrokenBy, Checks, Evidence, Group, Rule, Ruling};
+use crate::model::expression;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    slug: "invariant",
+    title: "what a rules file says is true of objects",
+    group: Group::Invariants,
+    promise: BrokenBy::Client,
+    needs: "an invariant in a rules file (--rules), and versions of its objects with the fields that it names",
+    causes: &["revision-rewind", "revision-reuse", "torn-snapshot", "lost-update", "blind-write", "name-reuse"],
+    page: include_str!("../../../../docs/rules/invariant.md"),
+    checks: Checks::kubernetes(check),
+};
+
+/// How invariants are evaluated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Only what a change can have changed.
+    Incremental,
+    /// Every invariant over everything at every revision: the definition, for tests and comparisons. Slow.
+    Full,
+}
+
+/// Evaluates every declared invariant; in the order of the declarations.
+pub fn evaluate(evidence: &Evidence<'_>, limits: crate::check::Limits, mode: Mode) -> Vec<Tally> {
+    expression::deep(|| {
+        let mut cases = case::of(evidence);
+        let left_out = if mode == Mode::Full { Vec::new() } else { case::admit(evidence, &mut cases) };
+        let stage = stage::Stage::set(evidence);
+        let mut tallies = match mode {
+            Mode::Incremental => {
+                let mut purses = stage::purses(evidence, &cases);
+                let mut tallies = single::evaluate(&stage, &cases, limits, &mut purses);
+                live::evaluate(&stage, &cases, limits, &mut purses, &mut tallies);
+                tallies
+            }
+            Mode::Full => plain::evaluate(&stage, &cases),
+        };
+        for nth in left_out {
+            tallies[nth].given_up = Some(CROWDED);
+        }
+        tallies
+    })
+}
+
+fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    let invariants = &evidence.options.declarations.invariants;
+    if invariants.is_empty() {
+        return;
+    }
+    let tallies = evaluate(evidence, ruling.limits, Mode::Incremental);
+    let mut teller = telling::Teller::new(evidence);
+    for (invariant, tally) in invariants.iter().zip(&tallies) {
+        teller.tell(ruling, invariant, tally);
+    }
+}

@@ -1,0 +1,225 @@
+//! Invariants of one object, and of one change of it: key by key, each version once.
+
+use crate::check::Limits;
+use crate::check::invariants::declared::case::{Case, Failure, Place, Tally};
+use crate::check::invariants::declared::stage::{Purse, Stage, shows};
+use crate::history::{Declared, KeyId, ResourceId};
+use crate::model::declaration::{Invariant, Scope};
+use crate::model::expression::{Bindings, Expression, Outcome, Subject};
+use crate::order::Version;
+use std::collections::BTreeMap;
+
+/// Why a version was not looked at.
+pub const BODY: &str =
+    "versions whose bodies the evidence does not show, or not whole (without metadata.creationTimestamp)";
+/// Why a change was not looked at.
+pub const CHANGE: &str = "changes of which the evidence does not show both sides";
+
+/// What is known of a version.
+#[derive(Clone)]
+struct Seen<'h> {
+    version: Version,
+    declared: Declared<'h>,
+    subject: Subject<'h>,
+}
+
+/// The course of one case over the versions of one key.
+struct Course<'c, 'h> {
+    case: &'c Case<'h>,
+    /// The version before the present one, where it is shown and of the same life.
+    last: Option<Seen<'h>>,
+    /// The last outcome, and the first version that it is of.
+    known: Option<(Declared<'h>, Outcome)>,
+    open: Option<Failure>,
+}
+
+/// Evaluates the cases of one object and of one change.
+pub fn evaluate<'h>(stage: &Stage<'h>, cases: &[Case<'h>], limits: Limits, purses: &mut [Purse]) -> Vec<Tally> {
+    let mut tallies = vec![Tally::default(); stage.evidence.options.declarations.invariants.len()];
+    let mut by_resource: BTreeMap<ResourceId, Vec<&Case<'h>>> = BTreeMap::new();
+    for case in cases.iter().filter(|case| case.invariant.scope != Scope::Live) {
+        by_resource.entry(case.resource).or_default().push(case);
+    }
+    for (resource, of_resource) in by_resource {
+        for &key in stage.keys_of(resource) {
+            for case in &of_resource {
+                let tally = &mut tallies[case.nth];
+                if tally.given_up.is_none() {
+                    tally.given_up = purses[case.nth].is_spent(&limits);
+                }
+            }
+            of_key(stage, &of_resource, key, purses, &mut tallies);
+        }
+    }
+    for tally in &mut tallies {
+        tally.failures.sort_by(|a, b| (a.from, &a.of).cmp(&(b.from, &b.of)));
+    }
+    tallies
+}
+
+fn of_key<'h>(stage: &Stage<'h>, cases: &[&Case<'h>], key: KeyId, purses: &mut [Purse], tallies: &mut [Tally]) {
+    let mut courses: Vec<Course<'_, 'h>> =
+        cases.iter().map(|case| Course { case, last: None, known: None, open: None }).collect();
+    for version in stage.evidence.order.timeline.versions(key).iter() {
+        let declared = stage.declared(&version);
+        // Made once, for all invariants that ask.
+        let mut subject: Option<Subject<'h>> = None;
+        for course in &mut courses {
+            let (purse, tally) = (&mut purses[course.case.nth], &mut tallies[course.case.nth]);
+            if tally.given_up.is_some() {
+                continue;
+            }
+            if version.change.lives() == Some(false) {
+                course.end(stage, tally, Some(version));
+                course.last = None;
+                continue;
+            }
+            let selected = course.case.selects(&stage.evidence, key, declared.as_ref());
+            let shown = declared.filter(|declared| shows(declared, course.case.invariant.read()));
+            match (selected, shown) {
+                (Some(false), _) => {
+                    course.end(stage, tally, Some(version));
+                    course.last = None;
+                }
+                (Some(true), Some(declared)) => {
+                    let subject = subject.get_or_insert_with(|| stage.subject(&version)).clone();
+                    course.step(stage, purse, tally, Seen { version, declared, subject });
+                }
+                _ => course.unseen(stage, tally),
+            }
+        }
+    }
+    for course in &mut courses {
+        course.end(stage, &mut tallies[course.case.nth], None);
+    }
+}
+
+impl<'h> Course<'_, 'h> {
+    /// The evidence does not show a version.
+    fn unseen(&mut self, stage: &Stage<'h>, tally: &mut Tally) {
+        self.end(stage, tally, None);
+        match self.case.invariant.scope {
+            Scope::Transition => {
+                tally.unseen(CHANGE);
+                // What holds of any two versions can be asked over it.
+                if !self.case.invariant.transitive {
+                    self.last = None;
+                }
+            }
+            _ => tally.unseen(BODY),
+        }
+    }
+
+    fn step(&mut self, stage: &Stage<'h>, purse: &mut Purse, tally: &mut Tally, seen: Seen<'h>) {
+        let same_life = |last: &Seen<'h>| last.version.uid == seen.version.uid && seen.version.uid.is_some();
+        if !self.last.as_ref().is_some_and(same_life) {
+            self.end(stage, tally, Some(seen.version));
+            self.last = None;
+            self.known = None;
+        }
+        if self.case.invariant.scope == Scope::Transition {
+            return self.change(stage, purse, tally, seen);
+        }
+        let held = matches!(self.known, Some((_, Outcome::Truth(true))));
+        let outcome = match self.known.take() {
+            Some((known, outcome)) if self.agree(stage, &known, &seen.declared) => outcome,
+            _ => purse.evaluate(&self.case.invariant.expression, &Bindings::object(seen.subject.clone())),
+        };
+        self.known = Some((seen.declared, outcome.clone()));
+        match (outcome, &mut self.open) {
+            (Outcome::Truth(false), Some(open)) => {
+                tally.checked += 1;
+                // The first and the last of them.
+                open.versions.truncate(1);
+                open.versions.push(seen.version);
+            }
+            (Outcome::Truth(false), None) => {
+                tally.checked += 1;
+                let before = self.last.as_ref().map(|last| last.version).filter(|_| held);
+                let message = said(self.case.invariant, purse, &Bindings::object(seen.subject.clone()));
+                self.open = Some(failure(vec![seen.version], before, true, message));
+            }
+            (other, _) => self.passes(stage, tally, other, seen.version),
+        }
+        self.last = Some(seen);
+    }
+
+    fn agree(&self, stage: &Stage<'h>, a: &Declared<'h>, b: &Declared<'h>) -> bool {
+        self.case.reads.agree(stage.evidence.history, a, b)
+    }
+
+    /// An outcome that is not false.
+    fn passes(&mut self, stage: &Stage<'h>, tally: &mut Tally, outcome: Outcome, version: Version) {
+        self.end(stage, tally, Some(version));
+        match outcome {
+            Outcome::Truth(_) => tally.checked += 1,
+            Outcome::Text(_) => tally.failed("it gives a text".to_owned()),
+            Outcome::Failed(reason) => tally.failed(reason),
+            Outcome::Endless => tally.failed(ENDLESS.to_owned()),
+        }
+    }
+
+    fn change(&mut self, stage: &Stage<'h>, purse: &mut Purse, tally: &mut Tally, seen: Seen<'h>) {
+        let Some(last) = self.last.replace(seen.clone()) else { return };
+        let bindings = Bindings::change(last.subject.clone(), seen.subject.clone());
+        let is_next = stage.through(&last.version).0.next() == seen.version.revision;
+        let counts = is_next || self.case.invariant.transitive;
+        let outcome = match self.known.take() {
+            // The change before this one was the same.
+            Some((known, outcome))
+                if self.agree(stage, &last.declared, &seen.declared) && self.agree(stage, &known, &last.declared) =>
+            {
+                outcome
+            }
+            _ => purse.evaluate(&self.case.invariant.expression, &bindings),
+        };
+        self.known = Some((last.declared, outcome.clone()));
+        match outcome {
+            Outcome::Truth(false) => {
+                tally.checked += 1;
+                let message = said(self.case.invariant, purse, &bindings);
+                tally.is_false(failure(vec![last.version, seen.version], None, counts, message), &stage.room);
+            }
+            Outcome::Truth(true) if !counts => tally.unseen(CHANGE),
+            other => self.passes(stage, tally, other, seen.version),
+        }
+    }
+
+    /// The stretch in which it was false is over.
+    fn end(&mut self, stage: &Stage<'h>, tally: &mut Tally, by: Option<Version>) {
+        let Some(mut failure) = self.open.take() else { return };
+        let last = failure.versions[failure.versions.len() - 1];
+        failure.through = stage.through(&last).0;
+        // What came after a stretch that nothing shows did not end it.
+        failure.ended = by.filter(|by| failure.through.next() == by.revision);
+        tally.is_false(failure, &stage.room);
+    }
+}
+
+/// Why an evaluation was stopped.
+pub const ENDLESS: &str = "it takes more steps than one evaluation may";
+
+/// What an invariant says where it is false.
+pub fn said(invariant: &Invariant, purse: &mut Purse, bindings: &Bindings<'_>) -> Option<String> {
+    let evaluated = invariant.message_expression.as_ref().map(|text: &Expression| purse.evaluate(text, bindings));
+    match evaluated {
+        Some(Outcome::Text(text)) => Some(text.chars().take(300).collect()),
+        _ => invariant.message.clone(),
+    }
+}
+
+/// Of one object, from the last of its versions on (of a change), or from the first.
+fn failure(versions: Vec<Version>, before: Option<Version>, is_certain: bool, message: Option<String>) -> Failure {
+    let at = versions[versions.len() - 1];
+    Failure {
+        of: Place::Key(at.key),
+        from: at.revision,
+        through: at.revision,
+        is_certain,
+        versions,
+        before,
+        ended: None,
+        complete: None,
+        message,
+    }
+}

@@ -1,0 +1,345 @@
+//! Things of which each has one holder at a time: declared allocations over T, and who holds one together with another.
+
+use crate::check::facts::catalog::Looks;
+use crate::check::facts::cross_counter::Place;
+use crate::check::facts::version_validity::Standing;
+use crate::check::invariants::allocations::{End, Held, Hold, Holdings, holdings, words};
+use crate::check::{BrokenBy, Draft, Evidence, Fact, Kind, Ruling};
+use crate::history::{IncarnationId, KeyId, Resource, ResourceId, Revision, Symbol};
+use crate::model::declaration::{Allocation, Path, READINESS};
+use crate::order::Version;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
+
+/// How many holders of one value are compared with a new one: the latest.
+const COMPARED: usize = 64;
+
+/// How many pairs of overlapping ranges are looked at in one space. Those of a healthy cluster do not overlap.
+const MOST_PAIRS: usize = 1 << 22;
+
+/// The holds of one allocation by objects of one resource.
+struct Part<'d> {
+    allocation: &'d Allocation,
+    resource: ResourceId,
+    holdings: Holdings,
+}
+
+/// One hold, with where it is from.
+#[derive(Clone, Copy)]
+struct Claim<'p, 'd> {
+    part: &'p Part<'d>,
+    hold: &'p Hold,
+}
+
+/// Judges the allocations that are bindings, or those that are none.
+pub fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, binds: bool) {
+    let history = evidence.history;
+    let standing = Standing::derive(evidence);
+    // Values exclude each other inside one space; where the declaration leaves the group open, inside one group.
+    let mut spaces: BTreeMap<(&str, &str), Vec<Part<'_>>> = BTreeMap::new();
+    let declared = &evidence.options.declarations.allocations;
+    let mut looks = Looks::of(evidence);
+    // Allocators' records are needed beside the fields that lag behind them.
+    for allocation in declared.iter().filter(|allocation| allocation.binds == binds) {
+        for resource in evidence.resources_named(&allocation.resource) {
+            if !looks.take(evidence, resource) {
+                ruling.crowded();
+                continue;
+            }
+            let holdings = holdings(evidence, &standing, allocation, resource);
+            let own = || history.name(history.resources[resource.index()].group);
+            let group = if allocation.resource.group.is_some() { "" } else { own() };
+            spaces.entry((&allocation.space, group)).or_default().push(Part { allocation, resource, holdings });
+        }
+    }
+    let records = Records::of(&spaces);
+    let judge = Judge { evidence, standing: &standing, records: &records, nodes: nodes(evidence) };
+    for parts in spaces.values() {
+        let mut claims: Vec<Claim<'_, '_>> =
+            parts.iter().flat_map(|part| part.holdings.holds.iter().map(move |hold| Claim { part, hold })).collect();
+        ruling.checked_many(IncarnationId::NONE, claims.len() as u64);
+        claims.sort_by(|a, b| (&a.hold.value, a.from(), a.hold.key).cmp(&(&b.hold.value, b.from(), b.hold.key)));
+        let mut told = FxHashSet::default();
+        for (one, other) in pairs(&claims, ruling) {
+            let (one, other) = if other.from() < one.from() { (other, one) } else { (one, other) };
+            let holders = (&one.hold.holder, &other.hold.holder);
+            if one.hold.holder != other.hold.holder
+                && history.share_counter(one.part.resource, other.part.resource)
+                && !told.contains(&(&one.hold.value, holders))
+                && judge.pair(ruling, one, other)
+            {
+                told.insert((&one.hold.value, holders));
+            }
+        }
+    }
+}
+
+/// Claims whose values exclude each other and whose times may overlap. The claims are in order of value, then time.
+fn pairs<'p, 'd>(claims: &[Claim<'p, 'd>], ruling: &mut Ruling<'_>) -> Vec<(Claim<'p, 'd>, Claim<'p, 'd>)> {
+    let mut found = Vec::new();
+    let mut open: Vec<Claim<'p, 'd>> = Vec::new();
+    let mut looked = 0;
+    for &claim in claims {
+        match claim.hold.value {
+            Held::Text(_) => {
+                open.retain(|other| other.hold.value == claim.hold.value && other.through() >= claim.from());
+                let latest = open.len().saturating_sub(COMPARED);
+                found.extend(open[latest..].iter().map(|&other| (other, claim)));
+            }
+            Held::Range(six, first, _) => {
+                open.retain(
+                    |other| matches!(other.hold.value, Held::Range(of_six, _, last) if of_six == six && last >= first),
+                );
+                looked += open.len();
+                if looked > MOST_PAIRS {
+                    ruling.undecided("ranges of which too many overlap");
+                    return found;
+                }
+                let at_one_time =
+                    |other: &&Claim<'_, '_>| other.through() >= claim.from() && claim.through() >= other.from();
+                found.extend(open.iter().filter(at_one_time).map(|&other| (other, claim)));
+            }
+        }
+        open.push(claim);
+    }
+    found
+}
+
+impl<'p, 'd> Claim<'p, 'd> {
+    fn from(&self) -> Revision {
+        self.part.holdings.from(self.hold)
+    }
+
+    fn through(&self) -> Revision {
+        self.part.holdings.through(self.hold)
+    }
+
+    /// The first revision at which this one and another certainly stand both.
+    fn meets(&self, other: &Claim<'p, 'd>) -> Option<Revision> {
+        let mine = self.part.holdings.stands(self.hold).iter();
+        let theirs = other.part.holdings.stands(other.hold).iter();
+        let (mut mine, mut theirs) = (mine.peekable(), theirs.peekable());
+        while let (Some(a), Some(b)) = (mine.peek(), theirs.peek()) {
+            let begun = a.version.revision.max(b.version.revision);
+            if begun <= a.through.min(b.through) {
+                return Some(begun);
+            }
+            if a.through < b.through {
+                mine.next()
+            } else {
+                theirs.next()
+            };
+        }
+        None
+    }
+
+    /// The object as allocators write it: `NAMESPACE/NAME`.
+    fn path(&self, evidence: &Evidence<'_>) -> String {
+        crate::check::facts::live_keys::path(evidence, self.hold.key)
+    }
+}
+
+/// What allocators recorded, by allocation, value and holder.
+struct Records<'p, 'd>(FxHashMap<(&'d str, &'p Held, &'p str), Vec<Claim<'p, 'd>>>);
+
+/// What the allocator's records say of a holder at a revision.
+enum Record<'p, 'd> {
+    /// It has one.
+    Stands(Claim<'p, 'd>),
+    /// It had one, which was gone before it said that it holds the value.
+    Gone(Claim<'p, 'd>),
+    /// It had one, which went while it said so: the field only lags behind.
+    Released,
+    /// Not known.
+    Open,
+    /// It never had one.
+    Missing,
+}
+
+impl<'p, 'd> Records<'p, 'd> {
+    fn of(spaces: &'p BTreeMap<(&str, &str), Vec<Part<'d>>>) -> Records<'p, 'd> {
+        let parts = || spaces.values().flatten();
+        let named: FxHashSet<&str> = parts().filter_map(|part| part.allocation.record.as_deref()).collect();
+        let mut all: FxHashMap<_, Vec<Claim<'p, 'd>>> = FxHashMap::default();
+        for part in parts().filter(|part| named.contains(part.allocation.name.as_str())) {
+            for hold in &part.holdings.holds {
+                let at = (part.allocation.name.as_str(), &hold.value, hold.holder.as_str());
+                all.entry(at).or_default().push(Claim { part, hold });
+            }
+        }
+        Records(all)
+    }
+
+    /// What the records say of a claim while another one is made.
+    fn say(&self, evidence: &Evidence<'_>, claim: &Claim<'p, 'd>, met: &Version) -> Option<Record<'p, 'd>> {
+        let name = claim.part.allocation.record.as_deref()?;
+        let path = claim.path(evidence);
+        let holders = [path.as_str(), claim.hold.holder.as_str()];
+        let said = claim.part.holdings.stands(claim.hold)[0].version;
+        let mut says = Record::Missing;
+        for &record in holders.iter().filter_map(|&holder| self.0.get(&(name, &claim.hold.value, holder))).flatten() {
+            let (holdings, hold) = (&record.part.holdings, record.hold);
+            let place = Place::of_version(evidence, met, record.part.resource);
+            let first = Place::of_version(evidence, &said, record.part.resource);
+            let over = |place: &Place| holdings.had_ended(hold, place.from) == Some(true);
+            let before_claim = over(&first) || hold.ended_before(evidence, said.writer);
+            let stands = record.from() <= place.from
+                && place.through.is_some_and(|through| holdings.had_ended(hold, through) == Some(false));
+            match () {
+                () if stands => return Some(Record::Stands(record)),
+                () if before_claim => says = Record::Gone(record),
+                () if over(&place) || hold.ended_before(evidence, met.writer) => return Some(Record::Released),
+                () => return Some(Record::Open),
+            }
+        }
+        Some(says)
+    }
+}
+
+/// The nodes of a history, by name.
+fn nodes(evidence: &Evidence<'_>) -> FxHashMap<Symbol, KeyId> {
+    let history = evidence.history;
+    let is_node = |resource: &Resource| (history.name(resource.plural), history.name(resource.group)) == ("nodes", "");
+    let Some(nodes) = history.resources.iter().position(is_node) else { return FxHashMap::default() };
+    let keys = history.keys.iter().enumerate().filter(|(_, key)| key.resource.index() == nodes);
+    keys.map(|(index, key)| (key.name, KeyId(index as u32))).collect()
+}
+
+fn is_unready(evidence: &Evidence<'_>, node: &Version) -> bool {
+    let declared = evidence.history.declared(node.key, node.uid, node.attributes);
+    let paths = READINESS.map(|path| Path::parse(path).ok());
+    let [Some(kind), Some(status)] = &paths else { return false };
+    let rows = declared.and_then(|declared| declared.rows(&[kind, status]));
+    let says_not = |row: &Vec<Option<String>>| {
+        row[0].as_deref() == Some("Ready") && row[1].as_deref().is_some_and(|status| status != "True")
+    };
+    rows.is_some_and(|rows| rows.iter().any(says_not))
+}
+
+struct Judge<'p, 'h, 'd> {
+    evidence: &'p Evidence<'h>,
+    standing: &'p Standing<'h>,
+    records: &'p Records<'p, 'd>,
+    nodes: FxHashMap<Symbol, KeyId>,
+}
+
+impl<'p, 'h, 'd> Judge<'p, 'h, 'd> {
+    /// Judges two claims, the one that began first before the other; whether they are told.
+    fn pair(&self, ruling: &mut Ruling<'_>, one: Claim<'p, 'd>, other: Claim<'p, 'd>) -> bool {
+        let evidence = self.evidence;
+        let met = one.meets(&other);
+        let revision = met.unwrap_or(other.from());
+        // Both stand from one of their own versions on.
+        let at = |claim: &Claim<'p, 'd>| {
+            claim.part.holdings.stands(claim.hold).iter().find(|s| s.version.revision == revision)
+        };
+        let Some(meeting) = at(&other).or_else(|| at(&one)).map(|stand| stand.version) else { return false };
+        let records = [&one, &other].map(|claim| self.records.say(evidence, claim, &meeting));
+        if records.iter().any(|record| matches!(record, Some(Record::Released))) {
+            return false;
+        }
+        // What this allocator did not give may be another one's, for another network or node.
+        if records.iter().any(|record| matches!(record, Some(Record::Missing))) {
+            ruling.undecided("values that allocators' records do not give to both holders");
+            return false;
+        }
+        // What a node does not correct any more says nothing of the present.
+        if [&one, &other].into_iter().any(|claim| self.is_left_behind(claim, revision)) {
+            return false;
+        }
+        let what = &one.part.allocation.what;
+        let value = words(&one.hold.value);
+        let name = |claim: &Claim<'_, '_>| match claim.part.allocation.holder {
+            None => evidence.history.key_name(claim.hold.key),
+            Some(_) => format!("{} ({})", claim.hold.holder, evidence.history.key_name(claim.hold.key)),
+        };
+        let says = |claim: &Claim<'_, '_>| {
+            format!("{} had {} {}", name(claim), claim.part.allocation.what, words(&claim.hold.value))
+        };
+        let mut facts = Vec::new();
+        for claim in [&one, &other] {
+            let stands = claim.part.holdings.stands(claim.hold);
+            let at = claim.part.holdings.at(claim.hold, revision);
+            let stand = at.unwrap_or(&stands[0]);
+            facts.push(evidence.version(&stand.version, says(claim)));
+            if stand.version.revision == revision {
+                continue;
+            }
+            match at {
+                Some(stand) => facts.extend(self.standing.fact(&stand.version, stand.proof)),
+                None => facts.extend(stands.last().map(|last| evidence.version(&last.version, says(claim)))),
+            }
+        }
+        let mut doubt = met
+            .is_none()
+            .then(|| format!("nothing shows {} at revision {revision}; it said so before and after", name(&one)));
+        if one.part.allocation.reported || other.part.allocation.reported {
+            let late = format!("{what} is reported behind the time, so one of the two may have given it up by then");
+            doubt = doubt.or(Some(late));
+        }
+        match &records[0] {
+            None => {}
+            Some(Record::Stands(record)) => facts.insert(1, self.recorded(record)),
+            Some(Record::Gone(record)) => facts.insert(0, self.gone(record)),
+            Some(_) => {
+                let missing = format!("whether the allocator had taken {value} back from {} is not known", name(&one));
+                doubt = doubt.or(Some(missing));
+            }
+        }
+        facts.truncate(5);
+        let reason = format!(
+            "{what} {value} has one holder at a time; at revision {revision} two living objects say that they have it"
+        );
+        let writer = other.part.holdings.stands(other.hold)[0].version.writer;
+        ruling.found(Draft {
+            kind: if doubt.is_some() { Kind::Suspect } else { Kind::Violation },
+            broken_by: BrokenBy::Client,
+            incarnation: if writer.is_some() {
+                evidence.history.operation(writer).incarnation
+            } else {
+                IncarnationId::NONE
+            },
+            key: other.hold.key,
+            cause: one.part.allocation.name.clone(),
+            summary: format!("{} and {} both had {what} {value} at revision {revision}", name(&one), name(&other)),
+            facts,
+            reason: match doubt {
+                Some(doubt) => format!("{reason}. Not proved: {doubt}."),
+                None => reason,
+            },
+            refuted_by: format!("a version of {} between the two that gives {what} up", name(&one)),
+            consequence: "what is sent to one of them reaches the other, and giving it up for one takes it from both"
+                .to_owned(),
+        });
+        true
+    }
+
+    /// Whether a claim is one that a node reported, which was gone or not ready at a revision.
+    fn is_left_behind(&self, claim: &Claim<'p, 'd>, revision: Revision) -> bool {
+        let (evidence, history) = (self.evidence, self.evidence.history);
+        let Some(path) = &claim.part.allocation.node else { return false };
+        let version = claim.part.holdings.stands(claim.hold)[0].version;
+        let declared = history.declared(version.key, version.uid, version.attributes);
+        let name = declared.and_then(|declared| history.names.find(&declared.text(path)?));
+        let node = name.and_then(|name| self.nodes.get(&name));
+        let node = node.and_then(|&node| evidence.order.timeline.at_or_before(node, revision));
+        node.is_some_and(|node| node.change.lives() == Some(false) || is_unready(evidence, &node))
+    }
+
+    /// Cites a record that stands.
+    fn recorded(&self, record: &Claim<'p, 'd>) -> Fact {
+        let version = record.part.holdings.stands(record.hold)[0].version;
+        let says = format!("the allocator recorded {} for {}", words(&record.hold.value), record.hold.holder);
+        self.evidence.version(&version, says)
+    }
+
+    /// Cites the end of a record.
+    fn gone(&self, record: &Claim<'p, 'd>) -> Fact {
+        let says = format!("the allocator took {} back from {}", words(&record.hold.value), record.hold.holder);
+        match record.hold.end {
+            End::By(version) => self.evidence.version(&version, says),
+            End::Removed(removal) => self.evidence.operation(removal.operation, removal.after, says),
+            End::Open => self.recorded(record),
+        }
+    }
+}

@@ -1,0 +1,226 @@
+#![doc = include_str!("../../../docs/rules/premature-gc.md")]
+
+use crate::check::facts::catalog::Looks;
+use crate::check::facts::cross_counter::Place;
+use crate::check::facts::references::{Directory, is_collector};
+use crate::check::facts::version_validity::Standing;
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use crate::history::{OperationId, ResourceId, Revision};
+use crate::ingest::fields::Path;
+use crate::model::declaration::Reference;
+use crate::order::{Death, Lifetime, Version};
+use rustc_hash::FxHashMap;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    slug: "premature-gc",
+    title: "the garbage collector removes only what has no living owner",
+    group: Group::Invariants,
+    promise: BrokenBy::Client,
+    needs: "removals by the garbage collector, with the owner references of what was removed",
+    causes: &["stale-consistent-read", "monotonic-reads", "torn-snapshot"],
+    page: include_str!("../../../docs/rules/premature-gc.md"),
+    checks: Checks::kubernetes(check),
+};
+
+/// A removal by the collector.
+struct Collected<'h> {
+    life: &'h Lifetime,
+    operation: OperationId,
+    /// It happened at one of these revisions.
+    span: (Revision, Option<Revision>),
+    /// The object as last known.
+    last: Version,
+}
+
+fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    let references = &evidence.options.declarations.references;
+    let removed: Vec<Collected<'_>> =
+        evidence.order.lifetimes(evidence.history).all().iter().filter_map(|life| collected(evidence, life)).collect();
+    if removed.is_empty() || !references.iter().any(|reference| reference.owns) {
+        return;
+    }
+    let (directory, standing) = (Directory::of(evidence), Standing::derive(evidence));
+    let lives = evidence.order.lifetimes(evidence.history);
+    let mut owning: FxHashMap<ResourceId, Vec<&Reference>> = FxHashMap::default();
+    for reference in references.iter().filter(|reference| reference.owns) {
+        for resource in directory.referring(reference) {
+            owning.entry(resource).or_default().push(reference);
+        }
+    }
+    let mut looks = Looks::of(evidence);
+    for removal in &removed {
+        let mut owned = false;
+        let resource = evidence.history.resource_of(removal.life.key);
+        for reference in owning.get(&resource).into_iter().flatten() {
+            if !looks.take_many(1) {
+                ruling.crowded();
+                break;
+            }
+            for mention in directory.mentions(reference, &removal.last).unwrap_or_default() {
+                owned = true;
+                let uid = mention.uid.as_deref().and_then(|uid| evidence.history.names.find(uid));
+                let owner = uid.and_then(|uid| lives.of(uid));
+                let Some(owner) = owner else { continue };
+                if directory.key(reference, removal.life.key, &mention) == Some(owner.key) {
+                    judge(evidence, ruling, &standing, removal, owner);
+                }
+            }
+        }
+        match owned {
+            true => ruling.checked(evidence.history.operation(removal.operation).incarnation),
+            false => ruling.undecided("collected objects whose owners are not in the evidence"),
+        }
+    }
+}
+
+fn collected<'h>(evidence: &Evidence<'h>, life: &'h Lifetime) -> Option<Collected<'h>> {
+    let timeline = &evidence.order.timeline;
+    let (operation, span) = match life.death {
+        Death::At(_) => {
+            let end = life.last(timeline)?;
+            (end.writer, (end.revision, Some(end.revision)))
+        }
+        Death::Removed(_) => {
+            let removal = life.removal(timeline)?;
+            (removal.operation, (removal.after, removal.before))
+        }
+        Death::Open | Death::Before(_) => return None,
+    };
+    let by = operation.is_some().then(|| evidence.history.operation(operation).incarnation)?;
+    if !is_collector(evidence, by) {
+        return None;
+    }
+    let mut known = timeline.versions(life.key).iter().rev();
+    let last = known.find(|v| v.uid == life.uid && v.change.lives() == Some(true))?;
+    Some(Collected { life, operation, span, last })
+}
+
+fn judge(
+    evidence: &Evidence<'_>,
+    ruling: &mut Ruling<'_>,
+    standing: &Standing<'_>,
+    removal: &Collected<'_>,
+    owner: &Lifetime,
+) {
+    let timeline = &evidence.order.timeline;
+    let (from, through) = removal.span;
+    // A revision by which the removal was done, in the owner's counter: who lives then lived before.
+    let resource = evidence.history.resource_of(owner.key);
+    let done = match evidence.history.share_counter(resource, evidence.history.resource_of(removal.life.key)) {
+        true => through,
+        false => Place::of_operation(evidence, removal.operation, resource).through,
+    };
+    let Some(done) = done else {
+        return ruling.undecided("removals that nothing bounds in the counter of the owner's resource");
+    };
+    if owner.lives_at(timeline, done) != Some(true) {
+        return;
+    }
+    // What has begun to end never stops: one version without the mark proves all before it.
+    let Ok(ending) = Path::parse("metadata.deletionTimestamp") else { return };
+    let unmarked = timeline.versions(owner.key).iter().rev().find(|&v| {
+        let shown = evidence.history.declared(v.key, v.uid, v.attributes);
+        v.uid == owner.uid
+            && v.change.lives() == Some(true)
+            && shown.is_some_and(|declared| declared.text(&ending).is_none())
+            && standing.through(&v).0 >= done
+    });
+    let Some(unmarked) = unmarked else {
+        ruling.undecided("whether the owner had begun to end");
+        return;
+    };
+    let history = evidence.history;
+    let o = history.operation(removal.operation);
+    let (child, parent) = (history.key_name(removal.life.key), history.key_name(owner.key));
+    let uid = evidence.short_uid(owner.uid);
+    // A removal of unknown revision is bound to the object's version by its own condition alone.
+    let named = o.asked_revision == removal.last.revision;
+    let (stood, proof) = standing.through(&removal.last);
+    let certain = named || (through == Some(from) && stood.next() >= from);
+    let mut facts = vec![
+        evidence.version(&removal.last, format!("{child} named {parent} with uid {uid} as its owner")),
+        Fact {
+            key: removal.life.key,
+            uid: removal.life.uid,
+            ..evidence.operation(removal.operation, from, format!("the garbage collector removed {child}"))
+        },
+        evidence.version(&unmarked, format!("{parent} with uid {uid} lived, and had not begun to end")),
+    ];
+    let (_, shown) = standing.through(&unmarked);
+    facts.extend(standing.fact(&unmarked, shown).filter(|_| unmarked.revision < done));
+    if certain && !named {
+        facts.extend(standing.fact(&removal.last, proof));
+    }
+    facts.truncate(5);
+    let reason = "the collector removes an object after the last of its owners is gone, and this owner lived";
+    ruling.found(Draft {
+        kind: if certain { Kind::Violation } else { Kind::Suspect },
+        broken_by: BrokenBy::Client,
+        incarnation: o.incarnation,
+        key: removal.life.key,
+        cause: history.resource_name(history.resource_of(removal.life.key)),
+        summary: format!("the garbage collector removed {child} while its owner {parent} (uid {uid}) lived"),
+        facts,
+        reason: match certain {
+            true => reason.to_owned(),
+            false => format!(
+                "{reason}. Not proved: nothing shows that the object still named this owner when it was removed."
+            ),
+        },
+        refuted_by: "a version of the object without this owner before its removal".to_owned(),
+        consequence: "what the owner needs is gone, and is made anew or lost with its data".to_owned(),
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Kind, RULE};
+    use crate::check::testing::trial::{holds, kinds};
+
+    const COLLECTOR: &str = "client gc user=system:serviceaccount:kube-system:generic-garbage-collector\n";
+
+    fn story(middle: &str) -> String {
+        format!(
+            "{COLLECTOR}o@A CREATE replicasets/r => replicasets/r:o@20\n\
+             o@A CREATE p => p:u1@22[owner=ReplicaSet/r:o]\n{middle}gc@A DELETE p:u1@22 => ok:u1\n\
+             o@A CREATE replicasets/z => replicasets/z:z@28\n"
+        )
+    }
+
+    #[test]
+    fn an_object_of_a_living_owner_stays() {
+        let lives = "o@A LIST replicasets => 40 {replicasets/r:o@20}\n";
+        assert_eq!(kinds(&RULE, &(story("") + "o@A CREATE q => q:u9@30\n" + lives)), [Kind::Violation]);
+        let gone = story("o@A DELETE replicasets/r:o => ok\no@A CREATE q => q:u9@30\n");
+        assert!(holds(&RULE, &gone));
+    }
+
+    #[test]
+    fn an_owner_that_goes_in_the_foreground_lets_its_objects_go_first() {
+        let ending = "o@A DELETE replicasets/r => replicasets/r:o@26[deleting finalizer=foregroundDeletion]\n";
+        let lives = "o@A CREATE q => q:u9@30\no@A LIST replicasets => 40 {replicasets/r:o@26[deleting finalizer=foregroundDeletion]}\n";
+        assert_eq!(kinds(&RULE, &(story(ending) + lives)), []);
+    }
+
+    #[test]
+    fn a_reference_to_another_namespace_is_one_to_nothing() {
+        let text = (story("") + "o@A CREATE q => q:u9@30\no@A LIST replicasets => 40 {replicasets/r:o@20}\n")
+            .replace("replicasets/r:o@20", "replicasets/other/r:o@20")
+            .replace("CREATE replicasets/r ", "CREATE replicasets/other/r ");
+        assert!(holds(&RULE, &text));
+    }
+
+    #[test]
+    fn only_the_collector_is_bound_by_owners() {
+        let lives = "o@A CREATE q => q:u9@30\no@A LIST replicasets => 40 {replicasets/r:o@20}\n";
+        let text = (story("") + lives).replace("generic-garbage-collector", "somebody");
+        assert_eq!(kinds(&RULE, &text), []);
+    }
+
+    #[test]
+    fn owners_that_may_have_changed_leave_it_open() {
+        let lives = "o@A CREATE q => q:u9@30\no@A LIST replicasets => 40 {replicasets/r:o@20}\n";
+        assert_eq!(kinds(&RULE, &(story("") + lives).replace("p:u1@22 =>", "p:u1 =>")), [Kind::Suspect]);
+    }
+}

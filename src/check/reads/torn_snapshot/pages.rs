@@ -1,0 +1,99 @@
+//! Pages of one list: none repeats a key of a page before it, or goes back behind the key that its continue token names.
+
+use crate::check::facts::live_keys::path;
+use crate::check::facts::state_check::unless_open;
+use crate::check::reads::torn_snapshot::draft;
+use crate::check::{Evidence, Fact, Ruling};
+use crate::history::{Asked, Item, KeyId, Marks, Operation, OperationId, Revision, ScopeId, Symbol, Verb};
+use rustc_hash::FxHashMap;
+
+/// Where a page ends after which another one goes on.
+type End = (ScopeId, Revision, Symbol);
+
+/// The pages of a list so far: for each key the page that showed it first, and how many pages were before that one.
+type Shown = FxHashMap<KeyId, (OperationId, u32)>;
+
+pub(super) fn audit(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    let mut lists: Vec<Shown> = Vec::new();
+    // Of each end the list, and how many pages it has up to there.
+    let mut ends: FxHashMap<End, (usize, u32)> = FxHashMap::default();
+    for (id, o) in evidence.of_verbs(&[Verb::List]) {
+        let more = o.marks.has(Marks::MORE_PAGES) && o.page_end.is_some();
+        let follows = o.asked == Asked::Continue && o.page_after.is_some();
+        if !o.is_answered() || !o.answered.is_some() || !(more || follows) {
+            continue;
+        }
+        let items = evidence.history.items_of(&o);
+        let known = if follows { ends.get(&(o.scope, o.answered, o.page_after)).copied() } else { None };
+        let before = known.map(|(list, pages)| (&lists[list], pages));
+        if follows && !repeats(evidence, ruling, id, &o, before) {
+            goes_back(evidence, ruling, id, &o);
+        }
+        let (list, pages) = known.unwrap_or_else(|| {
+            lists.push(Shown::default());
+            (lists.len() - 1, 0)
+        });
+        if more {
+            for item in items {
+                lists[list].entry(item.key).or_insert((id, pages));
+            }
+            ends.insert((o.scope, o.answered, o.page_end), (list, pages + 1));
+        }
+    }
+}
+
+/// Whether a page shows a key of a page before it, which is then stated.
+fn repeats(
+    evidence: &Evidence<'_>,
+    ruling: &mut Ruling<'_>,
+    id: OperationId,
+    o: &Operation,
+    before: Option<(&Shown, u32)>,
+) -> bool {
+    let Some((shown, pages)) = before else { return false };
+    ruling.checked(o.incarnation);
+    let items = evidence.history.items_of(o).iter();
+    let again = |item: &&Item| shown.get(&item.key).is_some_and(|(_, page)| *page < pages);
+    let Some(item) = items.clone().find(again) else { return false };
+    let first = shown[&item.key].0;
+    let name = evidence.history.key_name(item.key);
+    let earlier = evidence.history.items_of(&evidence.history.operation(first)).iter().find(|i| i.key == item.key);
+    let mut facts: Vec<Fact> = earlier
+        .map(|i| evidence.item(first, i.key, i.uid, i.revision, format!("a page before it showed {name}")))
+        .into_iter()
+        .collect();
+    facts.push(evidence.item(id, item.key, item.uid, item.revision, format!("it showed {name} again")));
+    let reason = "The pages of a list are parts of one state, which holds one object under one name.".to_owned();
+    ruling.found(draft(evidence, o, item.key, &format!("shows {name} again"), facts, reason));
+    true
+}
+
+/// A page that shows a key at or before the last one of the pages before it.
+fn goes_back(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: &Operation) {
+    let namespace = evidence.history.name(evidence.history.scopes[o.scope.index()].namespace);
+    let after = evidence.history.name(o.page_after);
+    let after = if namespace.is_empty() { after.to_owned() } else { format!("{namespace}/{after}") };
+    let items = evidence.history.items_of(o).iter();
+    let Some((item, at)) = items.map(|item| (item, path(evidence, item.key))).find(|(_, at)| *at <= after) else {
+        return;
+    };
+    let name = evidence.history.key_name(item.key);
+    let facts = vec![
+        evidence.request(id, o.asked_revision, format!("asked for what comes after {after}")),
+        evidence.item(id, item.key, item.uid, item.revision, format!("the page showed {name}")),
+    ];
+    let reason =
+        "A continue token names the last key of the pages before, and the page after it begins behind that key."
+            .to_owned();
+    let says = format!("shows {name}, which lies before the page");
+    let open = (!are_plain(&at, &after)).then_some("a store may order such names in another way than etcd");
+    ruling.found(unless_open(draft(evidence, o, item.key, &says, facts, reason), open));
+}
+
+/// Whether every order of texts agrees on two paths: they differ in letters and digits only.
+fn are_plain(one: &str, other: &str) -> bool {
+    let is_plain = |text: &str| text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+    let mut parts = one.split('/').zip(other.split('/'));
+    let differs = parts.find(|(one, other)| one != other);
+    one == other || differs.is_some_and(|(one, other)| is_plain(one) && is_plain(other))
+}

@@ -1,0 +1,191 @@
+#![doc = include_str!("../../../docs/rules/consistent-prefix.md")]
+
+use crate::check::sessions::observed_effect;
+use crate::check::sessions::observed_effect::{Effect, Link, Observation};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
+use crate::history::{ClockId, IncarnationId, KeyId, Operation, OperationId, Symbol, Verb};
+use crate::ingest::Time;
+use crate::order::graph::Record;
+use rustc_hash::FxHashMap;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    slug: "consistent-prefix",
+    title: "who acts on two collections acts on one state of both",
+    group: Group::Sessions,
+    promise: BrokenBy::Nobody,
+    needs: "a write after a read of one resource and sights of another by the same process",
+    causes: &["monotonic-reads", "stale-consistent-read", "below-minimum", "causal-order"],
+    page: include_str!("../../../docs/rules/consistent-prefix.md"),
+    checks: Checks::kubernetes(check),
+};
+
+/// What processes committed, by decision and by object.
+#[derive(Default)]
+struct Acts {
+    of_decision: FxHashMap<(IncarnationId, Symbol), Series>,
+    of_key: FxHashMap<(IncarnationId, KeyId), Series>,
+    /// When the last one of each object was sent, where somebody observed it: for observations that lack nothing.
+    last: FxHashMap<(IncarnationId, KeyId), Time>,
+}
+
+/// Writes of each clock in order of time.
+#[derive(Default)]
+struct Series(Vec<(ClockId, Vec<(Time, OperationId)>)>);
+
+impl Series {
+    fn push(&mut self, id: OperationId, o: &Operation) {
+        let write = (o.invoke, id);
+        match self.0.iter_mut().find(|(of, _)| *of == o.clock) {
+            Some((_, writes)) => writes.push(write),
+            None => self.0.push((o.clock, vec![write])),
+        }
+    }
+}
+
+impl Acts {
+    /// Those that may follow an observation.
+    fn collect(evidence: &Evidence<'_>) -> Acts {
+        let mut acts = Acts::default();
+        let mut observed = vec![false; evidence.history.keys.len()];
+        for observation in observed_effect::observations(evidence).filter(|observation| observation.key.is_some()) {
+            observed[observation.key.index()] = true;
+            if !is_settled(evidence, &observation) {
+                acts.of_key.entry((observation.incarnation, observation.key)).or_default();
+            }
+        }
+        for (id, o) in evidence.of_verbs(&Verb::WRITES) {
+            if !evidence.committed(&o) || !o.key.is_some() || !o.invoke.is_known() {
+                continue;
+            }
+            if o.decision.is_some() {
+                acts.of_decision.entry((o.incarnation, o.decision)).or_default().push(id, &o);
+            }
+            if !observed[o.key.index()] {
+                continue;
+            }
+            let of = (o.incarnation, o.key);
+            if let Some(of_key) = acts.of_key.get_mut(&of) {
+                of_key.push(id, &o);
+            }
+            let last = acts.last.entry(of).or_insert(o.invoke);
+            *last = o.invoke.max(*last);
+        }
+        let series = acts.of_decision.values_mut().chain(acts.of_key.values_mut());
+        for (_, writes) in series.flat_map(|series| &mut series.0) {
+            writes.sort_unstable();
+        }
+        acts
+    }
+
+    /// Whether a write of the object followed an observation that lacks nothing.
+    fn follow(&self, evidence: &Evidence<'_>, observation: &Observation) -> bool {
+        let Record::Operation(id) = observation.record else { return false };
+        let answered = evidence.history.operations.ret(id.index());
+        let last = self.last.get(&(observation.incarnation, observation.key));
+        last.is_some_and(|last| answered.is_known() && answered < *last)
+    }
+
+    /// The first write that followed an observation.
+    fn after(&self, evidence: &Evidence<'_>, observation: &Observation) -> Option<OperationId> {
+        let operations = &evidence.history.operations;
+        let moment = match observation.record {
+            Record::Operation(id) => (operations.ret(id.index()), operations.clock(id.index())),
+            _ => observation.begun,
+        };
+        let series = match observation.decision.is_some() {
+            true => self.of_decision.get(&(observation.incarnation, observation.decision)),
+            false => self.of_key.get(&(observation.incarnation, observation.key)),
+        };
+        let first = |(clock, writes): &(ClockId, Vec<(Time, OperationId)>)| {
+            let follows = |sent: Time| evidence.order.clocks.before(moment, (sent, *clock));
+            let (_, id) = writes.get(writes.partition_point(|(sent, _)| !follows(*sent)))?;
+            Some(*id)
+        };
+        series?.0.iter().filter_map(first).min()
+    }
+}
+
+/// Whether an observation certainly lacks nothing that somebody had seen: then it matters only that something followed.
+fn is_settled(evidence: &Evidence<'_>, observation: &Observation) -> bool {
+    !observation.decision.is_some() && observation.is_current(evidence)
+}
+
+fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    let acts = Acts::collect(evidence);
+    for observation in observed_effect::observations(evidence) {
+        if is_settled(evidence, &observation) {
+            if acts.follow(evidence, &observation) {
+                ruling.checked(observation.incarnation);
+            }
+            continue;
+        }
+        let Some(act) = acts.after(evidence, &observation) else { continue };
+        ruling.checked(observation.incarnation);
+        let Some(effect) = observed_effect::before(evidence, observation, |link| link == Link::Written) else {
+            continue;
+        };
+        let of = |key| evidence.history.resource_of(key);
+        if of(effect.cause.key) != of(effect.effect.key) {
+            found(evidence, ruling, &effect, act);
+        }
+    }
+}
+
+fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, effect: &Effect, act: OperationId) {
+    let history = evidence.history;
+    let Some(mut facts) = effect.facts(evidence).filter(|facts| facts.len() < 5) else { return };
+    let (incarnation, o) = (effect.observation.incarnation, history.operation(act));
+    let client = history.short_client(incarnation);
+    let writer = history.short_client(history.operation(effect.effect.writer).incarnation);
+    let (cause, seen) = (history.key_name(effect.cause.key), history.key_name(effect.effect.key));
+    let acted = format!("{client} acted: {} of {}", o.verb.name(), history.key_name(o.key));
+    facts.push(evidence.operation(act, o.answered, acted));
+    ruling.found(Draft {
+        kind: Kind::Hazard,
+        broken_by: BrokenBy::Nobody,
+        incarnation,
+        key: effect.cause.key,
+        cause: history.resource_name(effect.observation.resource),
+        summary: format!(
+            "{client} acted on {cause} as it was before {}, having seen {seen} at {}, which {writer} wrote after that",
+            effect.cause.revision, effect.effect.revision
+        ),
+        facts,
+        reason: "each of the first steps comes before the next, and the last of them before the first: the process acted on a state \
+                 that never was; the API promises no order across resources"
+            .to_owned(),
+        refuted_by: "evidence that the process had seen the change when it acted".to_owned(),
+        consequence: "a step that another controller had finished is taken as not begun".to_owned(),
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Kind, RULE};
+    use crate::check::testing::trial::{holds, kinds};
+
+    const TEXT: &str = "owner@A CREATE configmaps/c => configmaps/c:c1@9\nowner@A PUT configmaps/c:c1@9 => configmaps/c:c1@10\n\
+                        owner@A CREATE p => p:p1@12\nagent@A GET p => p:p1@12\n\
+                        agent@A READ configmaps/c => :c1@9 for start\nagent@A DELETE p:p1 for start => ok\n";
+
+    #[test]
+    fn acting_on_a_state_that_never_was_is_a_hazard() {
+        assert_eq!(kinds(&RULE, TEXT), [Kind::Hazard]);
+        let undeclared = TEXT
+            .replace(" for start", "")
+            .replace("READ configmaps/c => :c1@9", "GET configmaps/c rv=0 => configmaps/c:c1@9");
+        assert_eq!(kinds(&RULE, &undeclared), []);
+        let same = undeclared.replace("DELETE p:p1", "DELETE configmaps/c:c1");
+        assert_eq!(kinds(&RULE, &same), [Kind::Hazard]);
+    }
+
+    #[test]
+    fn nothing_is_said_without_an_act_or_with_one_state_of_both() {
+        assert_eq!(kinds(&RULE, &TEXT.replace("agent@A DELETE p:p1 for start => ok\n", "")), []);
+        assert!(holds(&RULE, &TEXT.replace("=> :c1@9", "=> :c1@10")));
+        assert!(holds(&RULE, &TEXT.replace("owner@A CREATE p", "other@A CREATE p")));
+        // One resource is one stream: that is for other rules.
+        assert!(holds(&RULE, &TEXT.replace("configmaps/", "")));
+    }
+}

@@ -1,0 +1,520 @@
+#![doc = include_str!("../../../docs/rules/monotonic-reads.md")]
+
+use crate::check::facts::absence;
+use crate::check::facts::absence::{Denials, is_absence};
+use crate::check::facts::awareness::doubt;
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use crate::history::{
+    Asked, AttributesId, DeliveryKind, Item, KeyId, Marks, Operation, OperationId, Revision, ScopeId, Verb,
+};
+use crate::order::{Frontier, Provenance, Showing, Sight, Start, Version, is_deliberate, remembers, stream_base};
+use rustc_hash::FxHashSet;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    slug: "monotonic-reads",
+    title: "no observation lies below one that the same process made before",
+    group: Group::Sessions,
+    promise: BrokenBy::Nobody,
+    needs: "two observations by one process",
+    causes: &[
+        "stale-consistent-read",
+        "below-minimum",
+        "delete-version",
+        "resume-backwards",
+        "resume-from-item",
+        "ignored-gone",
+        "revision-rewind",
+    ],
+    page: include_str!("../../../docs/rules/monotonic-reads.md"),
+    checks: Checks::kubernetes(check),
+};
+
+/// How many sights above an answer are looked at before the rule gives up on it.
+const SIGHTS: usize = 10_000;
+
+fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    let denials = Denials::collect(evidence);
+    let sessions = &evidence.order.sessions;
+    let lists =
+        evidence.of_verbs(&[Verb::List]).filter(|(_, o)| is_whole(o) && !evidence.history.is_selective(o.scope));
+    let listing: FxHashSet<u32> = lists.map(|(_, o)| sessions.index_of(o.incarnation)).collect();
+    for (id, o) in evidence.of_verbs(&[Verb::List, Verb::Get, Verb::Watch]) {
+        if !remembers(evidence.history, o.incarnation)
+            || o.verb == Verb::Watch && evidence.history.stream_of(id).is_none()
+            || is_deliberate(&evidence.order.chains, id, &o)
+        {
+            continue;
+        }
+        // Of a version after which none is known, only an absence can tell that it was gone.
+        let is_told = !denials.is_empty() || listing.contains(&sessions.index_of(o.incarnation));
+        if evidence.order.frontiers.is_current(id) && !is_told {
+            if o.is_answered() {
+                ruling.checked(o.incarnation);
+            }
+            continue;
+        }
+        let resource = evidence.history.scopes[o.scope.index()].resource;
+        let Some(frontier) = evidence.order.frontiers.of(evidence.history, evidence.order, o.incarnation, resource)
+        else {
+            continue;
+        };
+        let reader = Reader { evidence, frontier, denials: &denials, id, o: &o };
+        match o.verb {
+            Verb::List if o.is_answered() => {
+                if let Some(revision) = evidence.order.listed_at(evidence.history, id) {
+                    ruling.checked(o.incarnation);
+                    reader.snapshot(revision, || id_fact(evidence, id, revision), ruling);
+                }
+            }
+            Verb::Get if o.is_answered() && o.answered.is_some() && o.key.is_some() => {
+                ruling.checked(o.incarnation);
+                let fact = || evidence.operation(id, o.answered, format!("read it at version {}", o.answered));
+                reader.object(o.key, o.answered, fact, ruling);
+            }
+            Verb::Get if is_absence(&o) => reader.absent(ruling),
+            Verb::Watch => reader.stream(ruling),
+            _ => {}
+        }
+    }
+}
+
+/// Whether the answer to a list shows all of it.
+fn is_whole(list: &Operation) -> bool {
+    list.is_answered()
+        && list.marks.has(Marks::LIST_ANSWER)
+        && list.marks.has(Marks::ANSWER_BODY)
+        && !list.marks.has(Marks::MORE_PAGES)
+        && !list.marks.has(Marks::TRUNCATED)
+        && !matches!(list.asked, Asked::Continue | Asked::ContinueInconsistent)
+}
+
+fn id_fact(evidence: &Evidence<'_>, id: OperationId, revision: Revision) -> Fact {
+    let request = evidence.history.request_name(&evidence.history.operation(id));
+    let fact = evidence.operation(id, revision, format!("{request} answered the state of revision {revision}"));
+    Fact { key: KeyId::NONE, ..fact }
+}
+
+struct Reader<'r> {
+    evidence: &'r Evidence<'r>,
+    frontier: Frontier<'r>,
+    denials: &'r Denials,
+    id: OperationId,
+    o: &'r Operation,
+}
+
+/// What was seen before, and what makes it contradict the later observation.
+struct Conflict {
+    sight: Sight,
+    version: Option<Version>,
+    kind: Kind,
+    because: String,
+}
+
+impl Reader<'_> {
+    /// A state of the whole scope at a revision.
+    fn snapshot(&self, revision: Revision, fact: impl FnOnce() -> Fact, ruling: &mut Ruling<'_>) {
+        let found = self.above_in_scopes(revision).or_else(|| self.above_in_objects(revision));
+        if let Some(conflict) = found {
+            self.state(conflict, self.saw(revision), vec![fact()], ruling);
+        } else if let Some((conflict, item)) = self.listed_again() {
+            let says = format!("it listed version {}", item.revision);
+            let listed = self.evidence.item(self.id, item.key, item.uid, item.revision, says);
+            self.state(conflict, self.saw(revision), vec![listed], ruling);
+        } else if let Some(sight) = self.unproved_above(revision) {
+            self.suspect_clock(sight, revision, fact(), ruling);
+        } else if let Some(conflict) =
+            self.below_its_start(revision).or_else(|| self.above_of_unknown_selection(revision))
+        {
+            self.state(conflict, self.saw(revision), vec![fact()], ruling);
+        }
+    }
+
+    /// What was seen, in words.
+    fn saw(&self, revision: Revision) -> String {
+        format!("saw {} at revision {revision}", self.evidence.history.scope_name(self.o.scope))
+    }
+
+    /// A watch of the same scope with which the evidence begins: the process named a revision that it must have had from somewhere.
+    fn below_its_start(&self, revision: Revision) -> Option<Conflict> {
+        let (order, o) = (self.evidence.order, self.o);
+        let line = self.frontier.begun.get(&o.scope)?;
+        let sight = line.before(&order.clocks, o.clock, o.invoke).filter(|sight| sight.revision > revision)?;
+        let because = "both are of one scope. Not proved: what the process had seen before its watch began is not recorded, and a client may \
+                       have the number from another one"
+            .to_owned();
+        Some(Conflict { sight, version: None, kind: Kind::Suspect, because })
+    }
+
+    /// A sight of an object of which the evidence does not say whether the list selects it.
+    fn above_of_unknown_selection(&self, revision: Revision) -> Option<Conflict> {
+        let (history, order, o) = (self.evidence.history, self.evidence.order, self.o);
+        let mut sights = self.frontier.objects.above(&order.clocks, o.clock, o.invoke, revision).take(SIGHTS);
+        let is_open = |sight: &Sight| {
+            let version = order.timeline.version_at(sight.key, sight.revision);
+            let attributes = version.map_or(AttributesId::NONE, |version| version.attributes);
+            history.covers_key(o.scope, sight.key)
+                && history.selects(o.scope, sight.key, attributes).is_none()
+                && !self.was_outside(sight.key, revision, sight.revision)
+        };
+        let sight = sights.find(is_open)?;
+        let because = "the object that it had seen may be inside what was listed. Not proved: the evidence does not show what the selectors see of it"
+            .to_owned();
+        Some(Conflict { sight, version: None, kind: Kind::Suspect, because })
+    }
+
+    /// Whether some version of an object between two revisions, or the one before them, is known to be outside the selection.
+    fn was_outside(&self, key: KeyId, after: Revision, through: Revision) -> bool {
+        let (history, timeline) = (self.evidence.history, &self.evidence.order.timeline);
+        let between = timeline.between(key, after, through);
+        timeline
+            .at_or_before(key, after)
+            .into_iter()
+            .chain(between.iter())
+            .any(|v| history.selects(self.o.scope, v.key, v.attributes) == Some(false))
+    }
+
+    /// An item that was there when the process was told that nothing bears its name.
+    fn listed_again(&self) -> Option<(Conflict, Item)> {
+        if self.denials.is_empty() {
+            return None;
+        }
+        let items = self.evidence.history.items_of(self.o).iter();
+        items
+            .filter(|item| item.revision.is_some())
+            .find_map(|item| Some((self.denied(item.key, item.revision)?, *item)))
+    }
+
+    /// What told the process, before it asked, that nothing bears a name, when a version of it was there or gone already.
+    fn denied(&self, key: KeyId, version: Revision) -> Option<Conflict> {
+        let denial = self.denials.before(self.evidence, self.o, key, version)?;
+        let sight = Sight {
+            time: denial.time,
+            clock: self.o.clock,
+            revision: denial.revision,
+            key,
+            showing: Showing::Answer(denial.id),
+        };
+        let because = "that version was gone when it was told that nothing bears the name".to_owned();
+        Some(Conflict { sight, version: None, kind: Kind::Violation, because })
+    }
+
+    /// The name of an object that the process had seen, and that was there all the time since.
+    fn absent(&self, ruling: &mut Ruling<'_>) {
+        let (evidence, o) = (self.evidence, self.o);
+        let (history, order) = (evidence.history, evidence.order);
+        let own = self.frontier.keys.get(&o.key).and_then(|line| line.before(&order.clocks, o.clock, o.invoke));
+        let of_scope = |scope: ScopeId| {
+            let sight = self.frontier.scopes.get(&scope)?.before(&order.clocks, o.clock, o.invoke)?;
+            let version = order.timeline.at_or_before(o.key, sight.revision)?;
+            (history.covers_key(scope, o.key) && history.selects(scope, o.key, version.attributes) == Some(true))
+                .then_some(sight)
+        };
+        let seen = own.into_iter().chain(self.frontier.scopes.ids().into_iter().filter_map(of_scope));
+        for sight in seen.filter(|sight| absence::was_borne(evidence, o.key, sight.revision)) {
+            ruling.checked(o.incarnation);
+            let Some(facts) = absence::refuted(evidence, self.id, o, sight.revision) else { continue };
+            let because = "the object that it had seen was there all the time".to_owned();
+            let conflict = Conflict { sight, version: None, kind: Kind::Violation, because };
+            let saw = format!("was told that there is no {}", history.key_name(o.key));
+            return self.state(conflict, saw, facts, ruling);
+        }
+    }
+
+    /// Sights of lists and streams.
+    fn above_in_scopes(&self, revision: Revision) -> Option<Conflict> {
+        let (history, order, o) = (self.evidence.history, self.evidence.order, self.o);
+        let mut weaker = None;
+        let highest = self.frontier.progress.before(&order.clocks, o.clock, o.invoke)?;
+        if highest.revision <= revision {
+            return None;
+        }
+        let mut scopes = self.frontier.scopes.ids();
+        // The same scope first: the plainest proof.
+        scopes.sort_by_key(|&s| (s != o.scope, s));
+        for scope in scopes {
+            let line = self.frontier.scopes.get(&scope);
+            let Some(sight) = line.and_then(|line| line.before(&order.clocks, o.clock, o.invoke)) else { continue };
+            if sight.revision <= revision || !history.scopes_may_overlap(scope, o.scope) {
+                continue;
+            }
+            let resource = history.scopes[o.scope.index()].resource;
+            let inside = |v: &Version| {
+                [scope, o.scope].iter().all(|&s| {
+                    history.covers_key(s, v.key)
+                        && (history.selects(s, v.key, v.attributes) == Some(true) || self.was_selected(s, v))
+                })
+            };
+            let version = order.timeline.of_resource(resource, revision, sight.revision).find(inside);
+            if version.is_some() {
+                let because = "the change in between lies inside what both show".to_owned();
+                return Some(Conflict { sight, version, kind: Kind::Violation, because });
+            }
+            let is_quiet = order.timeline.covers(history, o.scope, revision, sight.revision, Provenance::Event);
+            if scope == o.scope {
+                let because = match is_quiet {
+                    true => {
+                        "both show the same scope, and though nothing in it changed in between, its version went back"
+                    }
+                    false => "both show the same scope",
+                };
+                return Some(Conflict { sight, version, kind: Kind::Violation, because: because.to_owned() });
+            }
+            if is_quiet {
+                continue;
+            }
+            let because = "the two scopes overlap, and no change in between is known inside both".to_owned();
+            weaker = weaker.or(Some(Conflict { sight, version, kind: Kind::Suspect, because }));
+        }
+        weaker
+    }
+
+    /// Whether the version before was selected: then a deletion, or a change out of the selection, lies inside the scope too.
+    fn was_selected(&self, scope: ScopeId, version: &Version) -> bool {
+        let before = version.revision.previous();
+        let previous = self.evidence.order.timeline.at_or_before(version.key, before);
+        previous.is_some_and(|p| self.evidence.history.selects(scope, p.key, p.attributes) == Some(true))
+    }
+
+    /// Sights of single objects inside the scope.
+    fn above_in_objects(&self, revision: Revision) -> Option<Conflict> {
+        let (order, o) = (self.evidence.order, self.o);
+        let sights = self.frontier.objects.above(&order.clocks, o.clock, o.invoke, revision).take(SIGHTS);
+        let mut best: Option<Sight> = None;
+        for sight in sights {
+            if best.is_none_or(|best| best.revision < sight.revision) && self.is_inside(&sight) {
+                best = Some(sight);
+            }
+        }
+        best.map(|sight| Conflict {
+            sight,
+            version: order.timeline.version_at(sight.key, sight.revision),
+            kind: Kind::Violation,
+            because: "the object that it had seen is inside what was listed".to_owned(),
+        })
+    }
+
+    /// Whether an object that was seen is inside what was listed.
+    fn is_inside(&self, sight: &Sight) -> bool {
+        let (history, o) = (self.evidence.history, self.o);
+        if !history.covers_key(o.scope, sight.key) {
+            return false;
+        }
+        let version = self.evidence.order.timeline.version_at(sight.key, sight.revision);
+        let selected = version.and_then(|v| history.selects(o.scope, v.key, v.attributes));
+        // A delivery on a stream is not held against a list when the stream's own scope lies elsewhere: its object may
+        // have entered or left the selection.
+        let is_listed = || history.items_of(o).iter().any(|item| item.key == sight.key);
+        selected.unwrap_or_else(is_listed)
+    }
+
+    /// One object at a version.
+    fn object(&self, key: KeyId, revision: Revision, fact: impl FnOnce() -> Fact, ruling: &mut Ruling<'_>) {
+        let (history, order, o) = (self.evidence.history, self.evidence.order, self.o);
+        let own = self.frontier.keys.get(&key).and_then(|line| line.before(&order.clocks, o.clock, o.invoke));
+        if let Some(sight) = own.filter(|s| s.revision > revision) {
+            let because = "both are of one object".to_owned();
+            let version = order.timeline.version_at(key, sight.revision);
+            let conflict = Conflict { sight, version, kind: Kind::Violation, because };
+            return self.state(conflict, self.saw(revision), vec![fact()], ruling);
+        }
+        if let Some(conflict) = self.denied(key, revision).or_else(|| self.missed(key, revision)) {
+            return self.state(conflict, self.saw(revision), vec![fact()], ruling);
+        }
+        let Some(highest) = self.frontier.progress.before(&order.clocks, o.clock, o.invoke) else { return };
+        if order.timeline.between(key, revision, highest.revision).is_empty() {
+            return;
+        }
+        for scope in self.frontier.scopes.ids() {
+            if !history.covers_key(scope, key) {
+                continue;
+            }
+            let line = self.frontier.scopes.get(&scope);
+            let Some(sight) = line.and_then(|line| line.before(&order.clocks, o.clock, o.invoke)) else { continue };
+            let between = order.timeline.between(key, revision, sight.revision);
+            let version = between
+                .iter()
+                .find(|v| history.selects(scope, v.key, v.attributes) == Some(true) || self.was_selected(scope, v));
+            if let Some(version) = version {
+                let because = "the state that it had seen includes the change in between".to_owned();
+                let conflict = Conflict { sight, version: Some(version), kind: Kind::Violation, because };
+                return self.state(conflict, self.saw(revision), vec![fact()], ruling);
+            }
+        }
+    }
+
+    /// A whole list of a revision at or above a version, without the name: the version was gone by then.
+    fn missed(&self, key: KeyId, revision: Revision) -> Option<Conflict> {
+        let (history, order, o) = (self.evidence.history, self.evidence.order, self.o);
+        let highest = self.frontier.progress.before(&order.clocks, o.clock, o.invoke)?;
+        let version = order.timeline.version_at(key, revision)?;
+        if highest.revision < revision || order.timeline.present_through(&version) >= highest.revision {
+            return None;
+        }
+        let of_scope = |scope: ScopeId| {
+            let sight = self.frontier.scopes.get(&scope)?.before(&order.clocks, o.clock, o.invoke)?;
+            let Showing::Answer(id) = sight.showing else { return None };
+            let list = history.operation(id);
+            let is_whole = list.verb == Verb::List && list.answered == sight.revision && is_whole(&list);
+            let counts = is_whole && sight.revision >= revision && !history.is_selective(scope);
+            (counts && history.covers_key(scope, key) && history.item(&list, key).is_none()).then_some(sight)
+        };
+        let sight = self.frontier.scopes.ids().into_iter().find_map(of_scope)?;
+        let because = "that version was gone in the state that it had listed".to_owned();
+        Some(Conflict { sight, version: None, kind: Kind::Violation, because })
+    }
+
+    /// The beginning of a watch, and what a reflector's stream repeats.
+    fn stream(&self, ruling: &mut Ruling<'_>) {
+        let (history, order) = (self.evidence.history, self.evidence.order);
+        let Some(stream) = history.stream_of(self.id) else { return };
+        ruling.checked(self.o.incarnation);
+        if matches!(order.chains.start_of(self.id), Some(Start::Continues(_) | Start::Item(_))) {
+            return self.repeated(ruling);
+        }
+        let marker = stream.deliveries().find(|&i| history.deliveries[i].kind == DeliveryKind::InitialEventsEnd);
+        if let (Some(index), Some(base)) = (marker, stream_base(history, stream.id)) {
+            let says = format!("its initial events showed the state of revision {base}");
+            let fact = || self.evidence.delivery(index, self.id, says);
+            return self.snapshot(base, fact, ruling);
+        }
+        // Without marker the initial part ends at the first event that is not ADDED.
+        for index in stream.deliveries() {
+            let d = &history.deliveries[index];
+            if d.kind != DeliveryKind::Added {
+                break;
+            }
+            let fact = || self.evidence.delivery(index, self.id, "its initial events showed this version");
+            self.object(d.key, d.revision, fact, ruling);
+        }
+    }
+
+    /// A chain that goes on from below where it stood sees its past again.
+    fn repeated(&self, ruling: &mut Ruling<'_>) {
+        let (history, order, o) = (self.evidence.history, self.evidence.order, self.o);
+        let Some(stream) = history.stream_of(self.id) else { return };
+        let line = self.frontier.scopes.get(&o.scope);
+        let Some(sight) = line.and_then(|line| line.before(&order.clocks, o.clock, o.invoke)) else { return };
+        let seen = stream.deliveries().find(|&index| {
+            let d = &history.deliveries[index];
+            d.key.is_some()
+                && d.revision.is_some()
+                && d.revision <= sight.revision
+                && !order.timeline.is_misdated(index)
+        });
+        // An event at the very frontier was delivered before; one below it as well.
+        let Some(index) = seen.filter(|&i| history.deliveries[i].revision < sight.revision) else { return };
+        let d = &history.deliveries[index];
+        let fact = self.evidence.delivery(index, self.id, format!("the stream delivered {} again", d.revision));
+        let because = "one reflector of one scope, which had come further".to_owned();
+        let conflict = Conflict { sight, version: None, kind: Kind::Violation, because };
+        self.state(conflict, self.saw(d.revision), vec![fact], ruling);
+    }
+
+    /// A higher sight that only the bare times of two clocks put before.
+    fn unproved_above(&self, revision: Revision) -> Option<Sight> {
+        let (order, o) = (self.evidence.order, self.o);
+        let progress = self.frontier.scopes.get(&o.scope).and_then(|line| line.before_by_the_clock(o.invoke));
+        let object = self.frontier.objects.before_by_the_clock(o.invoke).filter(|sight| self.is_inside(sight));
+        let is_open = |s: &Sight| s.clock != o.clock || order.clocks.several(o.clock).is_some();
+        [progress, object].into_iter().flatten().find(|s| s.revision > revision && is_open(s))
+    }
+
+    fn suspect_clock(&self, sight: Sight, revision: Revision, fact: Fact, ruling: &mut Ruling<'_>) {
+        let offset = self.o.invoke.since(sight.time) as f64 / 1e6;
+        let because = format!(
+            "by the times as they stand, the later request was sent when the earlier answer was complete. Not proved: clocks that differ by \
+             {offset:.3} ms explain it away, and nothing rules that out (--clock-skew)"
+        );
+        let conflict = Conflict { sight, version: None, kind: Kind::Suspect, because };
+        self.state(conflict, self.saw(revision), vec![fact], ruling);
+    }
+
+    /// States what the process saw, in words and facts, after what it had seen before.
+    fn state(&self, conflict: Conflict, saw: String, mut shown: Vec<Fact>, ruling: &mut Ruling<'_>) {
+        let Conflict { sight, version, kind, because } = conflict;
+        let (evidence, history, o) = (self.evidence, self.evidence.history, self.o);
+        let earlier_life = match sight.showing {
+            Showing::Answer(id) | Showing::Delivery(_, id) => history.operation(id).incarnation,
+        };
+        let restarted = earlier_life != o.incarnation;
+        let mut facts = vec![evidence.showing(sight.showing, sight.revision, seen_words(evidence, &sight))];
+        if let Some(version) = version.filter(|v| v.revision < sight.revision) {
+            facts.push(evidence.version(&version, evidence.change_words(&version)));
+        }
+        shown.retain(|fact| (fact.position, fact.operation) != (facts[0].position, facts[0].operation));
+        facts.extend(shown);
+        let client = evidence.short_client(o);
+        let after = if restarted { "its process before the restart" } else { "it" };
+        let told = history.incarnations[o.incarnation.index()].told_by.sentence();
+        let server = self.broken_by(sight.revision);
+        // Who asked for the most recent state had to get it whoever had seen it before.
+        let doubt = match (kind, server) {
+            (Kind::Violation, BrokenBy::Nobody) => doubt(evidence, (sight.showing, sight.time), o),
+            _ => None,
+        };
+        let kind = if doubt.is_some() { Kind::Suspect } else { kind };
+        let because = match doubt {
+            Some(doubt) => format!("{because}. Not proved: {doubt}"),
+            None => because,
+        };
+        let demand = match server {
+            BrokenBy::Server => "The request excluded so old an answer.",
+            _ => {
+                "The request allowed any state, so no server broke a promise; but what the client saw is not one history."
+            }
+        };
+        ruling.found(Draft {
+            kind,
+            broken_by: server,
+            incarnation: o.incarnation,
+            key: facts.last().map_or(KeyId::NONE, |f| f.key),
+            cause: format!("{}|{}", history.resource_name(history.scopes[o.scope.index()].resource), restarted),
+            summary: format!(
+                "{client} {saw} after {after} had seen revision {}: it went back in time",
+                sight.revision
+            ),
+            facts,
+            reason: format!("A process never observes below what it observed before (monotonic reads): {because}. {demand} Process lives: {told}."),
+            refuted_by: "evidence that the two observations are of different processes, or that the earlier one was complete only after the later request was sent".to_owned(),
+            consequence: "it acts on a past that it had already left: deleted objects live again in its cache, until its stream catches up".to_owned(),
+        });
+    }
+
+    /// The server's promise broke where the request asked for the most recent state, or for one not older than a version
+    /// above what was answered.
+    fn broken_by(&self, above: Revision) -> BrokenBy {
+        match self.o.asked {
+            Asked::Unset if self.o.verb != Verb::Watch || self.o.marks.has(Marks::INITIAL_EVENTS) => BrokenBy::Server,
+            Asked::From if self.o.verb != Verb::Watch && self.o.asked_revision >= above => BrokenBy::Server,
+            _ => BrokenBy::Nobody,
+        }
+    }
+}
+
+/// What a sight was, in words.
+fn seen_words(evidence: &Evidence<'_>, sight: &Sight) -> String {
+    let history = evidence.history;
+    match sight.showing {
+        Showing::Delivery(index, _) => {
+            let d = &history.deliveries[index as usize];
+            let object = if d.key.is_some() { history.key_name(d.key) } else { String::new() };
+            match d.kind {
+                DeliveryKind::Added => format!("its stream delivered {object} added"),
+                DeliveryKind::Modified => format!("its stream delivered {object} modified"),
+                DeliveryKind::Deleted => format!("its stream delivered {object} deleted"),
+                _ => "its stream confirmed progress".to_owned(),
+            }
+        }
+        Showing::Answer(id) => {
+            let o = history.operation(id);
+            let request = history.request_name(&o);
+            match o.verb {
+                Verb::Watch => format!("{request}: it had come to {}", sight.revision),
+                _ if is_absence(&o) => format!("{request}: it was told that there is none"),
+                Verb::Update if sight.revision == o.asked_revision => format!("{request}: it held that version"),
+                _ => format!("{request} showed it revision {}", sight.revision),
+            }
+        }
+    }
+}

@@ -1,0 +1,238 @@
+#![doc = include_str!("../../../docs/rules/false-progress.md")]
+
+use crate::check::etcd;
+use crate::check::facts::lone_witness;
+use crate::check::facts::staleness;
+use crate::check::watches::stream_view::Course;
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
+use crate::history::{DeliveryKind, KeyId, OperationId, Revision};
+use crate::order::Showing;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    slug: "false-progress",
+    title: "a bookmark claims no more and no less than was delivered",
+    group: Group::Watches,
+    promise: BrokenBy::Server,
+    needs: "a watch with bookmarks",
+    causes: &["watch-reorder", "watch-duplicate", "watch-prehistory"],
+    page: include_str!("../../../docs/rules/false-progress.md"),
+    checks: Checks::kubernetes(check).and_etcd(etcd::watches::progress),
+};
+
+fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    for course in Course::all(evidence) {
+        // The highest change and the highest bookmark so far. A marker is the first bookmark.
+        let mut change: Option<(usize, Revision)> = None;
+        let mut disproved = Vec::new();
+        let mut progress = course.marker.map(|at| (at, evidence.history.deliveries[at].revision));
+        if let Some((at, revision)) = progress {
+            ruling.checked(course.operation.incarnation);
+            if !revision.is_some() {
+                found(evidence, ruling, &course, at, Against::Zero);
+                progress = None;
+            }
+        }
+        for (index, d) in course.progress() {
+            if matches!(d.kind, DeliveryKind::Bookmark | DeliveryKind::InitialEventsEnd) {
+                ruling.checked(course.operation.incarnation);
+                let against = if !d.revision.is_some() {
+                    Some(Against::Zero)
+                } else if course.start.is_some_and(|start| d.revision < start) {
+                    Some(Against::Start)
+                } else if let Some((at, _)) = change.filter(|c| d.revision < c.1) {
+                    Some(Against::Change(at))
+                } else if let Some((at, _)) = progress.filter(|p| d.revision < p.1) {
+                    Some(Against::Bookmark(at))
+                } else {
+                    None
+                };
+                match against {
+                    Some(against) => found(evidence, ruling, &course, index, against),
+                    None => progress = Some((index, d.revision)),
+                }
+                continue;
+            }
+            if !d.revision.is_some() || course.start.is_some_and(|start| d.revision <= start) {
+                continue;
+            }
+            if let Some((_, reached)) = change
+                && d.revision <= reached
+            {
+                continue;
+            }
+            if let Some((at, reached)) = progress {
+                ruling.checked(course.operation.incarnation);
+                if d.revision <= reached {
+                    disproved.push(at);
+                    found(evidence, ruling, &course, index, Against::Bookmark(at));
+                }
+            }
+            change = Some((index, d.revision));
+        }
+        let is_bookmark = |kind| matches!(kind, DeliveryKind::Bookmark | DeliveryKind::InitialEventsEnd);
+        let bookmarks = course.progress().filter(|(_, d)| is_bookmark(d.kind));
+        for (index, d) in course.marker.map(|at| (at, &evidence.history.deliveries[at])).into_iter().chain(bookmarks) {
+            if let Some(write) = lone_witness::inside(evidence, Showing::Delivery(index as u32, course.watch))
+                && !disproved.contains(&index)
+            {
+                let gap = evidence.history.operation(write).invoke.since(d.at);
+                found(evidence, ruling, &course, index, Against::Write(write, gap));
+            }
+        }
+    }
+}
+
+/// What a delivery contradicts.
+#[derive(Clone, Copy)]
+enum Against {
+    Zero,
+    Start,
+    Change(usize),
+    Bookmark(usize),
+    /// It was sent so many nanoseconds after.
+    Write(OperationId, i64),
+}
+
+fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, course: &Course<'_>, index: usize, against: Against) {
+    let d = &evidence.history.deliveries[index];
+    let words = evidence.delivery_words(index);
+    let observer = evidence.observer_words(&course.operation);
+    let received = |at: usize| evidence.delivery(at, course.watch, format!("received {}", evidence.delivery_words(at)));
+    let asked =
+        || evidence.request(course.watch, course.operation.asked_revision, format!("asked for {}", course.words()));
+    let (facts, summary, reason) = match against {
+        Against::Zero => (
+            vec![asked(), evidence.delivery(index, course.watch, "received a bookmark without revision")],
+            format!("{observer} received a bookmark without revision"),
+            "A bookmark names the revision that the stream has reached (KEP-956); zero is no revision.".to_owned(),
+        ),
+        Against::Start => (
+            vec![asked(), received(index)],
+            format!("{observer} received {words} on a watch from revision {}", course.operation.asked_revision),
+            "A stream has reached at least the revision that it starts after.".to_owned(),
+        ),
+        Against::Change(at) => (
+            vec![received(at), received(index)],
+            format!("{observer} received {words} after {}", evidence.delivery_words(at)),
+            "A bookmark names the revision that the stream has reached, so it is not below a change delivered before it."
+                .to_owned(),
+        ),
+        Against::Bookmark(at) => (
+            vec![received(at), received(index)],
+            format!("{observer} received {words} after {}", evidence.delivery_words(at)),
+            "A bookmark says that every change through its revision was delivered: none can follow, and no bookmark falls."
+                .to_owned(),
+        ),
+        Against::Write(id, _) => {
+            let o = evidence.history.operation(id);
+            let asked = evidence.history.request_name(&o);
+            (
+                vec![
+                    received(index),
+                    evidence.request(id, o.answered, format!("{asked} was sent")),
+                    evidence.operation(id, o.answered, format!("it was answered as committed at revision {}", o.answered)),
+                ],
+                format!("{observer} received {words} before a change at revision {} was sent that belongs into the stream", o.answered),
+                "A bookmark says that every change through its revision was delivered: none can follow. Nothing else shows that the \
+                 store had come so far."
+                    .to_owned(),
+            )
+        }
+    };
+    let step = evidence.order.clocks.step(course.operation.clock);
+    let open = match against {
+        Against::Write(_, gap) => step.map(|_| staleness::set_back(gap)),
+        _ => None,
+    };
+    let draft = Draft {
+        kind: if open.is_some() { Kind::Suspect } else { Kind::Violation },
+        broken_by: BrokenBy::Server,
+        incarnation: course.operation.incarnation,
+        key: if d.key.is_some() { d.key } else { KeyId::NONE },
+        cause: course.cause(),
+        summary,
+        facts,
+        reason: open.map_or(reason.clone(), |open| format!("{reason} {open}")),
+        refuted_by: match against {
+            Against::Write(..) => {
+                "evidence that the store had come so far, and went back (`revision-rewind`)".to_owned()
+            }
+            _ => "a record that shows two streams here".to_owned(),
+        },
+        consequence: "a client that reconnects from such a bookmark misses changes, or goes through them again"
+            .to_owned(),
+    };
+    ruling.found(course.settle(draft));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::check::Kind;
+    use crate::check::reads::stale_consistent_read;
+    use crate::check::testing::specimen::Specimen;
+    use crate::check::testing::trial::{holds, kinds};
+    use crate::check::writes::{revision_reuse, revision_rewind};
+
+    #[test]
+    fn true_progress_is_kept() {
+        let mut s = Specimen::new();
+        let w = s.watch("&resourceVersion=20&allowWatchBookmarks=true");
+        s.bookmark(w, 20, false).event(w, "ADDED", ("a", "u", 23)).bookmark(w, 23, false).bookmark(w, 40, false);
+        s.event(w, "MODIFIED", ("a", "u", 41));
+        assert!(s.keeps(&RULE));
+    }
+
+    #[test]
+    fn finds_every_way_of_claiming_too_much_or_too_little() {
+        let watch = |s: &mut Specimen| s.watch("&resourceVersion=20&allowWatchBookmarks=true");
+        let mut zero = Specimen::new();
+        let w = watch(&mut zero);
+        zero.bookmark(w, 0, false);
+        let mut below_start = Specimen::new();
+        let w = watch(&mut below_start);
+        below_start.bookmark(w, 19, false);
+        let mut below_change = Specimen::new();
+        let w = watch(&mut below_change);
+        below_change.event(w, "ADDED", ("a", "u", 23)).bookmark(w, 22, false);
+        let mut falling = Specimen::new();
+        let w = watch(&mut falling);
+        falling.bookmark(w, 30, false).bookmark(w, 29, false);
+        let mut followed = Specimen::new();
+        let w = watch(&mut followed);
+        followed.bookmark(w, 30, false).event(w, "ADDED", ("a", "u", 27));
+        for s in [zero, below_start, below_change, falling, followed] {
+            assert_eq!(s.kinds(&RULE), [Kind::Violation]);
+        }
+    }
+
+    #[test]
+    fn initial_events_are_below_their_bookmark() {
+        let mut s = Specimen::new();
+        let w = s.watch("&resourceVersion=0&allowWatchBookmarks=true");
+        s.event(w, "ADDED", ("b", "u2", 9)).event(w, "ADDED", ("a", "u1", 7)).bookmark(w, 12, true);
+        s.event(w, "MODIFIED", ("a", "u1", 13));
+        assert!(s.keeps(&RULE));
+    }
+
+    #[test]
+    fn a_bookmark_of_the_future_is_false_and_convicts_nobody_else() {
+        let text = |bookmark: u32| {
+            format!(
+                "w@A  WATCH from 9 bookmarks\nc@A  CREATE a => a:u1@10\nw@A  ..  +a:u1@10 ^{bookmark}\nr@A  GET b => b:u2@8\n\
+                 c@A  PUT a:u1@10 => a:u1@11\nd@A  PUT b:u2@8 => b:u2@12\n"
+            )
+        };
+        let others = [&revision_reuse::RULE, &revision_rewind::RULE, &stale_consistent_read::RULE];
+        for bookmark in [11, 12, 13] {
+            assert_eq!(kinds(&RULE, &text(bookmark)), [Kind::Violation]);
+            assert!(others.iter().all(|rule| kinds(rule, &text(bookmark)).is_empty()), "{bookmark}");
+        }
+        assert!(holds(&RULE, &text(10)));
+        // Where somebody else was shown as much, it is the store that went back.
+        let rewound = text(13).replace("\nr@A", "\ns@A  LIST => 13 {a:u1@10 b:u2@8}\nr@A");
+        assert_eq!(kinds(&RULE, &rewound), []);
+        assert!(kinds(others[1], &rewound).contains(&Kind::Violation));
+    }
+}

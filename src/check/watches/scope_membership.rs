@@ -1,0 +1,260 @@
+//! What a scope held when a stream of it began: the list, or the streams before it, from which it goes on.
+//!
+//! What a scope holds at a revision is a fact of T, whoever asked. A list of the scope at revision L, or the initial events up to a
+//! marker at L, say it for every key; streams of the scope tell every change after that, as far as they came. So a stream that begins
+//! inside of what they tell goes on from a known state, and its first event of a key has to fit that state.
+
+use crate::check::facts::state_check::{Absence, Shown, page};
+use crate::check::watches::stream_view::Course;
+use crate::check::{Evidence, Fact};
+use crate::history::{Asked, DeliveryKind, KeyId, Marks, Operation, OperationId, Revision, ScopeId, Symbol, Verb};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// What shows that a key was, or was not, in a scope.
+#[derive(Clone, Copy, Debug)]
+pub enum By {
+    /// An event of a watch.
+    Event(usize, OperationId),
+    /// A list that showed the object at a version.
+    Item(OperationId, Revision),
+    /// A whole list, or initial part, that lacked the key.
+    Lack(OperationId, Option<usize>),
+    /// The stream brings its own state, and had not shown the key.
+    Unsaid(OperationId),
+}
+
+impl By {
+    /// Cites it.
+    pub fn fact(self, evidence: &Evidence<'_>, key: KeyId, uid: Symbol) -> Fact {
+        let name = evidence.history.key_name(key);
+        match self {
+            By::Event(index, watch) => {
+                evidence.delivery(index, watch, format!("received {}", evidence.delivery_words(index)))
+            }
+            By::Item(list, revision) => {
+                evidence.item(list, key, uid, revision, format!("listed {name} at version {revision}"))
+            }
+            By::Lack(list, None) => {
+                let of = evidence.history.operation(list).answered;
+                evidence.operation(list, of, format!("listed the state of revision {of}, without {name}"))
+            }
+            By::Lack(watch, Some(marker)) => {
+                let words = evidence.delivery_words(marker);
+                evidence.delivery(marker, watch, format!("received {words}, and no event of {name} before"))
+            }
+            By::Unsaid(watch) => {
+                let o = evidence.history.operation(watch);
+                let asked = evidence.history.request_name(&o);
+                evidence.request(
+                    watch,
+                    Revision::NONE,
+                    format!("asked for the state and all changes after it: {asked}"),
+                )
+            }
+        }
+    }
+
+    /// It in words, after "received this after".
+    pub fn words(self, evidence: &Evidence<'_>, key: KeyId) -> String {
+        let name = evidence.history.key_name(key);
+        match self {
+            By::Event(index, _) => evidence.delivery_words(index),
+            By::Item(..) => format!("a list from which the watch goes on had shown {name}"),
+            By::Lack(_, None) => format!("a list from which the watch goes on had not shown {name}"),
+            By::Lack(_, Some(_)) => format!("an initial part without {name}"),
+            By::Unsaid(_) => format!("no event that adds {name}"),
+        }
+    }
+}
+
+/// Whether a key was in a scope.
+#[derive(Clone, Copy, Debug)]
+pub struct Said {
+    /// What shows it.
+    pub by: By,
+    /// The uid of the object that was in it, or that left it.
+    pub uid: Symbol,
+    /// Whether it was in it.
+    pub member: bool,
+}
+
+/// A state of a scope that is known for every key.
+#[derive(Clone, Copy, Debug)]
+enum Base {
+    List(OperationId),
+    Marker(OperationId, usize),
+}
+
+/// From where a stream goes on: every change of the scope after a revision is told by streams before it, and the state at it is known
+/// where there is a base.
+#[derive(Clone, Copy, Debug)]
+struct Origin {
+    from: Revision,
+    base: Option<Base>,
+}
+
+/// The event of a key at a revision: the delivery, its watch, its uid, and whether the object was in the scope after it.
+type Heard = (Revision, usize, OperationId, Symbol, bool);
+
+/// What every stream goes on from.
+#[derive(Debug)]
+pub struct Membership<'h> {
+    evidence: Evidence<'h>,
+    origins: FxHashMap<OperationId, Origin>,
+    /// What streams of scopes that have several told, by revision.
+    heard: FxHashMap<(ScopeId, KeyId), Vec<Heard>>,
+    /// Keys of which a stream said something of no known place in the order.
+    open: FxHashSet<(ScopeId, KeyId)>,
+    /// The items of the list that was asked for last.
+    listed: Option<(OperationId, FxHashMap<KeyId, u32>)>,
+}
+
+impl<'h> Membership<'h> {
+    /// Of all streams.
+    pub fn of(evidence: &Evidence<'h>) -> Membership<'h> {
+        let mut of_scope: FxHashMap<ScopeId, Vec<(Revision, Course<'h>)>> = FxHashMap::default();
+        for course in Course::all(evidence) {
+            let marked = course.marker.map(|at| evidence.history.deliveries[at].revision).filter(|r| r.is_some());
+            if let Some(begin) = course.start.or(marked).filter(|_| !course.is_saved()) {
+                of_scope.entry(course.operation.scope).or_default().push((begin, course));
+            }
+        }
+        let lists = whole_lists(evidence, &of_scope);
+        let (origins, heard, open) = Default::default();
+        let mut membership = Membership { evidence: *evidence, origins, heard, open, listed: None };
+        for (scope, mut courses) in of_scope {
+            courses.sort_by_key(|(begin, course)| (*begin, course.watch));
+            membership.follow(lists.get(&scope).map_or(&[][..], |lists| lists), &courses);
+        }
+        for heard in membership.heard.values_mut() {
+            heard.sort_by_key(|heard| (heard.0, heard.1));
+        }
+        membership
+    }
+
+    fn follow(&mut self, lists: &[(Revision, OperationId)], courses: &[(Revision, Course<'h>)]) {
+        let mut origin = Origin { from: Revision::NONE, base: None };
+        let mut through: Option<Revision> = None;
+        for (begin, course) in courses {
+            let known = through.filter(|through| begin <= through);
+            if known.is_none() {
+                origin = Origin { from: *begin, base: None };
+            }
+            // The latest list of what is told: nothing before it matters.
+            let last = lists.partition_point(|list| list.0 <= *begin).checked_sub(1).map(|at| lists[at]);
+            if let Some((revision, list)) = last.filter(|last| last.0 >= origin.from) {
+                origin = Origin { from: revision, base: Some(Base::List(list)) };
+            }
+            if let Some(marker) = course.marker {
+                origin = Origin { from: *begin, base: Some(Base::Marker(course.watch, marker)) };
+            } else {
+                self.origins.insert(course.watch, origin);
+            }
+            let reached = self.hear(course, courses.len() > 1, *begin);
+            through = Some(known.map_or(reached, |known| known.max(reached)));
+        }
+    }
+
+    /// Takes up what a stream told, and says how far it came.
+    fn hear(&mut self, course: &Course<'h>, keep: bool, begin: Revision) -> Revision {
+        let (evidence, scope) = (self.evidence, course.operation.scope);
+        let mut reached = begin;
+        for index in course.initial.start..course.live.end {
+            let d = &evidence.history.deliveries[index];
+            if matches!(d.kind, DeliveryKind::Error | DeliveryKind::Unidentified) {
+                break;
+            }
+            let live = index >= course.live.start;
+            let misdated = evidence.order.timeline.is_misdated(index);
+            if d.key.is_some() && keep {
+                if misdated || (live && d.revision <= reached) {
+                    self.open.insert((scope, d.key));
+                } else {
+                    let at = if live { d.revision } else { begin };
+                    let heard = (at, index, course.watch, d.uid, d.kind != DeliveryKind::Deleted);
+                    self.heard.entry((scope, d.key)).or_default().push(heard);
+                }
+            }
+            if live && !misdated {
+                reached = reached.max(d.revision);
+            }
+        }
+        reached
+    }
+
+    /// Whether a key was in the scope of a stream when the stream began; `None` where nothing tells.
+    pub fn at_start(&mut self, course: &Course<'h>, key: KeyId) -> Option<Said> {
+        let scope = course.operation.scope;
+        let Some(start) = course.start else {
+            // A watch that brings its own state adds what is there before anything else.
+            let own = matches!(course.operation.asked, Asked::Any | Asked::Unset | Asked::From)
+                && !course.operation.marks.has(Marks::NO_INITIAL_EVENTS)
+                && !course.is_saved();
+            let by = match course.marker {
+                Some(marker) => By::Lack(course.watch, Some(marker)),
+                None => By::Unsaid(course.watch),
+            };
+            return own.then_some(Said { by, uid: Symbol::NONE, member: false });
+        };
+        let origin = *self.origins.get(&course.watch)?;
+        if self.open.contains(&(scope, key)) {
+            return None;
+        }
+        if let Some(heard) = self.heard.get(&(scope, key)) {
+            let last = heard[..heard.partition_point(|heard| heard.0 <= start)].last();
+            let inside = |heard: &&Heard| heard.0 > origin.from || matches!(origin.base, Some(Base::Marker(..)) | None);
+            if let Some((_, index, watch, uid, member)) = last.filter(|heard| heard.0 >= origin.from).filter(inside) {
+                return Some(Said { by: By::Event(*index, *watch), uid: *uid, member: *member });
+            }
+        }
+        match origin.base? {
+            Base::Marker(watch, marker) => {
+                Some(Said { by: By::Lack(watch, Some(marker)), uid: Symbol::NONE, member: false })
+            }
+            Base::List(list) => Some(self.listed(list, key)),
+        }
+    }
+
+    fn listed(&mut self, list: OperationId, key: KeyId) -> Said {
+        let history = self.evidence.history;
+        let of = history.operation(list);
+        let items = history.items_of(&of);
+        if self.listed.as_ref().is_none_or(|(known, _)| *known != list) {
+            let index = items.iter().enumerate().map(|(at, item)| (item.key, at as u32)).collect();
+            self.listed = Some((list, index));
+        }
+        let at = self.listed.as_ref().and_then(|(_, index)| index.get(&key));
+        match at.map(|at| items[*at as usize]) {
+            Some(item) => Said { by: By::Item(list, item.revision), uid: item.uid, member: true },
+            None => Said { by: By::Lack(list, None), uid: Symbol::NONE, member: false },
+        }
+    }
+}
+
+/// The lists of scopes with streams that show a whole state, by revision.
+fn whole_lists<T>(
+    evidence: &Evidence<'_>,
+    wanted: &FxHashMap<ScopeId, T>,
+) -> FxHashMap<ScopeId, Vec<(Revision, OperationId)>> {
+    let mut lists: FxHashMap<_, Vec<_>> = FxHashMap::default();
+    for (id, o) in evidence.of_verbs(&[Verb::List]) {
+        if wanted.contains_key(&o.scope) && is_whole(evidence, &o) {
+            lists.entry(o.scope).or_default().push((o.answered, id));
+        }
+    }
+    for lists in lists.values_mut() {
+        lists.sort_unstable();
+    }
+    lists
+}
+
+/// Whether the answer of a list shows every object of its scope.
+fn is_whole(evidence: &Evidence<'_>, o: &Operation) -> bool {
+    let cut = o.marks.has(Marks::SAVED) || o.marks.has(Marks::TRUNCATED) || !o.marks.has(Marks::ANSWER_BODY);
+    o.is_answered()
+        && o.answered.is_some()
+        && !cut
+        && o.marks.has(Marks::LIST_ANSWER)
+        && !matches!(o.asked, Asked::Unrecorded | Asked::Invalid)
+        && page(evidence, o, &[] as &[Shown]) == Absence::Whole
+}

@@ -1,0 +1,299 @@
+#![doc = include_str!("../../../../docs/rules/watch-gap.md")]
+
+mod changes;
+mod lives;
+mod removals;
+
+use self::changes::Changes;
+use crate::check::etcd;
+use crate::check::facts::state_check::{BEYOND, unless_open};
+use crate::check::watches::scope_membership::{By, Membership};
+use crate::check::watches::stream_view::Course;
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Rule, Ruling};
+use crate::history::{Asked, DeliveryKind, KeyId, Revision, Symbol};
+use crate::order::{Change, Version, stream_base};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    slug: "watch-gap",
+    title: "a watch delivers every change of its scope",
+    group: Group::Watches,
+    promise: BrokenBy::Server,
+    needs: "the events of a watch, and other evidence of a change in its scope",
+    causes: &["false-progress", "watch-reorder", "bad-initial-state", "revision-rewind", "split-timeline"],
+    page: include_str!("../../../../docs/rules/watch-gap.md"),
+    checks: Checks::kubernetes(check).and_etcd(etcd::watches::gap),
+};
+
+fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    let mut changes = Changes::new(evidence);
+    let mut membership = Membership::of(evidence);
+    let mut removals = None;
+    for course in Course::all(evidence) {
+        let Some(end) = identified(evidence, &course) else { continue };
+        if ruling.is_full() {
+            ruling.undecided("streams that were not looked at, since there are more gaps than are listed");
+            continue;
+        }
+        if let Some(account) = Account::open(evidence, &course, end) {
+            account.audit(&mut changes, &mut membership, ruling);
+            removals.get_or_insert_with(|| removals::Removals::of(evidence)).audit(&account, ruling);
+        }
+        lives::audit(evidence, &course, end, &mut membership, ruling);
+    }
+    if removals.is_some_and(|removals| removals.skipped) {
+        ruling.undecided("there are more removals of unknown revision than were held against every stream");
+    }
+}
+
+/// Up to which delivery a stream accounts for what it passes: the first error, or its end. None where an event is of nobody knows what.
+fn identified(evidence: &Evidence<'_>, course: &Course<'_>) -> Option<usize> {
+    let deliveries = &evidence.history.deliveries;
+    let mut all = course.initial.start..course.live.end;
+    if deliveries[all.clone()].iter().any(|d| d.kind == DeliveryKind::Unidentified) {
+        return None;
+    }
+    Some(all.find(|&d| deliveries[d].kind == DeliveryKind::Error).unwrap_or(course.live.end))
+}
+
+/// What a stream accounts for.
+struct Account<'c, 'h> {
+    evidence: &'c Evidence<'h>,
+    course: &'c Course<'h>,
+    /// After this revision.
+    after: Revision,
+    /// The delivery that shows `after`, unless the request does.
+    opened_by: Option<usize>,
+    /// Through this one.
+    through: Revision,
+    /// Up to this delivery: the first error, or the end.
+    end: usize,
+    /// Whether the scope is recorded.
+    scoped: bool,
+}
+
+/// What the stream said about single keys: built when a change is not among its events.
+struct Said {
+    /// Per key: (revision, delivery, whether the object was in the scope after it), by revision.
+    of: FxHashMap<KeyId, Vec<(Revision, usize, bool)>>,
+    /// Keys with a DELETED event of unknown date.
+    undated: FxHashSet<KeyId>,
+    /// (highest revision so far, delivery) where it rises.
+    reached: Vec<(Revision, usize)>,
+}
+
+impl<'c, 'h> Account<'c, 'h> {
+    fn open(evidence: &'c Evidence<'h>, course: &'c Course<'h>, end: usize) -> Option<Account<'c, 'h>> {
+        let mut progress = course.progress().filter(|(index, d)| *index < end && d.revision.is_some());
+        let scoped = course.operation.asked != Asked::Unrecorded;
+        let base = stream_base(evidence.history, course.stream.id).filter(|_| scoped);
+        let began_below = course.began_below.filter(|_| scoped && course.initial.start < end);
+        let (after, opened_by) = match (base, began_below) {
+            (Some(base), _) => (base, course.marker),
+            // Or from the first event after its initial part, where that is earlier.
+            (None, Some((below, _))) if course.progress().next().is_none_or(|(_, d)| below <= d.revision) => {
+                (below.previous(), Some(course.initial.start))
+            }
+            (None, _) => progress.next().map(|(index, d)| (d.revision, Some(index)))?,
+        };
+        let through = progress.map(|(_, d)| d.revision).max()?;
+        (through > after).then_some(Account { evidence, course, after, opened_by, through, end, scoped })
+    }
+
+    fn audit(&self, changes: &mut Changes<'h>, membership: &mut Membership<'h>, ruling: &mut Ruling<'_>) {
+        let (course, history) = (self.course, self.evidence.history);
+        let scope = course.operation.scope;
+        let selective = history.is_selective(scope);
+        let mut delivered: Vec<(Revision, KeyId)> =
+            course.changes(course.live.start..self.end).map(|(_, d)| (d.revision, d.key)).collect();
+        // In order unless the stream is not.
+        delivered.sort();
+        let (mut next, mut kept) = (0, 0);
+        let mut said = selective.then(|| self.said());
+        let owed = match &said {
+            Some(said) => changes.of_selection(scope, self.after, self.through, said.of.keys().copied()),
+            None => changes.of(scope, self.after, self.through),
+        };
+        for version in owed {
+            while delivered.get(next).is_some_and(|d| *d < (version.revision, version.key)) {
+                next += 1;
+            }
+            if delivered.get(next) == Some(&(version.revision, version.key)) {
+                kept += 1;
+                continue;
+            }
+            let puts = version.change.lives() == Some(true);
+            let selected = if selective { changes.selects(scope, &version) } else { Some(true) };
+            let said = said.get_or_insert_with(|| self.said());
+            let before = said.before(version.key, version.revision);
+            if !puts && said.undated.contains(&version.key) {
+                continue;
+            }
+            let proof = match before {
+                // Any change of an object that the stream holds is an event: it stays, or it leaves.
+                Some((index, true)) => Some(Owed::Member(index)),
+                _ if !self.scoped => None,
+                _ if puts && selected == Some(true) => Some(Owed::Selected),
+                Some((_, false)) => None,
+                // What a list from which the stream goes on showed in the selection.
+                None if selective && let Some(held) = self.held(membership, version.key) => Some(held),
+                None if !puts && !selective => Some(Owed::Selected),
+                None if selected == Some(false) || !puts => {
+                    let presence = self.evidence.order.presence(history);
+                    let start = presence.version_at(version.key, self.after);
+                    start.filter(|v| changes.selects(scope, v) == Some(true)).map(Owed::Start)
+                }
+                None => None,
+            };
+            match proof {
+                Some(_) if changes.is_contradicted(&version) => {
+                    ruling.undecided("the revision of a change that was not delivered answers for two writes");
+                }
+                Some(proof) => {
+                    ruling.checked(course.operation.incarnation);
+                    self.lost(&version, proof, said, ruling);
+                }
+                None if self.scoped && puts && selected.is_none() && history.is_beyond_evidence(scope) => {
+                    self.lost(&version, Owed::Perhaps, said, ruling);
+                }
+                None if self.scoped && selected.is_none() => {
+                    ruling.undecided("the evidence does not say whether a change concerned the watch's selector");
+                }
+                None => {}
+            }
+        }
+        ruling.checked_many(course.operation.incarnation, kept);
+    }
+
+    /// What shows that an object was in the selection when the stream began.
+    fn held(&self, membership: &mut Membership<'h>, key: KeyId) -> Option<Owed> {
+        let held = membership.at_start(self.course, key).filter(|said| said.member)?;
+        Some(Owed::Held(held.by, held.uid))
+    }
+
+    fn said(&self) -> Said {
+        let (course, history) = (self.course, self.evidence.history);
+        let mut said = Said { of: FxHashMap::default(), undated: FxHashSet::default(), reached: Vec::new() };
+        for (index, d) in course.changes(course.initial.start..self.end) {
+            said.of.entry(d.key).or_default().push((d.revision, index, d.kind != DeliveryKind::Deleted));
+        }
+        for line in said.of.values_mut() {
+            line.sort();
+        }
+        for index in course.initial.start..self.end {
+            if self.evidence.order.timeline.is_misdated(index) {
+                said.undated.insert(history.deliveries[index].key);
+            }
+        }
+        for (index, d) in course.progress().filter(|(index, _)| *index < self.end) {
+            if said.reached.last().is_none_or(|(reached, _)| d.revision > *reached) {
+                said.reached.push((d.revision, index));
+            }
+        }
+        said
+    }
+
+    fn lost(&self, version: &Version, owed: Owed, said: &Said, ruling: &mut Ruling<'_>) {
+        let (evidence, course, o) = (self.evidence, self.course, self.course.operation);
+        let name = evidence.history.key_name(version.key);
+        let mut facts = vec![match self.opened_by {
+            None => evidence.request(course.watch, self.after, format!("{} was sent", course.words())),
+            Some(index) => {
+                evidence.delivery(index, course.watch, format!("received {}", evidence.delivery_words(index)))
+            }
+        }];
+        let mut because = match course.began_below.filter(|_| self.opened_by == Some(course.initial.start)) {
+            Some((below, _)) => format!(
+                "The write of revision {below} was sent after the first event had come, so the state with which the stream began lies below it. "
+            ),
+            None => String::new(),
+        };
+        match owed {
+            Owed::Selected | Owed::Perhaps => {}
+            Owed::Held(by, uid) => {
+                facts.push(by.fact(evidence, version.key, uid));
+                because += "The object was in the selection when the stream began, so any change of it is an event: it stays, or it leaves. ";
+            }
+            Owed::Member(index) => {
+                facts.push(evidence.delivery(
+                    index,
+                    course.watch,
+                    format!("received {}", evidence.delivery_words(index)),
+                ));
+                because += "The stream held the object, so any change of it is an event: it stays in the scope, or it leaves. ";
+            }
+            Owed::Start(start) => {
+                facts.push(
+                    evidence.version(&start, format!("{name} was in the selection at revision {}", start.revision)),
+                );
+                because += "The change took the object out of the selection, which is a DELETED event. ";
+            }
+        }
+        facts.push(evidence.version(version, evidence.change_words(version)));
+        let passed = said.reached.partition_point(|(reached, _)| *reached < version.revision);
+        let Some(&(reached, index)) = said.reached.get(passed) else { return };
+        facts.push(evidence.delivery(
+            index,
+            course.watch,
+            format!(
+                "received {} and nothing of {name} at revision {}",
+                evidence.delivery_words(index),
+                version.revision
+            ),
+        ));
+        let words = match version.change {
+            Change::Deleted => "deletion",
+            _ => "change",
+        };
+        let draft = Draft {
+            summary: format!(
+                "{} never sent {} the {words} of {name} at revision {}: the stream ({}) went past it to {reached}",
+                evidence.server_words(&o),
+                evidence.observer_words(&o),
+                version.revision,
+                course.words()
+            ),
+            facts,
+            reason: format!(
+                "A watch delivers every change of its scope before it goes past its revision, or says that it cannot. {because}\
+                 Nothing at revision {} came, and {reached} did.",
+                version.revision
+            ),
+            refuted_by: "a fuller record of the stream that holds the event".to_owned(),
+            consequence:
+                "the client keeps the object as it was before, until it changes again or the client lists anew"
+                    .to_owned(),
+            ..course.draft(version.key)
+        };
+        let draft = if let Owed::Perhaps = owed { unless_open(draft, Some(BEYOND)) } else { draft };
+        ruling.found(evidence.unless_lost(course.settle(draft)));
+    }
+}
+
+/// Why a change had to be delivered.
+#[derive(Clone, Copy)]
+enum Owed {
+    /// It lies in the scope.
+    Selected,
+    /// The stream had delivered the object.
+    Member(usize),
+    /// The object was in the selection when the stream began.
+    Start(Version),
+    /// A list or stream from which this one goes on shows that.
+    Held(By, Symbol),
+    /// It may lie in the scope: nothing is kept of what the selector names.
+    Perhaps,
+}
+
+impl Said {
+    /// What the stream had said last of a key below a revision: the delivery, and whether the object was in the scope.
+    fn before(&self, key: KeyId, revision: Revision) -> Option<(usize, bool)> {
+        let line = self.of.get(&key)?;
+        let at = line.partition_point(|l| l.0 < revision).checked_sub(1)?;
+        Some((line[at].1, line[at].2))
+    }
+}
+
+#[cfg(test)]
+mod tests;

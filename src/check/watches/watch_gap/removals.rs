@@ -1,0 +1,118 @@
+//! Removals of which nobody knows the revision, and that a stream went past without their DELETED event.
+
+use crate::check::facts::removals;
+use crate::check::watches::watch_gap::Account;
+use crate::check::{Draft, Evidence, Ruling};
+use crate::history::{DeliveryKind, KeyId, ResourceId, Revision};
+use crate::order::{Change, Removal};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// How many pairs of a stream and a removal are looked at in one history.
+const PAIRS: usize = 50_000_000;
+
+/// The removals that lie between two revisions, by resource. One of which T may know the deletion after all is left to the rule on changes.
+pub(super) struct Removals<'e> {
+    of: FxHashMap<ResourceId, Vec<&'e Removal>>,
+    pairs: usize,
+    pub(super) skipped: bool,
+}
+
+impl<'e> Removals<'e> {
+    pub(super) fn of(evidence: &Evidence<'e>) -> Removals<'e> {
+        let timeline = &evidence.order.timeline;
+        let mut of: FxHashMap<_, Vec<&Removal>> = FxHashMap::default();
+        for removal in timeline.open_removals().iter().filter(|r| r.uid.is_some() && removals::is_bounded(r)) {
+            let ends = |change| matches!(change, Change::Deleted | Change::Left);
+            let through = removal.before.unwrap_or_default();
+            if !timeline.between(removal.key, removal.after, through).iter().any(|v| ends(v.change)) {
+                of.entry(evidence.history.resource_of(removal.key)).or_default().push(removal);
+            }
+        }
+        Removals { of, pairs: 0, skipped: false }
+    }
+
+    /// Names those that a stream passed over.
+    pub(super) fn audit(&mut self, account: &Account<'_, '_>, ruling: &mut Ruling<'_>) {
+        let (evidence, course) = (account.evidence, account.course);
+        let (history, scope) = (evidence.history, course.operation.scope);
+        let Some(removals) = self.of.get(&history.scopes[scope.index()].resource) else { return };
+        self.pairs += removals.len();
+        if self.pairs > PAIRS {
+            self.skipped = true;
+            return;
+        }
+        let passed = |r: &&&Removal| r.before.is_some_and(|before| before <= account.through.next());
+        let mut seen: Option<Seen> = None;
+        for removal in removals.iter().filter(passed).filter(|r| history.covers_key(scope, r.key)) {
+            let seen = seen.get_or_insert_with(|| Seen::of(account));
+            let held = seen.held.get(&removal.key).filter(|(_, revision)| Some(*revision) < removal.before);
+            let held = held.filter(|(index, _)| history.deliveries[*index].uid == removal.uid);
+            let whole = account.scoped && !history.is_selective(scope) && account.after <= removal.after;
+            if seen.ended.contains(&removal.key) || !(held.is_some() || whole) {
+                continue;
+            }
+            ruling.checked(course.operation.incarnation);
+            lost(account, removal, held.map(|(index, _)| *index), ruling);
+        }
+    }
+}
+
+/// What a stream said of the objects of each name.
+struct Seen {
+    /// The last delivery that shows it, and its revision.
+    held: FxHashMap<KeyId, (usize, Revision)>,
+    /// Names of which some DELETED event came, whatever its date.
+    ended: FxHashSet<KeyId>,
+}
+
+impl Seen {
+    fn of(account: &Account<'_, '_>) -> Seen {
+        let mut seen = Seen { held: FxHashMap::default(), ended: FxHashSet::default() };
+        for index in account.course.initial.start..account.end {
+            let d = &account.evidence.history.deliveries[index];
+            match d.kind {
+                DeliveryKind::Deleted => {
+                    seen.ended.insert(d.key);
+                }
+                _ if d.key.is_some() => {
+                    seen.held.insert(d.key, (index, d.revision));
+                }
+                _ => {}
+            }
+        }
+        seen
+    }
+}
+
+fn lost(account: &Account<'_, '_>, removal: &Removal, held: Option<usize>, ruling: &mut Ruling<'_>) {
+    let (evidence, course, o) = (account.evidence, account.course, account.course.operation);
+    let name = evidence.history.key_name(removal.key);
+    let through = removal.before.map_or(Revision::NONE, Revision::previous);
+    let reached = course.progress().find(|(index, d)| *index < account.end && d.revision >= through);
+    let Some((reached, d)) = reached else { return };
+    let mut facts = vec![match held {
+        Some(index) => evidence.delivery(index, course.watch, format!("received {}", evidence.delivery_words(index))),
+        None => evidence.request(course.watch, account.after, format!("{} was sent", course.words())),
+    }];
+    facts.extend(removals::facts(evidence, removal));
+    let says = format!("received {} and no end of {name}", evidence.delivery_words(reached));
+    facts.push(evidence.delivery(reached, course.watch, says));
+    let draft = Draft {
+        summary: format!(
+            "{} never sent {} the deletion of {name}: the stream ({}) went past it to {}",
+            evidence.server_words(&o),
+            evidence.observer_words(&o),
+            course.words(),
+            d.revision
+        ),
+        facts,
+        reason: format!(
+            "The removal was answered before a write was sent that got revision {}, so it lies below that; a watch delivers every change of its scope before it goes past it.",
+            removal.before.unwrap_or_default()
+        ),
+        refuted_by: "a fuller record of the stream that holds the DELETED event".to_owned(),
+        consequence: "the client keeps an object that is gone, until it lists anew".to_owned(),
+        ..course.draft(removal.key)
+    };
+    ruling.found(evidence.unless_lost(course.settle(draft)));
+}

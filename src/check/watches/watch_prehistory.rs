@@ -1,0 +1,122 @@
+#![doc = include_str!("../../../docs/rules/watch-prehistory.md")]
+
+use crate::check::etcd;
+use crate::check::watches::stream_view::Course;
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
+use crate::history::{Asked, Marks, Revision};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    slug: "watch-prehistory",
+    title: "a watch delivers nothing at or below the revision that it was asked to start after",
+    group: Group::Watches,
+    promise: BrokenBy::Server,
+    needs: "the events of a watch with a resourceVersion",
+    causes: &["delete-version"],
+    page: include_str!("../../../docs/rules/watch-prehistory.md"),
+    checks: Checks::kubernetes(check).and_etcd(etcd::watches::prehistory),
+};
+
+fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    for course in Course::all(evidence) {
+        let Some(start) = course.start else {
+            from_now(evidence, &course, ruling);
+            continue;
+        };
+        for (index, d) in course.changes(course.live.clone()) {
+            ruling.checked(course.operation.incarnation);
+            if d.revision > start {
+                continue;
+            }
+            let event = evidence.delivery_words(index);
+            let draft = Draft {
+                summary: format!(
+                    "{} asked {} for the changes after revision {start} and received {event}",
+                    evidence.observer_words(&course.operation),
+                    evidence.server_words(&course.operation),
+                ),
+                facts: vec![
+                    evidence.request(course.watch, start, format!("asked for every change after revision {start}")),
+                    evidence.delivery(index, course.watch, format!("received {event}")),
+                ],
+                reason: format!(
+                    "A watch from revision {start} starts after it: an event at {} is history that the client already had.",
+                    d.revision
+                ),
+                refuted_by: "a record of the request that shows another resourceVersion".to_owned(),
+                consequence: "a client that applies the event goes back to a state that was replaced".to_owned(),
+                ..course.draft(d.key)
+            };
+            ruling.found(course.settle(draft));
+        }
+    }
+}
+
+/// A watch without version and without initial events, which is documented to begin with the most recent state.
+fn from_now(evidence: &Evidence<'_>, course: &Course<'_>, ruling: &mut Ruling<'_>) {
+    let o = course.operation;
+    if o.asked != Asked::Unset || !o.marks.has(Marks::NO_INITIAL_EVENTS) || !o.invoke.is_known() {
+        return;
+    }
+    let resource = evidence.history.scopes[o.scope.index()].resource;
+    let head = evidence.order.heads.before(evidence.history, &evidence.order.clocks, resource, o.clock, o.invoke);
+    let Some(head) = head else { return };
+    for (index, d) in course.changes(course.live.clone()) {
+        ruling.checked(o.incarnation);
+        if d.revision > head.revision {
+            continue;
+        }
+        let event = evidence.delivery_words(index);
+        let reached = format!("revision {} had been reached", head.revision);
+        let draft = Draft {
+            kind: Kind::Suspect,
+            summary: format!(
+                "{} asked {} for the changes from now on and received {event}, although revision {} was complete before",
+                evidence.observer_words(&o),
+                evidence.server_words(&o),
+                head.revision
+            ),
+            facts: vec![
+                evidence.showing(head.showing, head.revision, reached),
+                evidence.request(course.watch, Revision::NONE, format!("{} was sent", course.words())),
+                evidence.delivery(index, course.watch, format!("received {event}")),
+            ],
+            reason: "A watch without resourceVersion and without initial events is documented to start at the most recent state. Not proved: \
+                     servers start such a watch from their cache, which may lag."
+                .to_owned(),
+            refuted_by: "a promise of the server's release to start such a watch from its cache".to_owned(),
+            consequence: "a client that applies the event goes back to a state that was replaced".to_owned(),
+            ..course.draft(d.key)
+        };
+        ruling.found(draft);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::check::testing::specimen::Specimen;
+
+    #[test]
+    fn finds_a_replayed_event_and_nothing_after_the_start() {
+        for (version, violated) in [(17, true), (20, true), (21, false)] {
+            let mut s = Specimen::new();
+            let w = s.watch("&resourceVersion=20");
+            s.event(w, "MODIFIED", ("web-0", "u1", version));
+            assert_eq!(s.violates(&RULE), violated, "{version}");
+            assert!(violated || s.keeps(&RULE));
+        }
+    }
+
+    #[test]
+    fn initial_events_are_no_replay() {
+        for query in
+            ["&resourceVersion=0", "", "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=20"]
+        {
+            let mut s = Specimen::new();
+            let w = s.watch(query);
+            s.event(w, "ADDED", ("web-1", "u2", 9)).event(w, "ADDED", ("web-0", "u1", 7)).bookmark(w, 21, true);
+            assert!(s.kinds(&RULE).is_empty(), "{query}");
+        }
+    }
+}

@@ -1,0 +1,16 @@
+#![doc = include_str!("../../../docs/rules/watch-prev-value.md")]
+
+use crate::check::etcd::watches;
+use crate::check::{BrokenBy, Checks, Group, Rule};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    slug: "watch-prev-value",
+    title: "an event that is asked to has the value before it",
+    group: Group::Watches,
+    promise: BrokenBy::Server,
+    needs: "the events of a watch that asks for previous values",
+    causes: &["watch-type", "split-timeline"],
+    page: include_str!("../../../docs/rules/watch-prev-value.md"),
+    checks: Checks::etcd(watches::previous),
+};

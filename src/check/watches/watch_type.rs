@@ -1,0 +1,344 @@
+#![doc = include_str!("../../../docs/rules/watch-type.md")]
+
+use crate::check::etcd;
+use crate::check::facts::commit_evidence;
+use crate::check::watches::scope_membership::{By, Membership, Said};
+use crate::check::watches::stream_view::Course;
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Rule, Ruling};
+use crate::history::{DeliveryKind, IncarnationId, KeyId, Marks, OperationId, Revision, ScopeId};
+use crate::order::{Change, Provenance};
+use rustc_hash::FxHashMap;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    slug: "watch-type",
+    title: "ADDED, MODIFIED and DELETED fit what the stream said before, and T",
+    group: Group::Watches,
+    promise: BrokenBy::Server,
+    needs: "two events about one object on one watch",
+    causes: &["revision-rewind", "watch-gap", "watch-reorder", "watch-duplicate", "watch-prehistory", "delete-version"],
+    page: include_str!("../../../docs/rules/watch-type.md"),
+    checks: Checks::kubernetes(check).and_etcd(etcd::watches::kind),
+};
+
+fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    let history = evidence.history;
+    let mut membership = Membership::of(evidence);
+    let mut disagreements = Disagreements::default();
+    for course in Course::all(evidence) {
+        // What the stream said last of a key; nothing where that is open.
+        let mut said: FxHashMap<KeyId, Option<Said>> = FxHashMap::default();
+        let mut identified = true;
+        let mut reached = Revision::NONE;
+        let initial = history.deliveries[course.initial.clone()].iter();
+        let began = initial.map(|d| d.revision).max().unwrap_or_default();
+        for index in course.initial.start..course.live.end {
+            let d = &history.deliveries[index];
+            if d.kind == DeliveryKind::Unidentified {
+                // It may have been about any object.
+                said.clear();
+                identified = false;
+            }
+            if !matches!(d.kind, DeliveryKind::Added | DeliveryKind::Modified | DeliveryKind::Deleted)
+                || !d.key.is_some()
+            {
+                continue;
+            }
+            if evidence.order.timeline.is_misdated(index) {
+                said.insert(d.key, None);
+                continue;
+            }
+            let live = index >= course.live.start;
+            if live {
+                if d.revision <= reached || course.start.is_some_and(|start| d.revision <= start) {
+                    // Where it stood in the order is open, so what holds after it is too.
+                    said.insert(d.key, None);
+                    continue;
+                }
+                reached = d.revision;
+            }
+            let by = By::Event(index, course.watch);
+            let now = Said { by, uid: d.uid, member: d.kind != DeliveryKind::Deleted };
+            let before = said.insert(d.key, Some(now));
+            if live && against_order(evidence, ruling, &course, index) {
+                continue;
+            }
+            if live {
+                disagreements.hear(evidence, &course, index);
+            }
+            // A state that shows a name twice up to its marker is `bad-initial-state`.
+            if !live && (course.marker.is_some() || before.is_none()) {
+                continue;
+            }
+            let before = before.unwrap_or_else(|| membership.at_start(&course, d.key).filter(|_| identified));
+            let Some(before) = before else { continue };
+            ruling.checked(course.operation.incarnation);
+            let same = before.uid == d.uid && d.uid.is_some();
+            let reason = match (d.kind, before.by) {
+                (DeliveryKind::Added, _) if before.member && same => {
+                    "ADDED says that an object enters the scope, and this one was in it."
+                }
+                (DeliveryKind::Added, _) => continue,
+                _ if before.member => continue,
+                // Servers before 1.10 date it by the object's last version: then the object may have been gone when the state was taken.
+                (DeliveryKind::Deleted, By::Unsaid(_)) if d.revision < began => continue,
+                (_, By::Event(..)) => "MODIFIED and DELETED are about objects in the scope, and this name had left it.",
+                (_, _) => {
+                    "MODIFIED and DELETED are about objects in the scope, and this one was not in it and had not been added."
+                }
+            };
+            let event = evidence.delivery_words(index);
+            let earlier = before.by.words(evidence, d.key);
+            let earlier = match before.by {
+                By::Event(_, watch) if watch == course.watch => format!("{earlier} on one stream"),
+                _ => earlier,
+            };
+            let mut facts = vec![before.by.fact(evidence, d.key, before.uid)];
+            if let Some(start) =
+                course.start.filter(|_| !matches!(before.by, By::Event(_, watch) if watch == course.watch))
+            {
+                facts.push(evidence.request(course.watch, start, format!("{} went on from there", course.words())));
+            }
+            facts.push(evidence.delivery(index, course.watch, format!("received {event} next about that name")));
+            let draft = Draft {
+                summary: format!("{} received {event} after {earlier}", evidence.observer_words(&course.operation)),
+                facts,
+                reason: format!("{reason} Either the type is wrong or an event between the two was lost."),
+                refuted_by: "a record of the stream that holds an event of this object between the two".to_owned(),
+                consequence: "a client that keeps a set of objects by event types keeps a wrong one".to_owned(),
+                ..course.draft(d.key)
+            };
+            ruling.found(evidence.unless_lost(course.settle(draft)));
+        }
+    }
+    disagreements.judge(evidence, ruling);
+}
+
+/// Whether T proves the event's type wrong, which is then stated.
+fn against_order(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, course: &Course<'_>, index: usize) -> bool {
+    let (history, timeline) = (evidence.history, &evidence.order.timeline);
+    let d = &history.deliveries[index];
+    let scope = course.operation.scope;
+    if course.operation.marks.has(Marks::SAVED) || !scope.is_some() || history.is_selective(scope) {
+        return false;
+    }
+    let Some(version) = timeline.version_at(d.key, d.revision) else { return false };
+    let earlier = timeline.at_or_before(d.key, d.revision.previous());
+    let lived = earlier.filter(|v| {
+        v.uid == d.uid && v.uid.is_some() && v.change.lives() == Some(true) && v.provenance < Provenance::Base
+    });
+    // What a watch without start brings as its own state is ADDED, however old.
+    if let Some(earlier) =
+        lived.filter(|_| d.kind == DeliveryKind::Added && (course.start.is_some() || course.marker.is_some()))
+    {
+        let says = format!("{} was there at revision {} already", history.key_name(d.key), earlier.revision);
+        let was = "the change of an object that was there before";
+        contradicted(evidence, ruling, course, index, evidence.version(&earlier, says), was);
+        return true;
+    }
+    let proven = version.writer.is_some()
+        && commit_evidence::proven(evidence, &evidence.history.operation(version.writer)) == Some(d.revision);
+    let created = match version.provenance {
+        _ if proven => history.operation(version.writer).status == 201,
+        Provenance::Witness => version.change == Change::Created,
+        _ => return false,
+    };
+    ruling.checked(course.operation.incarnation);
+    let was = match (d.kind, created) {
+        (DeliveryKind::Added, false) => "an update of a living object",
+        (DeliveryKind::Modified, true) => "a creation",
+        _ => return false,
+    };
+    let shown = evidence.version(&version, format!("the change at revision {} was {was}", d.revision));
+    contradicted(evidence, ruling, course, index, shown, was);
+    true
+}
+
+fn contradicted(
+    evidence: &Evidence<'_>,
+    ruling: &mut Ruling<'_>,
+    course: &Course<'_>,
+    index: usize,
+    shown: Fact,
+    was: &str,
+) {
+    let d = &evidence.history.deliveries[index];
+    let event = evidence.delivery_words(index);
+    let draft = Draft {
+        summary: format!("{} received {event}, which was {was}", evidence.observer_words(&course.operation)),
+        facts: vec![shown, evidence.delivery(index, course.watch, format!("received {event}"))],
+        reason: "Without selectors an event's type follows the object's life: creations are ADDED and updates MODIFIED, so this type is wrong."
+            .to_owned(),
+        refuted_by: "evidence that the write at that revision was of the other kind".to_owned(),
+        consequence: "a client that keeps a set of objects by event types keeps a wrong one".to_owned(),
+        ..course.draft(d.key)
+    };
+    ruling.found(course.settle(draft));
+}
+
+/// One event: its key and revision, the scope where that selects, the delivery and its watch.
+type Event = (KeyId, Revision, Option<ScopeId>, u32, OperationId);
+
+/// Events after the initial parts of all streams: what one stream calls a creation is none on another.
+#[derive(Default)]
+struct Disagreements(Vec<Event>);
+
+impl Disagreements {
+    fn hear(&mut self, evidence: &Evidence<'_>, course: &Course<'_>, index: usize) {
+        let d = &evidence.history.deliveries[index];
+        let scope = course.operation.scope;
+        if d.kind != DeliveryKind::Deleted && d.uid.is_some() && !course.is_saved() {
+            let selects = evidence.history.is_selective(scope).then_some(scope);
+            self.0.push((d.key, d.revision, selects, index as u32, course.watch));
+        }
+    }
+
+    fn judge(mut self, evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+        let deliveries = &evidence.history.deliveries;
+        self.0.sort_unstable();
+        for same in self.0.chunk_by(|a, b| (a.0, a.1, a.2) == (b.0, b.1, b.2)) {
+            let first = &deliveries[same[0].3 as usize];
+            let other = |event: &&Event| {
+                let d = &deliveries[event.3 as usize];
+                d.kind != first.kind && d.uid == first.uid
+            };
+            let Some(other) = same.iter().find(other) else { continue };
+            let [one, other] = [&same[0], other].map(|event| (event.3 as usize, event.4));
+            let o = evidence.history.operation(other.1);
+            let [said, otherwise] = [one, other].map(|(index, _)| evidence.delivery_words(index));
+            let facts = [one, other].map(|(index, watch)| {
+                evidence.delivery(index, watch, format!("received {}", evidence.delivery_words(index)))
+            });
+            let to = evidence.history.operation(one.1);
+            let draft =
+                Course::of(evidence, evidence.history.stream_of(other.1).expect("it delivered")).draft(first.key);
+            ruling.found(Draft {
+                summary: format!(
+                    "{} received {otherwise}, and {} received {said}",
+                    evidence.observer_words(&o),
+                    evidence.observer_words(&to)
+                ),
+                facts: facts.into(),
+                reason: "One change either brings an object into a scope or changes one that is in it, whoever is told of it."
+                    .to_owned(),
+                refuted_by: "evidence that the two streams are of two stores".to_owned(),
+                consequence: "a client that keeps a set of objects by event types keeps a wrong one".to_owned(),
+                // Nobody says which of the two is right.
+                incarnation: if o.incarnation == to.incarnation { o.incarnation } else { IncarnationId::NONE },
+                ..draft
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::check::Kind;
+    use crate::check::testing::specimen::Specimen;
+
+    #[test]
+    fn finds_types_that_contradict_the_stream() {
+        for (first, second, found) in [
+            ("ADDED", "ADDED", 1),
+            ("ADDED", "MODIFIED", 0),
+            ("DELETED", "MODIFIED", 1),
+            ("DELETED", "DELETED", 1),
+            ("DELETED", "ADDED", 0),
+        ] {
+            let mut s = Specimen::new();
+            let w = s.watch("&resourceVersion=20");
+            s.event(w, first, ("a", "u", 23)).event(w, second, ("a", "u", 25));
+            assert_eq!(s.kinds(&RULE), vec![Kind::Violation; found], "{first} {second}");
+        }
+    }
+
+    #[test]
+    fn finds_types_that_contradict_the_write_itself() {
+        let text = |event: &str| {
+            format!(
+                "
+ctrl   |-CREATE a => a:u1@23-|  |-PUT a:u1@23 => a:u1@25-|
+view   |-WATCH from 20 +a:u1@23 {event}a:u1@25 ..
+"
+            )
+        };
+        let kinds = |event: &str| {
+            let history = crate::history::sketch::sketch(&text(event)).unwrap();
+            let order = crate::order::Order::derive(&history, &Default::default());
+            let only = crate::check::Options { only: vec![RULE.slug.to_owned()], ..Default::default() };
+            crate::check::judge(&history, &order, &only).findings.len()
+        };
+        assert_eq!((kinds("~"), kinds("+")), (0, 1));
+        let fresh = "
+ctrl   |-CREATE a => a:u1@23-|
+view   |-WATCH from 20 ~a:u1@23 ..
+";
+        let history = crate::history::sketch::sketch(fresh).unwrap();
+        let order = crate::order::Order::derive(&history, &Default::default());
+        let found = crate::check::judge(&history, &order, &Default::default()).findings;
+        assert!(found.iter().any(|f| f.rule == RULE.slug), "{found:?}");
+    }
+
+    #[test]
+    fn what_was_there_before_is_not_added() {
+        for (query, uid, found) in
+            [("&resourceVersion=20", "u1", 1), ("&resourceVersion=20", "u2", 0), ("&resourceVersion=0", "u1", 0)]
+        {
+            let mut s = Specimen::new();
+            s.list("", 20, &[("a", "u1", 15)]);
+            let w = s.watch(query);
+            s.event(w, "ADDED", ("a", uid, 25));
+            assert_eq!(s.kinds(&RULE), vec![Kind::Violation; found], "{query} {uid}");
+        }
+    }
+
+    #[test]
+    fn another_life_of_the_name_is_not_a_wrong_type() {
+        let mut s = Specimen::new();
+        let w = s.watch("&resourceVersion=20");
+        s.event(w, "ADDED", ("a", "u1", 23)).event(w, "ADDED", ("a", "u2", 25));
+        assert!(s.keeps(&RULE));
+    }
+
+    #[test]
+    fn a_deletion_with_an_old_version_leaves_membership_open() {
+        let mut s = Specimen::new();
+        let w = s.watch("&resourceVersion=20");
+        s.event(w, "ADDED", ("a", "u1", 23)).event(w, "DELETED", ("a", "u1", 23)).event(w, "ADDED", ("a", "u2", 29));
+        assert!(s.kinds(&RULE).is_empty());
+    }
+
+    #[test]
+    fn what_the_list_of_the_same_selector_showed_is_in_it() {
+        let selected = "labelSelector=a%3Db";
+        for (listed, uid, from, first, found) in [
+            (selected, "u1", 20, "ADDED", 1),
+            (selected, "u1", 20, "MODIFIED", 0),
+            (selected, "u2", 20, "ADDED", 0),
+            // It may have left in between, and another selector says nothing.
+            (selected, "u1", 21, "ADDED", 0),
+            ("labelSelector=a%3Dc", "u1", 20, "ADDED", 0),
+        ] {
+            let mut s = Specimen::new();
+            s.list(&format!("?{listed}"), 20, &[("a", "u1", 15)]);
+            let w = s.watch(&format!("&resourceVersion={from}&{selected}"));
+            s.event(w, first, ("a", uid, 25));
+            assert_eq!(s.kinds(&RULE), vec![Kind::Violation; found], "{listed} {uid} {from} {first}");
+        }
+        // It left and came back.
+        let mut s = Specimen::new();
+        s.list(&format!("?{selected}"), 20, &[("a", "u1", 15)]);
+        let w = s.watch(&format!("&resourceVersion=20&{selected}"));
+        s.event(w, "DELETED", ("a", "u1", 24)).event(w, "ADDED", ("a", "u1", 25));
+        assert!(s.keeps(&RULE));
+    }
+
+    #[test]
+    fn a_line_that_could_not_be_used_may_have_told_that_it_left() {
+        let mut s = Specimen::new();
+        let w = s.watch("&resourceVersion=20&labelSelector=a%3Db");
+        s.event(w, "ADDED", ("a", "u", 23)).event(w, "DELETED", ("a", "u", 24)).cut().event(w, "ADDED", ("a", "u", 25));
+        assert_eq!(s.kinds(&RULE), [Kind::Suspect]);
+    }
+}

@@ -1,0 +1,138 @@
+#![doc = include_str!("../../../docs/rules/lost-write.md")]
+
+use crate::check::etcd::writes;
+use crate::check::facts::removals;
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use crate::history::{Marks, OperationId, Verb};
+use crate::order::Removal;
+use rustc_hash::FxHashMap;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    slug: "lost-write",
+    title: "an acknowledged write stays until another one replaces it",
+    group: Group::Writes,
+    promise: BrokenBy::Server,
+    needs: "an acknowledged write, and a later answer about its key",
+    causes: &["revision-reuse", "revision-rewind"],
+    page: include_str!("../../../docs/rules/lost-write.md"),
+    checks: Checks::kubernetes(check).and_etcd(writes::lost),
+};
+
+fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    if evidence.order.timeline.open_removals().is_empty() {
+        return;
+    }
+    let (later, shown_again) = (accepted_after(evidence), removals::Later::of(&evidence.order.timeline));
+    for removal in evidence.order.timeline.open_removals().iter().filter(|removal| removal.uid.is_some()) {
+        let o = evidence.history.operation(removal.operation);
+        let name = || evidence.history.key_name(removal.key);
+        if removal.before.is_some() {
+            ruling.checked(o.incarnation);
+        }
+        if let Some(version) = removals::outlived_by(evidence, &shown_again, removal) {
+            let says = format!("{} of the same uid was at version {}", name(), version.revision);
+            lived_on(evidence, removal, evidence.version(&version, says), ruling);
+            continue;
+        }
+        if let Some(&write) = later.get(&removal.operation) {
+            ruling.checked(o.incarnation);
+            let answered = evidence.history.operation(write).answered;
+            let says = format!(
+                "{} of {} that was sent after that was accepted",
+                evidence.history.operation(write).verb.with_article(),
+                name()
+            );
+            lived_on(evidence, removal, evidence.operation(write, answered, says), ruling);
+        }
+    }
+}
+
+/// By removal of an object at a revision that nobody knows, the first accepted write of that object that was sent after it had been answered.
+fn accepted_after(evidence: &Evidence<'_>) -> FxHashMap<OperationId, OperationId> {
+    let (history, timeline, clocks) = (evidence.history, &evidence.order.timeline, &evidence.order.clocks);
+    let mut later = FxHashMap::default();
+    for (id, o) in evidence.of_verbs(&[Verb::Update, Verb::Patch, Verb::Delete]) {
+        if !o.key.is_some() || !o.is_answered() || !o.answer_uid.is_some() || o.marks.has(Marks::DRY_RUN) {
+            continue;
+        }
+        for removal in timeline.removals_of(o.key, o.answer_uid).iter().filter(|r| r.operation != id) {
+            let of = history.operation(removal.operation);
+            if clocks.before((of.ret, of.clock), (o.invoke, o.clock)) {
+                later.entry(removal.operation).or_insert(id);
+            }
+        }
+    }
+    later
+}
+
+fn lived_on(evidence: &Evidence<'_>, removal: &Removal, lives: Fact, ruling: &mut Ruling<'_>) {
+    let history = evidence.history;
+    let o = history.operation(removal.operation);
+    let name = history.key_name(removal.key);
+    let mut facts = removals::facts(evidence, removal);
+    facts.push(lives);
+    ruling.found(Draft {
+        kind: Kind::Violation,
+        broken_by: BrokenBy::Server,
+        incarnation: o.incarnation,
+        key: removal.key,
+        cause: evidence.cause(&o),
+        summary: format!(
+            "{} of {name} was answered that uid {} is gone, and that object lives on",
+            o.verb.name(),
+            evidence.short_uid(removal.uid)
+        ),
+        facts,
+        reason: "A uid is of one life: once an object is removed, no version of it comes after, and no write finds it."
+            .to_owned(),
+        refuted_by:
+            "evidence that the answer belongs to another request, or that the server said only that the removal began"
+                .to_owned(),
+        consequence: "who was told that it is gone gives away what it had: its address, its volume, its name"
+            .to_owned(),
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::check::Kind;
+    use crate::check::testing::trial::{holds, kinds};
+
+    const REMOVED: &str = "w@A CREATE x => x:u1@20\nw@A DELETE x => ok:u1\nw@A CREATE y => y:u2@24\n";
+
+    #[test]
+    fn a_version_above_the_end_of_its_life_shows_that_the_removal_was_lost() {
+        for (event, found) in [("~x:u1@25", 1), ("+x:u3@25", 0), ("~x:u1@22", 0)] {
+            let text = format!("{REMOVED}r@B WATCH from 19 +x:u1@20 {event}\n");
+            assert_eq!(kinds(&RULE, &text), vec![Kind::Violation; found], "{event}");
+        }
+        assert!(holds(&RULE, REMOVED));
+    }
+
+    #[test]
+    fn a_version_from_before_the_removal_shows_only_that_revisions_went_back() {
+        let text =
+            "w@A CREATE x => x:u1@20\nw@A PUT x:u1@20 => x:u1@26\nw@A DELETE x => ok:u1\nw@A CREATE y => y:u2@24\n";
+        assert_eq!(kinds(&RULE, text), []);
+    }
+
+    #[test]
+    fn a_write_of_the_same_life_that_was_sent_after_its_end_was_accepted() {
+        for (write, found) in [
+            ("PUT x:u1@20 => x:u1@25", 1),
+            ("DELETE x => ok:u1", 1),
+            ("DELETE x => !404", 0),
+            ("CREATE x => x:u3@25", 0),
+        ] {
+            assert_eq!(kinds(&RULE, &format!("{REMOVED}r@B {write}\n")), vec![Kind::Violation; found], "{write}");
+        }
+    }
+
+    #[test]
+    fn a_deletion_that_only_began_ends_no_life() {
+        let text = "w@A CREATE x => x:u1@20\nw@A DELETE x => x:u1@21[deleting]\nw@A CREATE y => y:u2@24\nr@B PUT x:u1@21 => x:u1@25\n";
+        assert_eq!(kinds(&RULE, text), []);
+    }
+}

@@ -1,0 +1,261 @@
+#![doc = include_str!("../../../docs/rules/revision-reuse.md")]
+
+use crate::check::etcd;
+use crate::check::facts::lone_witness;
+use crate::check::facts::{commit_evidence, staleness};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use crate::history::{AuditId, IncarnationId, OperationId, Revision, Verb};
+use crate::order::{Contradiction, Head, Provenance, Version, removes};
+use rustc_hash::FxHashSet;
+
+/// Above this, revisions are hardly etcd's: some stores take times for revisions.
+const ETCD_LIMIT: u128 = 1_000_000_000_000_000;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    slug: "revision-reuse",
+    title: "one revision is one write",
+    group: Group::Writes,
+    promise: BrokenBy::Server,
+    needs: "versions of objects: bodies of answers, watch events, or an etcd witness",
+    causes: &["torn-snapshot"],
+    page: include_str!("../../../docs/rules/revision-reuse.md"),
+    checks: Checks::kubernetes(check).and_etcd(etcd::writes::reuse),
+};
+
+fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    let timeline = &evidence.order.timeline;
+    for process in timeline.processes(evidence.history) {
+        ruling.checked(*process);
+    }
+    let mut said: FxHashSet<Revision> = FxHashSet::default();
+    for contradiction in timeline.contradictions() {
+        match *contradiction {
+            Contradiction::TwoKeys(a, b) => {
+                said.insert(timeline.version(a).revision);
+                two_keys(evidence, ruling, &timeline.version(a), &timeline.version(b));
+            }
+            Contradiction::TwoWrites(a, b) => {
+                said.insert(evidence.history.operation(b).answered);
+                two_writes(evidence, ruling, a, b);
+            }
+            Contradiction::TwoUids(..) | Contradiction::TwoContents(..) => {}
+        }
+    }
+    taken_before(evidence, ruling, &said);
+    crowded_removals(evidence, ruling);
+}
+
+/// Writes that committed at a revision that was complete before they were sent, so that it was another write's. (Below it:
+/// `revision-rewind`.)
+fn taken_before(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, said: &FxHashSet<Revision>) {
+    let (history, order) = (evidence.history, evidence.order);
+    for (id, o) in evidence.of_verbs(&[Verb::Create, Verb::Update, Verb::Patch]) {
+        if commit_evidence::is_above_all(evidence, id, &o) {
+            continue;
+        }
+        let Some(revision) = commit_evidence::proven(evidence, &o).filter(|r| !said.contains(r)) else { continue };
+        let resource = history.resource_of(o.key);
+        let taken = |head: &Head| head.revision == revision;
+        let proved = order.heads.before(history, &order.clocks, resource, o.clock, o.invoke).filter(taken);
+        let alone = order.heads.against(history, id).filter(taken);
+        // By the times of a clock that was set back.
+        let stepped = order.clocks.step(o.clock).is_some();
+        let bare = || order.heads.before_by_the_clock(history, resource, o.invoke).filter(taken);
+        let is_alone = proved.is_none() && alone.is_some();
+        let Some(head) = proved.or(alone).or_else(|| bare().filter(|head| stepped && head.clock == o.clock)) else {
+            continue;
+        };
+        if is_alone && lone_witness::is_told(evidence, head.showing) {
+            continue;
+        }
+        let doubt = is_alone.then(|| lone_witness::doubt(evidence, head.showing)).flatten();
+        let step = (stepped && proved.is_none()).then(|| staleness::set_back(o.invoke.since(head.time)));
+        let (what, key) = (history.request_name(&o), history.key_name(o.key));
+        let facts = vec![
+            evidence.showing(head.showing, revision, format!("an answer showed that revision {revision} was complete")),
+            evidence.request(id, Revision::NONE, format!("{what} was sent")),
+            evidence.operation(id, revision, format!("it was answered as committed at revision {revision}")),
+        ];
+        let summary = format!("{key} was written at revision {revision}, which was complete before the write was sent");
+        let cause = history.resource_name(resource);
+        state(ruling, Reuse { revision, facts, summary, open: doubt.or(step), cause });
+    }
+}
+
+/// Removals for which no revision is left: above what was complete before the request, below the life that came after.
+fn crowded_removals(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    let (history, order) = (evidence.history, evidence.order);
+    let removing = evidence.of_verbs(&[Verb::Update, Verb::Patch, Verb::Delete]);
+    for (id, o) in removing.filter(|(_, o)| removes(o) && o.answer_uid.is_some()) {
+        let Some(head) =
+            order.heads.before(evidence.history, &order.clocks, history.resource_of(o.key), o.clock, o.invoke)
+        else {
+            continue;
+        };
+        let versions = order.timeline.versions(o.key);
+        let Some(last) = versions.iter().rev().find(|v| v.uid == o.answer_uid && v.change.lives() == Some(true)) else {
+            continue;
+        };
+        let later = |v: &Version| {
+            v.revision > last.revision && v.uid.is_some() && v.uid != o.answer_uid && v.provenance < Provenance::Base
+        };
+        let Some(next) = versions.iter().find(later) else { continue };
+        ruling.checked(o.incarnation);
+        if next.revision > head.revision.next() {
+            continue;
+        }
+        let key = history.key_name(o.key);
+        let shown = format!("revision {} was complete", head.revision);
+        let facts = vec![
+            evidence.showing(head.showing, head.revision, shown),
+            evidence.request(id, Revision::NONE, format!("a request to remove {key} was sent, and succeeded")),
+            evidence.version(&next, format!("{key} was there again, as another object, at revision {}", next.revision)),
+        ];
+        let summary = format!(
+            "{key} was removed after revision {} and created again at {}: no revision is left for its removal",
+            head.revision, next.revision
+        );
+        let cause = history.resource_name(history.resource_of(o.key));
+        state(ruling, Reuse { revision: next.revision, facts, summary, open: None, cause });
+    }
+}
+
+fn two_keys(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, a: &Version, b: &Version) {
+    let history = evidence.history;
+    // One object under two names of its kind, as projects of OpenShift are namespaces.
+    let name = |v: &Version| history.keys[v.key.index()].name;
+    if a.uid == b.uid && a.uid.is_some() && name(a) == name(b) {
+        return;
+    }
+    let (ra, rb) = (history.resource_of(a.key), history.resource_of(b.key));
+    let one_counter = history.share_counter(ra, rb);
+    let says = |v: &Version| format!("{} had the version {}", history.key_name(v.key), v.revision);
+    let facts = vec![evidence.version(a, says(a)), evidence.version(b, says(b))];
+    let (na, nb) = (history.resource_name(ra), history.resource_name(rb));
+    let summary = format!(
+        "revision {} is the version of {} and of {}: one etcd gives a revision to one write only",
+        a.revision,
+        history.key_name(a.key),
+        history.key_name(b.key)
+    );
+    let open = (!one_counter).then(|| {
+        format!(
+            "{na} and {nb} may live in different etcd clusters (--etcd-servers-overrides), each with its own revisions; say so \
+             with --domain, or that they share one"
+        )
+    });
+    let cause = if na <= nb { format!("{na} {nb}") } else { format!("{nb} {na}") };
+    state(ruling, Reuse { revision: a.revision, facts, summary, open, cause });
+}
+
+fn two_writes(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, a: OperationId, b: OperationId) {
+    let history = evidence.history;
+    let (first, second) = (history.operation(a), history.operation(b));
+    let one_request = first.verb == second.verb
+        && ((first.audit_id == second.audit_id && first.audit_id != AuditId::None)
+            || (first.invoke, first.ret, first.incarnation) == (second.invoke, second.ret, second.incarnation));
+    if one_request {
+        return;
+    }
+    let fact = |id: OperationId| {
+        let o = history.operation(id);
+        evidence.operation(id, o.answered, format!("{} was answered as committed", history.request_name(&o)))
+    };
+    let key = history.key_name(second.key);
+    let summary = format!("two requests committed {key} at one revision, {}", second.answered);
+    let cause = history.resource_name(history.resource_of(second.key));
+    let facts = vec![fact(a), fact(b)];
+    state(ruling, Reuse { revision: second.answered, facts, summary, open: None, cause });
+}
+
+struct Reuse {
+    revision: Revision,
+    facts: Vec<Fact>,
+    summary: String,
+    open: Option<String>,
+    cause: String,
+}
+
+fn state(ruling: &mut Ruling<'_>, reuse: Reuse) {
+    let huge = reuse.revision.value() > ETCD_LIMIT;
+    let open = reuse.open.or_else(|| {
+        huge.then(|| {
+            "revisions of this size are not etcd's: another store may give one number to several writes".into()
+        })
+    });
+    let kind = if open.is_some() { Kind::Suspect } else { Kind::Violation };
+    let last = reuse.facts.iter().rev().find(|f| f.incarnation.is_some()).cloned();
+    ruling.found(Draft {
+        kind,
+        broken_by: BrokenBy::Server,
+        incarnation: last.as_ref().map_or(IncarnationId::NONE, |f| f.incarnation),
+        key: reuse.facts[1].key,
+        cause: reuse.cause,
+        summary: reuse.summary,
+        facts: reuse.facts,
+        reason: open.unwrap_or_else(|| "etcd's revisions count commits: one revision is one write to one key".into()),
+        refuted_by:
+            "evidence that the two came from API servers on different etcd clusters, or that the recording was \
+                     altered"
+                .into(),
+        consequence:
+            "two timelines exist: caches, locks and watches that compare their versions are wrong, and the writes \
+                      of one of them are lost"
+                .into(),
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Kind, RULE};
+    use crate::check::testing::trial::{holds, kinds};
+
+    #[test]
+    fn two_keys_at_one_revision_are_two_timelines() {
+        assert_eq!(kinds(&RULE, "a@A CREATE x => x:u1@40\nb@B CREATE y => y:u2@40\n"), [Kind::Violation]);
+        assert!(holds(&RULE, "a@A CREATE x => x:u1@40\nb@B CREATE y => y:u2@41\n"));
+    }
+
+    #[test]
+    fn built_in_resources_may_have_a_counter_each() {
+        assert_eq!(kinds(&RULE, "a@A CREATE x => x:u1@40\nb@B CREATE nodes/n => nodes/n:u2@40\n"), [Kind::Suspect]);
+    }
+
+    #[test]
+    fn huge_revisions_may_be_another_store_s() {
+        let n = 1_759_127_820_246_769_000u64;
+        let text = format!("a@A CREATE x => x:u1@{n}\nb@B CREATE y => y:u2@{n}\n");
+        assert_eq!(kinds(&RULE, &text), [Kind::Suspect]);
+    }
+
+    #[test]
+    fn two_requests_cannot_commit_at_one_revision() {
+        let text = "a@A PUT x:u1@20 => x:u1@31\nb@A PUT x:u1@25 => x:u1@31\n";
+        assert_eq!(kinds(&RULE, text), [Kind::Violation]);
+        // The second one changed nothing, so it wrote nothing.
+        assert!(holds(&RULE, "a@A PUT x:u1@20 => x:u1@31\nb@A PUT x:u1@31 => x:u1@31\n"));
+        assert!(holds(&RULE, "a@A PUT x:u1@20 => x:u1@31\nb@A PATCH x => x:u1@31\n"));
+    }
+
+    #[test]
+    fn a_revision_that_was_complete_is_taken() {
+        assert_eq!(kinds(&RULE, "a@A LIST => 71 {}\na@A CREATE x => x:u1@71\n"), [Kind::Violation]);
+        assert!(holds(&RULE, "a@A |--LIST => 71 {x:u1@71}--|\nb@A |--CREATE x => x:u1@71--|\n"));
+    }
+
+    #[test]
+    fn a_removal_needs_a_revision_of_its_own() {
+        let text = |created: u32| {
+            format!("a@A LIST => 70 {{x:u1@60}}\na@A DELETE x:u1 => x:u1@60 gone\na@A CREATE x => x:u2@{created}\n")
+        };
+        assert_eq!(kinds(&RULE, &text(71)), [Kind::Violation]);
+        assert!(holds(&RULE, &text(72)));
+    }
+
+    #[test]
+    fn one_request_recorded_by_both_sides_is_one() {
+        let text = "recorded both\nserver A clock=a\nclock a -3ms\na@A PUT x:u1@20 => x:u1@31\n";
+        assert!(holds(&RULE, text));
+    }
+}

@@ -1,0 +1,196 @@
+#![doc = include_str!("../../../docs/rules/revision-rewind.md")]
+
+use crate::check::etcd;
+use crate::check::facts::commit_evidence;
+use crate::check::facts::lone_witness;
+use crate::check::facts::staleness;
+use crate::check::facts::staleness::Lag;
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
+use crate::history::{Operation, OperationId, Revision};
+use crate::order::{Head, Relation};
+
+/// Less of an offset between clocks is usual.
+const SKEW: i64 = 1_000_000_000;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    slug: "revision-rewind",
+    title: "a write commits above everything that was complete before it was sent",
+    group: Group::Writes,
+    promise: BrokenBy::Server,
+    needs: "a write whose answer proves its revision, and an answer before it",
+    causes: &["revision-reuse", "torn-snapshot"],
+    page: include_str!("../../../docs/rules/revision-rewind.md"),
+    checks: Checks::kubernetes(check).and_etcd(etcd::writes::rewind),
+};
+
+fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    let removals = commit_evidence::removals(evidence);
+    for (id, o) in evidence.operations() {
+        let removed = || removals.get(&id).map(|v| v.revision);
+        let Some(revision) = commit_evidence::proven(evidence, &o).or_else(removed) else {
+            if commit_evidence::shown(evidence, &o).is_some() && o.invoke.is_known() {
+                fallen(evidence, ruling, id, &o);
+            }
+            continue;
+        };
+        if !o.invoke.is_known() {
+            continue;
+        }
+        let resource = evidence.history.resource_of(o.key);
+        ruling.checked(o.incarnation);
+        if o.answered == revision && commit_evidence::is_above_all(evidence, id, &o) {
+            continue;
+        }
+        let order = evidence.order;
+        let rewound = |head: &Head| head.revision > revision;
+        let proved = order.heads.before(evidence.history, &order.clocks, resource, o.clock, o.invoke);
+        if let Some(head) = proved.filter(rewound) {
+            ruling.found(draft(evidence, id, revision, head, None));
+            continue;
+        }
+        if let Some(head) = order.heads.against(evidence.history, id).filter(rewound) {
+            if !lone_witness::is_told(evidence, head.showing) {
+                let gap = order.clocks.step(o.clock).map(|_| o.invoke.since(head.time));
+                let mut draft = draft(evidence, id, revision, head, gap);
+                if let Some(doubt) = lone_witness::doubt(evidence, head.showing) {
+                    (draft.kind, draft.reason) = (Kind::Suspect, doubt);
+                }
+                ruling.found(draft);
+            }
+            continue;
+        }
+        let bare = order.heads.before_by_the_clock(evidence.history, resource, o.invoke);
+        if let Some(head) = bare.filter(rewound) {
+            let gap = o.invoke.since(head.time);
+            let stepped = order.clocks.step(o.clock).or(order.clocks.step(head.clock)).is_some();
+            let proved = order.clocks.relation((head.time, head.clock), (o.invoke, o.clock));
+            if stepped || (matches!(proved, Relation::BeforeUnless(_)) && gap >= SKEW) {
+                ruling.found(draft(evidence, id, revision, head, Some(gap)));
+            }
+        }
+    }
+}
+
+/// An accepted update shows the last version of its object, whether it changed anything or not.
+fn fallen(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: &Operation) {
+    let history = evidence.history;
+    ruling.checked(o.incarnation);
+    let Some(bound) = staleness::bound(evidence, history.resource_of(o.key), o.clock, o.invoke) else { return };
+    let Some(later) = evidence.order.timeline.between(o.key, o.answered, bound).first() else { return };
+    let Some(lag) = Lag::by(evidence, later, o.clock, o.invoke) else { return };
+    let (what, key) = (history.request_name(o), history.key_name(o.key));
+    let mut facts = lag.facts(evidence);
+    facts.push(staleness::answer(evidence, id, o.answered, &format!("version {}", o.answered)));
+    ruling.found(lag.settle(Draft {
+        kind: Kind::Violation,
+        broken_by: BrokenBy::Server,
+        incarnation: o.incarnation,
+        key: o.key,
+        cause: history.resource_name(history.resource_of(o.key)),
+        summary: format!(
+            "{what} was answered with version {} although version {} of {key} was complete before it was sent: the store went back",
+            o.answered, later.revision
+        ),
+        facts,
+        reason: "an accepted update answers with the version that it made, or with the last one where it changes nothing".to_owned(),
+        refuted_by: "evidence that the two answers came from different etcd clusters, or a clock offset that puts the write first"
+            .to_owned(),
+        consequence: "versions of the object are lost, and writes that name them as their base are refused or undo others"
+            .to_owned(),
+    }));
+}
+
+fn draft(evidence: &Evidence<'_>, id: OperationId, revision: Revision, head: Head, unless: Option<i64>) -> Draft {
+    let history = evidence.history;
+    let o = history.operation(id);
+    let resource = history.resource_name(history.resource_of(o.key));
+    let what = history.request_name(&o);
+    let reason = match unless {
+        None => "etcd's revision only grows: a write that is sent after an answer showed a revision commits above it"
+            .to_owned(),
+        Some(offset) if o.clock == head.clock => staleness::set_back(offset),
+        Some(offset) => format!(
+            "the two times are not proved to be of one clock: an offset of {} ms explains it away",
+            offset as f64 / 1e6
+        ),
+    };
+    Draft {
+        kind: if unless.is_none() { Kind::Violation } else { Kind::Suspect },
+        broken_by: BrokenBy::Server,
+        incarnation: o.incarnation,
+        key: o.key,
+        cause: resource,
+        summary: format!(
+            "{what} committed at revision {revision} although revision {} was complete before it was sent: the store went back",
+            head.revision
+        ),
+        facts: vec![
+            evidence.showing(head.showing, head.revision, format!("an answer showed revision {}", head.revision)),
+            evidence.request(id, Revision::NONE, format!("{what} was sent")),
+            evidence.operation(id, revision, format!("it was answered as committed at revision {revision}")),
+        ],
+        reason,
+        refuted_by:
+            "evidence that the two answers came from different etcd clusters, or a clock offset that puts the write \
+                     first"
+                .into(),
+        consequence:
+            "writes between the two revisions are lost, and clients that stand above miss what comes until the \
+                      counter passes them"
+                .into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Kind, RULE};
+    use crate::check::testing::trial::{holds, kinds};
+
+    #[test]
+    fn a_commit_below_what_was_complete_before_is_a_rewind() {
+        assert_eq!(kinds(&RULE, "a@A LIST => 1200 {}\na@A CREATE x => x:u1@1003\n"), [Kind::Violation]);
+        assert!(holds(&RULE, "a@A LIST => 1200 {}\na@A CREATE x => x:u1@1203\n"));
+    }
+
+    #[test]
+    fn the_log_of_one_server_needs_no_second_clock() {
+        let text = "recorded audit\na@A LIST => 1200 {}\nb@A CREATE x => x:u1@1003\n";
+        assert_eq!(kinds(&RULE, text), [Kind::Violation]);
+    }
+
+    #[test]
+    fn requests_that_overlap_have_no_order() {
+        assert!(holds(&RULE, "a@A |--LIST => 1200 {}--|\nb@A |--CREATE x => x:u1@1199--|\n"));
+    }
+
+    #[test]
+    fn what_commits_nothing_is_no_write() {
+        let seen = "a@A LIST => 1200 {x:u1@900}\n";
+        assert_eq!(kinds(&RULE, &format!("{seen}a@A PUT x:u1@900 => x:u1@900\n")), []);
+        assert_eq!(kinds(&RULE, &format!("{seen}a@A PATCH x => x:u1@900\n")), []);
+        // Nor is it one that shows less than the object had become.
+        assert_eq!(kinds(&RULE, &format!("{seen}a@A PATCH x => x:u1@850\n")), [Kind::Violation]);
+        assert_eq!(kinds(&RULE, &format!("{seen}a@A PATCH x dry-run => x:u1@850\n")), []);
+        assert_eq!(kinds(&RULE, &format!("{seen}a@A PUT x:u1@900 => x:u1@900 gone\n")), []);
+        assert_eq!(kinds(&RULE, &format!("{seen}a@A PUT x:u1@900 dry-run => x:u1@901\n")), []);
+        assert_eq!(kinds(&RULE, &format!("{seen}a@A PUT x:u1@900 => !504\n")), []);
+    }
+
+    #[test]
+    fn clocks_that_nothing_ties_together_convict_nobody() {
+        let near = "clock b +40ms\nclient b clock=b\na@A LIST => 1200 {}\nb@A CREATE x => x:u1@1003\n";
+        assert_eq!(kinds(&RULE, near), []);
+        let far = near.replace("+40ms", "+5000ms");
+        assert_eq!(kinds(&RULE, &far), [Kind::Suspect]);
+    }
+
+    #[test]
+    fn where_a_list_stands_alone_against_several_writes_it_may_be_the_list_that_is_wrong() {
+        let text = "a@A  CREATE x => x:u1@38\nb@A  LIST => 43 {x:u1@38}\na@A  PUT x:u1@38 => x:u1@39\na@A  PUT x:u1@39 => x:u1@41\n";
+        assert_eq!(kinds(&RULE, text), [Kind::Suspect]);
+        // Two lists agree.
+        let two = text.replace("\na@A  PUT x:u1@38", "\nc@A  LIST => 43 {x:u1@38}\na@A  PUT x:u1@38");
+        assert_eq!(kinds(&RULE, &two), [Kind::Violation]);
+    }
+}
