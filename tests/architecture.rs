@@ -28,7 +28,9 @@ const VERIFY: [&str; 3] = ["history", "ingest", "model"];
 const VERIFY_CLAIMS: [&str; 7] = ["Call", "Claim", "Core", "History", "Linearization", "Outcome", "SpecHistory"];
 
 /// What stands at the top of the repository, hidden files aside.
-const TOP: [&str; 11] = [
+const TOP: [&str; 15] = [
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
     "Cargo.lock",
     "Cargo.toml",
     "LICENSE-APACHE",
@@ -37,7 +39,9 @@ const TOP: [&str; 11] = [
     "SECURITY.md",
     "benches",
     "docs",
+    "examples",
     "histories",
+    "rust-toolchain.toml",
     "src",
     "tests",
 ];
