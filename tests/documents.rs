@@ -182,7 +182,8 @@ fn the_page_about_sketches_is_the_modules_documentation() {
 
 #[test]
 fn links_between_pages_lead_somewhere() {
-    let mut pages = vec![root().join("README.md")];
+    let mut pages =
+        ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"].map(|page| root().join(page)).to_vec();
     for folder in ["docs", "docs/rules", "docs/incidents"] {
         pages.extend(names(folder, ".md").into_iter().map(|name| root().join(folder).join(format!("{name}.md"))));
     }
