@@ -1,8 +1,8 @@
-//! Histories drawn as text: for tests, documentation and reports of bugs.
+//! A sketch is a history drawn as text, for tests, documentation and bug reports.
 //!
-//! A sketch shows clients, their requests in time, revisions and the anomaly at a glance. It is lowered to the same evidence
-//! that real recorders leave (capture lines, audit events, an etcd watch) and read by the same builder; positions are those
-//! of the sketch.
+//! It shows clients, their requests in time, revisions and the anomaly at a glance. The program lowers it to the
+//! evidence that real recorders leave: capture lines, audit events, an etcd watch. The same builder reads this
+//! evidence. Positions are those of the sketch.
 //!
 //! ```
 //! use retrograde::history::sketch::sketch;
@@ -39,8 +39,8 @@
 //! uids uuid                                write uids as UUIDs
 //! ```
 //!
-//! Neighbouring drawn lines share their columns. A drawn act ends with `|`; with `-?` where nobody saw an answer; a watch
-//! with ` ..` where it goes on. Dashes beside bars only draw.
+//! Neighbouring drawn lines share their columns. A drawn act ends with `|`. It ends with `-?` if no recorder saw an
+//! answer, and a watch ends with ` ..` if it continues. Dashes beside bars have no meaning.
 //!
 //! # Acts
 //!
@@ -55,12 +55,12 @@
 //! MARK TEXT                          a note for pictures
 //! ```
 //!
-//! The uid and version of a written OBJECT are what the request names: the base of a PUT, the precondition of a DELETE. The
-//! labels of a PATCHed OBJECT are those that the patch sets. Behind the arrow stands the answer. Every answer can also be
-//! `!CODE` (`!409 live=:UID` for a uid conflict), `bare` (success, body not recorded) or `?` (none seen). Behind an
-//! answered object, `deleting` means that deletion has begun and something holds it back, `gone` that this very write
-//! removed it. Options of any act: `for DECISION`; of writes: `status`, `scale`, `binding`, `eviction`, `dry-run`,
-//! `no-body`.
+//! The request names the uid and version of a written OBJECT: the base of a PUT, the precondition of a DELETE. The
+//! labels of a PATCHed OBJECT are those that the patch sets. The answer follows the arrow. Every answer can also be
+//! `!CODE` (`!409 live=:UID` for a uid conflict), `bare` (success, body not recorded) or `?` (none seen). After an
+//! answered object, `deleting` means that deletion has begun and that something holds it back. `gone` means that this
+//! write removed the object. Any act can have the option `for DECISION`. A write can have the options `status`,
+//! `scale`, `binding`, `eviction`, `dry-run` and `no-body`.
 //!
 //! ```text
 //! ASK     rv=0  rv=N  exact=N  atleast=N  limit=N  continue=N  continue=inconsistent
@@ -73,17 +73,19 @@
 //!         eof  closed (by the client)  broken
 //! ```
 //!
-//! A bare number is a version. Where an answered object leaves out its uid or brackets, they are those that its request
-//! names, else those of its latest mention at or below its version (`:-` for a uid that was not recorded, `[]` for no attributes, `[?]` for a body cut down to
-//! identity). Attributes of another life of the name are never taken over. `.path=value` sets any field: `.spec.replicas=3`,
-//! `.spec.clusterIPs=["10.0.0.1"]`; the value is JSON, or a text.
+//! A bare number is a version. An answered object without uid or brackets takes them from its request. If the request
+//! has none, the object takes them from its latest mention at or below its version. `:-` is a uid that was not
+//! recorded, `[]` means no attributes, and `[?]` is a body cut down to identity. An object never takes attributes of
+//! another life of its name. `.path=value` sets any field: `.spec.replicas=3`, `.spec.clusterIPs=["10.0.0.1"]`. The
+//! value is JSON, or a text.
 //!
 //! # Evidence
 //!
-//! [`evidence`] writes the files that the sketch is read from: a capture for each client that is recorded by itself, an audit
-//! log for each server that recorded one, an `etcdctl watch`. A sketch begins at 2026-03-02T09:00:00Z on a clock that is
-//! neither ahead nor behind; a step takes six columns or more, and a group of drawn lines begins five columns after what was
-//! before it. A server's interval lies inside its client's by a fifth of a column.
+//! [`evidence`] writes the files that the program reads a sketch from. There is a capture for each client that records
+//! itself, an audit log for each server that records one, and an `etcdctl watch`. A sketch begins at
+//! 2026-03-02T09:00:00Z on a clock that is neither ahead nor behind. A step takes six columns or more. A group of drawn
+//! lines begins five columns after the end of the part before it. A server's interval lies inside its client's by a
+//! fifth of a column.
 
 mod audit;
 mod body;
