@@ -49,9 +49,13 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             ruling.found(evidence.unless_lost_before(unless_open(draft, flaw.open), Some(end)));
         }
     }
-    for _ in 0..examiner.map_or(0, |examiner| examiner.cut) {
-        ruling.undecided("more is wrong with an initial state than is named");
-    }
+    let Some(examiner) = examiner else { return };
+    ruling.undecided_many(
+        "nothing shows the labels of an object that a selected initial state lacks",
+        examiner.unselected,
+    );
+    ruling.undecided_many("more objects are missing than were looked through", examiner.skipped);
+    ruling.undecided_many("more is wrong with an initial state than is named", examiner.cut);
 }
 
 /// The state that the initial events leave.
@@ -253,6 +257,15 @@ mod tests {
         let facts = &found[0].certificate.facts;
         let marker = history.deliveries.last().expect("the marker");
         assert!(facts.iter().any(|fact| (fact.position, fact.time) == (marker.position, marker.at)), "{facts:?}");
+    }
+
+    #[test]
+    fn an_object_of_unknown_labels_that_a_selected_state_lacks_is_counted() {
+        // Only the uid of the update is recorded, so its labels may have changed at 20.
+        let text = "web@A  CREATE a[app=web] => a:u1@10[app=web]\nweb@A  PUT a:u1@10[?] => a:u1@20[?]\n\
+                    ctrl@B  WATCH initial rv=0 labels(app=web) ^^22\nweb@A  PUT a:u1@20[?] => a:u1@30[?]\n";
+        let trial = judged(&RULE, &drawn(text));
+        assert_eq!((trial.findings.len(), trial.checked, trial.undecided), (0, 1, 1), "{:?}", trial.findings);
     }
 
     #[test]

@@ -40,15 +40,9 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         }
     }
     pages::audit(evidence, ruling);
-    if examiner.unselected > 0 {
-        ruling.undecided_many("nothing shows the labels of an object that a selected list lacks", examiner.unselected);
-    }
-    for _ in 0..examiner.skipped {
-        ruling.undecided("more objects are missing than were looked through");
-    }
-    for _ in 0..examiner.cut {
-        ruling.undecided("more is wrong with a list than is named");
-    }
+    ruling.undecided_many("nothing shows the labels of an object that a selected list lacks", examiner.unselected);
+    ruling.undecided_many("more objects are missing than were looked through", examiner.skipped);
+    ruling.undecided_many("more is wrong with a list than is named", examiner.cut);
 }
 
 fn draft(evidence: &Evidence<'_>, o: &Operation, key: KeyId, says: &str, facts: Vec<Fact>, reason: String) -> Draft {
