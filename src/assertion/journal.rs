@@ -2,7 +2,6 @@
 //! file of a process that was killed still says which calls were open.
 
 use super::lines::{Clock, Lines};
-use super::recorder::Recorder;
 use crate::search::{Call, History, HistoryError, Outcome};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -25,23 +24,16 @@ impl<O, A> std::fmt::Debug for Journal<O, A> {
     }
 }
 
-impl<O: Serialize, A: Serialize> Recorder<O, A> {
-    /// A recording that is also written to a file as it goes, each line before the call goes on. What the file holds survives the
-    /// process; [`replay`] reads it, and so does `retrograde check` where the operations are those of a provided model.
-    ///
-    /// An operation that serialises as `"read"` is written as `op`, one as `{"write": 7}` with 7 as its `value`, and one as
-    /// `{"put": {"key": k, "value": v}}` with both: what serde makes of an enum.
-    ///
-    /// # Errors
-    /// Where the file cannot be created. It must not exist: a recording is never overwritten.
-    pub fn in_file(path: impl AsRef<Path>) -> io::Result<Self> {
+impl<O: Serialize, A: Serialize> Journal<O, A> {
+    /// A journal in a file that does not exist yet.
+    pub(super) fn create(path: &Path) -> io::Result<Self> {
         let heading = [("kind", json!("operations")), ("version", json!(1)), ("clock", json!("recorder"))];
         let heading = heading.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
-        Ok(Recorder::with(Some(Journal {
-            lines: Lines::create(path.as_ref(), &heading)?,
+        Ok(Journal {
+            lines: Lines::create(path, &heading)?,
             operation: |operation| serde_json::to_value(operation),
             answer: |answer| serde_json::to_value(answer),
-        })))
+        })
     }
 }
 
@@ -145,7 +137,7 @@ pub enum JournalError {
     History(#[from] HistoryError),
 }
 
-/// Reads a recording that [`Recorder::in_file`] wrote, whole or cut off anywhere: a last line that was cut counts as not written,
+/// Reads a recording that [`super::Recorder::in_file`] wrote, whole or cut off anywhere: a last line that was cut counts as not written,
 /// which leaves its call open.
 ///
 /// # Errors
@@ -195,6 +187,7 @@ pub fn replay<O: DeserializeOwned, A: DeserializeOwned>(path: impl AsRef<Path>) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::assertion::Recorder;
     use serde::Deserialize;
     use std::path::PathBuf;
 

@@ -4,7 +4,10 @@ use super::journal::Journal;
 use super::lines::{Clock, lock};
 use crate::search::{Call, History, HistoryError, Outcome};
 use rustc_hash::FxHashMap;
+use serde::Serialize;
 use std::borrow::Cow;
+use std::io;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 /// Records calls. Clones record into the same history.
@@ -51,13 +54,27 @@ impl<O, A> Default for Recorder<O, A> {
     }
 }
 
+impl<O: Serialize, A: Serialize> Recorder<O, A> {
+    /// A recording that is also written to a file as it goes, each line before the call goes on. What the file holds survives the
+    /// process; [`super::replay`] reads it, and so does `retrograde check` where the operations are those of a provided model.
+    ///
+    /// An operation that serialises as `"read"` is written as `op`, one as `{"write": 7}` with 7 as its `value`, and one as
+    /// `{"put": {"key": k, "value": v}}` with both: what serde makes of an enum.
+    ///
+    /// # Errors
+    /// Where the file cannot be created. It must not exist: a recording is never overwritten.
+    pub fn in_file(path: impl AsRef<Path>) -> io::Result<Self> {
+        Ok(Recorder::with(Some(Journal::create(path.as_ref())?)))
+    }
+}
+
 impl<O, A> Recorder<O, A> {
     /// An empty recording, in memory.
     pub fn new() -> Self {
         Recorder::with(None)
     }
 
-    pub(super) fn with(journal: Option<Journal<O, A>>) -> Self {
+    fn with(journal: Option<Journal<O, A>>) -> Self {
         let inner = Inner { clock: Clock::new(), clients: Mutex::default(), processes: Mutex::default(), journal };
         Recorder { inner: Arc::new(inner) }
     }
