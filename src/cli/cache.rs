@@ -6,8 +6,8 @@
 //! the evidence is read.
 
 use super::console::tell;
+use super::container_file;
 use super::output::Draft;
-use super::pack;
 use super::plan::Input;
 use crate::history::History;
 use crate::history::snapshot::{self, Packing};
@@ -79,7 +79,7 @@ impl Cache {
     }
 
     fn try_to_keep(&self, input: &Input, histories: &[History]) -> anyhow::Result<()> {
-        if let Some(file) = pack::changed(histories).first() {
+        if let Some(file) = container_file::changed(histories).first() {
             return Err(anyhow!("{} changed meanwhile", file.shown));
         }
         let folder = self.path.parent().unwrap_or(Path::new(""));
@@ -87,7 +87,7 @@ impl Cache {
         let packing = Packing { fields: &input.read.fields, request: &self.question, compress: true };
         let cannot = || format!("cannot write {}", self.path.display());
         let mut draft = Draft::private(&self.path).with_context(cannot)?;
-        pack::write(draft.file(), histories, &packing)?;
+        container_file::write(draft.file(), histories, &packing)?;
         draft.put(&self.path).map_err(|(error, _)| error).with_context(cannot)?;
         remove_old(folder, KEPT);
         Ok(())

@@ -4,7 +4,7 @@ use super::exit::Exit;
 use super::halting;
 use super::plan::Input;
 use super::progress::Progress;
-use super::run;
+use super::reading;
 use crate::Options;
 use crate::check::{Facts, Judgement, Rulings, judgement};
 use crate::counterfactual::Preventions;
@@ -101,7 +101,7 @@ pub fn judge(
         exit
     };
     let reporter = thread::Builder::new().stack_size(STACK).spawn(reporting).context("starting a thread")?;
-    work.judge(run::read(&mut input, progress)?, &input, options);
+    work.judge(reading::read(&mut input, progress)?, &input, options);
     // Nobody waits any more where the run is halted.
     let _ = done.send(());
     reporter.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))

@@ -5,15 +5,14 @@ use super::console::tell;
 use super::exit::Exit;
 use super::output::Destination;
 use super::plan::Input;
-use super::run;
+use super::{container_file, reading};
 use crate::explain::visible::visible;
 use crate::explain::words::count;
 use crate::history::History;
-use crate::history::snapshot::{self, Packing};
-use crate::ingest::{self, InputFile};
-use anyhow::{Context, bail};
-use std::fs::File;
-use std::io::{BufReader, BufWriter, Seek, Write};
+use crate::history::snapshot::Packing;
+use crate::ingest;
+use anyhow::bail;
+use std::io::Write;
 
 /// How many problems are told where nothing can be packed.
 const SHOWN: usize = 5;
@@ -26,8 +25,8 @@ pub fn pack(typed: Pack, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let mut input = Input::of(typed.evidence)?;
     let to = Destination::of(&typed.output, |file| input.needs(file))?;
     ingest::identify(&mut input.files);
-    let histories = run::read_whole(&mut input)?;
-    for file in changed(&histories) {
+    let histories = reading::read_whole(&mut input)?;
+    for file in container_file::changed(&histories) {
         tell(format_args!("warning: {} changed while it was read: its lines will not be found again", file.shown));
     }
     if histories.iter().all(History::is_empty) {
@@ -41,7 +40,7 @@ pub fn pack(typed: Pack, out: &mut dyn Write) -> anyhow::Result<Exit> {
     }
     let packing = Packing { fields: &input.read.fields, request: "", compress: true };
     let beside_it = to.is_stdout();
-    let length = to.write_whole(|file| write(file, &histories, &packing))?;
+    let length = to.write_whole(|file| container_file::write(file, &histories, &packing))?;
     let sum = |of: &dyn Fn(&History) -> u64| histories.iter().map(of).sum::<u64>();
     let read = sum(&|history| history.files.iter().map(|file| file.bytes).sum());
     let problems = sum(&|history| history.files.iter().map(|file| file.problems).sum());
@@ -59,23 +58,4 @@ pub fn pack(typed: Pack, out: &mut dyn Write) -> anyhow::Result<Exit> {
         false => writeln!(out, "{said}")?,
     }
     Ok(Exit::Holds)
-}
-
-/// Inputs that are no longer what they were before they were read.
-pub fn changed(histories: &[History]) -> Vec<&InputFile> {
-    let inputs = histories.iter().flat_map(|history| &history.inputs);
-    inputs.filter(|input| !input.gone && input.identity.is_some_and(|known| !known.is_at(&input.path))).collect()
-}
-
-/// Writes a container and reads it back. Returns its length.
-pub fn write(file: &mut File, histories: &[History], packing: &Packing<'_>) -> anyhow::Result<u64> {
-    let mut out =
-        snapshot::write(BufWriter::new(&mut *file), histories, packing).context("the container cannot be written")?;
-    out.flush().context("the container cannot be written")?;
-    drop(out);
-    let length = file.metadata().context("the container cannot be read back")?.len();
-    file.rewind().context("the container cannot be read back")?;
-    snapshot::read(&mut BufReader::new(&mut *file), packing.fields, None)
-        .context("what was packed cannot be read back")?;
-    Ok(length)
 }

@@ -188,7 +188,7 @@ impl Verifying {
     /// Makes the plan.
     pub fn of(typed: Verify, look: Look) -> anyhow::Result<Verifying> {
         let look = Look { verbose: typed.evidence.verbose, ..look };
-        let report = super::verify::read(&typed.report)?;
+        let report = super::saved_report("the report", &typed.report)?;
         Ok(Verifying { input: Input::of(typed.evidence)?, report, look })
     }
 }

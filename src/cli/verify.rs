@@ -3,19 +3,12 @@
 use super::exit::Exit;
 use super::halting;
 use super::plan::Verifying;
-use super::saved_report;
 use crate::report::page::{Look, Page, Tone};
 use crate::verify::{self, HistoryCheck, Report, Standing};
 use std::io::{self, Write};
-use std::path::Path;
 
 /// Steps that each question takes at most which is decided by trying all orders.
 const STEPS: u64 = 1_000_000;
-
-/// Reads a report of `--json`.
-pub fn read(path: &Path) -> anyhow::Result<Report> {
-    saved_report("the report", path)
-}
 
 /// Runs it. Exit code 1 where something in the report is wrong, 3 where something could not be confirmed.
 pub fn run(verifying: &Verifying, out: &mut dyn Write) -> anyhow::Result<Exit> {
