@@ -3,7 +3,7 @@
 //! Source: etcd `api/etcdserverpb/rpc.proto`.
 
 use super::answer::{self, Asked};
-use super::recorder::EtcdClient;
+use super::client_record::ClientRecord;
 use super::{key, value};
 use crate::ingest::etcd::WireError;
 use crate::ingest::etcd::request::{self, Compare, Range, Step, Txn};
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 #[derive(Debug)]
 #[must_use = "a call that is dropped has an unknown outcome"]
 pub struct EtcdCall {
-    client: EtcdClient,
+    client: ClientRecord,
     /// `None`: nothing that a report tells.
     sent: Option<Sent>,
 }
@@ -28,7 +28,7 @@ struct Sent {
 
 impl EtcdCall {
     /// `message` is `None` where nobody can read it.
-    pub(super) fn begin(client: EtcdClient, path: &str, message: Option<&[u8]>, at: i64) -> EtcdCall {
+    pub(super) fn begin(client: ClientRecord, path: &str, message: Option<&[u8]>, at: i64) -> EtcdCall {
         let Some((input, asked)) = input(path, message) else { return EtcdCall { client, sent: None } };
         let id = client.next();
         client.operation(&json!({"ClientId": id, "Input": input, "Call": at}));

@@ -2,6 +2,7 @@
 
 mod answer;
 mod call;
+mod client_record;
 mod recorder;
 mod watches;
 

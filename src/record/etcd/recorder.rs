@@ -1,18 +1,17 @@
 //! Where recorded calls go.
 
 use super::call::EtcdCall;
+use super::client_record::{ClientRecord, Files, Shared};
 use super::watches::EtcdWatches;
 use crate::assertion::Evidence;
-use crate::assertion::lines::{Clock, Lines, lock};
+use crate::assertion::lines::{Lines, lock};
 use crate::history::{self, Domains, History};
 use crate::ingest::{self, FileId, InputError, InputFile};
 use crate::model::declaration::Declarations;
-use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Records what clients of etcd ask and are told, as messages of its gRPC interface. Clones record into the same history.
@@ -37,24 +36,15 @@ pub struct EtcdRecorder {
 
 #[derive(Debug)]
 struct Inner {
-    clock: Clock,
+    shared: Arc<Shared>,
     folder: Option<PathBuf>,
     clients: Mutex<BTreeMap<String, Arc<Files>>>,
-    next: AtomicU64,
-}
-
-/// The files of a client.
-#[derive(Debug)]
-struct Files {
-    operations: Lines,
-    watches: Lines,
 }
 
 /// Somebody who asks etcd, as often and as much at once as it likes.
 #[derive(Clone, Debug)]
 pub struct EtcdClient {
-    inner: Arc<Inner>,
-    files: Arc<Files>,
+    record: ClientRecord,
 }
 
 const OPERATIONS: &str = "operations.json";
@@ -88,7 +78,7 @@ impl EtcdRecorder {
     }
 
     fn at(folder: Option<PathBuf>) -> Self {
-        let inner = Inner { clock: Clock::new(), folder, clients: Mutex::default(), next: AtomicU64::new(1) };
+        let inner = Inner { shared: Arc::new(Shared::new()), folder, clients: Mutex::default() };
         EtcdRecorder { inner: Arc::new(inner) }
     }
 
@@ -103,7 +93,7 @@ impl EtcdRecorder {
             };
             Arc::new(Files { operations: lines(OPERATIONS), watches: lines(WATCHES) })
         });
-        EtcdClient { inner: Arc::clone(&self.inner), files: Arc::clone(files) }
+        EtcdClient { record: ClientRecord::new(Arc::clone(&self.inner.shared), Arc::clone(files)) }
     }
 
     /// Why something could not be written, if anything could not.
@@ -177,32 +167,16 @@ fn folder_name(name: &str) -> String {
 impl EtcdClient {
     /// Notes a call with one answer, before it is sent: its gRPC path, such as `/etcdserverpb.KV/Put`, and the protobuf message.
     pub fn call(&self, path: &str, message: &[u8]) -> EtcdCall {
-        EtcdCall::begin(self.clone(), path, Some(message), self.now())
+        EtcdCall::begin(self.record.clone(), path, Some(message), self.record.now())
     }
 
     /// Notes a call of which the message cannot be read, such as a compressed one: it may change any key.
     pub fn call_unread(&self, path: &str) -> EtcdCall {
-        EtcdCall::begin(self.clone(), path, None, self.now())
+        EtcdCall::begin(self.record.clone(), path, None, self.record.now())
     }
 
     /// A stream of the watch service.
     pub fn watches(&self) -> EtcdWatches {
-        EtcdWatches::begin(self.clone())
-    }
-
-    pub(super) fn now(&self) -> i64 {
-        self.inner.clock.now()
-    }
-
-    pub(super) fn next(&self) -> u64 {
-        self.inner.next.fetch_add(1, Ordering::Relaxed)
-    }
-
-    pub(super) fn operation(&self, line: &Value) {
-        self.files.operations.append(line);
-    }
-
-    pub(super) fn watch(&self, line: &Value) {
-        self.files.watches.append(line);
+        EtcdWatches::begin(self.record.clone())
     }
 }

@@ -3,7 +3,7 @@
 //! Source: etcd `api/etcdserverpb/rpc.proto`, `server/etcdserver/api/v3rpc/watch.go`, `client/v3/watch.go`.
 
 use super::answer::{Header, Pair};
-use super::recorder::EtcdClient;
+use super::client_record::ClientRecord;
 use super::{key, value};
 use crate::assertion::lines::lock;
 use crate::ingest::etcd::{Field, Fields, WireError, request};
@@ -14,7 +14,7 @@ use std::sync::Mutex;
 /// All watches of one stream.
 #[derive(Debug)]
 pub struct EtcdWatches {
-    client: EtcdClient,
+    client: ClientRecord,
     open: Mutex<Open>,
 }
 
@@ -47,7 +47,7 @@ struct Told {
 const ALL: i64 = -1;
 
 impl EtcdWatches {
-    pub(super) fn begin(client: EtcdClient) -> EtcdWatches {
+    pub(super) fn begin(client: ClientRecord) -> EtcdWatches {
         EtcdWatches { client, open: Mutex::default() }
     }
 
