@@ -4,6 +4,7 @@
 //!
 //! Of `search` it uses the plain data of histories and certificates, of `model` the definition of a data type: not its hints.
 
+mod check;
 mod core;
 pub mod etcd;
 mod facts;
@@ -15,10 +16,11 @@ mod standing;
 #[cfg(test)]
 mod tests;
 
+pub use check::{HistoryCheck, report};
 pub use core::{CoreCheck, CoreFlaw, Finality, claims, core};
 pub use etcd::EtcdFlaw;
 pub use facts::{FactFlaw, FindingCheck};
 pub use linearization::{OrderFlaw, linearization, prefix};
 pub use operations::{ProofCheck, ProofFlaw};
-pub use report::{HistoryCheck, Proof, Report, ReportedHistory, ReportedRemoval, report};
+pub use report::{Proof, Report, ReportedHistory, ReportedRemoval};
 pub use standing::{Standing, standings};

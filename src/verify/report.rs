@@ -1,11 +1,6 @@
 //! A saved report, as far as it can be decided again.
 
-use super::etcd;
-use super::facts::{self, FindingCheck};
-use super::operations::{self, ProofCheck};
-use crate::history::Subject;
-use crate::history::{self, Domains, History};
-use crate::ingest::{InputFile, ReadOptions};
+use crate::ingest::InputFile;
 use serde::Deserialize;
 
 /// A saved report, as far as its certificates go.
@@ -42,7 +37,7 @@ pub struct ReportedInput {
     pub file: String,
 }
 
-/// A proof. A further kind is a variant here, and what decides it in [`report`].
+/// A proof. A further kind is a variant here, and what decides it in [`super::report`].
 #[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Proof {
@@ -134,74 +129,6 @@ pub struct ReportedSource {
     pub line: u32,
     /// Byte offset in the decompressed content.
     pub offset: u64,
-}
-
-/// What verifying one history of a report came to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HistoryCheck {
-    /// Of each finding.
-    pub findings: Vec<FindingCheck>,
-    /// Of each proof.
-    pub proofs: Vec<ProofCheck>,
-}
-
-/// Looks up the facts of all findings in the evidence, and decides all proofs again, in the order of the report. `model` is what
-/// the user says operation logs are of; `steps` bounds each question that is decided by trying all orders.
-pub fn report(
-    report: &Report,
-    files: &[InputFile],
-    options: &ReadOptions,
-    model: Option<&str>,
-    steps: u64,
-) -> Vec<HistoryCheck> {
-    let findings = facts::findings(report, files, options);
-    let check = |(reported, mut findings): (&ReportedHistory, Vec<FindingCheck>)| {
-        let of_etcd = facts::is_of_etcd(reported);
-        let read = !reported.proofs.is_empty() || (of_etcd && !reported.findings.is_empty());
-        let evidence = if read { evidence(reported, files, options, model) } else { None };
-        if of_etcd {
-            let cluster = evidence.as_ref().and_then(|history| Some((history.cluster()?, &history.inputs)));
-            findings = match cluster {
-                Some((cluster, inputs)) => {
-                    let records = etcd::Records::of(&cluster.recording, inputs, &reported.findings);
-                    reported.findings.iter().map(|finding| records.check(finding)).collect()
-                }
-                None => reported.findings.iter().map(|_| FindingCheck::without_evidence(&reported.name)).collect(),
-            };
-        }
-        let proof = |proof: &Proof| match (proof, &evidence) {
-            (Proof::Unknown, _) => ProofCheck::Open("a kind of proof that this version does not know".to_owned()),
-            (_, None) => ProofCheck::Open(match reported.inputs.as_slice() {
-                [input] => format!("{} is not among the evidence", input.file),
-                _ => "its files are not all among the evidence".to_owned(),
-            }),
-            (Proof::Linearization { order, removed, .. }, Some(History { subject: Subject::Etcd(cluster), .. })) => {
-                etcd::check(&cluster.recording, &reported.verdict, order, removed)
-            }
-            (Proof::Linearization { .. } | Proof::Core { .. }, Some(history)) => {
-                operations::check(history, &reported.verdict, proof, steps)
-            }
-        };
-        HistoryCheck { proofs: reported.proofs.iter().map(proof).collect(), findings }
-    };
-    report.histories.iter().zip(findings).map(check).collect()
-}
-
-/// The history that was reported about, read again from its files.
-fn evidence(
-    reported: &ReportedHistory,
-    files: &[InputFile],
-    options: &ReadOptions,
-    model: Option<&str>,
-) -> Option<History> {
-    let inputs = reported.inputs.iter().map(|input| file_named(files, &input.file).cloned());
-    let inputs: Vec<InputFile> = inputs.collect::<Option<_>>()?;
-    let renumbered = (0..).zip(inputs).map(|(id, file)| InputFile { id: crate::ingest::FileId(id), ..file });
-    let mut history = history::load(renumbered.collect(), options, &Domains::default(), &());
-    if let Some(model) = model {
-        history.set_model(model);
-    }
-    Some(history)
 }
 
 /// The input of a name: as it was given then or, evidence being moved, the only one whose path ends alike.

@@ -2,8 +2,7 @@
 //!
 //! Source: etcd `server/etcdserver/apply` (entries are applied in the order of their indices, compactions like writes).
 
-use super::order::Course;
-use super::store::{Applied, Store};
+use super::store::{Applied, Course, Store};
 use crate::history::etcd::{LogEntry, Recording, Request, Step};
 use crate::ingest::Time;
 use std::collections::{BTreeMap, HashMap, HashSet};

@@ -1,6 +1,7 @@
 //! The order of a report of etcd, replayed: over a small store of its own, against every answer and every delivery.
 
 mod facts;
+mod flaw;
 mod log;
 mod order;
 mod store;
@@ -12,7 +13,8 @@ use super::operations::{ProofCheck, ProofFlaw};
 use super::report::ReportedRemoval;
 use crate::history::etcd::Recording;
 pub(super) use facts::Records;
-pub use order::{EtcdFlaw, Explained, Step, replay};
+pub use flaw::EtcdFlaw;
+pub use order::{Explained, Step, replay};
 use std::collections::BTreeMap;
 
 /// Replays an order of a saved report.

@@ -3,10 +3,11 @@
 //! Source: etcd `Documentation/learning/data_model`, `api_guarantees`; `api/etcdserverpb/rpc.proto` (what each request does and
 //! answers).
 
-use super::order::EtcdFlaw;
+use super::flaw::EtcdFlaw;
 use crate::history::etcd::{
     Condition, Interval, Pair, Range, Recording, Relation, Step, StepResult, Target, Txn, ValueId,
 };
+use crate::ingest::Time;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Bound;
@@ -425,4 +426,15 @@ fn is(relation: Relation, order: Ordering) -> Option<bool> {
         Relation::Less => Some(order.is_lt()),
         Relation::Unknown => None,
     }
+}
+
+/// What came about when, at the earliest.
+pub(super) struct Course<'r> {
+    pub store: Store<'r>,
+    /// By revision, from 2 on.
+    pub born: Vec<Time>,
+    /// Through what was compacted, and when; both ascending.
+    pub compactions: Vec<(i64, Time)>,
+    /// Acknowledged transactions that made a revision: that, and when they were sent.
+    pub written: Vec<(i64, Time)>,
 }

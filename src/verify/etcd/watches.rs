@@ -2,9 +2,9 @@
 //!
 //! Source: etcd `Documentation/learning/api_guarantees` (ordered, unique, reliable, atomic, resumable, bookmarkable).
 
+use super::flaw::EtcdFlaw;
 use super::log::Logged;
-use super::order::{Course, EtcdFlaw};
-use super::store::{Changed, Live};
+use super::store::{Changed, Course, Live};
 use crate::history::etcd::{CreationMarks, Event, Recording, Response, Watch};
 use crate::ingest::Time;
 use std::collections::BTreeMap;
