@@ -3,25 +3,14 @@
 //! Source: POSIX.1-1988 ustar and POSIX.1-2001 pax (`pax` utility, "ustar Interchange Format"), and the GNU tar manual, "Basic
 //! Tar Format" (long names, base-256 numbers).
 
+use super::input::Member;
 use super::limits::{DEEPEST, LONGEST_EXTENDED_HEADER, LONGEST_MEMBER_NAME, MOST_MEMBER_NAMES, MOST_MEMBERS};
 use super::problem::{Fault, Found, count, size};
 use super::stream;
-use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::io::{self, Read};
 
 const BLOCK: usize = 512;
-
-/// One file of an archive.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Member {
-    /// Its path, without `./` or `/` in front.
-    pub name: String,
-    /// Where its content begins in the decompressed archive.
-    pub offset: u64,
-    /// How long it is.
-    pub length: u64,
-}
 
 /// What an archive holds.
 #[derive(Debug, Default)]

@@ -2,9 +2,10 @@
 //!
 //! Source of the fields: k8s.io/apiserver `pkg/apis/audit/v1/types.go`.
 
+use super::body::AnyBody;
 use super::found::Found;
 use super::limits::{LONGEST_ADDRESS, UNLIMITED};
-use super::object::{AnyBody, Text};
+use super::object::Text;
 use super::position::Time;
 use super::text::{default_or_null, list_or_null};
 use super::timestamp;

@@ -1,9 +1,7 @@
 //! What an input shows before it is read.
 
-use super::detection::{Detected, SAMPLE, detect};
-use super::etcd::wal;
+use super::format::Format;
 use super::problem::Fault;
-use super::stream::{self, Stream};
 use std::sync::Arc;
 
 /// What was found out about an input when it was found, so that nobody has to find it out again.
@@ -36,25 +34,7 @@ pub(super) struct Seen {
     #[cfg(feature = "container")]
     pub is_container: bool,
     /// How many bytes, their digest, and whether they are all.
-    sample: (usize, u32, bool),
-}
-
-impl Seen {
-    /// Reads the beginning of a stream into a buffer, which then holds that and no more, and looks at it.
-    pub fn at(stream: &mut Stream<'_>, buffer: &mut Vec<u8>) -> Seen {
-        let room = stream.room(SAMPLE);
-        buffer.resize(room, 0);
-        let (length, _) = stream::fill(stream, buffer);
-        buffer.truncate(length);
-        let whole = length < room;
-        Seen {
-            detected: detect(buffer, whole, None),
-            writer: wal::writer(buffer),
-            #[cfg(feature = "container")]
-            is_container: buffer.starts_with(&crate::container::MAGIC),
-            sample: (length, crc32c::crc32c(buffer), whole),
-        }
-    }
+    pub sample: (usize, u32, bool),
 }
 
 impl Beginning {
@@ -91,4 +71,31 @@ impl From<Unread> for Beginning {
     fn from(unread: Unread) -> Beginning {
         Beginning(Known::Unread(Arc::new(unread)))
     }
+}
+
+/// How the records of a file are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Framing {
+    /// One JSON value a line.
+    Lines,
+    /// Values that span lines, one after the other.
+    Documents,
+    /// The same, each beginning with a line that is `{`, and none of their other lines is: told apart without reading them.
+    Indented,
+    /// Values inside one long bracket, or one after the other: EDN, or arrays of JSON.
+    Elements {
+        /// Which of the two.
+        json: bool,
+    },
+    /// No part can be read without the others.
+    Whole,
+}
+
+/// What a sample says about its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Detected {
+    /// Evidence.
+    Evidence(Format, Framing),
+    /// Not evidence, and why.
+    Ignored(&'static str),
 }

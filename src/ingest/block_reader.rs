@@ -1,16 +1,16 @@
 //! Cuts the inputs into blocks that end where a line or a document ends.
 
 use super::archive;
-use super::beginning::Unread;
+use super::beginning::{Detected, Framing, Unread};
 use super::block::{Block, Buffers, Closed, Layout, Piece, Room, Whole};
 use super::call::elements::Elements;
 use super::content::{Content, Kept};
-use super::detection::{Detected, Framing, SAMPLE, detect};
+use super::detection::{SAMPLE, detect};
 use super::etcd::layout;
 use super::format::Format;
 use super::framing::{Framer, Span};
+use super::input::InputFile;
 use super::problem::{Fault, Found, size};
-use super::source::InputFile;
 use super::stream::{self, Opener, Stream};
 use super::{Progress, ReadOptions};
 use memchr::memmem;

@@ -1,7 +1,8 @@
 //! Lines of the capture format, version 1 (`docs/formats.md`).
 
+use super::body::{AnyBody, Body};
 use super::limits::LONGEST_ADDRESS;
-use super::object::{AnyBody, Body, Text};
+use super::object::Text;
 use super::position::Time;
 use serde::Deserialize;
 use serde::de::{self, Visitor};

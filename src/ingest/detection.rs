@@ -1,41 +1,16 @@
 //! What a file is, decided by its first bytes and never by its name.
 
 use super::archive;
+use super::beginning::{Detected, Framing, Seen};
 use super::call;
 use super::etcd::{is_store, wal};
 use super::format::Format;
 use super::outline::{Evidence, Outline};
+use super::stream::{self, Stream};
 use memchr::memmem;
 
 /// How many decompressed bytes are looked at.
 pub(super) const SAMPLE: usize = 64 * 1024;
-
-/// How the records of a file are told apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Framing {
-    /// One JSON value a line.
-    Lines,
-    /// Values that span lines, one after the other.
-    Documents,
-    /// The same, each beginning with a line that is `{`, and none of their other lines is: told apart without reading them.
-    Indented,
-    /// Values inside one long bracket, or one after the other: EDN, or arrays of JSON.
-    Elements {
-        /// Which of the two.
-        json: bool,
-    },
-    /// No part can be read without the others.
-    Whole,
-}
-
-/// What a sample says about its file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Detected {
-    /// Evidence.
-    Evidence(Format, Framing),
-    /// Not evidence, and why.
-    Ignored(&'static str),
-}
 
 impl Evidence {
     /// The format whose files hold such values. Objects and lists count only where the sample has a resource version:
@@ -213,6 +188,24 @@ fn reason(first: &[u8], text: &[&[u8]]) -> &'static str {
         return "a JSON array";
     }
     "text of an unknown kind"
+}
+
+impl Seen {
+    /// Reads the beginning of a stream into a buffer, which then holds that and no more, and looks at it.
+    pub fn at(stream: &mut Stream<'_>, buffer: &mut Vec<u8>) -> Seen {
+        let room = stream.room(SAMPLE);
+        buffer.resize(room, 0);
+        let (length, _) = stream::fill(stream, buffer);
+        buffer.truncate(length);
+        let whole = length < room;
+        Seen {
+            detected: detect(buffer, whole, None),
+            writer: wal::writer(buffer),
+            #[cfg(feature = "container")]
+            is_container: buffer.starts_with(&crate::container::MAGIC),
+            sample: (length, crc32c::crc32c(buffer), whole),
+        }
+    }
 }
 
 #[cfg(test)]

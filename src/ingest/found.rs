@@ -3,8 +3,8 @@
 //! A line that cannot be read may begin inside a Secret, because logs are rotated and cut anywhere. So a message about it is made of
 //! words of this program, numbers, and the kinds of bytes and values.
 
-use super::problem::size;
 use std::fmt;
+use std::fmt::Write;
 use std::ops::Deref;
 
 /// What was found. A text of the evidence has no way into it but [`Found::told`].
@@ -121,6 +121,17 @@ fn kind(shown: &str) -> &'static str {
         ("character", "a character"),
     ];
     KINDS.iter().find(|(beginning, _)| shown.starts_with(beginning)).map_or("another value", |(_, kind)| kind)
+}
+
+/// `1 byte`, `12 bytes`, `3.4 MiB`.
+pub(super) fn size(bytes: u64) -> String {
+    let mut text = String::new();
+    let _ = match bytes {
+        1 => write!(text, "1 byte"),
+        0..1_048_576 => write!(text, "{bytes} bytes"),
+        _ => write!(text, "{:.1} MiB", bytes as f64 / 1_048_576.0),
+    };
+    text
 }
 
 #[cfg(test)]

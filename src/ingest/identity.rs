@@ -1,7 +1,6 @@
 //! Whether a file still is what it was when it was read.
 
-use super::source::InputFile;
-use serde::{Deserialize, Serialize};
+use super::input::{Identity, InputFile};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -12,17 +11,6 @@ const PIECE: usize = 16 << 10;
 
 /// At how many places, the first at the beginning and the last at the end; a file that is shorter than all of them is read whole.
 const PIECES: u64 = 64;
-
-/// What tells one content of a file from another, cheaply: no more than 1 MiB of it is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Identity {
-    /// Bytes, as they are stored.
-    pub size: u64,
-    /// When it was last changed, in nanoseconds since 1970; 0 where nobody knows.
-    pub modified: i64,
-    /// crc32c of 64 pieces of 16 KiB, evenly spread, or of all of it.
-    pub digest: u32,
-}
 
 impl Identity {
     /// What an input is now. `None` for what can be read once only, or not at all.

@@ -3,11 +3,11 @@
 use super::Reading;
 use super::block::Closed;
 use super::format::Format;
+use super::input::InputFile;
 use super::limits::{KEPT_PROBLEMS, KEPT_PROBLEMS_PER_FILE};
 use super::parser::Tally;
 use super::position::FileId;
 use super::problem::{Fault, FileSummary, Found, Problem};
-use super::source::InputFile;
 
 /// One result of a worker.
 pub(super) enum Entry<B> {

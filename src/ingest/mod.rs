@@ -6,7 +6,7 @@ pub mod audit;
 mod beginning;
 mod block;
 mod block_reader;
-mod body;
+pub mod body;
 pub mod call;
 pub mod capture;
 mod content;
@@ -19,6 +19,7 @@ pub mod format;
 mod found;
 mod framing;
 mod identity;
+mod input;
 mod ledger;
 pub mod limits;
 pub(crate) mod members;
@@ -33,20 +34,22 @@ pub mod reports;
 mod reread;
 mod schedule;
 pub mod source;
+mod source_rule;
 mod stream;
 mod text;
 pub mod timestamp;
 
-pub use archive::Member;
 pub use beginning::Beginning;
 pub use call::is_operation;
 pub use format::Format;
-pub use identity::{Identity, identify};
+pub use identity::identify;
+pub use input::{Identity, InputFile, Member};
 pub use position::{FileId, Position, Time};
 pub use problem::{FileSummary, Found, Problem};
 pub use reports::{EtcdReport, Reports, etcd_reports};
 pub use reread::{reread, reread_by};
-pub use source::{InputError, InputFile, SourceRule, inputs};
+pub use source::{InputError, inputs};
+pub use source_rule::SourceRule;
 pub use stream::Opener;
 
 use block::{Buffers, Piece};
@@ -65,7 +68,7 @@ pub enum Record<'a> {
     /// One event of a raw watch stream.
     Watch(Box<capture::WatchEvent<'a>>),
     /// A list response or a single object in a file.
-    List(Box<object::Body<'a>>),
+    List(Box<body::Body<'a>>),
     /// A response of `etcdctl watch`.
     Etcd(Box<etcd_watch::Response<'a>>),
     /// A record of an operation log.

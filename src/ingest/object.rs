@@ -12,7 +12,6 @@ use serde::de::{self, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt;
 
-pub use super::body::{AnyBody, Body, Details, PatchStep, Preconditions, Row};
 pub use super::text::{Loose, Text};
 
 /// Implements the reading of a narrow type through the sieve of wanted members.

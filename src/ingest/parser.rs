@@ -11,7 +11,7 @@ use super::format::Format;
 use super::limits::KEPT_PROBLEMS_PER_FILE;
 use super::outline::{Evidence, Outline};
 use super::problem::{Fault, Found, size};
-use super::{Batch, Record, Refused, audit, call, capture, etcd_watch, object, reduction};
+use super::{Batch, Record, Refused, audit, body, call, capture, etcd_watch, reduction};
 use memchr::memmem;
 use serde::Deserialize;
 
@@ -326,12 +326,12 @@ impl<B: Batch> Parser<'_, B> {
 
     fn list(&mut self, line: u32, offset: u64, text: &str) -> Outcome {
         let (body, reduced);
-        match serde_json::from_str::<object::Body<'_>>(text) {
+        match serde_json::from_str::<body::Body<'_>>(text) {
             Ok(read) => body = read,
             Err(error) => {
                 let Some(text) = reduction::reduced_body(text, &error) else { return self.no_json(text, &error) };
                 reduced = text;
-                match serde_json::from_str::<object::Body<'_>>(&reduced) {
+                match serde_json::from_str::<body::Body<'_>>(&reduced) {
                     Ok(read) => body = read,
                     Err(error) => return self.no_json(&reduced, &error),
                 }

@@ -2,9 +2,9 @@
 
 use super::format::Format;
 pub use super::found::Found;
+pub(super) use super::found::size;
 use super::position::FileId;
 use serde::{Deserialize, Serialize};
-use std::fmt::Write;
 
 /// One piece of evidence that could not be used as it stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,15 +88,4 @@ impl Fault {
 /// `1 file`, `12 files`.
 pub(super) fn count(number: u64, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
-}
-
-/// `1 byte`, `12 bytes`, `3.4 MiB`.
-pub(super) fn size(bytes: u64) -> String {
-    let mut text = String::new();
-    let _ = match bytes {
-        1 => write!(text, "1 byte"),
-        0..1_048_576 => write!(text, "{bytes} bytes"),
-        _ => write!(text, "{:.1} MiB", bytes as f64 / 1_048_576.0),
-    };
-    text
 }

@@ -3,8 +3,8 @@
 //! The envelope of such a line is still evidence. So the odd body is reduced to identity, or, where even that does not
 //! fit, to nothing, and the line is parsed again.
 
+use super::body::{AnyBody, Body};
 use super::members::Members;
-use super::object::{AnyBody, Body};
 use serde_json::value::RawValue;
 use std::fmt::Write;
 

@@ -1,9 +1,9 @@
 //! Reads single lines or documents again, so that no text need be kept.
 
 use super::framing::Framer;
+use super::input::InputFile;
 use super::limits::LONGEST_LINE;
 use super::position::Position;
-use super::source::InputFile;
 use super::stream::Opener;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};

@@ -1,124 +1,20 @@
-//! What the user says about inputs, and the files that paths stand for.
+//! The files that paths stand for.
 
-use super::archive::{self, Listing, Member};
+use super::archive::{self, Listing};
 use super::beginning::{Beginning, Seen, Unread};
 use super::format::Format;
-use super::identity::Identity;
+use super::input::{InputFile, Member};
 use super::limits::{DEEPEST, MOST_FILES, MOST_PATH_BYTES};
 use super::position::FileId;
 use super::problem::{Fault, count, size};
+use super::source_rule::{SourceRule, matches_end};
 use super::stream;
-use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use thiserror::Error;
-
-/// `--source 'GLOB:server=b,client=x,clock=c,cluster=k'`: what a file does not say about itself.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SourceRule {
-    /// Matched against the end of the path; `*` stays within one name.
-    pub glob: String,
-    /// Server that wrote or answered.
-    pub server: Option<String>,
-    /// Client that saw it.
-    pub client: Option<String>,
-    /// Clock of its times.
-    pub clock: Option<String>,
-    /// Cluster that it is of. A history that was packed is of one.
-    #[serde(skip)]
-    pub cluster: Option<String>,
-}
-
-const KEYS: [&str; 4] = ["server=", "client=", "clock=", "cluster="];
-
-impl SourceRule {
-    /// Parses `GLOB:server=b,client=x,clock=c,cluster=k`.
-    ///
-    /// The glob ends at the first colon that a key follows, and a value at the first comma that a key follows: names of
-    /// users contain both (`system:node:node-1`, `CN=admin,O=ops`).
-    pub fn parse(text: &str) -> Result<SourceRule, String> {
-        let starts_key = |rest: &str| KEYS.iter().any(|key| rest.starts_with(key));
-        let colon = text
-            .match_indices(':')
-            .find(|(at, _)| starts_key(&text[at + 1..]))
-            .ok_or_else(|| format!("`{text}` is not of the form GLOB:server=NAME,client=NAME,clock=NAME,cluster=NAME"))?
-            .0;
-        let mut rule = SourceRule { glob: text[..colon].to_owned(), ..SourceRule::default() };
-        if rule.glob.is_empty() {
-            return Err(format!("`{text}` has no path before the colon"));
-        }
-        let mut rest = &text[colon + 1..];
-        while !rest.is_empty() {
-            let end = rest.match_indices(',').find(|(at, _)| starts_key(&rest[at + 1..])).map_or(rest.len(), |m| m.0);
-            let (key, value) = rest[..end].split_once('=').unwrap_or((&rest[..end], ""));
-            let field = match key {
-                "server" => &mut rule.server,
-                "client" => &mut rule.client,
-                "cluster" => &mut rule.cluster,
-                _ => &mut rule.clock,
-            };
-            if value.is_empty() {
-                return Err(format!("`{text}` gives no value to `{key}`"));
-            }
-            if field.replace(value.to_owned()).is_some() {
-                return Err(format!("`{text}` gives `{key}` twice"));
-            }
-            rest = rest.get(end + 1..).unwrap_or("");
-        }
-        Ok(rule)
-    }
-}
-
-/// One input with what the user said about it: a file, a pipe, standard input (`-`), or bytes in memory.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct InputFile {
-    /// Index in the list of inputs.
-    pub id: FileId,
-    /// Where it is.
-    #[serde(serialize_with = "as_text")]
-    pub path: PathBuf,
-    /// The path as it is shown: as the user typed it, plus what a directory walk added.
-    pub shown: String,
-    /// The merged `--source` rules (a later rule wins field by field).
-    pub source: SourceRule,
-    /// `--format`, where one matched.
-    pub format: Option<Format>,
-    /// The content, where it is already in memory; the path is then only a name.
-    #[serde(skip)]
-    pub bytes: Option<Arc<[u8]>>,
-    /// Which file of the archive at `path` it is, where it is one.
-    pub member: Option<Member>,
-    /// What it showed when it was found, where it was looked at.
-    #[serde(skip)]
-    pub beginning: Beginning,
-    /// What it was when it was read, where somebody wants to know later whether it still is.
-    pub identity: Option<Identity>,
-    /// Whether it can no longer be read as it was: it belongs to a history that was packed, and has changed or is gone since.
-    #[serde(skip)]
-    pub gone: bool,
-}
-
-/// A path that is no text is stored as what comes nearest, where no file will be found.
-fn as_text<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&path.to_string_lossy())
-}
-
-impl InputFile {
-    /// An input whose content is in memory.
-    pub fn in_memory(id: FileId, name: &str, bytes: impl Into<Arc<[u8]>>) -> InputFile {
-        InputFile {
-            id,
-            path: PathBuf::from(name),
-            shown: name.to_owned(),
-            bytes: Some(bytes.into()),
-            ..InputFile::default()
-        }
-    }
-}
 
 /// Why a list of inputs cannot be made. Everything else that is wrong with an input is a
 /// [`Problem`](super::Problem) of that input.
@@ -343,79 +239,9 @@ impl Walk<'_> {
     }
 }
 
-/// Whether the last names of the path match the names of the glob, one by one. A glob that starts with `/` must match
-/// the whole path.
-fn matches_end(glob: &str, path: &str) -> bool {
-    let names = |text: &str| -> Vec<String> {
-        text.split('/').filter(|name| !name.is_empty() && *name != ".").map(str::to_owned).collect()
-    };
-    let (glob_names, path_names) = (names(glob), names(path));
-    let Some(skipped) = path_names.len().checked_sub(glob_names.len()) else { return false };
-    if glob_names.is_empty() || (glob.starts_with('/') && (skipped > 0 || !path.starts_with('/'))) {
-        return false;
-    }
-    glob_names.iter().zip(&path_names[skipped..]).all(|(glob, name)| matches_name(glob, name))
-}
-
-/// `*` stands for any text within one name: the parts between stars must appear in order.
-fn matches_name(glob: &str, name: &str) -> bool {
-    let mut parts = glob.split('*');
-    let first = parts.next().unwrap_or("");
-    let Some(mut rest) = name.strip_prefix(first) else { return false };
-    let mut parts: Vec<&str> = parts.collect();
-    let Some(last) = parts.pop() else { return rest.is_empty() };
-    for part in parts {
-        match rest.find(part) {
-            Some(at) => rest = &rest[at + part.len()..],
-            None => return false,
-        }
-    }
-    rest.ends_with(last)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_source_rule_may_name_users_that_contain_colons_and_commas() {
-        let rule = SourceRule::parse("logs/kubelet*.jsonl:client=system:node:node-1,clock=n1").unwrap();
-        assert_eq!(rule.glob, "logs/kubelet*.jsonl");
-        assert_eq!(rule.client.as_deref(), Some("system:node:node-1"));
-        assert_eq!(rule.clock.as_deref(), Some("n1"));
-        let rule = SourceRule::parse("a.log:cluster=staging,client=CN=admin,O=ops,server=b").unwrap();
-        assert_eq!(rule.cluster.as_deref(), Some("staging"));
-        assert_eq!(rule.client.as_deref(), Some("CN=admin,O=ops"));
-        assert_eq!(rule.server.as_deref(), Some("b"));
-    }
-
-    #[test]
-    fn a_source_rule_without_glob_key_or_value_is_refused() {
-        for text in ["", "a.log", "a.log:", "a.log:host=b", ":server=b", "a.log:server=", "a:server=b,server=c"] {
-            assert!(SourceRule::parse(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn a_glob_matches_whole_names_at_the_end_of_the_path() {
-        for (glob, path, expected) in [
-            ("audit-*.log", "/var/log/audit-b.log", true),
-            ("audit-*.log", "/var/log/audit-b.log.gz", false),
-            ("*.log", "a/b.log", true),
-            ("b.log", "/x/ab.log", false),
-            ("b/*", "a/b/c", true),
-            ("a/*", "a/b/c", false),
-            ("/a/*/c", "/a/b/c", true),
-            ("/b/c", "/a/b/c", false),
-            ("./b.log", "b.log", true),
-            ("*", "x", true),
-            ("a*b*c", "a-b-b-c", true),
-            ("a*a", "a", false),
-            ("", "x", false),
-        ] {
-            assert_eq!(matches_end(glob, path), expected, "{glob} {path}");
-        }
-    }
 
     #[test]
     fn later_source_rules_win_field_by_field_and_the_last_format_counts() {

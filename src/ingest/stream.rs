@@ -1,11 +1,11 @@
 //! Opens an input as a stream of decompressed bytes.
 
 use super::Progress;
+use super::input::InputFile;
 #[cfg(feature = "compress")]
 use super::limits::LARGEST_WINDOW_LOG;
 use super::limits::{FREE_INFLATION, MOST_INFLATION};
 use super::problem::{Fault, Found, size};
-use super::source::InputFile;
 use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::path::Path;

@@ -10,8 +10,9 @@ use super::deletion::Hold;
 use super::fields::Source;
 use super::{Batch, Tables};
 use crate::ingest::Found;
+use crate::ingest::body::AnyBody;
 use crate::ingest::limits::{LONGEST_ADDRESS, LONGEST_NAME};
-use crate::ingest::object::{AnyBody, Item as BodyItem};
+use crate::ingest::object::Item as BodyItem;
 use crate::ingest::timestamp;
 
 /// What an answer's body shows.

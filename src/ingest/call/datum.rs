@@ -1,7 +1,5 @@
 //! Values as logs have them: EDN or JSON, flat.
 
-use super::reader::{Dialect, Reader};
-use crate::ingest::problem::Fault;
 use std::borrow::Cow;
 
 /// One value, its parts before the whole: `[1 #{:a}]` is `1`, `:a`, a set of one, a sequence of two. Flat, so that no depth of
@@ -52,19 +50,5 @@ impl Datum<'_> {
     /// Whether it is `nil`.
     pub fn is_nil(&self) -> bool {
         matches!(self.0.as_slice(), [Node::Nil])
-    }
-}
-
-/// Reads one EDN value.
-///
-/// # Errors
-/// What was expected and what was found, where the text is no EDN value.
-pub fn parse(text: &str) -> Result<Datum<'_>, (String, String)> {
-    let mut reader = Reader::new(text, Dialect::Edn);
-    let mut nodes = Vec::new();
-    let read = reader.value(&mut nodes).and_then(|()| reader.end());
-    match read {
-        Ok(()) => Ok(Datum(nodes)),
-        Err(Fault { expected, found }) => Err((expected, found.into())),
     }
 }

@@ -248,6 +248,20 @@ fn name<'a>(nodes: &[Node<'a>]) -> Option<Cow<'a, str>> {
     }
 }
 
+/// Reads one EDN value.
+///
+/// # Errors
+/// What was expected and what was found, where the text is no EDN value.
+pub fn parse(text: &str) -> Result<Datum<'_>, (String, String)> {
+    let mut reader = Reader::new(text, Dialect::Edn);
+    let mut nodes = Vec::new();
+    let read = reader.value(&mut nodes).and_then(|()| reader.end());
+    match read {
+        Ok(()) => Ok(Datum(nodes)),
+        Err(Fault { expected, found }) => Err((expected, found.into())),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::Ending;

@@ -10,7 +10,8 @@ pub(super) mod json;
 pub(super) mod log;
 mod reader;
 
-pub use datum::{Datum, Node, parse};
+pub use datum::{Datum, Node};
+pub use edn::parse;
 
 use super::limits::LONGEST_NAME;
 use super::problem::{Fault, Found, size};

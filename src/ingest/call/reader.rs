@@ -539,7 +539,8 @@ fn whole(token: &str) -> Option<Node<'static>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::datum::{Datum, parse};
+    use super::super::datum::Datum;
+    use super::super::edn::parse;
     use super::*;
 
     fn nodes(text: &str) -> Vec<Node<'_>> {

@@ -43,7 +43,7 @@ impl Batch for Notes {
     }
 }
 
-fn version(body: &object::AnyBody<'_>) -> String {
+fn version(body: &body::AnyBody<'_>) -> String {
     body.object().map(|body| body.metadata.resource_version.to_string()).unwrap_or_default()
 }
 
