@@ -1,6 +1,6 @@
 //! Records of one block to rows, with names of their own until blocks are put together.
 
-use super::log::{LogRow, StoreRow};
+use super::member_row::{LogFact, LogRow, StoreFact, StoreRow};
 use super::operation::{Condition, Interval, Operation, Pair, Range, Request, Requests, Span, Step, StepResult, Txn};
 use super::recording::CreationMarks;
 use super::sightings::Sightings;
@@ -122,6 +122,24 @@ struct Base {
 }
 
 impl Moved {
+    /// Gives the names and spans of a record of a log those of the tables that it goes to.
+    fn log_row(&self, row: &mut LogRow) {
+        row.position = self.position(row.position);
+        if let LogFact::Entry { request, .. } = &mut row.fact {
+            *request = self.request(*request);
+        }
+    }
+
+    /// The same of a fact out of a store.
+    fn store_row(&self, row: &mut StoreRow) {
+        row.position = self.position(row.position);
+        if let StoreFact::Revision(revision) = &mut row.fact {
+            revision.position = row.position;
+            revision.key = self.text(revision.key);
+            revision.value = self.value(revision.value);
+        }
+    }
+
     pub fn text(&self, symbol: Symbol) -> Symbol {
         if symbol.is_some() { self.texts[symbol.index()] } else { symbol }
     }
@@ -238,10 +256,10 @@ impl Rows {
             ..*watch
         }));
         for row in &mut batch.log {
-            row.take_over(&moved);
+            moved.log_row(row);
         }
         for row in &mut batch.store {
-            row.take_over(&moved);
+            moved.store_row(row);
         }
         self.unique_revisions |= batch.unique_revisions;
         self.creation_marks = self.creation_marks.max(batch.creation_marks);

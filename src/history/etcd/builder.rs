@@ -1,7 +1,8 @@
 //! Batches to a recording: files put together by client and by member.
 
+use super::assembly::{Flaw, Segment};
 use super::batch::{Batch, Piece, Rows};
-use super::member::{Flaw, Log, Member, Segment, Store};
+use super::member::{Log, Member, Store};
 use super::operation::{Operation, Span};
 use super::recording::{Client, CreationMarks, Recording};
 use super::watch::Watch;

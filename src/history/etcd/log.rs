@@ -1,70 +1,13 @@
 //! Records of members to rows.
 
-use super::batch::{Moved, Rows};
+use super::batch::Rows;
 use super::member::{Lease, Note, StoredRevision};
+use super::member_row::{LogFact, LogRow, StoreFact, StoreRow};
 use super::operation::{Condition, Interval, Range, Relation, Request, Span, Step, Target, Txn};
 use super::value;
 use crate::history::Symbol;
 use crate::ingest::etcd::{backend, request as logged, wal};
 use crate::ingest::{Found, Position, Refused};
-
-/// A record of a log.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct LogRow {
-    pub position: Position,
-    pub fact: LogFact,
-}
-
-/// What a record says.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum LogFact {
-    Metadata { node: u64, cluster: u64 },
-    Entry { index: u64, term: u64, request: Request, note: Option<Note> },
-    Commit(u64),
-    Crc(u32),
-    Snapshot(u64),
-    End { crc: u32, torn: bool },
-}
-
-impl LogRow {
-    /// Gives names and spans those of the tables that the row goes to.
-    pub fn take_over(&mut self, moved: &Moved) {
-        self.position = moved.position(self.position);
-        if let LogFact::Entry { request, .. } = &mut self.fact {
-            *request = moved.request(*request);
-        }
-    }
-}
-
-/// A fact out of a store.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct StoreRow {
-    pub position: Position,
-    pub fact: StoreFact,
-}
-
-/// What is stored.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum StoreFact {
-    Revision(StoredRevision),
-    ConsistentIndex(u64),
-    Term(u64),
-    CompactionBegun(i64),
-    CompactionDone(i64),
-    Lease(Lease),
-}
-
-impl StoreRow {
-    /// Gives names those of the tables that the row goes to.
-    pub fn take_over(&mut self, moved: &Moved) {
-        self.position = moved.position(self.position);
-        if let StoreFact::Revision(revision) = &mut self.fact {
-            revision.position = self.position;
-            revision.key = moved.text(revision.key);
-            revision.value = moved.value(revision.value);
-        }
-    }
-}
 
 /// What a proposal means beside the keys.
 fn noted(request: &logged::Request<'_>) -> Option<Note> {

@@ -4,6 +4,7 @@
 //! interned; rows stand in the order of clients and of time. Nothing here is judged: rows that contradict each other stay as
 //! they are, and what cannot be a row is a problem of its file.
 
+mod assembly;
 mod batch;
 mod builder;
 mod catalogue;
@@ -13,6 +14,7 @@ mod load;
 mod log;
 mod lowering;
 mod member;
+mod member_row;
 mod operation;
 mod outcome;
 mod recording;

@@ -1,7 +1,7 @@
 //! Audit logs: the events of `audit.k8s.io/v1` that an API server would have written.
 
 use super::body::Bodies;
-use super::lowering::{Lowered, started, text, uri, written};
+use super::lowered::{Lowered, started, text, uri, written};
 use super::syntax::*;
 use crate::ingest::Format;
 use serde::Serialize;

@@ -1,29 +1,14 @@
 //! From a sketch to the evidence that recorders would have left: captures, audit logs, an etcd watch.
 
 use super::audit;
-use super::body::{Bodies, token};
+use super::body::Bodies;
 use super::lives::Lives;
+use super::lowered::{Lowered, started, text, uri, written};
 use super::syntax::*;
-use crate::ingest::{Format, Time};
+use crate::ingest::Format;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-
-/// The moment at which every sketch begins: 2026-03-02T09:00:00Z.
-pub const BEGIN: i64 = 1_772_442_000_000_000_000;
-
-/// One file of evidence.
-#[derive(Clone, Debug)]
-pub struct Lowered {
-    /// File name.
-    pub name: String,
-    /// Format.
-    pub format: Format,
-    /// The server that wrote it, and its clock (audit logs).
-    pub server: Option<(String, String)>,
-    /// Lines with the line of the sketch that each comes from.
-    pub lines: Vec<(u32, String)>,
-}
 
 /// Writes all files.
 pub fn lower(sketch: &Sketch) -> Vec<Lowered> {
@@ -59,11 +44,6 @@ pub fn lower(sketch: &Sketch) -> Vec<Lowered> {
         files.push(witness(&bodies, sketch));
     }
     files
-}
-
-/// A time as the evidence has it.
-pub fn written(settings: &Settings, clock: &str, time: i64) -> String {
-    Time(BEGIN + time + settings.ahead(clock)).to_string()
 }
 
 /// A line of a capture before it has its context and id.
@@ -184,13 +164,6 @@ fn requested(bodies: &Bodies<'_>, act: &Timed, request: &Request, audit_id: &str
     entries
 }
 
-/// When a watch's headers came: before its first event.
-pub fn started(settings: &Settings, act: &Timed, request: &Request) -> i64 {
-    let latest = act.begin + settings.column;
-    let first = request.events.first().map_or(latest, |e| e.time);
-    act.begin + (first.min(latest) - act.begin).max(2) / 2
-}
-
 fn carried(bodies: &Bodies<'_>, request: &Request, carried: &Carried) -> WatchEvent {
     let object = |kind, named: &Named, removal| WatchEvent {
         kind,
@@ -291,12 +264,6 @@ fn capture(sketch: &Sketch, client: usize, mut entries: Vec<Entry>) -> Lowered {
     Lowered { name: format!("{}.jsonl", client.alias), format: Format::Capture, server: None, lines }
 }
 
-/// A line of JSON.
-pub fn text(line: &impl Serialize) -> String {
-    // Structs of texts and numbers always have a JSON form.
-    serde_json::to_string(line).unwrap_or_default()
-}
-
 fn witness(bodies: &Bodies<'_>, sketch: &Sketch) -> Lowered {
     use base64::Engine as _;
     let encode = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
@@ -369,74 +336,4 @@ fn method(verb: Verb) -> &'static str {
         Verb::Patch => "PATCH",
         Verb::Delete | Verb::DeleteAll => "DELETE",
     }
-}
-
-/// Path and query of a request.
-pub fn uri(bodies: &Bodies<'_>, request: &Request) -> String {
-    let kind = bodies.kind(request.kind);
-    let mut uri = if kind.group.is_empty() {
-        format!("/api/{}", kind.version)
-    } else {
-        format!("/apis/{}/{}", kind.group, kind.version)
-    };
-    let key = request.target.key.as_ref();
-    let namespace = key.map_or(&request.namespace, |k| &k.namespace);
-    if !namespace.is_empty() {
-        uri += &format!("/namespaces/{namespace}");
-    }
-    uri += &format!("/{}", kind.plural);
-    if let Some(key) = key.filter(|_| request.verb != Verb::Create || !request.subresource.is_empty()) {
-        uri += &format!("/{}", key.name);
-    }
-    if !request.subresource.is_empty() {
-        uri += &format!("/{}", request.subresource);
-    }
-    let query = query(request);
-    if query.is_empty() { uri } else { format!("{uri}?{query}") }
-}
-
-fn query(request: &Request) -> String {
-    let ask = &request.ask;
-    let mut pairs: Vec<(&str, String)> = Vec::new();
-    let watch = request.verb == Verb::Watch;
-    if ask.bookmarks && watch {
-        pairs.push(("allowWatchBookmarks", "true".to_owned()));
-    }
-    match ask.token {
-        Some(Token::At(revision)) => pairs.push(("continue", token(Some(revision), &ask.after))),
-        Some(Token::Inconsistent) => pairs.push(("continue", token(None, &ask.after))),
-        None => {}
-    }
-    if request.dry_run {
-        pairs.push(("dryRun", "All".to_owned()));
-    }
-    for (name, text) in [("fieldSelector", &ask.fields), ("labelSelector", &ask.labels)] {
-        if !text.is_empty() {
-            pairs.push((name, escaped(text)));
-        }
-    }
-    if let Some(limit) = ask.limit {
-        pairs.push(("limit", limit.to_string()));
-    }
-    if let Some(version) = ask.version {
-        pairs.push(("resourceVersion", version.to_string()));
-    }
-    if let Some(matching) = ask.matching {
-        pairs.push(("resourceVersionMatch", matching.to_owned()));
-    }
-    if let Some(initial) = ask.initial {
-        pairs.push(("sendInitialEvents", initial.to_string()));
-    }
-    if !ask.shards.is_empty() {
-        pairs.push(("shardSelector", escaped(&ask.shards)));
-    }
-    if watch {
-        pairs.push(("watch", "true".to_owned()));
-    }
-    pairs.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("&")
-}
-
-fn escaped(text: &str) -> String {
-    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_' | b'~');
-    text.bytes().map(|b| if plain(b) { (b as char).to_string() } else { format!("%{b:02X}") }).collect()
 }

@@ -91,6 +91,7 @@ mod audit;
 mod body;
 mod error;
 mod lives;
+mod lowered;
 mod lowering;
 mod naming;
 mod parser;
@@ -109,7 +110,7 @@ use std::sync::Arc;
 #[cfg(test)]
 mod tests;
 
-use lowering::Lowered;
+use lowered::Lowered;
 use syntax::Place;
 
 /// Reads a sketch into a history.

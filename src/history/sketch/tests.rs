@@ -9,7 +9,7 @@ fn shown(text: &str) -> String {
 
 fn operation(history: &History, index: usize) -> String {
     let o = history.operations.get(index);
-    let begin = super::lowering::BEGIN;
+    let begin = super::lowered::BEGIN;
     let time = |t: crate::ingest::Time| {
         if t.is_known() { format!("{}", (t.0 - begin) as f64 / 1e6) } else { "open".to_owned() }
     };
@@ -264,7 +264,7 @@ fn clocks_run_apart_where_the_sketch_says_so() {
             .operations
             .iter()
             .find(|o| history.client_name(o.incarnation) == user)
-            .map(|o| ((o.invoke.0 - super::lowering::BEGIN) / 1_000_000, history.clock_name(o.clock).to_owned()));
+            .map(|o| ((o.invoke.0 - super::lowered::BEGIN) / 1_000_000, history.clock_name(o.clock).to_owned()));
         o.unwrap_or_default()
     };
     assert_eq!(of("system:node:node-1"), (40, "node-1".to_owned()));
