@@ -1,7 +1,7 @@
 //! What one piece of evidence claims about one version, and which claims need not be kept.
 
-use super::timeline::{Change, Provenance, Version};
-use super::versions::Origin;
+use super::version::Origin;
+use super::version::{Change, Provenance, Version};
 use crate::history::{AttributesId, ClockId, History, KeyId, Marks, OperationId, Revision, Symbol};
 use crate::ingest::Time;
 use rustc_hash::FxHashMap;

@@ -3,7 +3,8 @@
 use super::claim::{Claim, Claims, claim_of, side};
 use super::flags::Flags;
 use super::timeline::*;
-use super::versions::{Origin, Table, Until};
+use super::version::{Change, Fragment, Origin, Provenance, Version, VersionId};
+use super::versions::{Table, Until};
 use crate::history::{
     Asked, AttributesId, ClockId, Delivery, DeliveryKind, History, KeyId, Marks, Operation, OperationId, Revision,
     Stream, StreamId, Symbol, Verb,

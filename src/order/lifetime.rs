@@ -1,6 +1,7 @@
 //! Lifetimes of objects: every uid with the revisions between which it was certainly there, and what is known of its end.
 
-use super::timeline::{Change, Provenance, Removal, Timeline, Version, VersionId};
+use super::timeline::{Removal, Timeline};
+use super::version::{Change, Provenance, Version, VersionId};
 use crate::history::{History, KeyId, Revision, Symbol};
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;

@@ -19,6 +19,7 @@ pub mod timeline;
 pub mod truth;
 #[cfg(test)]
 mod truth_tests;
+mod version;
 pub mod versions;
 mod watched;
 
@@ -32,9 +33,11 @@ pub use premise::{Decisions, Ground, Pass, Premise, Source};
 pub use presence::{After, Life, Presence};
 pub use session::{Session, Sessions};
 pub use sight::{Keyed, Line, Records, Sight};
-pub use timeline::{Change, Contradiction, Fragment, Provenance, Removal, Span, Timeline, Version, VersionId};
+pub use timeline::{Contradiction, Removal, Span, Timeline};
 pub use truth::{Reading, Seen, Truth, Truths};
-pub use versions::{Origin, Versions};
+pub use version::Origin;
+pub use version::{Change, Fragment, Provenance, Version, VersionId};
+pub use versions::Versions;
 
 use crate::history::{Asked, ClockId, History, Marks, OperationId, Revision, Verb};
 use crate::ingest::Time;

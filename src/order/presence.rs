@@ -1,7 +1,8 @@
 //! Which keys certainly held an object at a revision: the stretches of T in which presence is proved, not assumed.
 
 use super::Order;
-use super::timeline::{Change, Provenance, Removal, Span, Timeline, Version};
+use super::timeline::{Removal, Span, Timeline};
+use super::version::{Change, Provenance, Version};
 use super::watched::Watched;
 use crate::history::{History, KeyId, Marks, Operation, OperationId, Revision, Symbol, Verb};
 use crate::ingest::Time;

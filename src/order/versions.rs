@@ -1,70 +1,9 @@
 //! The revision table as it is kept: a column for each field, since T has as many versions as the evidence has writes, and most
 //! questions look at revisions only.
 
-use super::timeline::{Change, Provenance, Version, VersionId};
-use crate::history::{AttributesId, ClockId, History, KeyId, OperationId, Revision, Symbol};
-use crate::ingest::{Position, Time};
+use super::version::{Change, Origin, Provenance, Version, VersionId};
+use crate::history::{AttributesId, KeyId, OperationId, Revision, Symbol};
 use rustc_hash::FxHashMap;
-
-/// The piece of evidence that a version, or a claim of one, is known from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Origin {
-    /// What kind of evidence.
-    pub provenance: Provenance,
-    /// Index of the witness event or of the delivery, number of the operation.
-    pub row: u32,
-}
-
-impl Origin {
-    /// Where it stands.
-    pub fn position(self, history: &History) -> Position {
-        match self.provenance {
-            Provenance::Witness => history.witness[self.row as usize].position,
-            Provenance::Event => history.deliveries[self.row as usize].position,
-            _ => history.operations.position(self.row as usize),
-        }
-    }
-
-    /// Its operation: a read, a write, a stream's watch; none for a witness.
-    pub fn operation(self, history: &History) -> OperationId {
-        match self.provenance {
-            Provenance::Witness => OperationId::NONE,
-            Provenance::Event => history.watch_of(self.row as usize),
-            _ => OperationId(self.row),
-        }
-    }
-
-    /// Whether it shows a uid of a key.
-    pub(super) fn shows_uid(self, history: &History, key: KeyId, uid: Symbol) -> bool {
-        let row = self.row as usize;
-        match self.provenance {
-            Provenance::Witness => history.witness[row].uid == uid,
-            Provenance::Event => history.deliveries[row].uid == uid,
-            Provenance::Base => history.operation(OperationId(self.row)).request_uid == uid,
-            Provenance::Write | Provenance::Read => {
-                let o = history.operation(OperationId(self.row));
-                (o.key == key && o.answer_uid == uid)
-                    || history.items_of(&o).iter().any(|item| item.key == key && item.uid == uid)
-            }
-        }
-    }
-
-    /// When it was complete.
-    pub fn time(self, history: &History) -> Time {
-        match self.provenance {
-            Provenance::Witness => Time::UNKNOWN,
-            Provenance::Event => history.deliveries[self.row as usize].at,
-            _ => history.operations.ret(self.row as usize),
-        }
-    }
-
-    /// When it was complete, and on which clock.
-    pub fn moment(self, history: &History) -> (Time, ClockId) {
-        let operation = self.operation(history);
-        let clock = if operation.is_some() { history.operations.clock(operation.index()) } else { ClockId::NONE };
-        (self.time(history), clock)
-    }
-}
 
 /// Revisions in one word each; the few that need more stand beside.
 #[derive(Clone, Debug, Default)]

@@ -1,6 +1,7 @@
 //! Stretches of T of which watches delivered everything: what they did not mention did not happen, or the watch is wrong.
 
-use super::timeline::{Provenance, Span, Timeline, Version};
+use super::timeline::{Span, Timeline};
+use super::version::{Provenance, Version};
 use crate::history::{History, KeyId, OperationId, ResourceId, Revision, Stream, Symbol};
 use rustc_hash::{FxHashMap, FxHashSet};
 

@@ -6,7 +6,8 @@
 
 use super::super::claims::removes;
 use super::super::sight::{Placed, Reading};
-use super::super::timeline::{Change, Timeline};
+use super::super::timeline::Timeline;
+use super::super::version::Change;
 use super::Showing;
 use crate::history::{DeliveryKind, History, OperationId, Revision, Symbol, Verb};
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -5,7 +5,8 @@ use super::super::effects::Told;
 use super::super::lease::attached;
 use super::super::store::{covers, taken};
 use super::Filler;
-use super::course::{Course, Gap, State, holds};
+use super::course::{Course, Gap};
+use super::state::{State, holds};
 use crate::history::etcd::{Request, Step, Txn, ValueId};
 use rustc_hash::FxHashSet;
 

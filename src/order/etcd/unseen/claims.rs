@@ -3,7 +3,7 @@
 use super::super::effects::Class;
 use super::super::store::{covers, taken};
 use super::Known;
-use super::course::{Keys, State, holds};
+use super::state::{Keys, State, holds};
 use crate::history::Symbol;
 use crate::history::etcd::{Interval, Operation, Range, Request, Span, Step, StepResult, Txn, ValueId};
 

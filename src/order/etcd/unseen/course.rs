@@ -4,93 +4,16 @@
 use super::super::attachment::{Attached, attached_by};
 use super::super::effects::{Change, Class};
 use super::super::filling::branch;
-use super::super::store::{Live, compare, covers};
+use super::super::store::covers;
 use super::super::streams::watched;
 use super::super::timeline::Revision;
 use super::claims::{Claim, Claims};
+use super::state::Keys;
 use super::{CELLS, FEW, Filler, Known, REQUESTS, REVISIONS};
 use crate::history::Symbol;
-use crate::history::etcd::{Interval, Recording, Request, Span, Step, Target, ValueId, Watch};
+use crate::history::etcd::{Recording, Request, Step, ValueId, Watch};
 use petgraph::unionfind::UnionFind;
 use rustc_hash::{FxHashMap, FxHashSet};
-
-/// A key that is there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Cell {
-    /// Revision at which its life began.
-    pub created: i64,
-    /// Revision of its last change.
-    pub changed: i64,
-    /// Number of changes in this life.
-    pub version: i64,
-    /// Value.
-    pub value: ValueId,
-    /// What it is attached to.
-    pub attached: Option<Attached>,
-}
-
-/// What each key is.
-pub type State = Vec<Option<Cell>>;
-
-/// The keys that unseen revisions may have changed, or that decide what was.
-pub struct Keys {
-    /// Their names.
-    pub names: Vec<Symbol>,
-    places: FxHashMap<Symbol, u32>,
-    /// Whether no other key ever was.
-    pub all: bool,
-}
-
-impl Keys {
-    /// The place of a key.
-    pub fn find(&self, key: Symbol) -> Option<u32> {
-        self.places.get(&key).copied()
-    }
-
-    fn add(&mut self, key: Symbol) {
-        let next = self.names.len() as u32;
-        if *self.places.entry(key).or_insert(next) == next {
-            self.names.push(key);
-        }
-    }
-
-    /// Those in an interval.
-    pub fn inside<'k>(&'k self, recording: &'k Recording, keys: Interval) -> impl Iterator<Item = u32> + 'k {
-        let inside = move |(_, name): &(u32, &Symbol)| covers(recording, keys, **name);
-        (0..).zip(&self.names).filter(inside).map(|(at, _)| at)
-    }
-}
-
-/// Whether all conditions hold; `None`: nobody knows.
-pub fn holds(known: Known<'_>, keys: &Keys, state: &State, conditions: Span) -> Option<bool> {
-    let mut all = true;
-    for condition in conditions.of(&known.recording.requests.conditions) {
-        if condition.keys.end.is_some() {
-            return None;
-        }
-        let cell = keys.find(condition.keys.key).map(|key| state[key as usize])?;
-        let live = match cell {
-            None if condition.target == Target::Value => {
-                all = false;
-                continue;
-            }
-            None => Live::default(),
-            Some(Cell { attached: Some(Attached::Unknown), .. }) if condition.target == Target::Lease => return None,
-            Some(cell) => Live {
-                create_revision: cell.created,
-                mod_revision: cell.changed,
-                version: cell.version,
-                value: cell.value,
-                lease: match cell.attached {
-                    Some(Attached::To(lease)) => lease,
-                    _ => 0,
-                },
-            },
-        };
-        all &= compare(known.recording, condition, &live).ok()?;
-    }
-    Some(all)
-}
 
 /// A revision of which the maker is looked for.
 pub struct Gap {

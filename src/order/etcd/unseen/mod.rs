@@ -10,6 +10,7 @@ mod candidates;
 mod claims;
 mod course;
 mod search;
+mod state;
 
 use super::effects::{Change, Effects};
 use super::filling::{Filler, Filling};

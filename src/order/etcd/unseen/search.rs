@@ -2,7 +2,8 @@
 
 use super::super::effects::Change;
 use super::candidates::{Candidate, Candidates, Changed};
-use super::course::{Cell, Course, Mark, State};
+use super::course::{Course, Mark};
+use super::state::{Cell, State};
 use super::{Ending, Filler, Supposed};
 use crate::history::etcd::Request;
 use rustc_hash::{FxHashSet, FxHasher};

@@ -1,0 +1,201 @@
+//! One entry of the revision table, and the piece of evidence that it is known from.
+
+use crate::history::{AttributesId, ClockId, History, KeyId, OperationId, Revision, Symbol};
+use crate::ingest::{Position, Time};
+
+/// What happened to the key at a revision, as far as it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Change {
+    /// A new object.
+    Created,
+    /// A change of a living object.
+    Updated,
+    /// The key had this version: created or changed.
+    Put,
+    /// The object was removed.
+    Deleted,
+    /// The object left a selector's scope: changed or removed.
+    Left,
+}
+
+impl Change {
+    /// Whether the key holds an object after it; `None` where that is open.
+    pub fn lives(self) -> Option<bool> {
+        match self {
+            Change::Created | Change::Updated | Change::Put => Some(true),
+            Change::Deleted => Some(false),
+            Change::Left => None,
+        }
+    }
+}
+
+/// What a version is known from, most trusted first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Provenance {
+    /// An etcd witness.
+    Witness,
+    /// A watch event.
+    Event,
+    /// The answer to the write itself.
+    Write,
+    /// A list or a read that shows it.
+    Read,
+    /// A later write that is based on it.
+    Base,
+}
+
+impl Provenance {
+    /// The word in reports.
+    pub fn word(self) -> &'static str {
+        match self {
+            Provenance::Witness => "etcd witness",
+            Provenance::Event => "watch event",
+            Provenance::Write => "write answer",
+            Provenance::Read => "read",
+            Provenance::Base => "base of a write",
+        }
+    }
+}
+
+/// One version of one key: an entry of the revision table.
+#[derive(Clone, Copy, Debug)]
+pub struct Version {
+    /// When in the total order.
+    pub revision: Revision,
+    /// Which key.
+    pub key: KeyId,
+    /// Uid of the object (of the removed one, for a deletion); none where nothing says it.
+    pub uid: Symbol,
+    /// What happened.
+    pub change: Change,
+    /// What selectors see of it.
+    pub attributes: AttributesId,
+    /// The write that committed it, where known.
+    pub writer: OperationId,
+    /// What kind of evidence its most trusted source is.
+    pub provenance: Provenance,
+    /// See [`Origin::row`].
+    pub row: u32,
+    /// What tells by when it was there: its most trusted source, or else, since a witness has no time, what shows it beside.
+    pub dated: Origin,
+}
+
+impl Version {
+    /// Its most trusted source.
+    pub fn origin(&self) -> Origin {
+        Origin { provenance: self.provenance, row: self.row }
+    }
+
+    /// Where that source stands.
+    pub fn position(&self, history: &History) -> Position {
+        self.origin().position(history)
+    }
+
+    /// The operation of the source (a read, a write, a stream's watch); none for a witness.
+    pub fn shown_by(&self, history: &History) -> OperationId {
+        self.origin().operation(history)
+    }
+
+    /// By when it was there for certain, and on which clock: when what dates it was complete, or else the answer of its writer.
+    pub fn moment(&self, history: &History) -> (Time, ClockId) {
+        let dated = self.dated.moment(history);
+        if dated.0.is_known() { dated } else { self.answered(history).unwrap_or(dated) }
+    }
+
+    /// When its writer had its answer.
+    pub fn answered(&self, history: &History) -> Option<(Time, ClockId)> {
+        let writer = self.writer.is_some().then(|| history.operation(self.writer))?;
+        writer.ret.is_known().then_some((writer.ret, writer.clock))
+    }
+
+    /// What shows its uid, and whether that is certain, as a witness is, and the answer to a write about the version that it made. `None`
+    /// where that is neither of the sources that are kept.
+    pub fn shows_uid(&self, history: &History) -> Option<(Fragment, bool)> {
+        let answer = Origin { provenance: Provenance::Write, row: self.writer.0 };
+        let writer = self.writer.is_some().then_some(answer);
+        let (origin, dated) = (self.origin(), self.dated);
+        let witness = (origin.provenance == Provenance::Witness).then_some(origin);
+        let sources = [witness, writer, Some(origin), Some(dated)].into_iter().flatten();
+        let origin = sources.into_iter().find(|source| source.shows_uid(history, self.key, self.uid))?;
+        let certain = matches!(origin.provenance, Provenance::Witness | Provenance::Write);
+        Some((Fragment { origin, uid: self.uid }, certain))
+    }
+
+    /// Whether only a witness shows it, so that nothing says by when it was there.
+    pub fn is_undated(&self) -> bool {
+        self.dated.provenance == Provenance::Witness && !self.writer.is_some()
+    }
+}
+
+/// What one piece of evidence shows of a version that others show otherwise.
+#[derive(Clone, Copy, Debug)]
+pub struct Fragment {
+    /// The piece of evidence.
+    pub origin: Origin,
+    /// The uid that it shows.
+    pub uid: Symbol,
+}
+
+/// Index of a version in the timeline (versions are sorted by key, then revision).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct VersionId(pub u32);
+
+/// The piece of evidence that a version, or a claim of one, is known from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// What kind of evidence.
+    pub provenance: Provenance,
+    /// Index of the witness event or of the delivery, number of the operation.
+    pub row: u32,
+}
+
+impl Origin {
+    /// Where it stands.
+    pub fn position(self, history: &History) -> Position {
+        match self.provenance {
+            Provenance::Witness => history.witness[self.row as usize].position,
+            Provenance::Event => history.deliveries[self.row as usize].position,
+            _ => history.operations.position(self.row as usize),
+        }
+    }
+
+    /// Its operation: a read, a write, a stream's watch; none for a witness.
+    pub fn operation(self, history: &History) -> OperationId {
+        match self.provenance {
+            Provenance::Witness => OperationId::NONE,
+            Provenance::Event => history.watch_of(self.row as usize),
+            _ => OperationId(self.row),
+        }
+    }
+
+    /// Whether it shows a uid of a key.
+    pub(super) fn shows_uid(self, history: &History, key: KeyId, uid: Symbol) -> bool {
+        let row = self.row as usize;
+        match self.provenance {
+            Provenance::Witness => history.witness[row].uid == uid,
+            Provenance::Event => history.deliveries[row].uid == uid,
+            Provenance::Base => history.operation(OperationId(self.row)).request_uid == uid,
+            Provenance::Write | Provenance::Read => {
+                let o = history.operation(OperationId(self.row));
+                (o.key == key && o.answer_uid == uid)
+                    || history.items_of(&o).iter().any(|item| item.key == key && item.uid == uid)
+            }
+        }
+    }
+
+    /// When it was complete.
+    pub fn time(self, history: &History) -> Time {
+        match self.provenance {
+            Provenance::Witness => Time::UNKNOWN,
+            Provenance::Event => history.deliveries[self.row as usize].at,
+            _ => history.operations.ret(self.row as usize),
+        }
+    }
+
+    /// When it was complete, and on which clock.
+    pub fn moment(self, history: &History) -> (Time, ClockId) {
+        let operation = self.operation(history);
+        let clock = if operation.is_some() { history.operations.clock(operation.index()) } else { ClockId::NONE };
+        (self.time(history), clock)
+    }
+}
