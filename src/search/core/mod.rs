@@ -30,9 +30,9 @@ use super::history::{History, Outcome, SpecHistory};
 use super::verdict::Core;
 use crate::model::Spec;
 use registers::Registers;
-use relaxed::{Budget, Decision, Placed, Relaxed, Required};
+use relaxed::{Budget, Decision, Placed, Relaxed};
 use rustc_hash::{FxHashMap, FxHashSet};
-use world::{Steps, Times, World};
+use world::{Required, Steps, Times, World};
 
 /// Steps that one question may take.
 const STEPS_EACH: u64 = 100_000;

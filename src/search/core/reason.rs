@@ -1,7 +1,7 @@
 //! Why no order explains the calls of a core, in pieces that people can follow.
 
-use super::relaxed::{Budget, Decision, Place, Relaxed, Required};
-use super::world::{Times, World};
+use super::relaxed::{Budget, Decision, Place, Relaxed};
+use super::world::{Required, Times, World};
 use super::{STEPS, STEPS_EACH, Search, Task, in_world};
 use crate::model::Spec;
 use crate::search::budget::Watch;

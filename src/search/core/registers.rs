@@ -1,7 +1,6 @@
 //! Calls on one register, of which the normal form tells what they do.
 
-use super::relaxed::Required;
-use super::world::{Group, Times, World, latest};
+use super::world::{Group, Required, Times, World, latest};
 use crate::model::{Action, Form, Spec, Value};
 use crate::search::history::{Outcome, SpecHistory};
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -1,6 +1,6 @@
 //! Histories of which only some outcomes are known.
 
-use super::world::{Group, Times, World};
+use super::world::{Group, Required, Times, World};
 use crate::search::budget::Watch;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -17,15 +17,6 @@ pub(super) struct Placed {
     pub(super) call: u32,
     /// Whether its outcome counts.
     pub(super) known: bool,
-}
-
-/// A call that must have happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Required {
-    /// The call.
-    pub(super) call: u32,
-    /// Whether with the answer that it got.
-    pub(super) answered: bool,
 }
 
 /// What asking came to.

@@ -1,6 +1,5 @@
 //! What calls do to states, for questions about some of them.
 
-use super::relaxed::Required;
 use crate::model::{Effect, Spec};
 use crate::search::history::{Outcome, SpecHistory};
 use rustc_hash::FxHashMap;
@@ -166,4 +165,13 @@ impl<S: Spec> World for Steps<'_, S> {
     fn bytes(&self) -> usize {
         self.bytes
     }
+}
+
+/// A call that must have happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Required {
+    /// The call.
+    pub(super) call: u32,
+    /// Whether with the answer that it got.
+    pub(super) answered: bool,
 }

@@ -3,14 +3,12 @@
 //! **Values nobody asks for are one.** A state that no read, no failed or possible compare-and-set and no beginning of a later
 //! answer names is [`OTHER`]: no operation that is left tells two such states apart, so they are one state.
 
+use super::by_value::{ByValue, NONE};
 use super::forms::{Deed, Forms};
 use super::prefixes::{self, Growth};
 use crate::search::budget::Watch;
 use crate::search::room;
 use rustc_hash::FxHashMap;
-
-/// No class, no slot.
-pub(super) const NONE: u32 = u32::MAX;
 
 /// The state of a register that holds something nobody asks for.
 pub(super) const OTHER: u32 = NONE;
@@ -178,38 +176,6 @@ impl Automaton {
 
 /// More classes than these are seldom needed.
 const FEW: usize = 32;
-
-/// Numbers of some values.
-#[derive(Default)]
-pub(super) struct ByValue {
-    /// By value: its number, or [`NONE`]. Empty where the values of the history are many more than those of this register.
-    dense: Vec<u32>,
-    sparse: FxHashMap<u32, u32>,
-}
-
-impl ByValue {
-    /// For so many operations, of a history with so many values.
-    fn new(operations: usize, values: usize) -> Self {
-        let dense = if values <= 8 * operations + 64 { vec![NONE; values] } else { Vec::new() };
-        ByValue { dense, sparse: FxHashMap::default() }
-    }
-
-    /// The number of a value, or [`NONE`].
-    pub(super) fn of(&self, value: u32) -> u32 {
-        match self.dense.get(value as usize) {
-            Some(&number) => number,
-            None => self.sparse.get(&value).copied().unwrap_or(NONE),
-        }
-    }
-
-    /// Where the number of a value stands; at first [`NONE`].
-    pub(super) fn place(&mut self, value: u32) -> &mut u32 {
-        match self.dense.get_mut(value as usize) {
-            Some(place) => place,
-            None => self.sparse.entry(value).or_insert(NONE),
-        }
-    }
-}
 
 /// Lists of pairs, one after the other.
 #[derive(Debug, Default)]

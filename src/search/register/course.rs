@@ -1,6 +1,6 @@
 //! The operations of a part up to a goal, as the search wants them.
 
-use super::automaton::NONE;
+use super::by_value::NONE;
 use super::forms::Deed;
 use crate::search::partition::Part;
 use crate::search::ranks::Event;

@@ -3,6 +3,7 @@
 
 mod audit;
 mod automaton;
+mod by_value;
 mod configuration;
 mod course;
 mod forms;

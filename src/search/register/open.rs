@@ -1,7 +1,8 @@
 //! The operations that are open at an event, and those that are still to come.
 
 use super::Problem;
-use super::automaton::{Automaton, Kind, NONE, OTHER};
+use super::automaton::{Automaton, Kind, OTHER};
+use super::by_value::NONE;
 use super::configuration::Configuration;
 use super::course::{Course, NEVER, Operation};
 use super::used::Uses;

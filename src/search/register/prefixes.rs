@@ -4,7 +4,7 @@
 //! by appending never become one; all such contents are [`super::automaton::OTHER`]. So no text is ever built: a state is a
 //! place in the sorted list of the values asked for, and a length.
 
-use super::automaton::{ByValue, NONE};
+use super::by_value::{ByValue, NONE};
 use super::forms::Deed;
 use crate::model::Value;
 use crate::search::budget::Watch;

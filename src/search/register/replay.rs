@@ -1,7 +1,8 @@
 //! From the steps of a search to an order of all operations.
 
 use super::Problem;
-use super::automaton::{Kind, NONE, OTHER};
+use super::automaton::{Kind, OTHER};
+use super::by_value::NONE;
 use super::course;
 use super::open::{Open, Passed};
 use super::path::{Place, Step};

@@ -2,7 +2,8 @@
 
 use super::{Draft, Finder, Phase, Taken, Task};
 use crate::search::mask::Mask;
-use crate::search::register::automaton::{Kind, NONE, OTHER};
+use crate::search::register::automaton::{Kind, OTHER};
+use crate::search::register::by_value::NONE;
 use crate::search::register::configuration::Configuration;
 use crate::search::register::path::Step;
 

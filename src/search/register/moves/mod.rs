@@ -24,7 +24,8 @@ mod gap;
 mod present;
 mod suspicion;
 
-use super::automaton::{Kind, NONE, OTHER};
+use super::automaton::{Kind, OTHER};
+use super::by_value::NONE;
 use super::configuration::Configuration;
 use super::course::NEVER;
 use super::open::Open;
