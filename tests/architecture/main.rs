@@ -1,5 +1,8 @@
 //! The house rules that a compiler does not check: `docs/architecture.md`.
 
+mod imports;
+
+use imports::{Imports, Module};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -49,6 +52,9 @@ const TOP: [&str; 15] = [
 /// No file is longer.
 const LINES: usize = 800;
 
+/// Files that may import from each other in a circle, each by one of them. The list only becomes shorter.
+const CIRCLES: [&str; 3] = ["order::clock", "order::etcd::timeline", "search::register"];
+
 /// Names that say nothing.
 const EMPTY_NAMES: [&str; 5] = ["utils", "util", "helpers", "common", "manager"];
 
@@ -89,64 +95,27 @@ fn stage(path: &Path) -> Option<String> {
     (!matches!(name.as_str(), "lib" | "main")).then_some(name)
 }
 
-/// The stages that code names, with the line of each: `crate::order::...`, `crate::{history, order::Head}`. Comments name what
-/// they like.
-fn uses(text: &str) -> Vec<(usize, String)> {
-    names_behind(text, "crate::")
-}
-
-/// The names that follow a path, with the line of each.
-fn names_behind(text: &str, path: &str) -> Vec<(usize, String)> {
-    let code: Vec<&str> = text.lines().map(|line| line.split("//").next().unwrap_or("")).collect();
-    let code = code.join("\n");
-    let word = |text: &str| text.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect::<String>();
-    let mut found = Vec::new();
-    for (at, _) in code.match_indices(path) {
-        let line = code[..at].lines().count().max(1);
-        let after = &code[at + path.len()..];
-        if !after.starts_with('{') {
-            found.push((line, word(after)));
-            continue;
-        }
-        let mut depth = 0;
-        for (at, c) in after.char_indices() {
-            match c {
-                '{' => depth += 1,
-                '}' => depth -= 1,
-                _ => {}
-            }
-            if depth == 0 {
-                break;
-            }
-            if depth == 1 && matches!(c, '{' | ',') {
-                found.push((line, word(after[at + 1..].trim_start())));
-            }
-        }
-    }
-    found.retain(|(_, name)| !name.is_empty());
-    found
-}
-
 #[test]
 fn a_stage_uses_only_earlier_stages() {
+    let imports = Imports::of(&root().join("src"));
+    let place = |stage: &str| STAGES.iter().position(|name| *name == stage);
     let mut wrong = Vec::new();
-    for path in sources() {
-        let Some(stage) = stage(&path) else { continue };
-        let place = STAGES.iter().position(|s| *s == stage);
-        assert!(place.is_some() || stage == "verify", "src/{stage} is not in the table of docs/architecture.md");
-        let text = fs::read_to_string(&path).unwrap_or_default();
-        for (line, used) in uses(&text) {
-            let known = STAGES.iter().position(|s| *s == used);
-            let allowed = match (place, known) {
-                _ if used == stage => true,
-                (None, _) if stage == "verify" => used == "search" || VERIFY.contains(&used.as_str()),
-                (Some(place), Some(known)) => known < place,
-                // `crate::judge` and `crate::Options` are the whole library: for its face and its command line.
-                (Some(_), None) => matches!(stage.as_str(), "assertion" | "record" | "cli"),
-                (None, _) => false,
+    for module in imports.modules().filter(|module| !module.is_empty()) {
+        let stage = module[0].as_str();
+        assert!(place(stage).is_some() || stage == "verify", "src/{stage} is not in the table of docs/architecture.md");
+        for target in imports.from(module) {
+            let allowed = match (place(stage), target.first().map(String::as_str)) {
+                (_, Some(used)) if used == stage => true,
+                (None, Some(used)) => used == "search" || VERIFY.contains(&used),
+                (Some(own), Some(used)) => {
+                    let shown_to_users = used == "verify" && matches!(stage, "assertion" | "cli");
+                    place(used).is_some_and(|used| used < own) || shown_to_users
+                }
+                // `crate::judge` and `crate::Options` are the whole library: for its interface and its command line.
+                (_, None) => matches!(stage, "assertion" | "record" | "cli"),
             };
             if !allowed {
-                wrong.push(format!("{}:{line}: {stage} uses {used}", shown(&path)));
+                wrong.push(format!("{} uses {}", module.join("::"), target.join("::")));
             }
         }
     }
@@ -154,16 +123,67 @@ fn a_stage_uses_only_earlier_stages() {
 }
 
 #[test]
-fn the_verifier_takes_nothing_from_the_search_but_what_is_claimed() {
-    let mut files = 0;
-    for path in sources().into_iter().filter(|path| stage(path).as_deref() == Some("verify")) {
-        files += 1;
-        let text = fs::read_to_string(&path).unwrap_or_default();
-        for (line, name) in names_behind(&text, "search::") {
-            assert!(VERIFY_CLAIMS.contains(&name.as_str()), "{}:{line}: verify uses search::{name}", shown(&path));
+fn no_files_import_from_each_other_in_a_circle() {
+    let imports = Imports::of(&root().join("src"));
+    assert!(imports.modules().count() > 300, "the sources are read");
+    let name = |module: &Module| module.join("::");
+    let circles = imports.circles();
+    let excused = |circle: &&Vec<Module>| circle.iter().any(|module| CIRCLES.contains(&name(module).as_str()));
+    let words = |circle: &Vec<Module>| {
+        let line = |module: &Module| {
+            let inside = imports.from(module).into_iter().filter(|target| circle.contains(target));
+            format!("    {} -> {}", name(module), inside.map(|target| name(&target)).collect::<Vec<_>>().join(", "))
+        };
+        circle.iter().map(line).collect::<Vec<_>>().join("\n")
+    };
+    let wrong: Vec<String> = circles.iter().filter(|circle| !excused(circle)).map(words).collect();
+    assert!(wrong.is_empty(), "{} circles:\n{}", wrong.len(), wrong.join("\n\n"));
+    assert!(
+        CIRCLES.len() <= 5 && circles.iter().filter(excused).count() == CIRCLES.len(),
+        "CIRCLES names what is no circle"
+    );
+}
+
+/// Facts that rules share know no rule, and rules of one group know none of another.
+#[test]
+fn groups_of_rules_know_only_what_is_below_them() {
+    let imports = Imports::of(&root().join("src"));
+    let rooms = ["reads", "watches", "writes", "sessions", "protocol", "premises", "invariants"];
+    let room = |module: &Module| match module.as_slice() {
+        [check, room, ..] if check == "check" => rooms.iter().position(|name| name == room),
+        _ => None,
+    };
+    let is_fact = |module: &Module| module.starts_with(&["check".to_owned(), "facts".to_owned()]);
+    let mut seen = 0;
+    for module in imports.modules().filter(|module| is_fact(module) || room(module).is_some()) {
+        for target in imports.from(module) {
+            seen += 1;
+            assert!(
+                room(&target).is_none_or(|of| Some(of) == room(module)),
+                "{} uses {}",
+                module.join("::"),
+                target.join("::")
+            );
         }
     }
-    assert!(files > 0);
+    assert!(seen > 300, "{seen} imports are seen");
+}
+
+#[test]
+fn the_verifier_takes_nothing_from_the_search_but_what_is_claimed() {
+    let imports = Imports::of(&root().join("src"));
+    let mut seen = 0;
+    for module in imports.modules().filter(|module| module.first().is_some_and(|stage| stage == "verify")) {
+        for (target, name) in imports.names(module) {
+            if target.first().is_some_and(|stage| stage == "search") {
+                seen += 1;
+                let name = name.unwrap_or_default();
+                let allowed = VERIFY_CLAIMS.contains(&name.as_str());
+                assert!(allowed, "{} uses {}::{name}", module.join("::"), target.join("::"));
+            }
+        }
+    }
+    assert!(seen > 0);
 }
 
 /// What SECURITY.md promises: evidence can neither reach a network nor start a program. Tests may start one.
@@ -204,6 +224,14 @@ fn no_file_is_too_long() {
 }
 
 #[test]
+fn every_module_stands_where_its_path_says() {
+    for path in sources() {
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        assert!(!text.contains("#[path"), "{}", shown(&path));
+    }
+}
+
+#[test]
 fn every_module_has_a_name_that_says_something() {
     for path in sources() {
         let name = path.file_stem().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
@@ -228,14 +256,4 @@ fn every_stage_is_in_the_table_of_the_architecture_page() {
         assert!(page.contains(&format!("| `{stage}` |")), "{stage} is missing in docs/architecture.md");
     }
     assert!(page.lines().count() < 200, "docs/architecture.md is to be read in one sitting");
-}
-
-#[test]
-fn the_scan_sees_what_code_uses() {
-    let names = |text: &str| uses(text).into_iter().map(|(_, name)| name).collect::<Vec<_>>();
-    assert_eq!(names("use crate::order::{Head, Order};"), ["order"]);
-    assert_eq!(names("use crate::{\n    history::{A, B},\n    order,\n};"), ["history", "order"]);
-    assert_eq!(names("let x = crate::check::judge(crate::order::y()); // crate::cli"), ["check", "order"]);
-    assert!(names("/// See [`crate::report::Sink`].").is_empty());
-    assert_eq!(uses("\n\nuse crate::order;")[0].0, 3);
 }
