@@ -15,6 +15,8 @@ use std::sync::Arc;
 struct Class {
     /// The open one that returns first, as a slot, or `NONE`; the others follow by return.
     head: u32,
+    /// The open one that returns last, or `NONE`.
+    tail: u32,
     /// How many must happen and are not yet invoked.
     coming: u32,
 }
@@ -23,6 +25,8 @@ struct Class {
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     operation: u32,
+    /// The slot of the one of its class that returns before it, or `NONE`.
+    before: u32,
     /// The slot of the one of its class that returns next, or `NONE`.
     next: u32,
 }
@@ -53,8 +57,8 @@ impl<'p, M: Mask> Open<'p, M> {
         let (automaton, course) = (&problem.automaton, &problem.course);
         let mut open = Open {
             at,
-            classes: vec![Class { head: NONE, coming: 0 }; automaton.kinds.len()],
-            slots: vec![Slot { operation: NONE, next: NONE }; course.slots],
+            classes: vec![Class { head: NONE, tail: NONE, coming: 0 }; automaton.kinds.len()],
+            slots: vec![Slot { operation: NONE, before: NONE, next: NONE }; course.slots],
             failed: M::none(course.slots),
             observers: M::none(course.slots),
             writes: M::none(course.slots),
@@ -121,17 +125,9 @@ impl<'p, M: Mask> Open<'p, M> {
 
     /// Takes the return of a slot.
     pub(super) fn leave(&mut self, slot: u32) {
-        let class = self.class(slot);
-        let after = self.next(slot);
-        match self.first(class) {
-            first if first == slot => self.classes[class as usize].head = after,
-            mut before => {
-                while self.next(before) != slot {
-                    before = self.next(before);
-                }
-                self.slots[before as usize].next = after;
-            }
-        }
+        let class = self.class(slot) as usize;
+        let Slot { before, next, .. } = self.slots[slot as usize];
+        self.link(class, before, next);
         self.failed.remove(slot);
         self.observers.remove(slot);
         self.writes.remove(slot);
@@ -169,16 +165,10 @@ impl<'p, M: Mask> Open<'p, M> {
     }
 
     fn enter(&mut self, operation: u32, class: u32, slot: u32) {
-        let returned = self.course().operation(operation).returned;
-        let (mut before, mut after) = (NONE, self.first(class));
-        while after != NONE && self.returned(after) < returned {
-            (before, after) = (after, self.next(after));
-        }
-        self.slots[slot as usize] = Slot { operation, next: after };
-        match before {
-            NONE => self.classes[class as usize].head = slot,
-            before => self.slots[before as usize].next = slot,
-        }
+        let (before, next) = self.place(class, self.course().operation(operation).returned);
+        self.slots[slot as usize].operation = operation;
+        self.link(class as usize, before, slot);
+        self.link(class as usize, slot, next);
         match self.automaton().kinds[class as usize] {
             Kind::Read(_) => self.observers.add(slot),
             Kind::FailedCas(_) => {
@@ -187,6 +177,36 @@ impl<'p, M: Mask> Open<'p, M> {
             }
             Kind::Write(_) => self.writes.add(slot),
             Kind::Cas(..) | Kind::Append => {}
+        }
+    }
+
+    /// Between which open operations of a class one belongs that returns at an event.
+    ///
+    /// The walk goes from both ends at once: most operations return after all that are open when they are invoked, and a search that
+    /// goes back comes to returns before all of them.
+    fn place(&self, class: u32, returned: u32) -> (u32, u32) {
+        let Class { head, tail, .. } = self.classes[class as usize];
+        let (mut next, mut before) = (head, tail);
+        loop {
+            if before == NONE || self.returned(before) < returned {
+                return (before, if before == NONE { head } else { self.next(before) });
+            }
+            if next == NONE || self.returned(next) > returned {
+                return (if next == NONE { tail } else { self.slots[next as usize].before }, next);
+            }
+            (next, before) = (self.next(next), self.slots[before as usize].before);
+        }
+    }
+
+    /// Makes two open operations of a class neighbours by return; `NONE` stands for its ends.
+    fn link(&mut self, class: usize, before: u32, next: u32) {
+        match before {
+            NONE => self.classes[class].head = next,
+            before => self.slots[before as usize].next = next,
+        }
+        match next {
+            NONE => self.classes[class].tail = before,
+            next => self.slots[next as usize].before = before,
         }
     }
 

@@ -192,3 +192,28 @@ fn each_reduction_keeps_what_a_configuration_can_do_in_histories_that_tell_condi
     shapes::of_texts().into_iter().for_each(|(_, calls)| compare(&Text, calls, &mut compared));
     assert!(compared.moves > 0 && compared.standing > 0, "{compared:?}");
 }
+
+#[test]
+fn what_is_open_is_in_the_order_of_returns_wherever_a_search_goes() {
+    let mut random = Random(12);
+    for round in 0..30 {
+        let busy = busy::Busy { calls: 120, clients: 30, values: 1 + round % 3, unknown: 10, wrong: None };
+        busy::with_problem(busy.draw(&mut Random(round)), |problem, _, _| {
+            let mut open: Open<'_, Slots> = Open::new(problem.clone(), 0);
+            for _ in 0..40 {
+                open.go(random.below(problem.course.events.len() as u64 + 1) as u32);
+                let mut listed = 0;
+                for class in 0..problem.automaton.kinds.len() as u32 {
+                    let slots: Vec<u32> = open.undone(class, &Slots::none(64)).collect();
+                    assert!(slots.windows(2).all(|pair| open.returned(pair[0]) < open.returned(pair[1])), "{slots:?}");
+                    assert!(slots.iter().all(|&slot| open.class(slot) == class && open.invoked(slot) < open.at));
+                    listed += slots.len();
+                }
+                let is_open = |of: &&crate::search::register::course::Operation| {
+                    of.class != u32::MAX && of.invoked < open.at && of.returned != NEVER && of.returned >= open.at
+                };
+                assert_eq!(listed, problem.course.operations.iter().filter(is_open).count());
+            }
+        });
+    }
+}
