@@ -20,6 +20,7 @@ pub mod queue;
 mod recorded;
 pub mod register;
 pub mod set;
+mod sorted;
 mod spec;
 pub mod unordered_queue;
 
@@ -48,6 +49,14 @@ use std::hash::{BuildHasher, Hash};
 /// The number of a part of an object ([`Spec::keys`]).
 fn number(key: &impl Hash) -> u64 {
     rustc_hash::FxBuildHasher.hash_one(key)
+}
+
+/// A hash whose sums differ where sets of elements do, but for accident.
+fn spread(element: &impl Hash) -> u64 {
+    let mut z = number(element).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! A queue that gives its elements in the order in which they came.
 
 use super::recorded::{Log, Meaning, Mismatch, Recorded, Recording};
-use super::{Datum, Spec};
+use super::sorted::Sorted;
+use super::{Datum, Spec, spread};
 use crate::history::ValueId;
-use std::collections::VecDeque;
+use std::hash::{Hash, Hasher};
 
 /// A first-in-first-out queue (knossos `fifo-queue`). Elements may repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,14 +37,87 @@ pub enum Operation<V> {
 }
 
 /// What a queue holds.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug)]
 pub struct State<V> {
-    elements: VecDeque<V>,
+    /// By place: each is one more than that of the element before it.
+    elements: Sorted<(u32, V)>,
+    /// The place of the element that comes next.
+    next: u32,
+    /// The sum of the hashes of the elements, each times a power of [`BASE`]: the first the power of 0. Two queues that differ are
+    /// told apart without looking at all of them.
+    sum: u64,
     /// Drains that took something and not yet everything, with the place that is next; ascending.
     drains: Vec<(u64, u32)>,
 }
 
-impl<V> State<V> {
+/// Odd, so that there is a number with which its product is 1.
+const BASE: u64 = 0x9e37_79b9_7f4a_7c15;
+const INVERSE: u64 = inverse(BASE);
+
+/// By Newton's iteration, which doubles the bits that are right: three of every odd number are.
+const fn inverse(odd: u64) -> u64 {
+    let (mut inverse, mut bits) = (odd, 3);
+    while bits < 64 {
+        inverse = inverse.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(inverse)));
+        bits *= 2;
+    }
+    inverse
+}
+
+/// Places do not count: a queue that lost an element and got another may hold what it held.
+impl<V: PartialEq> PartialEq for State<V> {
+    fn eq(&self, other: &Self) -> bool {
+        self.sum == other.sum
+            && self.elements.len() == other.elements.len()
+            && self.drains == other.drains
+            && match self.next == other.next {
+                true => self.elements == other.elements,
+                false => self.elements.iter().map(|held| &held.1).eq(other.elements.iter().map(|held| &held.1)),
+            }
+    }
+}
+
+impl<V: Eq> Eq for State<V> {}
+
+impl<V> Hash for State<V> {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.sum.hash(hasher);
+        self.drains.hash(hasher);
+    }
+}
+
+impl<V: Datum> State<V> {
+    /// With an element at the end.
+    fn enqueue(&self, element: &V) -> Self {
+        // Places come to their end only where four billion elements went through a queue that was never empty.
+        let Some(after) = self.next.checked_add(1) else {
+            let all = self.elements.iter().map(|held| &held.1).chain([element]);
+            let empty = State { elements: Sorted::default(), next: 0, sum: 0, drains: self.drains.clone() };
+            return all.fold(empty, |queue, element| queue.enqueue(element));
+        };
+        let power = BASE.wrapping_pow(self.elements.len() as u32);
+        State {
+            elements: self.elements.with((self.next, element.clone())).unwrap_or_else(|| self.elements.clone()),
+            next: after,
+            sum: self.sum.wrapping_add(spread(element).wrapping_mul(power)),
+            drains: self.drains.clone(),
+        }
+    }
+
+    /// Without its first element, if it has any.
+    fn dequeue(&self) -> Self {
+        let Some((rest, first)) = self.elements.first().and_then(|first| Some((self.elements.without(first)?, first)))
+        else {
+            return self.clone();
+        };
+        State {
+            next: if rest.len() == 0 { 0 } else { self.next },
+            sum: self.sum.wrapping_sub(spread(&first.1)).wrapping_mul(INVERSE),
+            elements: rest,
+            drains: self.drains.clone(),
+        }
+    }
+
     /// The drains after a step of one of them; `None`: it is not the step's turn.
     fn drained(&self, drain: u64, place: u32, last: bool) -> Option<Vec<(u64, u32)>> {
         let mut drains = self.drains.clone();
@@ -74,27 +148,27 @@ impl<V: Datum> Spec for Queue<V> {
     type Answer = Answer<V>;
 
     fn initial(&self) -> Self::State {
-        State { elements: VecDeque::new(), drains: Vec::new() }
+        State { elements: Sorted::default(), next: 0, sum: 0, drains: Vec::new() }
     }
 
     fn step(&self, state: &Self::State, operation: &Operation<V>, answer: Option<&Answer<V>>) -> Option<Self::State> {
-        let mut drains = None;
-        let held = state.elements.iter();
-        let elements = match (operation, answer) {
-            (Operation::Enqueue(element), Some(Answer::Done) | None) => held.chain([element]).cloned().collect(),
+        match (operation, answer) {
+            (Operation::Enqueue(element), Some(Answer::Done) | None) => return Some(state.enqueue(element)),
             (Operation::Enqueue(_), _) | (_, Some(Answer::Done)) => return None,
-            (_, Some(Answer::Element(seen))) if seen.as_ref() != state.elements.front() => return None,
-            (Operation::Dequeue, _) => held.skip(1).cloned().collect(),
-            (Operation::Drain { drain, place, last }, _) => {
-                drains = Some(state.drained(*drain, *place, *last)?);
-                held.skip(1).cloned().collect()
+            (_, Some(Answer::Element(seen))) if seen.as_ref() != state.elements.first().map(|first| &first.1) => {
+                return None;
             }
-        };
-        Some(State { elements, drains: drains.unwrap_or_else(|| state.drains.clone()) })
+            (Operation::Dequeue | Operation::Drain { .. }, _) => {}
+        }
+        let mut next = state.dequeue();
+        if let Operation::Drain { drain, place, last } = operation {
+            next.drains = state.drained(*drain, *place, *last)?;
+        }
+        Some(next)
     }
 
     fn heap_bytes(&self, state: &Self::State) -> usize {
-        state.elements.capacity() * size_of::<V>() + state.drains.capacity() * size_of::<(u64, u32)>()
+        state.elements.own_bytes() + state.drains.capacity() * size_of::<(u64, u32)>()
     }
 }
 
@@ -165,7 +239,7 @@ mod tests {
     #[test]
     fn a_dequeue_that_nobody_saw_the_answer_of_takes_the_first_element_if_there_is_one() {
         let queue = Queue::default();
-        let holds = |elements: &[u8]| State { elements: elements.iter().copied().collect(), drains: Vec::new() };
+        let holds = |elements: &[u8]| elements.iter().fold(queue.initial(), |state, element| state.enqueue(element));
         assert_eq!(queue.step(&holds(&[1, 2]), &Operation::Dequeue, None), Some(holds(&[2])));
         assert_eq!(queue.step(&holds(&[]), &Operation::Dequeue, None), Some(holds(&[])));
     }
@@ -191,5 +265,30 @@ mod tests {
         assert_eq!(after(vec![drain(7, 1, 2, 1), drain(7, 0, 2, 2)]), None);
         assert_eq!(after(vec![drain(7, 0, 2, 1), drain(7, 0, 2, 2)]), None);
         assert_eq!(after(vec![drain(7, 0, 3, 1), drain(7, 2, 3, 2)]), None);
+    }
+
+    #[test]
+    fn queues_that_hold_the_same_are_equal_whatever_went_through_them() {
+        let queue = Queue::default();
+        let put = |state: &_, element| queue.step(state, &Operation::Enqueue(element), None).unwrap();
+        let hash = |state: &State<u8>| std::hash::BuildHasher::hash_one(&rustc_hash::FxBuildHasher, state);
+        let (mut state, mut held) = (queue.initial(), std::collections::VecDeque::new());
+        for at in 0..600_u32 {
+            let element = (at * at / 7 % 5) as u8;
+            if at % 5 < 2 + at / 150 % 2 {
+                state = put(&state, element);
+                held.push_back(element);
+            } else {
+                let first = Answer::Element(held.pop_front());
+                state = queue.step(&state, &Operation::Dequeue, Some(&first)).unwrap();
+            }
+            let fresh = held.iter().fold(queue.initial(), |state, &element| put(&state, element));
+            assert!(state == fresh && hash(&state) == hash(&fresh), "{held:?}");
+            assert!(held.is_empty() || state != put(&fresh, 1));
+        }
+        assert_eq!(BASE.wrapping_mul(INVERSE), 1);
+        let mut late = put(&queue.initial(), 1);
+        late.next = u32::MAX;
+        assert_eq!(put(&late, 2), put(&put(&queue.initial(), 1), 2));
     }
 }

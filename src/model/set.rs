@@ -1,7 +1,8 @@
 //! A set that is read whole.
 
 use super::recorded::{Log, Meaning, Mismatch, Recorded, Recording};
-use super::{Datum, Effect, Spec};
+use super::sorted::Sorted;
+use super::{Datum, Effect, Spec, spread};
 use crate::history::ValueId;
 use std::hash::{Hash, Hasher};
 
@@ -37,12 +38,11 @@ pub enum Answer<V> {
     Elements(Vec<V>),
 }
 
-/// The elements in ascending order, with the sum of their hashes: two sets that differ are told apart without looking at all
-/// of them.
+/// The elements, with the sum of their hashes: two sets that differ are told apart without looking at all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State<V> {
     sum: u64,
-    elements: Vec<V>,
+    elements: Sorted<V>,
 }
 
 impl<V> Hash for State<V> {
@@ -57,32 +57,26 @@ impl<V: Datum> Spec for Set<V> {
     type Answer = Answer<V>;
 
     fn initial(&self) -> State<V> {
-        State { sum: 0, elements: Vec::new() }
+        State { sum: 0, elements: Sorted::default() }
     }
 
     fn step(&self, state: &State<V>, operation: &Operation<V>, answer: Option<&Answer<V>>) -> Option<State<V>> {
-        let mut next = match (operation, answer) {
-            (Operation::Read, Some(Answer::Elements(seen))) => return (*seen == state.elements).then(|| state.clone()),
+        let State { sum, elements } = state;
+        let changed = match (operation, answer) {
+            (Operation::Read, Some(Answer::Elements(seen))) => {
+                let is_it = seen.len() == elements.len() && seen.iter().eq(elements.iter());
+                return is_it.then(|| state.clone());
+            }
             (Operation::Read, None) => return Some(state.clone()),
-            (Operation::Add(_) | Operation::Remove(_), Some(Answer::Done) | None) => state.clone(),
+            (Operation::Add(element), Some(Answer::Done) | None) => {
+                elements.with(element.clone()).map(|elements| (sum.wrapping_add(spread(element)), elements))
+            }
+            (Operation::Remove(element), Some(Answer::Done) | None) => {
+                elements.without(element).map(|elements| (sum.wrapping_sub(spread(element)), elements))
+            }
             _ => return None,
         };
-        match operation {
-            Operation::Add(element) => {
-                if let Err(at) = next.elements.binary_search(element) {
-                    next.elements.insert(at, element.clone());
-                    next.sum = next.sum.wrapping_add(spread(element));
-                }
-            }
-            Operation::Remove(element) => {
-                if let Ok(at) = next.elements.binary_search(element) {
-                    next.elements.remove(at);
-                    next.sum = next.sum.wrapping_sub(spread(element));
-                }
-            }
-            Operation::Read => {}
-        }
-        Some(next)
+        Some(changed.map_or_else(|| state.clone(), |(sum, elements)| State { sum, elements }))
     }
 
     fn effect(&self, operation: &Operation<V>, _answer: Option<&Answer<V>>) -> Effect {
@@ -94,16 +88,8 @@ impl<V: Datum> Spec for Set<V> {
     }
 
     fn heap_bytes(&self, state: &State<V>) -> usize {
-        state.elements.capacity() * size_of::<V>()
+        state.elements.own_bytes()
     }
-}
-
-/// A hash whose sums differ where sets do, but for accident.
-fn spread(element: &impl Hash) -> u64 {
-    let mut z = super::number(element).wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 /// `add`, `remove`, and `read` of all elements.
