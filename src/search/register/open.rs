@@ -243,15 +243,20 @@ impl<'p, M: Mask> Open<'p, M> {
         self.slots[slot as usize].next
     }
 
+    /// A slot, or the first of those behind it, whose operation is not done; or `NONE`.
+    fn first_undone(&self, mut slot: u32, done: &M) -> u32 {
+        while slot != NONE && done.has(slot) {
+            slot = self.next(slot);
+        }
+        slot
+    }
+
     /// The open operations of a class that are not done, by return.
     pub(super) fn undone<'o>(&'o self, class: u32, done: &M) -> impl Iterator<Item = u32> + use<'o, 'p, M> {
         let (mut slot, done) = (self.first(class), done.clone());
         std::iter::from_fn(move || {
-            while slot != NONE && done.has(slot) {
-                slot = self.next(slot);
-            }
-            let found = (slot != NONE).then_some(slot)?;
-            slot = self.next(slot);
+            let found = Some(self.first_undone(slot, &done)).filter(|&found| found != NONE)?;
+            slot = self.next(found);
             Some(found)
         })
     }
@@ -300,7 +305,7 @@ impl<'p, M: Mask> Open<'p, M> {
 
     /// Whether operations of a class must still happen.
     pub(super) fn must(&self, class: u32, done: &M) -> bool {
-        class != NONE && (self.classes[class as usize].coming > 0 || self.undone(class, done).next().is_some())
+        class != NONE && (self.classes[class as usize].coming > 0 || self.first_undone(self.first(class), done) != NONE)
     }
 
     /// How many operations of a class must still happen.
@@ -340,6 +345,16 @@ impl<'p, M: Mask> Open<'p, M> {
         state != OTHER
             && (self.must(self.automaton().reads(state), &at.done)
                 || self.automaton().out(state).iter().any(|&(class, _)| self.may(class, at, uses)))
+    }
+
+    /// Whether nothing can come of one more operation of an optional class, however many of it are left.
+    pub(super) fn is_spent(&self, optional: u32, at: &Configuration<M>, uses: &Uses) -> bool {
+        match self.automaton().kinds[self.course().optionals[optional as usize].class as usize] {
+            Kind::Write(state) | Kind::Cas(_, state) => {
+                state != OTHER && !self.is_useful(state, at, uses) && !self.any_failing(&at.done)
+            }
+            _ => false,
+        }
     }
 
     /// Whether a compare-and-set must still fail because the register does not hold this.

@@ -17,7 +17,8 @@ pub struct Reductions {
     /// and it can as well happen in the state before.
     pub useless_writes: bool,
     /// **Supply.** Of a class of optional operations of which at least as many are left as operations still want the state they
-    /// lead to, uses are not counted. Sound: a use serves at least one operation, and no two the same.
+    /// lead to, uses are not counted. Sound: a use serves at least one operation, and no two the same. For the same reason uses are
+    /// forgotten of a class whose state no operation wants any more.
     pub supply: bool,
     /// **Dominance.** A configuration that can do whatever another one can stands for both; see
     /// `Configuration::dominates`.

@@ -37,6 +37,16 @@ struct Set {
     uses: Box<[Use]>,
 }
 
+impl Set {
+    /// Of these uses, by class.
+    fn of(uses: Box<[Use]>) -> Self {
+        let hash = uses.iter().copied().map(Use::number).fold(0, u64::wrapping_add);
+        let classes = uses.iter().fold(0, |classes, used| classes | 1 << (used.class % 64));
+        let total = uses.iter().map(|used| used.count).sum();
+        Set { hash, classes, total, uses }
+    }
+}
+
 /// The sets that were met.
 ///
 /// Operations of one class differ only by their invocation: what is used in the gap must have been invoked before it. So what is
@@ -106,6 +116,22 @@ impl Uses {
         }
     }
 
+    /// The classes that a set has operations of.
+    pub(super) fn classes(&self, set: u32) -> impl Iterator<Item = u32> {
+        self.sets[set as usize].uses.iter().map(|used| used.class)
+    }
+
+    /// The set without the operations of these classes, which are in order.
+    pub(super) fn without(&mut self, set: u32, classes: &[u32]) -> u32 {
+        let is_left = |used: &&Use| classes.binary_search(&used.class).is_err();
+        let uses: Box<[Use]> = self.sets[set as usize].uses.iter().filter(is_left).copied().collect();
+        match uses.len() {
+            0 => UNUSED,
+            len if len == self.sets[set as usize].uses.len() => set,
+            _ => self.number(Set::of(uses)),
+        }
+    }
+
     /// The set after a new gap: nothing is recent.
     pub(super) fn settle(&mut self, set: u32) -> u32 {
         let Set { hash, classes, total, uses } = &self.sets[set as usize];
@@ -135,10 +161,7 @@ impl Uses {
         if uses.is_empty() {
             return UNUSED;
         }
-        let hash = uses.iter().copied().map(Use::number).fold(0, u64::wrapping_add);
-        let classes = uses.iter().fold(0, |classes, used| classes | 1 << (used.class % 64));
-        let total = uses.iter().map(|used| used.count).sum();
-        self.keep(Set { hash, classes, total, uses })
+        self.number(Set::of(uses))
     }
 
     /// A set of another search.
@@ -147,14 +170,20 @@ impl Uses {
             return UNUSED;
         }
         let set = &others.sets[set as usize];
-        let known = self.index.find(set.hash, |&known| {
+        self.known(set).unwrap_or_else(|| self.keep(set.clone()))
+    }
+
+    /// The number of a set that is not empty.
+    fn number(&mut self, set: Set) -> u32 {
+        self.known(&set).unwrap_or_else(|| self.keep(set))
+    }
+
+    fn known(&self, set: &Set) -> Option<u32> {
+        let is_it = |&known: &u32| {
             let known = &self.sets[known as usize];
             known.hash == set.hash && known.uses == set.uses
-        });
-        match known {
-            Some(&known) => known,
-            None => self.keep(set.clone()),
-        }
+        };
+        self.index.find(set.hash, is_it).copied()
     }
 
     /// Whether whatever can be used after `more` can be used after `less`: no more were used of any class, nor of those from before

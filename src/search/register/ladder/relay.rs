@@ -28,10 +28,11 @@ use crate::search::race::Runner;
 use crate::search::register::Problem;
 use crate::search::register::automaton::Kind;
 use crate::search::register::course::NEVER;
+use crate::search::register::open::Open;
 use crate::search::register::path::{BEGIN, Step};
 use crate::search::register::reductions::Reductions;
 use crate::search::register::replay::{Made, Replay, Seam};
-use crate::search::register::used::Uses;
+use crate::search::register::used::{UNUSED, Uses};
 use crate::search::schedule::first_work;
 use crate::search::verdict::Limit;
 use rayon::prelude::*;
@@ -509,7 +510,7 @@ impl<M: Mask> Ladder<'_, M> {
         let returns = course.events[event as usize..].iter().filter(|event| event.is_return());
         let mut kinds = returns.filter_map(|event| automaton.kinds.get(course.operation(event.of()).class as usize));
         let read = kinds.find_map(|kind| if let Kind::Read(state) = kind { Some(*state) } else { None });
-        let at = Configuration {
+        let mut at = Configuration {
             state: read.unwrap_or(automaton.initial),
             used: self.uses.first(&self.open.offered),
             gap: event,
@@ -517,6 +518,7 @@ impl<M: Mask> Ladder<'_, M> {
             done: self.open.observers.clone(),
             idle: M::none(course.slots),
         };
+        forget_spent(&mut at, &self.open, &mut self.uses, self.reductions);
         self.rungs = vec![Rung::new(event, vec![Entry { at: at.clone(), optional: 0, waits: false }])];
         self.going = vec![(0, at)];
         self.furthest = event;
@@ -549,15 +551,27 @@ impl<M: Mask> Ladder<'_, M> {
     }
 
     /// The way to where another leg stood, of one of those that go on.
-    fn stands_at(&self, other: &Beginning<M>) -> Option<u32> {
+    fn stands_at(&mut self, other: &Beginning<M>) -> Option<u32> {
         let place = other.places.binary_search_by_key(&self.open.at, |place| place.0).ok()?;
         let there = &other.places[place].1;
-        let meets = |at: &Configuration<M>| {
-            (at.state, at.gap) == (there.state, there.gap)
-                && at.done == there.done
-                && at.idle == there.idle
-                && self.uses.is_within_of(at.used, &other.uses, there.used)
+        let (open, uses, reductions) = (&self.open, &mut self.uses, self.reductions);
+        let mut meets = |at: &Configuration<M>| {
+            let mut at = at.clone();
+            (at.state, at.gap) == (there.state, there.gap) && at.done == there.done && at.idle == there.idle && {
+                forget_spent(&mut at, open, uses, reductions);
+                uses.is_within_of(at.used, &other.uses, there.used)
+            }
         };
-        self.going.iter().find(|(_, at)| meets(at)).map(|(_, at)| at.path)
+        self.going.iter().map(|(_, at)| at).find(|at| meets(at)).map(|at| at.path)
+    }
+}
+
+/// Forgets all uses of optional operations that nothing can come of any more.
+fn forget_spent<M: Mask>(at: &mut Configuration<M>, open: &Open<'_, M>, uses: &mut Uses, reductions: Reductions) {
+    if reductions.supply && at.used != UNUSED {
+        let spent: Vec<u32> = uses.classes(at.used).filter(|&optional| open.is_spent(optional, at, uses)).collect();
+        if !spent.is_empty() {
+            at.used = uses.without(at.used, &spent);
+        }
     }
 }

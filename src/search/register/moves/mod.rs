@@ -31,7 +31,7 @@ use super::course::NEVER;
 use super::open::Open;
 use super::path::Step;
 use super::reductions::Reductions;
-use super::used::Uses;
+use super::used::{UNUSED, Uses};
 use crate::search::budget::Watch;
 use crate::search::mask::Mask;
 use crate::search::room;
@@ -385,9 +385,30 @@ impl<M: Mask> Finder<'_, '_, M> {
             self.moves.steps.truncate(begin);
             return;
         }
+        if self.reductions.supply && at.used != UNUSED {
+            self.forget_uses(&mut at, begin);
+        }
         at.done.remove(self.slot);
         at.idle.remove(self.slot);
         self.moves.found.push(Move { to: at, steps: (begin as u32, self.moves.steps.len() as u32) });
+    }
+
+    /// Forgets uses of optional operations that nothing can come of any more: of the classes that steps from `begin` on used, and now
+    /// and then of all. Each set is a copy of the one before it, so that those of a long history would hold the square of its length.
+    fn forget_uses(&mut self, at: &mut Configuration<M>, begin: usize) {
+        let (open, uses) = (self.open, &*self.uses);
+        // A search on several threads comes to the same, since this depends on the configuration and the event only.
+        let turn = u64::from(open.at).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+        let of_all = (turn * (uses.classes(at.used).count() as u64 / 2)) >> 32 == 0;
+        let steps = self.moves.steps[begin..].iter().filter(|_| !of_all);
+        let used = steps.map(|step| open.course().operation(step.operation())).filter(|used| used.returned == NEVER);
+        let all = uses.classes(at.used).filter(|_| of_all);
+        let mut spent: Vec<u32> =
+            used.map(|used| used.slot).chain(all).filter(|&optional| open.is_spent(optional, at, uses)).collect();
+        if !spent.is_empty() {
+            spent.sort_unstable();
+            at.used = self.uses.without(at.used, &spent);
+        }
     }
 
     /// Whether something that was used without being seen was the last of its kind, and is needed.
