@@ -13,7 +13,7 @@ use super::course::NEVER;
 use super::moves::{Finder, Moves};
 use super::open::{Open, Passed};
 use super::path::{BEGIN, Paths, Step};
-use super::reductions::Reductions;
+use super::reductions::{Reductions, Width};
 use super::replay::{Made, Seam};
 use super::used::{UNUSED, Uses};
 use crate::search::budget::Watch;
@@ -32,7 +32,6 @@ mod relay;
 #[cfg(test)]
 mod tests;
 
-pub(in crate::search) use relay::LEG;
 pub(super) use relay::Relay;
 
 /// How a search up to a goal ended.
@@ -64,15 +63,6 @@ impl<M: Send> Outcome for Reached<M> {
 
 /// So many rounds of a race are worth knowing how far an order gets.
 pub(super) const ROUNDS: u32 = 2;
-
-/// How many configurations go on at a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Width {
-    /// At first so many; more where the search has to go back.
-    Beam(usize),
-    /// All.
-    Everything,
-}
 
 /// A configuration on a rung.
 #[derive(Debug)]

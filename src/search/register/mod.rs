@@ -6,6 +6,7 @@ mod automaton;
 mod by_value;
 mod configuration;
 mod course;
+mod dominance;
 mod forms;
 mod ladder;
 mod moves;
@@ -18,9 +19,8 @@ mod used;
 
 pub(super) use audit::is_order;
 pub(super) use forms::{Deed, Forms};
-pub(super) use ladder::LEG;
-pub use ladder::Width;
-pub use reductions::Reductions;
+pub(super) use reductions::LEG;
+pub use reductions::{Reductions, Width};
 
 use super::budget::Watch;
 use super::mask::Mask;

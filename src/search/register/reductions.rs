@@ -51,3 +51,15 @@ impl Default for Reductions {
         }
     }
 }
+
+/// How many configurations go on at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Width {
+    /// At first so many; more where the search has to go back.
+    Beam(usize),
+    /// All.
+    Everything,
+}
+
+/// Events of a leg, at least.
+pub(in crate::search) const LEG: usize = 1 << 13;

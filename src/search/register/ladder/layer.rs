@@ -7,7 +7,7 @@
 //! for something then may since have made way for another one, and that one stands for it as well (standing for others is
 //! transitive). Work is counted as if there were one thread, so a race ends the same way.
 
-use super::{Entry, Ladder, Width, forget_state, most_optional};
+use super::{Entry, Ladder, forget_state, most_optional};
 use crate::search::budget::Watch;
 use crate::search::mask::Mask;
 use crate::search::register::configuration::Configuration;
@@ -15,6 +15,7 @@ use crate::search::register::moves::{Finder, Moves};
 use crate::search::register::open::Open;
 use crate::search::register::path::Step;
 use crate::search::register::reductions::Reductions;
+use crate::search::register::reductions::Width;
 use crate::search::register::used::Uses;
 use crate::search::verdict::Limit;
 use rayon::prelude::*;

@@ -21,7 +21,7 @@
 //! The order is made of the steps in parts, at once, between where legs take over and halfway through long ones; that of the first leg
 //! while the others are still on their way.
 
-use super::{Configuration, Entry, Ladder, Reached, Rung, Width};
+use super::{Configuration, Entry, Ladder, Reached, Rung};
 use crate::search::budget::{NOBODY, Watch};
 use crate::search::mask::Mask;
 use crate::search::race::Runner;
@@ -31,6 +31,7 @@ use crate::search::register::course::NEVER;
 use crate::search::register::open::Open;
 use crate::search::register::path::{BEGIN, Step};
 use crate::search::register::reductions::Reductions;
+use crate::search::register::reductions::Width;
 use crate::search::register::replay::{Made, Replay, Seam};
 use crate::search::register::used::{UNUSED, Uses};
 use crate::search::schedule::first_work;
@@ -41,9 +42,6 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 #[cfg(test)]
 mod tests;
-
-/// Events of a leg, at least.
-pub(in crate::search) const LEG: usize = 1 << 13;
 
 /// Classes of operations for each event of such a leg, at most: each leg has tables of them.
 const CLASSES: usize = 4;
