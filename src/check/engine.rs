@@ -3,12 +3,12 @@
 use super::clusters;
 use super::etcd::Recorded;
 use super::etcd::traces::Traces;
-use super::findings::{self, Ruled, Ruling};
 use super::judgement::{
     self, client_reports, coverage, explain_consequences, lost_input, order_findings, overall, rule_verdict,
     unchecked_evidence,
 };
 use super::options::{NOT_ASKED_FOR, OTHER_NATURE, Options};
+use super::ruling::{self, Ruled, Ruling};
 use super::{CoverageReport, Evidence, Facts, Group, Judgement, Proof, RULES, Rule, RuleReport, Undecided, Verdict};
 use crate::history::Nature;
 use crate::history::{ClientId, History};
@@ -116,7 +116,7 @@ impl<'h> Rulings<'h> {
             proofs.extend(ruled.proofs);
         }
         for finding in &mut findings {
-            finding.id = findings::identify(&self.evidence, finding);
+            finding.id = ruling::identify(&self.evidence, finding);
         }
         explain_consequences(&mut findings);
         if let Some(recorded) = Recorded::of(&self.evidence).filter(|_| !findings.is_empty()) {

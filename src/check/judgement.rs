@@ -1,7 +1,7 @@
 //! From rulings to verdicts: per rule, per client, overall (`docs/verdicts.md`).
 
-use super::findings::Ruled;
 use super::options::NO_EVIDENCE;
+use super::ruling::Ruled;
 use super::{ClientReport, CoverageReport, Finding, Group, Judgement, Kind, RULES, Rule, RuleReport, Verdict};
 use crate::history::Nature;
 #[cfg(feature = "container")]

@@ -4,7 +4,6 @@
 
 pub mod engine;
 pub mod finding;
-pub mod findings;
 pub mod focus;
 pub mod halt;
 pub mod invariants;
@@ -12,6 +11,7 @@ pub mod judgement;
 pub mod options;
 pub mod registry;
 pub mod rule;
+pub mod ruling;
 
 mod certificate;
 mod clusters;
@@ -32,10 +32,10 @@ pub use certificate::Proof;
 pub use engine::{Rulings, judge};
 pub use facts::{Evidence, Facts};
 pub use finding::*;
-pub use findings::Ruling;
 pub use focus::Focus;
 pub use halt::Halt;
 pub use options::{Limits, NO_EVIDENCE, NOT_ASKED_FOR, OTHER_NATURE, Options};
 pub use published::{PUBLISHED, Published};
 pub use registry::RULES;
 pub use rule::{Checks, Group, Rule};
+pub use ruling::Ruling;

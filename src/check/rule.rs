@@ -3,7 +3,7 @@
 use super::etcd::Recorded;
 use super::facts::Evidence;
 use super::finding::BrokenBy;
-use super::findings::Ruling;
+use super::ruling::Ruling;
 use crate::history::Nature;
 
 /// What a rule is about.
