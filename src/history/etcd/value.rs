@@ -174,11 +174,15 @@ impl Values {
     pub fn same(&self, a: ValueId, b: ValueId) -> Option<bool> {
         match (self.get(a), self.get(b)) {
             _ if a == b => Some(true),
-            (Value::Text(text), Value::Hash(_)) | (Value::Hash(_), Value::Text(text)) => {
-                (self.texts.get(text).len() < HASHED).then_some(false)
-            }
+            (Value::Text(_), Value::Hash(_)) => (!self.is_unhashed(a)).then_some(false),
+            (Value::Hash(_), Value::Text(_)) => (!self.is_unhashed(b)).then_some(false),
             _ => Some(false),
         }
+    }
+
+    /// Whether a value is a long one of which the hash is not known: it may be the same as any of which only that is.
+    pub fn is_unhashed(&self, id: ValueId) -> bool {
+        matches!(self.get(id), Value::Text(text) if self.texts.get(text).len() >= HASHED)
     }
 
     /// A value as people read it.

@@ -281,7 +281,8 @@ impl Builder<'_> {
     ) -> Candidates {
         let mut candidates = Candidates::default();
         let seen = self.proofs.first(revision).map(|(time, _)| time);
-        for asked in changes.first().map(|change| unknown.about(change.key)).into_iter().flatten() {
+        let recording = self.recording;
+        for asked in changes.first().map(|change| unknown.making(recording, *change)).into_iter().flatten() {
             if seen.is_some_and(|seen| asked.call > seen) || !may(Filler::Operation(asked.at)) {
                 continue;
             }
@@ -468,23 +469,31 @@ impl Builder<'_> {
             let Some(first) = changes.first() else { continue };
             let seen = self.proofs.first(number);
             let late = |at: u32| seen.filter(|(time, _)| self.recording.operations[at as usize].call > *time);
-            let mut candidates: Vec<(u32, Unfit)> = unknown
-                .about(first.key)
-                .map(|Asked { at, .. }| match (late(at), used.get(&at)) {
-                    (Some((_, proof)), _) => (at, Unfit::Late(proof)),
-                    (None, Some(other)) if self.gaps[gap].1.contains(&at) => (at, Unfit::Used(self.gaps[*other].0)),
-                    (None, _) => (at, Unfit::OtherEffect),
-                })
-                .collect();
-            candidates.sort_by_key(|(_, unfit)| matches!(unfit, Unfit::Late(_)));
-            let more = candidates.len().saturating_sub(LISTED);
+            let mut candidates: Vec<(u32, Unfit)> = Vec::new();
+            let mut too_late = Vec::new();
+            for Asked { at, .. } in unknown.about(first.key) {
+                match (late(at), used.get(&at)) {
+                    (Some((_, proof)), _) => too_late.push((at, Unfit::Late(proof))),
+                    (None, Some(other)) if self.gaps[gap].1.contains(&at) => {
+                        candidates.push((at, Unfit::Used(self.gaps[*other].0)));
+                    }
+                    (None, _) => candidates.push((at, Unfit::OtherEffect)),
+                }
+                too_late.truncate(LISTED);
+                if candidates.len() == LISTED {
+                    break;
+                }
+            }
+            candidates.extend(too_late);
             candidates.truncate(LISTED);
+            let more = unknown.count_about(first.key) - candidates.len();
+            let recording = self.recording;
             let refused = refused
-                .about(first.key)
+                .making(recording, *first)
                 .map(|asked| asked.at)
                 .find(|at| late(*at).is_none() && self.fits(*at, number, &changes) == Some(true));
             let repeats =
-                written.about(first.key).map(|asked| asked.at).find(|at| self.effects.changes(*at) == changes);
+                written.making(recording, *first).map(|asked| asked.at).find(|at| self.effects.changes(*at) == changes);
             let entry = revision.entry;
             self.filling.unfilled.push(Unfilled { revision: number, candidates, more, refused, repeats, entry });
         }

@@ -1,14 +1,16 @@
-//! Requests by the keys that they may change.
+//! Requests by the keys that they may change, and by what they may make of them.
 
-use super::effects::{Class, Effects};
+use super::effects::{Change, Class, Effects};
 use crate::history::Symbol;
-use crate::history::etcd::{Recording, Request, Step, Txn};
+use crate::history::etcd::{Recording, Request, Span, Step, Txn, Value, ValueId};
 use crate::ingest::Time;
 use rustc_hash::FxHashMap;
 
 /// Requests that may have an effect nobody was told, by the keys that they may change.
 pub(super) struct Requests {
     by_key: FxHashMap<Symbol, Vec<Asked>>,
+    /// What each of these may make of its keys: by key and that, and then in the order of operations.
+    by_change: Vec<(Symbol, Makes, Asked)>,
     /// Those that change what cannot be told by a name: ranges, leases.
     any: Vec<Asked>,
     /// How many kinds there are.
@@ -26,10 +28,33 @@ pub(super) struct Asked {
     pub kind: u32,
 }
 
+/// What a request may make of a key.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Makes {
+    /// It removes the key.
+    Removal,
+    /// It puts this value.
+    Value(ValueId),
+    /// It puts a value of which only the hash is known.
+    Hash,
+    /// It puts a long value of which the hash is not known.
+    Unhashed,
+}
+
+impl Makes {
+    /// The values among which this one is, and those that it may be the same as. The bytes of both were lost when they were recorded.
+    fn vague(recording: &Recording, value: ValueId) -> Option<[Makes; 2]> {
+        match recording.values.get(value) {
+            Value::Hash(_) => Some([Makes::Hash, Makes::Unhashed]),
+            Value::Text(_) => recording.values.is_unhashed(value).then_some([Makes::Unhashed, Makes::Hash]),
+        }
+    }
+}
+
 impl Requests {
     /// Of all operations of a class.
     pub fn of(recording: &Recording, effects: &Effects, class: Class) -> Requests {
-        let mut requests = Requests { by_key: FxHashMap::default(), any: Vec::new(), kinds: 0 };
+        let mut requests = Requests { by_key: FxHashMap::default(), by_change: Vec::new(), any: Vec::new(), kinds: 0 };
         let mut kinds = FxHashMap::default();
         for (at, operation) in (0..).zip(&recording.operations) {
             if effects.class(at) != class {
@@ -54,10 +79,15 @@ impl Requests {
             keys.sort_unstable();
             keys.dedup();
             match named {
-                true => keys.into_iter().for_each(|key| requests.by_key.entry(key).or_default().push(asked)),
+                true => {
+                    keys.into_iter().for_each(|key| requests.by_key.entry(key).or_default().push(asked));
+                    requests.by_change.extend(made(recording, txn).map(|(key, makes)| (key, makes, asked)));
+                }
                 false => requests.any.push(asked),
             }
         }
+        requests.by_change.sort_unstable_by_key(|(key, makes, asked)| (*key, *makes, asked.at));
+        requests.by_change.dedup_by_key(|(key, makes, asked)| (*key, *makes, asked.at));
         requests
     }
 
@@ -65,6 +95,54 @@ impl Requests {
     pub fn about(&self, key: Symbol) -> impl Iterator<Item = Asked> {
         self.by_key.get(&key).into_iter().flatten().chain(&self.any).copied()
     }
+
+    /// How many may change a key.
+    pub fn count_about(&self, key: Symbol) -> usize {
+        self.by_key.get(&key).map_or(0, Vec::len) + self.any.len()
+    }
+
+    /// Those that may make just this change, and no others than [`Requests::about`] its key has, in the same order.
+    pub fn making(&self, recording: &Recording, change: Change) -> impl Iterator<Item = Asked> {
+        let makes = change.value.map_or(Makes::Removal, Makes::Value);
+        let vague = change.value.and_then(|value| Makes::vague(recording, value));
+        let mut exact = self.named(change.key, makes).iter().map(|(.., asked)| *asked).peekable();
+        let also = vague.map_or(&[][..], |[_, others]| self.named(change.key, others));
+        let mut also = also.iter().map(|(.., asked)| *asked).peekable();
+        // Both are in the order of operations, and an operation may stand in both.
+        let named = std::iter::from_fn(move || match (exact.peek().copied(), also.peek().copied()) {
+            (Some(one), Some(other)) => {
+                let first = one.at.min(other.at);
+                also.next_if(|asked| asked.at == first);
+                exact.next_if(|asked| asked.at == first);
+                Some(if one.at == first { one } else { other })
+            }
+            (Some(_), None) => exact.next(),
+            (None, _) => also.next(),
+        });
+        named.chain(self.any.iter().copied())
+    }
+
+    fn named(&self, key: Symbol, makes: Makes) -> &[(Symbol, Makes, Asked)] {
+        let from = self.by_change.partition_point(|(other, of, _)| (*other, *of) < (key, makes));
+        let rest = &self.by_change[from..];
+        &rest[..rest.partition_point(|(other, of, _)| (*other, *of) == (key, makes))]
+    }
+}
+
+/// What a transaction may make of the keys that it names.
+fn made(recording: &Recording, txn: Txn) -> impl Iterator<Item = (Symbol, Makes)> {
+    let steps = move |span: Span| span.of(&recording.requests.steps).iter();
+    steps(txn.success).chain(steps(txn.failure)).flat_map(move |step| {
+        let (one, other) = match *step {
+            Step::Put { key, value, .. } => {
+                let vague = Makes::vague(recording, value).map(|[own, _]| (key, own));
+                (Some((key, Makes::Value(value))), vague)
+            }
+            Step::Delete(interval) => (Some((interval.key, Makes::Removal)), None),
+            _ => (None, None),
+        };
+        one.into_iter().chain(other)
+    })
 }
 
 /// The keys that a transaction may change; whether all have names.
