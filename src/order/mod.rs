@@ -29,7 +29,7 @@ pub use clock::{ClockStep, Clocks, Relation};
 pub use frontier::{Frontier, Frontiers, Scopes, held, is_deliberate, remembers};
 pub use head::{Counter, Head, Heads, Showing, write_of_event};
 pub use lifetime::{Death, Lifetime, Lifetimes};
-pub use premise::{Decisions, Ground, Pass, Premise, Source};
+pub use premise::{Decisions, Ground, Pass, Premise, Premises, Source};
 pub use presence::{After, Life, Presence};
 pub use session::{Session, Sessions};
 pub use sight::{Keyed, Line, Records, Sight};

@@ -5,6 +5,10 @@
 //! before it sent the write. What the server compared (the base of a PUT, a precondition) is a premise that held. Everything else
 //! is inferred from what the same process had seen: rules say what they infer and how sure that is.
 
+mod premises;
+
+pub use premises::Premises;
+
 use super::truth::{Reading, Seen, Truth, Truths};
 use crate::history::{
     Asked, CacheRead, ClockId, History, IncarnationId, KeyId, Marks, Operation, OperationId, Outcome, Revision, Symbol,
@@ -12,6 +16,7 @@ use crate::history::{
 };
 use crate::ingest::Time;
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 
 /// How a premise is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -115,6 +120,8 @@ pub struct Pass {
     clock: ClockId,
     /// Reads, by the time of their answer.
     reads: Vec<Step>,
+    /// Which of these are lists.
+    lists: Vec<u32>,
     /// Writes, by the time at which they were sent.
     pub writes: Vec<OperationId>,
     /// For each write, when the last one that committed before it was sent.
@@ -133,12 +140,21 @@ const OPEN: usize = 64;
 const LISTED: usize = 20_000;
 
 impl Pass {
+    fn new(incarnation: IncarnationId, decision: Symbol, clock: ClockId) -> Pass {
+        let (reads, lists, writes, earlier, refused) = (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Pass { incarnation, decision, clock, reads, lists, writes, earlier, refused, closed: false }
+    }
+
     /// The reads that were answered when the nth write was sent; all of them where there is no such write.
     fn before(&self, history: &History, nth: usize) -> &[Step] {
+        &self.reads[self.span(history, nth)]
+    }
+
+    fn span(&self, history: &History, nth: usize) -> Range<usize> {
         let until = |time: Time| self.reads.partition_point(|step| step.time <= time);
         let sent = self.writes.get(nth).map_or(self.reads.len(), |write| until(history.operation(*write).invoke));
         let from = if self.closed { 0 } else { self.earlier.get(nth).copied().flatten().map_or(0, until) };
-        &self.reads[from.min(sent)..sent]
+        from.min(sent)..sent
     }
 
     /// What looking into the nth write costs.
@@ -175,7 +191,7 @@ impl Pass {
             wrote(*key, *time);
         }
         // Without brackets nothing before the last committed write counts anyway.
-        for id in self.writes[..nth].iter().filter(|_| self.closed) {
+        for id in if self.closed { &self.writes[..nth] } else { &[] } {
             let written = history.operation(*id);
             if written.outcome() != Outcome::Rejected {
                 wrote(written.key, written.invoke);
@@ -219,6 +235,18 @@ impl Pass {
             Source::List(list) => listed(history, list, key).map(|reading| self.premise(key, reading, step)),
             _ => self.read(history, step).filter(|premise| premise.key == key),
         })
+    }
+
+    /// Whether a premise of the nth write is the last that it had read of its key by then, lists included.
+    pub fn is_last(&self, history: &History, nth: usize, premise: &Premise) -> bool {
+        let span = self.span(history, nth);
+        let first = span.start + self.reads[span.clone()].partition_point(|step| step.time < premise.moment.0);
+        let Some(place) = (first..span.end).find(|at| self.reads[*at].source == premise.source) else { return false };
+        let lists = &self.lists[self.lists.partition_point(|at| *at as usize <= place)..];
+        let lists = lists.iter().map(|at| *at as usize).take_while(|at| *at < span.end);
+        !lists
+            .map(|at| self.reads[at].source)
+            .any(|source| matches!(source, Source::List(list) if listed(history, list, premise.key).is_some()))
     }
 
     fn premise(&self, key: KeyId, reading: Reading, step: &Step) -> Premise {
@@ -306,9 +334,7 @@ impl Decisions {
         for (place, time, kind, _, source) in rows {
             let (incarnation, decision, clock) = place;
             if open != Some(place) || kind == BEGIN {
-                let (reads, writes, earlier, refused) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-                let pass = Pass { incarnation, decision, clock, reads, writes, earlier, refused, closed: false };
-                decisions.passes.push(pass);
+                decisions.passes.push(Pass::new(incarnation, decision, clock));
                 (open, begun) = (Some(place), kind == BEGIN);
             }
             let Some(pass) = decisions.passes.last_mut() else { continue };
@@ -342,6 +368,8 @@ impl Decisions {
         decisions.passes.retain(|pass| !pass.reads.is_empty() || !pass.writes.is_empty());
         for (index, pass) in decisions.passes.iter_mut().enumerate() {
             pass.reads.sort_by_key(|step| step.time);
+            let lists = (0..).zip(&pass.reads).filter(|(_, step)| matches!(step.source, Source::List(_)));
+            pass.lists = lists.map(|(at, _)| at).collect();
             pass.refused.sort_unstable();
             let places = pass.writes.iter().enumerate().map(|(nth, &write)| (write, (index as u32, nth as u32)));
             decisions.of_write.extend(places);
@@ -421,6 +449,55 @@ mod tests {
         assert_eq!(premises(&text.replace("=> a:u1@15", "=> !409")), ["a@10"]);
         let read_again = text.replace("c@A DELETE", "c@A GET a for d => a:u1@15\nc@A DELETE");
         assert_eq!(premises(&read_again), ["a@15"]);
+    }
+
+    #[test]
+    fn premises_from_write_to_write_are_those_of_each_write() {
+        let mut state = 7_u64;
+        let mut roll = move |sides: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % sides
+        };
+        let mut compared = 0;
+        for bracket in ["c@A DECIDE d\n", ""].repeat(30) {
+            let mut text = bracket.to_owned();
+            for n in 100..160 {
+                let key = format!("k{}", roll(4));
+                text += &match roll(7) {
+                    0 => format!("c@A READ {key} => :u1@{n} for d\n"),
+                    1 => format!("c@A GET {key} for d => {key}:u1@{n}\n"),
+                    2 => format!("c@A GET {key} for d => !404\n"),
+                    3 => format!("c@A CREATE {key} for d => !409\n"),
+                    4 => format!("c@A PUT {key}:u1@{n} for d => {key}:u1@{}\n", n + 200),
+                    5 => format!("c@A LIST for d => {n} {{{key}:u1@{n}}}\n"),
+                    _ => "c@A DELETE x for d => ok\n".to_owned(),
+                };
+            }
+            let history = sketch(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+            for pass in &Decisions::collect(&history).passes {
+                let mut turn = Premises::new(pass);
+                for nth in 0..pass.writes.len() {
+                    let one = pass.premises(&history, nth);
+                    let places =
+                        |all: &Vec<Premise>| all.iter().map(|p| (p.key, p.source, p.moment)).collect::<Vec<_>>();
+                    // Writes may be passed over.
+                    if roll(3) > 0 {
+                        let found = turn.of(&history, nth, |premise| premise);
+                        assert_eq!(found.as_ref().map(places), one.as_ref().map(places), "{nth} of\n{text}");
+                    }
+                    for premise in one.iter().flatten() {
+                        let last = pass.last_of(&history, nth, premise.key).map(|last| last.source);
+                        assert_eq!(
+                            pass.is_last(&history, nth, premise),
+                            last == Some(premise.source),
+                            "{nth} of\n{text}"
+                        );
+                        compared += 1;
+                    }
+                }
+            }
+        }
+        assert!(compared > 1_000, "{compared}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::check::facts::knowledge::Shown;
 use crate::check::{Evidence, Fact};
 use crate::history::{ClockId, OperationId, ResourceId, Revision, Verb};
 use crate::ingest::Time;
-use crate::order::{Change, Decisions, Pass, Premise, Reading, Source, Truth, Truths, Version};
+use crate::order::{Change, Decisions, Pass, Premise, Premises, Reading, Source, Truth, Truths, Version};
 use rustc_hash::FxHashMap;
 
 /// How many reads are looked at in all; what lies beyond is left undecided.
@@ -80,14 +80,18 @@ impl<'h> Basis<'h> {
                 (pass, nth, cost, of_pass <= READS_OF_PASS)
             })
         });
+        let mut premises: Option<Premises<'b, Used>> = None;
         all.map(move |(pass, nth, cost, fits)| {
             let write = pass.writes[nth];
             if cost > left || !fits {
                 return (write, None);
             }
             left -= cost;
-            let premises = pass.premises(history, nth);
-            let used = premises.map(|premises| premises.into_iter().map(|premise| self.used(premise)).collect());
+            let premises = match &mut premises {
+                Some(premises) if std::ptr::eq(premises.pass, pass) => premises,
+                other => other.insert(Premises::new(pass)),
+            };
+            let used = premises.of(history, nth, |premise| self.used(premise));
             (write, used.map(|used| Decided { write, pass, nth, used }))
         })
     }

@@ -66,11 +66,7 @@ fn collect<'b, 'h>(evidence: &Evidence<'h>, basis: &'b Basis<'h>, ruling: &mut R
         };
         // A list may have shown it something newer since.
         let (pass, nth) = (decided.pass, decided.nth);
-        let is_last = |used: &Used| {
-            let last = pass.last_of(history, nth, used.premise.key);
-            last.is_some_and(|last| last.source == used.premise.source)
-        };
-        decided.used.retain(is_last);
+        decided.used.retain(|used| pass.is_last(history, nth, &used.premise));
         let Some(began) = decided.used.first().map(|used| used.premise.moment) else { continue };
         ruling.checked(o.incarnation);
         let what = What::Decision(decided.pass.decision);
