@@ -104,7 +104,10 @@ fn question(input: &Input) -> anyhow::Result<String> {
     writeln!(question, "{:?} {:016x}", input.domains.overrides, input.read.fields.fingerprint())?;
     let mut opener = ingest::Opener::default();
     for file in &input.files {
-        let identity = file.identity.with_context(|| format!("{} can be read once only", file.shown))?;
+        let identity = file.identity;
+        if identity.is_none() && !file.beginning.is_passed_over() {
+            return Err(anyhow!("{} can be read once only", file.shown));
+        }
         if opener.is_container(file) {
             return Err(anyhow!("{} is packed already", file.shown));
         }

@@ -54,6 +54,11 @@ impl Beginning {
         }
     }
 
+    /// Whether nothing of it is read although nothing is wrong with it.
+    pub fn is_passed_over(&self) -> bool {
+        self.unread().is_some_and(|unread| unread.faults.is_empty())
+    }
+
     /// What a sample is found to be without looking at it, where it is the one that was looked at.
     pub(super) fn detected(&self, sample: &[u8], whole: bool) -> Option<Detected> {
         let seen = self.seen().filter(|seen| (seen.sample.0, seen.sample.2) == (sample.len(), whole))?;

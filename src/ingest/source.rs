@@ -37,8 +37,8 @@ pub enum InputError {
 /// The files that the paths stand for, in the order given; directories are walked in name order, and so are archives of tar,
 /// whose files are inputs as if they were unpacked.
 ///
-/// Hidden names are skipped inside directories, and so is what is neither a file nor a directory (a walk must not wait
-/// for a pipe). A file that is reached twice is read once: evidence that is counted twice would contradict itself.
+/// Hidden names are skipped inside directories. What is neither a file nor a directory is counted there and not read, since a
+/// walk must not wait for a pipe. A file that is reached twice is read once: evidence that is counted twice would contradict itself.
 pub fn inputs(
     paths: &[PathBuf],
     sources: &[SourceRule],
@@ -132,6 +132,9 @@ impl Walk<'_> {
                 self.push_unread(&path, shown, Unread { faults: vec![fault], ignored: None })?;
             } else if data.is_dir() {
                 around.extend(self.open(path, shown, place)?);
+            } else if self.first_visit(place) {
+                let ignored = Some("a pipe, a socket or a device inside a directory".to_owned());
+                self.push_unread(&path, shown, Unread { faults: Vec::new(), ignored })?;
             }
         }
         Ok(())

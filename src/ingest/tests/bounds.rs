@@ -250,4 +250,8 @@ fn a_walk_waits_for_no_pipe_and_reads_no_device_and_ends_where_directories_are_t
     let (records, reading, _) = read_paths(std::slice::from_ref(&folder.0));
     assert_eq!(records, 2);
     assert_eq!(told(&reading), ["at most 256 directories inside each other / one more"]);
+    // Each is counted once, under the name that comes first, whatever links lead there.
+    let ignored = reading.files.iter().filter(|file| file.ignored.is_some());
+    let names: Vec<&str> = ignored.filter_map(|file| file.path.rsplit('/').next()).collect();
+    assert_eq!(names, ["pipe", "socket", "to-zero"]);
 }
