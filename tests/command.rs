@@ -180,3 +180,27 @@ fn show_tells_what_was_understood_of_a_report_of_etcd() {
     assert!(around.contains("Versions around revision 2: 1"), "{around}");
     std::fs::remove_dir_all(folder).unwrap();
 }
+
+#[test]
+fn logs_that_may_be_of_several_servers_are_counted_in_one_line() {
+    let folder = tempfile::tempdir().expect("there is room for temporary files");
+    let event = |n: u32| {
+        format!(
+            r#"{{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"a{n}","stage":"ResponseComplete","requestURI":"/api/v1/namespaces/d/pods/p","verb":"get","user":{{"username":"u"}},"objectRef":{{"resource":"pods","namespace":"d","name":"p","apiVersion":"v1"}},"responseStatus":{{"code":200}},"requestReceivedTimestamp":"2026-03-02T09:00:00.00000{n}Z","stageTimestamp":"2026-03-02T09:00:00.10000{n}Z"}}"#
+        )
+    };
+    let told = || {
+        let output = retrograde(&["check", "--json", folder.path().to_str().expect("a plain name")]);
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a report");
+        let reasons = report["histories"][0]["unchecked"].as_array().expect("reasons").clone();
+        let reasons = reasons.iter().filter_map(|reason| reason.as_str().map(str::to_owned));
+        reasons.filter(|reason| reason.contains("may be of several servers")).collect::<Vec<_>>()
+    };
+    for n in 0..3 {
+        std::fs::write(folder.path().join(format!("{n}.log")), event(n) + "\n").expect("the folder takes a file");
+        let reasons = told();
+        assert_eq!(reasons.len(), 1, "{reasons:?}");
+        assert!(reasons[0].contains("0.log") && reasons[0].contains("nothing bounds"), "{reasons:?}");
+        assert_eq!(reasons[0].contains(&format!(" and {n} more: ")), n > 0, "{reasons:?}");
+    }
+}

@@ -301,17 +301,7 @@ pub(super) fn unchecked_evidence(history: &History, order: &Order) -> Vec<String
             "{count} clocks are too many to bound against each other: times compare only inside each (name them with --source, or declare --clock-skew)"
         ));
     }
-    for clock in (0..history.clocks.len() as u32).map(ClockId) {
-        let Some(apart) = order.clocks.several(clock) else { continue };
-        let bound = match apart {
-            Some(apart) => format!("their clocks differ by no more than {:.3} s", apart as f64 / 1e9),
-            None => "nothing bounds how far their clocks are apart".to_owned(),
-        };
-        reasons.push(format!(
-            "{}: it may be of several servers, and {bound} (if it is of one, say --source 'FILE:server=NAME')",
-            history.clock_name(clock)
-        ));
-    }
+    reasons.extend(several_servers(history, order));
     for step in order.clocks.steps() {
         let place = step.at.map_or(String::new(), |at| format!(" ({}:{})", history.file_name(at.file), at.line));
         reasons.push(format!(
@@ -347,6 +337,32 @@ pub(super) fn unchecked_evidence(history: &History, order: &Order) -> Vec<String
         ));
     }
     reasons
+}
+
+/// Logs that may be of several servers: one reason for those of which something bounds how far the servers are apart, and one for the others.
+fn several_servers(history: &History, order: &Order) -> Vec<String> {
+    let clocks = (0..history.clocks.len() as u32).map(ClockId);
+    let several: Vec<_> = clocks.filter_map(|clock| Some((clock, order.clocks.several(clock)?))).collect();
+    let reason = |is_bounded: bool| {
+        let mut logs = several.iter().filter(|(_, apart)| apart.is_some() == is_bounded);
+        let (first, apart) = logs.next()?;
+        let (more, apart) = logs.fold((0, *apart), |(count, widest), (_, apart)| (count + 1, widest.max(*apart)));
+        let bound = match apart {
+            Some(apart) => format!("their clocks differ by no more than {:.3} s", apart as f64 / 1e9),
+            None => "nothing bounds how far their clocks are apart".to_owned(),
+        };
+        let first = history.clock_name(*first);
+        Some(match more {
+            0 => format!(
+                "{first}: it may be of several servers, and {bound} (if it is of one, say --source 'FILE:server=NAME')"
+            ),
+            more => format!(
+                "{first} and {more} more: each may be of several servers, and {bound} (if one is of one, say --source 'FILE:server=NAME')"
+            ),
+        })
+    };
+    let is_bounded = several.first().is_some_and(|(_, apart)| apart.is_some());
+    [is_bounded, !is_bounded].into_iter().filter_map(reason).collect()
 }
 
 #[cfg(test)]
