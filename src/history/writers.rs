@@ -12,6 +12,7 @@ use super::request::Verb;
 use super::resource::{Key, Resource};
 use super::store::History;
 use crate::ingest::{InputFile, Time};
+use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
 
 /// Renewals of one server are never as near to each other: it renews every ten seconds, plus up to 4 %.
@@ -119,9 +120,9 @@ impl History {
     /// What the audit logs show of which nobody said the server: by clock, `None` for clocks of which all times compare.
     pub fn unknown_writers(&self) -> Vec<Option<Writers>> {
         let audits = self.inputs.iter().zip(&self.files).filter(|(_, file)| file.format == Some("audit"));
-        let unknown: Vec<&str> =
+        let unknown: FxHashSet<&str> =
             audits.filter(|(input, _)| is_unknown(input)).map(|(input, _)| &*input.shown).collect();
-        let of_file = |clock: &ClockId| unknown.contains(&self.clock_name(*clock));
+        let of_file = |clock: &ClockId| unknown.contains(self.clock_name(*clock));
         let clocks = (0..self.clocks.len() as u32).map(ClockId).filter(of_file);
         let names = Names { keys: &self.keys, resources: &self.resources, names: &self.names };
         let mut writers = collect(&self.operations, clocks, self.clocks.len(), names);

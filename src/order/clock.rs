@@ -34,8 +34,9 @@ pub struct Clocks {
     count: usize,
     /// What the user declared of every pair; used by itself where there are too many clocks.
     declared: i64,
-    /// Empty where there are too many clocks. `bound[a * count + b]`: the offset of clock a minus that of b is at most this. Adding a clock's offset to its times
-    /// gives common time.
+    /// Empty where there are too many clocks. `bound[b * count + a]`: the offset of clock a minus that of b is at most this. Adding a clock's
+    /// offset to its times gives common time. A question asks for those of all clocks against one, so these stand side by side; until all
+    /// are found, a and b change places.
     bound: Vec<i64>,
     /// Clocks whose times contradict the evidence.
     stepped: Vec<Option<ClockStep>>,
@@ -86,6 +87,11 @@ impl Clocks {
         clocks.bound_by_reads(history, counter, heads);
         clocks.bound_by_sides(history);
         clocks.close();
+        for a in 0..count {
+            for b in 0..a {
+                clocks.bound.swap(a * count + b, b * count + a);
+            }
+        }
         clocks
     }
 
@@ -100,9 +106,13 @@ impl Clocks {
                 writes[clock.index()].push((revision, id));
             }
         }
+        let clock = |id: &OperationId| history.operations.clock(id.index());
+        let mut lines: Vec<OperationId> = (0..history.operations.len() as u32).map(OperationId).collect();
+        lines.sort_by_key(clock);
         let of = |(at, writers): (usize, &Option<Writers>)| {
-            let writers = writers.as_ref()?;
-            Some(Box::new(Spread::of(history, ClockId(at as u32), &writes[at], writers, self.declared)))
+            let (of, writers) = (ClockId(at as u32), writers.as_ref()?);
+            let lines = &lines[lines.partition_point(|id| clock(id) < of)..lines.partition_point(|id| clock(id) <= of)];
+            Some(Box::new(Spread::of(history, lines, &writes[at], writers, self.declared)))
         };
         self.spreads = unknown.iter().enumerate().map(of).collect();
     }
@@ -223,18 +233,12 @@ impl Clocks {
     }
 
     fn offset(&self, a: ClockId, b: ClockId) -> i64 {
-        self.bound.get(a.index() * self.count + b.index()).copied().unwrap_or(self.declared)
+        self.bound.get(b.index() * self.count + a.index()).copied().unwrap_or(self.declared)
     }
 
     /// Whether times of different clocks may compare at all.
     pub(super) fn relate(&self) -> bool {
         !self.bound.is_empty() || self.declared < OPEN
-    }
-
-    /// The clocks whose times may be compared with those of one.
-    pub(super) fn comparable(&self, clock: ClockId) -> impl Iterator<Item = ClockId> + use<> {
-        let range = if self.relate() { 0..self.count } else { clock.index()..clock.index() + 1 };
-        range.map(|of| ClockId(of as u32))
     }
 
     /// The step of a clock, where the evidence shows one.
@@ -284,7 +288,10 @@ impl Clocks {
 
     /// Whether a moment is proved to be before another.
     pub fn before(&self, a: (Time, ClockId), b: (Time, ClockId)) -> bool {
-        self.relation(a, b) == Relation::Before
+        a.0.is_known()
+            && a.1.is_some()
+            && b.1.is_some()
+            && self.horizon(a.1, b.1, b.0).is_some_and(|horizon| a.0 < horizon)
     }
 }
 

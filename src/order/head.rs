@@ -9,7 +9,7 @@ pub use refuted::write_of_event;
 
 use self::refuted::Refuted;
 use super::clock::{Clocks, RELATED};
-use super::sight::{Facts, Moments, Placed, Reading, Records, Sight, Sights};
+use super::sight::{Equals, Facts, Moments, Placed, Reading, Records, Sight, Sights};
 use super::timeline::Timeline;
 use crate::history::writers::Writers;
 use crate::history::{
@@ -146,14 +146,22 @@ pub struct Heads {
     facts: Facts,
     /// Per group: what raised the head of its clock.
     raised: Vec<Moments>,
-    /// Per group and clock: writes in order of being sent, each with a lower revision than all that were sent after it. Patches without
-    /// a base too, which are taken for the writers of what they were answered with: enough to leave something unsaid.
-    future: FxHashMap<(u32, ClockId), Future>,
-    /// The same of those that prove their revision, where these are not all.
-    proven: FxHashMap<(u32, ClockId), Future>,
+    /// Per group: the writes of each clock, in order of clock.
+    future: Vec<Vec<Coming>>,
     refuted: Refuted,
     /// See [`Heads::are_steady`].
     steady: bool,
+}
+
+/// The writes of one group and clock.
+#[derive(Debug)]
+struct Coming {
+    clock: ClockId,
+    /// In order of being sent, each with a lower revision than all that were sent after it. Patches without a base too, which are
+    /// taken for the writers of what they were answered with: enough to leave something unsaid.
+    all: Future,
+    /// The same of those that prove their revision, where these are not all.
+    proven: Option<Future>,
 }
 
 /// Writes in order of being sent, and when one of each [`STRIDE`] was: to find a place takes few looks at the writes themselves.
@@ -161,13 +169,17 @@ pub struct Heads {
 struct Future {
     facts: Vec<u32>,
     times: Vec<Time>,
+    /// The revision of the first one, which is the lowest, and when the last one was sent. Of many clocks most questions pass most over.
+    span: Option<(Revision, Time)>,
 }
 
 const STRIDE: usize = if cfg!(test) { 2 } else { 16 };
 
 impl Future {
-    fn of(writes: &[&Placed]) -> Future {
+    fn of(reading: Reading<'_>, writes: &[&Placed]) -> Future {
+        let ends = writes.first().zip(writes.last());
         Future {
+            span: ends.map(|(first, last)| (first.revision(reading), last.time)),
             facts: writes.iter().map(|placed| placed.fact).collect(),
             times: writes.iter().step_by(STRIDE).map(|placed| placed.time).collect(),
         }
@@ -210,10 +222,10 @@ fn never_fell(reading: Reading<'_>, shown: &[Placed], writes: &[&Placed]) -> boo
 pub(super) struct Walk<'l> {
     heads: &'l Heads,
     history: &'l History,
-    lines: Vec<Coming<'l>>,
+    lines: Vec<Next<'l>>,
 }
 
-struct Coming<'l> {
+struct Next<'l> {
     /// When the next one is sent, and its revision.
     next: Option<(Time, Revision)>,
     /// Those after it.
@@ -269,34 +281,35 @@ impl Heads {
         let facts = counter.facts.clone();
         let reading = Reading { history, facts: &facts };
         let mut raised = Vec::with_capacity(counter.groups());
-        let (mut future, mut proven) = (FxHashMap::default(), FxHashMap::default());
+        let mut future = Vec::with_capacity(counter.groups());
         let mut refuted = Refuted::default();
         // Bare times of several servers refute nothing.
         let is_one = |clock: ClockId| unknown.get(clock.index()).is_none_or(Option::is_none);
         let mut steady = history.clocks.len() == 1 && is_one(ClockId(0));
-        for (group, (shown, sent)) in (0..).zip(counter.shown.iter().zip(&counter.sent)) {
+        for (shown, sent) in counter.shown.iter().zip(&counter.sent) {
+            let mut of_group = Vec::new();
             let mut shown = reading.in_order(shown.iter().copied());
             let sent = reading.in_order_of_sending(sent.iter().copied());
             for of_clock in sent.chunk_by(|a, b| a.clock == b.clock) {
-                let of = (group, of_clock[0].clock);
+                let clock = of_clock[0].clock;
                 let all = lowest(reading, of_clock.iter());
-                let from = shown.partition_point(|shown| shown.clock < of.1);
-                let to = shown.partition_point(|shown| shown.clock <= of.1);
-                if is_one(of.1) && !never_fell(reading, &shown[from..to], &all) {
+                let from = shown.partition_point(|shown| shown.clock < clock);
+                let to = shown.partition_point(|shown| shown.clock <= clock);
+                if is_one(clock) && !never_fell(reading, &shown[from..to], &all) {
                     steady = false;
                     refuted.add(reading, timeline, &shown[from..to], of_clock);
                 }
-                future.insert(of, Future::of(&all));
-                if !of_clock.iter().all(|placed| reading.is_proven(placed.fact)) {
-                    let certain = of_clock.iter().filter(|placed| reading.is_proven(placed.fact));
-                    proven.insert(of, Future::of(&lowest(reading, certain)));
-                }
+                let certain = of_clock.iter().filter(|placed| reading.is_proven(placed.fact));
+                let are_all = certain.clone().count() == of_clock.len();
+                let proven = (!are_all).then(|| Future::of(reading, &lowest(reading, certain)));
+                of_group.push(Coming { clock, all: Future::of(reading, &all), proven });
             }
+            future.push(of_group);
             shown.retain(|shown| !refuted.has(shown.fact));
             raised.push(Sights::raised(reading, &shown));
         }
         let group_of = counter.group_of.clone();
-        Heads { clocks: history.clocks.len(), group_of, facts, raised, future, proven, refuted, steady }
+        Heads { clocks: history.clocks.len(), group_of, facts, raised, future, refuted, steady }
     }
 
     /// Whether all times are of one clock, and nothing was shown at or above the revision of a write that was sent afterwards: what is
@@ -307,8 +320,11 @@ impl Heads {
 
     /// Goes through the writes of the one clock while requests come in order of time.
     pub(super) fn walk<'l>(&'l self, history: &'l History) -> Walk<'l> {
-        let line = |group| self.future.get(&(group, ClockId(0))).map_or(&[][..], |future| &future.facts);
-        let lines = (0..self.raised.len() as u32).map(|group| Coming { next: None, rest: line(group) }).collect();
+        // All writes are of one clock, and not of none.
+        let line = |of_group: &'l Vec<Coming>| {
+            of_group.iter().find(|line| line.clock == ClockId(0)).map_or(&[][..], |line| &line.all.facts)
+        };
+        let lines = self.future.iter().map(|of_group| Next { next: None, rest: line(of_group) }).collect();
         Walk { heads: self, history, lines }
     }
 
@@ -349,9 +365,7 @@ impl Heads {
         if !clock.is_some() {
             return None;
         }
-        // The first of equals.
-        let each = self.records(history, resource).each_before(clocks, clock, time);
-        each.reduce(|head, other| if other.revision > head.revision { other } else { head }).map(Head::from)
+        self.records(history, resource).highest_before(clocks, clock, time, Equals::First).map(Head::from)
     }
 
     /// As [`Heads::before`], by the bare times of all clocks: what would follow if all clocks agreed.
@@ -389,7 +403,7 @@ impl Heads {
         moment: (Time, ClockId),
         revision: Revision,
     ) -> bool {
-        let later = self.sent_after(history, clocks, resource, moment, |of| self.future.get(&of));
+        let later = self.sent_after(history, clocks, resource, moment, |line| &line.all);
         later.is_none_or(|(lowest, _)| lowest > revision)
     }
 
@@ -403,8 +417,7 @@ impl Heads {
         clock: ClockId,
         time: Time,
     ) -> Option<(Revision, OperationId)> {
-        let proven = |of| self.proven.get(&of).or_else(|| self.future.get(&of));
-        self.sent_after(history, clocks, resource, (time, clock), proven)
+        self.sent_after(history, clocks, resource, (time, clock), |line| line.proven.as_ref().unwrap_or(&line.all))
     }
 
     fn sent_after<'l>(
@@ -413,20 +426,34 @@ impl Heads {
         clocks: &Clocks,
         resource: ResourceId,
         (time, clock): (Time, ClockId),
-        line: impl Fn((u32, ClockId)) -> Option<&'l Future>,
+        line: impl Fn(&'l Coming) -> &'l Future,
     ) -> Option<(Revision, OperationId)> {
         if !clock.is_some() || !time.is_known() {
             return None;
         }
-        let group = self.group_of[resource.index()];
-        let first_after = |of: ClockId| {
-            let line = line((group, of))?;
-            let reading = self.reading(history);
-            let after = line.count(|fact| reading.sent(fact), |sent| !clocks.before((time, clock), (sent, of)));
-            let (revision, _, _, id) = sent(reading, *line.facts.get(after)?);
-            Some((revision, id))
+        let of_group = &self.future[self.group_of[resource.index()] as usize];
+        let lines = if clocks.relate() {
+            &of_group[..]
+        } else {
+            of_group.binary_search_by_key(&clock, |line| line.clock).map_or(&[][..], |at| &of_group[at..=at])
         };
-        // The first of equals.
-        clocks.comparable(clock).filter_map(first_after).min_by_key(|(revision, _)| *revision)
+        let reading = self.reading(history);
+        let mut found: Option<(Revision, OperationId)> = None;
+        for of_clock in lines {
+            let (of, line) = (of_clock.clock, line(of_clock));
+            let Some((lowest, last)) = line.span else { continue };
+            let is_later = |sent| clocks.before((time, clock), (sent, of));
+            // The first of equals.
+            if found.is_some_and(|(found, _)| found <= lowest) || !is_later(last) {
+                continue;
+            }
+            let after = line.count(|fact| reading.sent(fact), |sent| !is_later(sent));
+            let Some(fact) = line.facts.get(after) else { continue };
+            let (revision, _, _, id) = sent(reading, *fact);
+            if found.is_none_or(|(found, _)| revision < found) {
+                found = Some((revision, id));
+            }
+        }
+        found
     }
 }

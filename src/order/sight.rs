@@ -270,9 +270,12 @@ fn sort_nearly_sorted<T: Copy>(all: &mut [T], compare: impl Fn(&T, &T) -> Orderi
 pub(super) struct Moments {
     facts: Vec<u32>,
     times: Vec<Time>,
-    /// Where the facts of each clock begin, where facts are in order of clock first: finding that among many clocks would take a look
-    /// at many facts. Else empty.
+    /// Where the facts of each clock begin, where facts are in order of clock first, or of each key and clock: finding that among many
+    /// clocks would take a look at many facts. Else empty.
     runs: Vec<(ClockId, u32)>,
+    /// Of each of these, where they are several, when its first fact was complete and how high its last one is: of many clocks most
+    /// questions pass most over.
+    spans: Vec<(Time, Revision)>,
     /// Where among the times the last search ended. Most questions are asked in order of time, so the next one is near.
     near: AtomicUsize,
 }
@@ -282,6 +285,8 @@ impl Moments {
     const STRIDE: usize = 4;
     /// Among so few times halving is as good as anything.
     const FEW: usize = 32;
+    /// Where a history has more clocks than this, it is worth its room to keep where the facts of each key and clock begin.
+    const MANY: usize = if cfg!(test) { 2 } else { 16 };
 
     /// Of facts in order.
     pub(super) fn of(facts: impl Iterator<Item = Placed>) -> Moments {
@@ -293,10 +298,14 @@ impl Moments {
         moments
     }
 
-    /// Appends a fact of a clock that is that of the last one, or comes after it.
-    fn push_in_order(&mut self, placed: &Placed) {
-        if self.runs.last().is_none_or(|(clock, _)| *clock != placed.clock) {
-            self.runs.push((placed.clock, self.facts.len() as u32));
+    /// Appends a fact. `begins`: whether it is the first of its clock, or of its key and clock.
+    fn push_in_order(&mut self, placed: &Placed, revision: Revision, begins: bool) {
+        match self.spans.last_mut().filter(|_| !begins) {
+            Some((_, top)) => *top = revision,
+            None => {
+                self.runs.push((placed.clock, self.facts.len() as u32));
+                self.spans.push((placed.time, revision));
+            }
         }
         self.push(placed);
     }
@@ -311,6 +320,11 @@ impl Moments {
     fn fit(&mut self) {
         self.facts.shrink_to_fit();
         self.times.shrink_to_fit();
+        if self.runs.len() < 2 {
+            self.spans = Vec::new();
+        }
+        self.runs.shrink_to_fit();
+        self.spans.shrink_to_fit();
     }
 
     /// Where the facts of a range, whose times ascend, are no longer before a time.
@@ -359,6 +373,20 @@ impl Moments {
     }
 }
 
+/// Which of equal sights of several clocks counts, in order of clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Equals {
+    First,
+    Last,
+}
+
+impl Equals {
+    /// Whether a revision takes the place of the highest one so far. `side`: the one of the two that it is, in order of clock.
+    fn rises(self, revision: Revision, highest: Option<Sight>, side: Equals) -> bool {
+        highest.is_none_or(|highest| revision > highest.revision || (revision == highest.revision && self == side))
+    }
+}
+
 /// Of some sights those that raised the maximum of their clock, in order of clock, then time.
 #[derive(Clone, Copy, Debug)]
 pub struct Records<'l> {
@@ -371,31 +399,58 @@ pub struct Records<'l> {
 impl<'l> Records<'l> {
     /// The highest sight that was certainly complete before a moment.
     pub fn before(&self, clocks: &Clocks, clock: ClockId, time: Time) -> Option<Sight> {
-        highest(self.each_before(clocks, clock, time))
+        self.highest_before(clocks, clock, time, Equals::Last)
     }
 
-    /// The same of each clock.
-    pub(super) fn each_before(
-        self,
-        clocks: &Clocks,
-        clock: ClockId,
-        time: Time,
-    ) -> impl Iterator<Item = Sight> + use<'l, '_> {
-        let runs = if clocks.relate() { self } else { self.of_clock(clock) }.runs();
-        runs.filter_map(move |(of, run)| run.last(clocks.horizon(of, clock, time)?))
+    /// The same. `equals`: which of equals counts.
+    pub(super) fn highest_before(&self, clocks: &Clocks, clock: ClockId, time: Time, equals: Equals) -> Option<Sight> {
+        let records = if clocks.relate() { *self } else { self.of_clock(clock) };
+        records.highest_by(|of| clocks.horizon(of, clock, time), equals)
+    }
+
+    /// The highest sight of all clocks, each up to its horizon.
+    fn highest_by(self, horizon: impl Fn(ClockId) -> Option<Time>, equals: Equals) -> Option<Sight> {
+        let mut highest: Option<Sight> = None;
+        let first = self.first_run();
+        let (runs, spans) = (self.known_runs(), self.moments.spans.get(first..).unwrap_or(&[]));
+        if spans.is_empty() {
+            for (of, run) in self.runs() {
+                let sight = horizon(of).and_then(|horizon| run.last(horizon));
+                if let Some(sight) = sight.filter(|sight| equals.rises(sight.revision, highest, Equals::Last)) {
+                    highest = Some(sight);
+                }
+            }
+            return highest;
+        }
+        // Clocks that begin later mostly show more, so those before them need no look then.
+        let mut end = self.end;
+        for ((of, start), (begins, top)) in runs.iter().zip(spans).rev() {
+            let run = Records { start: self.start.max(*start as usize), end, ..self };
+            end = run.start;
+            if !equals.rises(*top, highest, Equals::First) {
+                continue;
+            }
+            let sight = horizon(*of).filter(|horizon| begins < horizon).and_then(|horizon| run.last(horizon));
+            if let Some(sight) = sight.filter(|sight| equals.rises(sight.revision, highest, Equals::First)) {
+                highest = Some(sight);
+            }
+        }
+        highest
     }
 
     /// As [`Records::before`], by the bare times of other clocks: what would follow if all clocks agreed.
     pub fn before_by_the_clock(&self, time: Time) -> Option<Sight> {
-        if self.known_runs().len() > RELATED || self.runs().nth(RELATED).is_some() {
+        let known = self.known_runs().len();
+        if known > RELATED || (known == 0 && self.runs().nth(RELATED).is_some()) {
             return None;
         }
-        highest(self.runs().filter_map(|(_, run)| run.last(time)))
+        self.highest_by(|_| Some(time), Equals::Last)
     }
 
     /// On each clock, the first that reaches a revision.
     pub(super) fn reached(self, revision: Revision) -> impl Iterator<Item = Sight> + use<'l> {
-        self.runs().filter_map(move |(_, run)| {
+        let high = self.runs_and_spans().filter(move |(.., span)| span.is_none_or(|(_, top)| top >= revision));
+        high.filter_map(move |(_, run, _)| {
             let at = run.below(revision);
             (at < run.end).then(|| run.sight(at))
         })
@@ -426,11 +481,20 @@ impl<'l> Records<'l> {
         })
     }
 
-    /// The clocks of the facts from the first one on, and where those of each begin, where that is kept.
+    /// The same, each with what bounds its times from below and its revisions from above, where that is kept.
+    fn runs_and_spans(self) -> impl Iterator<Item = (ClockId, Records<'l>, Option<(Time, Revision)>)> {
+        let mut spans = self.moments.spans.iter().skip(self.first_run()).copied();
+        self.runs().map(move |(clock, run)| (clock, run, spans.next()))
+    }
+
+    /// The clocks of the facts, and where those of each begin, where that is kept.
     fn known_runs(&self) -> &'l [(ClockId, u32)] {
-        let runs = &self.moments.runs[..];
-        let first = runs.partition_point(|(_, start)| *start as usize <= self.start).saturating_sub(1);
-        &runs[first..]
+        let runs = &self.moments.runs[self.first_run()..];
+        &runs[..runs.partition_point(|(_, start)| (*start as usize) < self.end)]
+    }
+
+    fn first_run(&self) -> usize {
+        self.moments.runs.partition_point(|(_, start)| *start as usize <= self.start).saturating_sub(1)
     }
 
     /// The records of one clock.
@@ -438,8 +502,8 @@ impl<'l> Records<'l> {
         if self.reading.has_one_clock() {
             return if clock == ClockId(0) { self } else { Records { end: self.start, ..self } };
         }
-        let runs = &self.moments.runs;
-        if !runs.is_empty() {
+        if !self.moments.runs.is_empty() {
+            let runs = self.known_runs();
             let Ok(at) = runs.binary_search_by_key(&clock, |(of, _)| *of) else {
                 return Records { end: self.start, ..self };
             };
@@ -475,10 +539,6 @@ impl<'l> Records<'l> {
     }
 }
 
-fn highest(sights: impl Iterator<Item = Sight>) -> Option<Sight> {
-    sights.max_by_key(|sight| sight.revision)
-}
-
 /// Sights of one kind in order of clock, then time, as they are kept: those that raised the maximum of their clock, and the rest.
 #[derive(Debug, Default)]
 pub(super) struct Sights {
@@ -498,9 +558,10 @@ impl Sights {
         let mut best: Option<(ClockId, Revision)> = None;
         for placed in facts {
             let revision = placed.revision(reading);
-            if best.is_none_or(|best| best.0 != placed.clock || revision > best.1) {
+            let begins = best.is_none_or(|best| best.0 != placed.clock);
+            if begins || best.is_none_or(|best| revision > best.1) {
                 best = Some((placed.clock, revision));
-                sights.raised.push_in_order(placed);
+                sights.raised.push_in_order(placed, revision, begins);
             } else {
                 sights.rest.push(placed.fact);
             }
@@ -549,7 +610,9 @@ impl<'l> Line<'l> {
     ) -> impl Iterator<Item = Sight> + use<'l> {
         let (rest, reading) = (self.rest, self.records.reading);
         let records = if clocks.relate() { self.records } else { self.records.of_clock(clock) };
-        records.runs().flat_map(move |(of, run)| {
+        // Of a clock that never came so far nothing is above.
+        let high = records.runs_and_spans().filter(move |(.., span)| span.is_none_or(|(_, top)| top > revision));
+        high.flat_map(move |(of, run, _)| {
             let horizon = clocks.horizon(of, clock, time);
             let end = horizon.map_or(run.start, |h| run.moments.before(reading, run.start..run.end, h));
             // Nothing is above where the last record is not, and nothing before the first record that is.
@@ -607,9 +670,13 @@ impl ByKey {
             if best.is_none_or(|best| best.0 != key) {
                 by_key.starts.push((key, by_key.raised.facts.len() as u32));
             }
-            if best.is_none_or(|best| (best.0, best.1) != (key, placed.clock) || revision > best.2) {
+            let begins = best.is_none_or(|best| (best.0, best.1) != (key, placed.clock));
+            if begins || best.is_none_or(|best| revision > best.2) {
                 best = Some((key, placed.clock, revision));
-                by_key.raised.push(placed);
+                match reading.history.clocks.len() > Moments::MANY {
+                    true => by_key.raised.push_in_order(placed, revision, begins),
+                    false => by_key.raised.push(placed),
+                }
             }
         }
         by_key.starts.shrink_to_fit();

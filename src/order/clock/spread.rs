@@ -8,7 +8,7 @@
 
 use super::{GRAIN, OPEN};
 use crate::history::writers::Writers;
-use crate::history::{ClockId, History, OperationId, Revision};
+use crate::history::{History, OperationId, Revision};
 use crate::ingest::Time;
 
 /// In this time around a moment every server that wrote lines at that moment made a write.
@@ -36,10 +36,10 @@ pub(super) struct Spread {
 }
 
 impl Spread {
-    /// Of the writes of a log in order of revision, and what it shows of its writers. `declared` bounds it, whatever they show.
+    /// Of the lines of a log, its writes in order of revision, and what it shows of its writers. `declared` bounds it, whatever they show.
     pub(super) fn of(
         history: &History,
-        clock: ClockId,
+        lines: &[OperationId],
         writes: &[(Revision, OperationId)],
         writers: &Writers,
         declared: i64,
@@ -69,11 +69,9 @@ impl Spread {
         spread.bounds = (0..count).map(bound).collect();
         // Where the log has no lines, nothing is asked.
         let mut is_used = vec![false; count];
-        for at in 0..history.operations.len() {
-            if history.operations.clock(at) == clock {
-                let ends = [history.operations.invoke(at), history.operations.ret(at)];
-                ends.into_iter().filter(|time| time.is_known()).for_each(|time| is_used[place(time.0)] = true);
-            }
+        for at in lines.iter().map(|line| line.index()) {
+            let ends = [history.operations.invoke(at), history.operations.ret(at)];
+            ends.into_iter().filter(|time| time.is_known()).for_each(|time| is_used[place(time.0)] = true);
         }
         let mut lowest = i64::MAX;
         spread.lowest = vec![lowest; count];

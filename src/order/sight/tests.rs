@@ -21,10 +21,10 @@ fn some(count: u32) -> Vec<Sight> {
     (0..count).map(sight).collect()
 }
 
-/// The highest of these before a moment, by its revision.
-fn highest_before(sights: &[Sight], clocks: &Clocks, clock: ClockId, time: Time) -> Option<Revision> {
+/// The highest of these before a moment, by its revision, and the last clock that shows it.
+fn highest_before(sights: &[Sight], clocks: &Clocks, clock: ClockId, time: Time) -> Option<(Revision, ClockId)> {
     let before = |s: &&Sight| clocks.horizon(s.clock, clock, time).is_some_and(|horizon| s.time < horizon);
-    sights.iter().filter(before).map(|s| s.revision).max()
+    sights.iter().filter(before).map(|s| (s.revision, s.clock)).max()
 }
 
 #[test]
@@ -59,12 +59,12 @@ fn sights_are_found_as_by_looking_at_all_of_them() {
             let (line, keyed) = (Sights::new(reading, &order), ByKey::new(reading, &order));
             sights.sort_by_key(Sight::place);
             for (clock, time) in (0..3).flat_map(|clock| (-2..95).map(move |time| (ClockId(clock), Time(time)))) {
-                let found = line.line(reading).before(&clocks, clock, time).map(|s| s.revision);
+                let found = line.line(reading).before(&clocks, clock, time).map(|s| (s.revision, s.clock));
                 assert_eq!(found, highest_before(&sights, &clocks, clock, time));
                 for key in (0..5).map(KeyId) {
                     let own: Vec<Sight> = sights.iter().filter(|s| s.key == key).copied().collect();
                     let found = keyed.keyed(reading).get(&key).and_then(|line| line.before(&clocks, clock, time));
-                    assert_eq!(found.map(|s| s.revision), highest_before(&own, &clocks, clock, time));
+                    assert_eq!(found.map(|s| (s.revision, s.clock)), highest_before(&own, &clocks, clock, time));
                 }
                 for revision in [0, 5, 30, 59, 60, 1 << 70, u128::MAX].map(Revision::new) {
                     let above = line.line(reading).above(&clocks, clock, time, revision).map(|s| s.place());
