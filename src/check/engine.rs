@@ -120,7 +120,7 @@ impl<'h> Rulings<'h> {
         }
         explain_consequences(&mut findings);
         if let Some(recorded) = Recorded::of(&self.evidence).filter(|_| !findings.is_empty()) {
-            let traces = Traces::of(&recorded);
+            let mut traces = Traces::of(&recorded);
             findings.iter_mut().for_each(|finding| finding.resembles = traces.resembled(finding));
         }
         order_findings(&mut findings);

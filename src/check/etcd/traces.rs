@@ -28,6 +28,8 @@ pub struct Traces<'r, 'e> {
     writes: Vec<(i64, u32)>,
     compactions: Vec<&'r Operation>,
     members: usize,
+    /// What was found, by rule and fault: there may be as many findings of one fault as operations.
+    found: FxHashMap<(&'static str, u32), Option<&'static Published>>,
 }
 
 /// Some things by the fault that each is of.
@@ -60,15 +62,24 @@ impl<'r, 'e> Traces<'r, 'e> {
             writes,
             compactions: recording.operations.iter().filter(compacts).collect(),
             members: members(recorded),
+            found: FxHashMap::default(),
         }
     }
 
     /// The published bug that a finding resembles.
-    pub fn resembled(&self, finding: &Finding) -> Option<&'static Published> {
+    pub fn resembled(&mut self, finding: &Finding) -> Option<&'static Published> {
         if finding.kind != Kind::Violation || finding.consequence_of.is_some() {
             return None;
         }
-        finding.faults.iter().find_map(|fault| self.of_fault(finding.rule, *fault))
+        finding.faults.iter().find_map(|fault| {
+            let asked = (finding.rule, *fault);
+            if let Some(found) = self.found.get(&asked) {
+                return *found;
+            }
+            let found = self.of_fault(finding.rule, *fault);
+            self.found.insert(asked, found);
+            found
+        })
     }
 
     fn of_fault(&self, rule: &str, fault: u32) -> Option<&'static Published> {
