@@ -22,14 +22,21 @@ impl Identity {
         Identity::of_file(&input.path)
     }
 
-    fn of_file(path: &Path) -> Option<Identity> {
-        let (size, modified) = outside(path)?;
+    pub(crate) fn of_file(path: &Path) -> Option<Identity> {
+        let (size, modified) = Identity::outside(path)?;
         Some(Identity { size, modified, digest: digest(&mut File::open(path).ok()?, size).ok()? })
+    }
+
+    /// Size and time of a regular file.
+    pub(crate) fn outside(path: &Path) -> Option<(u64, i64)> {
+        let data = std::fs::metadata(path).ok().filter(|data| data.is_file())?;
+        let modified = data.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        Some((data.len(), modified.and_then(|since| i64::try_from(since.as_nanos()).ok()).unwrap_or(0)))
     }
 
     /// Whether the file at a path has this content: its size and its time are these, or its size and its digest.
     pub fn is_at(&self, path: &Path) -> bool {
-        match outside(path) {
+        match Identity::outside(path) {
             Some((size, modified)) if size == self.size => {
                 (modified == self.modified && modified != 0)
                     || Identity::of_file(path).is_some_and(|now| now.digest == self.digest)
@@ -67,13 +74,6 @@ impl InputFile {
             None => self.gone = true,
         }
     }
-}
-
-/// Size and time of a regular file.
-fn outside(path: &Path) -> Option<(u64, i64)> {
-    let data = std::fs::metadata(path).ok().filter(|data| data.is_file())?;
-    let modified = data.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-    Some((data.len(), modified.and_then(|since| i64::try_from(since.as_nanos()).ok()).unwrap_or(0)))
 }
 
 fn digest(content: &mut (impl Read + Seek), size: u64) -> io::Result<u32> {

@@ -56,7 +56,7 @@ impl InputFile {
 }
 
 /// One file of an archive.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Member {
     /// Its path, without `./` or `/` in front.
     pub name: String,

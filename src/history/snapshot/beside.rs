@@ -1,5 +1,6 @@
 //! Containers beside the evidence that they were packed from: both say the same, and must count once.
 
+use super::present::{Files, Now, Packed};
 use crate::history::Subject;
 use crate::history::store::History;
 use crate::ingest::{FileId, FileSummary, InputFile, Reports, SourceRule};
@@ -25,12 +26,17 @@ pub(in super::super) fn once(
     given: &mut Reports,
 ) -> (Vec<History>, Vec<Left>) {
     let (mut kept, mut left) = (Vec::new(), Vec::new());
+    if containers.is_empty() {
+        return (kept, left);
+    }
+    let mut now = Now::default();
+    let in_order = given.reports.iter().flat_map(|report| &report.files).chain(&given.others);
+    let mut present = Files::of(in_order, &mut now);
     for (container, histories) in containers {
         let packed: Vec<&InputFile> = histories.iter().flat_map(packed_from).collect();
+        let places: Vec<Option<usize>> = packed.iter().map(|input| present.find(input, &mut now)).collect();
         let mut files: Vec<&mut InputFile> =
             given.reports.iter_mut().flat_map(|report| &mut report.files).chain(&mut given.others).collect();
-        let place = |input: &InputFile, files: &[&mut InputFile]| files.iter().position(|file| is(input, file));
-        let places: Vec<Option<usize>> = packed.iter().map(|input| place(input, &files)).collect();
         let shared: Vec<usize> = places.iter().flatten().copied().collect();
         if !packed.is_empty() && places.iter().all(Option::is_some) {
             // What was said of the files when they were packed, and is not said otherwise now, holds.
@@ -44,13 +50,15 @@ pub(in super::super) fn once(
             continue;
         }
         let all_given = !shared.is_empty() && {
-            let known: Vec<&InputFile> = histories.iter().flat_map(|history| &history.inputs).collect();
-            files.iter().all(|file| known.iter().any(|input| is(input, file)))
+            let known = Packed::of(histories.iter().flat_map(|history| &history.inputs));
+            // A pipe that is passed over says nothing that a container could hold.
+            files.iter().all(|file| file.beginning.is_passed_over() || known.has(file, &mut now))
         };
         left.extend(shared.iter().map(|at| (files[*at].clone(), if all_given { IS_PACKED } else { COUNTS_TWICE })));
         if all_given {
             given.reports.clear();
             given.others.clear();
+            present = Files::default();
         }
         kept.extend(histories);
     }
@@ -74,11 +82,4 @@ pub(in super::super) fn note(history: &mut History, left: Vec<Left>) {
 fn packed_from(history: &History) -> impl Iterator<Item = &InputFile> {
     let evidence = |at: usize| history.files.get(at).is_some_and(|file| file.format.is_some());
     history.inputs.iter().enumerate().filter(move |(at, _)| evidence(*at)).map(|(_, input)| input)
-}
-
-/// Whether a file has the content that was packed.
-fn is(packed: &InputFile, file: &InputFile) -> bool {
-    file.bytes.is_none()
-        && file.member == packed.member
-        && packed.identity.is_some_and(|identity| identity.is_at(&file.path))
 }

@@ -10,6 +10,7 @@
 
 pub mod beside;
 mod facts;
+mod present;
 mod recording;
 mod validity;
 
