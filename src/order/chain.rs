@@ -5,7 +5,8 @@
 
 use super::clock::Clocks;
 use super::flags::Flags;
-use super::head::{Heads, Showing};
+use super::head::Heads;
+use super::shown::Showing;
 use super::timeline::Timeline;
 use crate::history::{
     Asked, ClockId, DeliveryKind, History, IncarnationId, Marks, Operation, OperationId, Revision, ScopeId, Verb,

@@ -5,8 +5,10 @@
 
 use super::claims::removes;
 use super::flags::Flags;
-use super::head::{Showing, Walk};
-use super::sight::{ByKey, Facts, Keyed, Line, Moments, Placed, Reading, Records, Sight, Sights};
+use super::head::Walk;
+use super::shown::Showing;
+use super::shown::Sight;
+use super::sight::{ByKey, Facts, Keyed, Line, Moments, Placed, Reading, Records, Sights};
 use super::{Chains, Order, Start, Version};
 use crate::history::{
     Asked, ClockId, DeliveryKind, History, IncarnationId, KeyId, Marks, Operation, OperationId, ResourceId, Revision,

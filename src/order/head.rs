@@ -9,7 +9,8 @@ pub use refuted::write_of_event;
 
 use self::refuted::Refuted;
 use super::clock::{Clocks, RELATED};
-use super::sight::{Equals, Facts, Moments, Placed, Reading, Records, Sight, Sights};
+use super::shown::{Showing, Sight};
+use super::sight::{Equals, Facts, Moments, Placed, Reading, Records, Sights};
 use super::timeline::Timeline;
 use crate::history::writers::Writers;
 use crate::history::{
@@ -17,15 +18,6 @@ use crate::history::{
 };
 use crate::ingest::Time;
 use rustc_hash::FxHashMap;
-
-/// What shows a head: an operation's answer, or a delivery of a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Showing {
-    /// The answer of an operation.
-    Answer(OperationId),
-    /// A delivery: index into the history's deliveries, and its watch.
-    Delivery(u32, OperationId),
-}
 
 /// A write that was sent: its revision, clock, invoke time, and itself.
 pub type Sent = (Revision, ClockId, Time, OperationId);

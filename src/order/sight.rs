@@ -5,34 +5,12 @@
 //! looks at few facts.
 
 use super::clock::{Clocks, RELATED};
-use super::head::Showing;
+use super::shown::{Showing, Sight};
 use crate::history::{ClockId, History, KeyId, OperationId, Revision, Verb, sort_by_word};
 use crate::ingest::Time;
 use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering as Access};
-
-/// One sight: at a time, a revision was seen (or committed) by a session.
-#[derive(Clone, Copy, Debug)]
-pub struct Sight {
-    /// When it was complete.
-    pub time: Time,
-    /// The clock of `time`.
-    pub clock: ClockId,
-    /// The revision.
-    pub revision: Revision,
-    /// The key, for sights of one object.
-    pub key: KeyId,
-    /// What shows it.
-    pub showing: Showing,
-}
-
-impl Sight {
-    /// Its place among others.
-    pub(super) fn place(&self) -> (ClockId, Time, Revision, Showing) {
-        (self.clock, self.time, self.revision, self.showing)
-    }
-}
 
 /// Which fact each number names: answers by operation, then what requests asked for by operation, then deliveries, then the few
 /// sights of which no single fact says everything.

@@ -215,13 +215,6 @@ impl Timeline {
         self.misdated.contains(&(delivery as u32))
     }
 
-    /// All such deliveries, ascending.
-    pub fn misdated(&self) -> Vec<usize> {
-        let mut all: Vec<usize> = self.misdated.iter().map(|&d| d as usize).collect();
-        all.sort_unstable();
-        all
-    }
-
     /// Whether a known deletion certainly happened at its revision: etcd shows it there, or a watch that would have shown a version of
     /// the object with that revision. Another event may carry a version that nobody knows.
     pub fn is_dated(&self, deletion: &Version) -> bool {

@@ -1,6 +1,6 @@
 //! Clocks that were set back, or drift: their times prove no order.
 
-use super::super::head::Showing;
+use super::super::shown::Showing;
 use crate::history::{ClockId, History, IncarnationId, Marks, OperationId, Verb};
 use crate::ingest::{FileId, Position, Time};
 use rustc_hash::FxHashMap;

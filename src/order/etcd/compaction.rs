@@ -5,8 +5,8 @@
 //! Source: etcd `server/storage/mvcc/kvstore.go` (`updateCompactRev`, `checkPrevCompactionCompleted`), `kvstore_txn.go`
 //! (`rangeKeys`), `server/etcdserver/apply` (compactions are proposed like writes).
 
+use super::attribution::{Filler, Filling};
 use super::effects::{Class, Effects};
-use super::filling::{Filler, Filling};
 use super::log::{Log, LoggedCompaction};
 use super::store::NOT_COMPACTED;
 use super::timeline::Timeline;

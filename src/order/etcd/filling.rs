@@ -1,78 +1,24 @@
 //! Which request made each revision: the acknowledged one, or one of unknown outcome that had exactly this effect at exactly this
 //! place and was sent before anybody saw it. Contents are known here, so this is a matching (Kuhn 1955, augmenting paths).
 
-use super::answers::{hold_all, holds};
 use super::attachment::{Attached, AttachedBy, Attachments, attached_by};
+use super::attribution::{Filler, Filling, Supposed, Unfilled, Unfit};
+use super::conditions::{branch, decided};
 use super::effects::{Change, Class, Effects, Told};
 use super::lease::{Lives, attached};
-use super::log::{self, Logged};
+use super::log;
 use super::matching::Matching;
-use super::proofs::{Proof, Proofs};
+use super::proofs::Proofs;
 use super::requests::{Asked, Requests};
 use super::store::covers;
 use super::timeline::{Revision, State, Timeline};
-use super::unseen::Supposed;
 use crate::history::Symbol;
-use crate::history::etcd::{Operation, Outcome, Recording, Request, Span, Step, Txn};
+use crate::history::etcd::{Operation, Recording, Request, Span, Step, Txn};
 use crate::ingest::Time;
 use rustc_hash::FxHashMap;
 
-/// Who made a revision.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Filler {
-    /// An operation of a client.
-    Operation(u32),
-    /// The end of a lease, which no client asked for.
-    Expiry(i64),
-}
-
-/// Why a request cannot have made a revision.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unfit {
-    /// It was sent after the revision, or a later one, had been seen.
-    Late(Proof),
-    /// Applied there it does something else.
-    OtherEffect,
-    /// It made another revision, and no exchange helps.
-    Used(i64),
-}
-
 /// Candidates of a revision that are kept.
 const LISTED: usize = 64;
-
-/// A revision that nothing explains.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unfilled {
-    /// The revision.
-    pub revision: i64,
-    /// Requests of unknown outcome about its key, and why it was none of them: first those that were sent in time, 64 at most.
-    pub candidates: Vec<(u32, Unfit)>,
-    /// How many more there are.
-    pub more: usize,
-    /// A request that was refused and has just this effect.
-    pub refused: Option<u32>,
-    /// An acknowledged request, of another revision, that wrote just this.
-    pub repeats: Option<u32>,
-    /// The log entry that made it: somebody sent it whose record is missing.
-    pub entry: Option<Logged>,
-}
-
-/// Who made what.
-#[derive(Debug, Default)]
-pub struct Filling {
-    /// The maker of each revision that no answer claims, ascending.
-    pub fillers: Vec<(i64, Filler)>,
-    /// Revisions without a maker, ascending.
-    pub unfilled: Vec<Unfilled>,
-    /// The first revision of which the content is not known.
-    pub open: Option<i64>,
-    /// Revisions that requests can have made which attach keys to other leases, ascending.
-    pub doubted: Vec<i64>,
-    /// Acknowledged ends of leases that left a key.
-    pub unrevoked: Vec<(u32, Symbol)>,
-    /// Answers of which it stays open whether they wrote.
-    pub undecided: Vec<u32>,
-}
 
 struct Builder<'t> {
     recording: &'t Recording,
@@ -497,29 +443,6 @@ impl Builder<'_> {
             let entry = revision.entry;
             self.filling.unfilled.push(Unfilled { revision: number, candidates, more, refused, repeats, entry });
         }
-    }
-}
-
-/// Whether the conditions of a transaction hold of the state at a revision; `None`: not known.
-fn decided(recording: &Recording, timeline: &Timeline, txn: Txn, at: i64) -> Option<bool> {
-    let mut success = true;
-    for condition in txn.conditions.of(&recording.requests.conditions) {
-        success &= match condition.keys.end.is_some() {
-            true => hold_all(recording, timeline, condition, at)?,
-            false => holds(recording, timeline, condition, timeline.state(condition.keys.key, at)).0?,
-        };
-    }
-    Some(success)
-}
-
-/// Whether the transaction that made a revision found its conditions true: its answer says so, or else the state before;
-/// `None`: not known.
-pub(super) fn branch(recording: &Recording, timeline: &Timeline, at: u32, revision: i64) -> Option<bool> {
-    let operation = &recording.operations[at as usize];
-    match (operation.outcome, operation.request) {
-        (Outcome::Answered, _) => Some(!operation.failure),
-        (_, Request::Txn(txn)) => decided(recording, timeline, txn, revision - 1),
-        _ => None,
     }
 }
 

@@ -7,8 +7,9 @@
 //! (`LeaseGrant`: the server chooses the number where the client sends 0; `LeaseLeases`).
 
 use super::attachment::{Attached, Attachments, attached_by};
+use super::attribution::{Filler, Filling};
+use super::conditions::branch;
 use super::effects::{Class, Effects};
-use super::filling::{Filler, Filling, branch};
 use super::proofs::Proofs;
 use super::store::taken;
 use super::timeline::{State, Timeline};

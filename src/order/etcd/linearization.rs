@@ -5,9 +5,9 @@
 //! returned before something was sent has an earlier time than that.
 
 use super::Analysis;
+use super::attribution::Filler;
 use super::compaction::Earliest;
 use super::effects::Class;
-use super::filling::Filler;
 use super::store::NOT_COMPACTED;
 use crate::history::Symbol;
 use crate::history::etcd::{Operation, Outcome, Recording, Request};

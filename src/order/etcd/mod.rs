@@ -6,9 +6,11 @@
 mod agreement;
 pub mod answers;
 mod attachment;
+mod attribution;
 mod census;
 pub mod coherence;
 pub mod compaction;
+mod conditions;
 pub mod effects;
 pub mod faults;
 pub mod filling;
@@ -27,11 +29,12 @@ mod unlogged;
 pub mod unseen;
 
 pub use answers::{Answers, Mismatch};
+pub use attribution::Supposed;
+pub use attribution::{Filler, Filling, Unfilled, Unfit};
 pub use coherence::Incoherence;
 pub use compaction::{Compactions, Placing};
 pub use effects::{Change, Class, Effects};
 pub use faults::{Faults, Sightings};
-pub use filling::{Filler, Filling, Unfilled, Unfit};
 pub use lease::Misuse;
 pub use linearization::Linearization;
 pub use log::{Log, Logged, LoggedCompaction};
@@ -40,7 +43,7 @@ pub use proofs::{Backward, Proof, Proofs};
 pub use regression::Regression;
 pub use streams::{Flaw, Malformed, Past, Streams};
 pub use timeline::{Contradiction, State, Timeline, Version, Witness};
-pub use unseen::{Ending, Supposed};
+pub use unseen::Ending;
 
 use crate::history::etcd::{Operation, Recording, Request};
 

@@ -5,11 +5,11 @@
 //! difference is a contradiction.
 
 use super::attachment::{Attached, attached_by};
+use super::attribution::Filler;
+use super::attribution::Supposed;
 use super::effects::{Change, Class, Effects};
-use super::filling::Filler;
 use super::log::{self, Log, Logged};
 use super::store::{FIRST_CHANGE, taken};
-use super::unseen::Supposed;
 use crate::history::Symbol;
 use crate::history::etcd::{Recording, Request, Step, ValueId, Watch};
 use crate::ingest::Time;

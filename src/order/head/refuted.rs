@@ -5,10 +5,10 @@
 //! the store went back; in both cases what others were answered meanwhile is no older for it.
 
 use super::super::claims::removes;
+use super::super::shown::Showing;
 use super::super::sight::{Placed, Reading};
 use super::super::timeline::Timeline;
 use super::super::version::Change;
-use super::Showing;
 use crate::history::{DeliveryKind, History, OperationId, Revision, Symbol, Verb};
 use rustc_hash::{FxHashMap, FxHashSet};
 

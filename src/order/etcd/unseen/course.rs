@@ -2,8 +2,8 @@
 //! the unseen revisions with the requests that may have made them.
 
 use super::super::attachment::{Attached, attached_by};
+use super::super::conditions::branch;
 use super::super::effects::{Change, Class};
-use super::super::filling::branch;
 use super::super::store::covers;
 use super::super::streams::watched;
 use super::super::timeline::Revision;

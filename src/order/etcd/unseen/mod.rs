@@ -12,24 +12,13 @@ mod course;
 mod search;
 mod state;
 
-use super::effects::{Change, Effects};
-use super::filling::{Filler, Filling};
+use super::attribution::{Filler, Filling, Supposed};
+use super::effects::Effects;
 use super::lease::Lives;
 use super::proofs::Proofs;
 use super::timeline::Timeline;
 use crate::history::etcd::Recording;
 use course::Course;
-
-/// What is taken to have happened at a revision.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Supposed {
-    /// The revision.
-    pub revision: i64,
-    /// Who made it.
-    pub maker: Filler,
-    /// All that it changed.
-    pub changes: Vec<Change>,
-}
 
 /// How a search ended.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,0 +1,176 @@
+//! Difference constraints from the evidence, closed over all clocks.
+
+use super::spread::Spread;
+use super::{ClockStep, Clocks, GRAIN, OPEN, RELATED, step};
+use crate::history::writers::Writers;
+use crate::history::{AuditId, ClockId, History, Marks, OperationId, Revision, Verb};
+use crate::ingest::Time;
+use crate::order::head::{Counter, Heads};
+use crate::order::shown::Sight;
+use rustc_hash::FxHashMap;
+
+impl Clocks {
+    /// Bounds from the evidence; `skew` bounds every pair, where the user declares it.
+    pub fn bound(
+        history: &History,
+        unknown: &[Option<Writers>],
+        counter: &mut Counter,
+        heads: &Heads,
+        skew: Option<i64>,
+    ) -> Clocks {
+        let count = history.clocks.len();
+        let declared = skew.unwrap_or(OPEN);
+        let cells = if count <= RELATED { count * count } else { 0 };
+        let stepped = step::own(history);
+        let mut clocks = Clocks { count, declared, bound: vec![OPEN; cells], stepped, spreads: Vec::new() };
+        clocks.spread(history, unknown, counter);
+        if cells == 0 {
+            return clocks;
+        }
+        for a in 0..count {
+            for b in 0..count {
+                if a == b {
+                    clocks.bound[a * count + b] = 0;
+                } else if let Some(skew) = skew {
+                    clocks.bound[a * count + b] = skew;
+                }
+            }
+        }
+        clocks.bound_by_reads(history, counter, heads);
+        clocks.bound_by_sides(history);
+        clocks.close();
+        for a in 0..count {
+            for b in 0..a {
+                clocks.bound.swap(a * count + b, b * count + a);
+            }
+        }
+        clocks
+    }
+
+    /// Bounds the servers of logs that may be of several.
+    fn spread(&mut self, history: &History, unknown: &[Option<Writers>], counter: &mut Counter) {
+        if unknown.iter().all(Option::is_none) {
+            return;
+        }
+        let mut writes: Vec<Vec<(Revision, OperationId)>> = vec![Vec::new(); self.count];
+        if let Some(group) = history.identity_leases().map(|resource| counter.group(resource)) {
+            for (revision, clock, _, id) in counter.by_revision(history, group).0.filter(|write| write.1.is_some()) {
+                writes[clock.index()].push((revision, id));
+            }
+        }
+        let clock = |id: &OperationId| history.operations.clock(id.index());
+        let mut lines: Vec<OperationId> = (0..history.operations.len() as u32).map(OperationId).collect();
+        lines.sort_by_key(clock);
+        let of = |(at, writers): (usize, &Option<Writers>)| {
+            let (of, writers) = (ClockId(at as u32), writers.as_ref()?);
+            let lines = &lines[lines.partition_point(|id| clock(id) < of)..lines.partition_point(|id| clock(id) <= of)];
+            Some(Box::new(Spread::of(history, lines, &writes[at], writers, self.declared)))
+        };
+        self.spreads = unknown.iter().enumerate().map(of).collect();
+    }
+
+    fn limit(&mut self, a: ClockId, b: ClockId, at_most: i64) {
+        if a.is_some() && b.is_some() && a != b {
+            // What one server's lines bound, every other server of its log may miss by their spread.
+            let apart = [a, b].into_iter().filter_map(|clock| self.spread_of(clock)).map(Spread::widest);
+            let at_most = apart.fold(at_most, i64::saturating_add).min(OPEN);
+            let cell = &mut self.bound[a.index() * self.count + b.index()];
+            *cell = (*cell).min(at_most);
+        }
+    }
+
+    /// On one clock an answer before the write that it shows has two explanations: the clock stepped back, or the store did.
+    /// Recorders append, so a step shows as times that fall from one line to the next; where none fall so far, it was the store.
+    ///
+    /// An answer on clock b at t that shows revision R: every write at or below R was sent before, so for a write sent at s on
+    /// clock a, the offsets differ by at most t - s.
+    fn bound_by_reads(&mut self, history: &History, counter: &mut Counter, heads: &Heads) {
+        if self.count == 1 && heads.are_steady() {
+            return;
+        }
+        let falls = step::falls(history);
+        if self.count == 1 && falls[0] == 0 {
+            return;
+        }
+        for group in 0..counter.groups() {
+            // A write below what its own clock had seen before comes from a store that went back: it bounds no clock.
+            let went_back =
+                |revision, clock, sent| heads.seen(history, group, clock, sent).is_some_and(|seen| seen > revision);
+            // Of each clock, the write sent last among those at or below the answer's revision.
+            let mut latest: Vec<Option<(Time, OperationId)>> = vec![None; self.count];
+            let (writes, answers) = counter.by_revision(history, group);
+            let mut writes = writes.peekable();
+            for Sight { time: returned, clock, revision, showing, .. } in answers {
+                while let Some((written, of, sent, id)) = writes.next_if(|write| write.0 <= revision) {
+                    let counts = falls[of.index()] > 0 || !went_back(written, of, sent);
+                    if counts && latest[of.index()].is_none_or(|(time, _)| sent > time) {
+                        latest[of.index()] = Some((sent, id));
+                    }
+                }
+                for (of, sent) in latest.iter().enumerate() {
+                    let Some((sent, id)) = *sent else { continue };
+                    let slack = returned.since(sent).saturating_add(GRAIN);
+                    if of != clock.index() {
+                        self.limit(ClockId(of as u32), clock, slack);
+                    } else if slack < 0
+                        && self.spread_of(clock).is_none()
+                        && -slack <= falls[of]
+                        && self.stepped[of].is_none_or(|s| s.by < -slack)
+                        && !step::recorded_before(history, showing, id)
+                    {
+                        self.stepped[of] =
+                            Some(ClockStep { clock, by: -slack, at: Some(step::place(history, showing)) });
+                    }
+                }
+            }
+        }
+    }
+
+    /// A server's interval lies inside that of its client, for a request that both recorded.
+    fn bound_by_sides(&mut self, history: &History) {
+        let mut shadows: FxHashMap<(AuditId, Verb), Vec<OperationId>> = FxHashMap::default();
+        for (id, o) in history.operations.of_marks(Marks::SHADOW) {
+            shadows.entry((o.audit_id, o.verb)).or_default().push(id);
+        }
+        let both = history.operations.of_marks(Marks::BOTH_SIDES).map(|(_, o)| o);
+        for client in both.filter(|o| o.marks.has(Marks::CLIENT_SIDE)) {
+            let Some(found) = shadows.get(&(client.audit_id, client.verb)) else { continue };
+            let [only] = found.as_slice() else { continue };
+            let server = history.operation(*only);
+            if client.invoke.is_known() && server.invoke.is_known() {
+                self.limit(client.clock, server.clock, server.invoke.since(client.invoke).saturating_add(GRAIN));
+            }
+            if client.verb != Verb::Watch && client.ret.is_known() && server.ret.is_known() {
+                self.limit(server.clock, client.clock, client.ret.since(server.ret).saturating_add(GRAIN));
+            }
+        }
+    }
+
+    fn close(&mut self) {
+        let n = self.count;
+        for k in 0..n {
+            for a in 0..n {
+                let left = self.bound[a * n + k];
+                if left >= OPEN {
+                    continue;
+                }
+                for b in 0..n {
+                    let right = self.bound[k * n + b];
+                    // What no number holds is a looser bound.
+                    let through = left.saturating_add(right);
+                    if right < OPEN && through < self.bound[a * n + b] {
+                        self.bound[a * n + b] = through;
+                    }
+                }
+            }
+        }
+        // A negative cycle: no constant offsets explain the evidence, so both clocks of it are out.
+        for a in 0..n {
+            let own = self.bound[a * n + a];
+            if own < 0 && self.stepped[a].is_none() {
+                let clock = ClockId(a as u32);
+                self.stepped[a] = Some(ClockStep { clock, by: own.saturating_neg(), at: None });
+            }
+        }
+    }
+}
