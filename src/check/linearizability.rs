@@ -10,8 +10,8 @@ use crate::ingest::limits::KEPT_PROBLEMS_PER_FILE;
 use crate::ingest::problem::Problem;
 use crate::model::{self, Beginnings, Effect, Log, Model, Spec, TypedLog, Visitor};
 use crate::search::{
-    self, Alternative, Budget, Call, Claim, Core, HistoryError, Limit, Others, Outcome, Reason, SpecHistory, Undecided,
-    Verdict,
+    self, Alternative, Budget, Call, Claim, Core, HistoryError, Limit, Missing, Outcome, Reason, SpecHistory,
+    Undecided, Verdict,
 };
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
@@ -591,19 +591,19 @@ impl Decision<'_, '_> {
 
     /// What a small core would take of the other calls. In a larger one the calls contradict each other, as a stale read does
     /// the writes before it: that later calls could have brought the old value back tells nobody anything.
-    fn others(&self, others: &Others, core: &Core, recorded: &[u32]) -> String {
+    fn others(&self, others: &Missing, core: &Core, recorded: &[u32]) -> String {
         let name = |at: u32| self.named(at, core, recorded);
         match others {
             _ if !core.minimal || core.calls.len() > FEW => String::new(),
-            Others::TooLate(late) if late.len() <= LATE => {
+            Missing::TooLate(late) if late.len() <= LATE => {
                 let told = late.iter().map(|&(call, before)| {
                     let line = self.recorded(recorded, call).invoke.position.line;
                     format!("{} (invoked at line {line}, after {} was answered)", name(call), name(before))
                 });
                 format!("This could be explained had {} come sooner. ", told.collect::<Vec<_>>().join(" and "))
             }
-            Others::NoHelp => "No other call of the log would help, whenever it had happened. ".to_owned(),
-            Others::Open | Others::TooLate(_) => String::new(),
+            Missing::NoHelp => "No other call of the log would help, whenever it had happened. ".to_owned(),
+            Missing::Open | Missing::TooLate(_) => String::new(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! One value with compare-and-set.
 
 use super::datum::held;
-use super::form::{Action, Form, Value};
+use super::form::{Action, RegisterForm, Value};
 use super::recorded::{Event, Log, Meaning, Mismatch, Recorded, Recording, seen};
 use super::{Datum, Effect, Spec};
 use crate::history::ValueId;
@@ -84,7 +84,7 @@ impl<V: Datum> Spec for CasRegister<V> {
         }
     }
 
-    fn form<'a>(&'a self, operation: &'a Operation<V>, answer: Option<&'a Answer<V>>) -> Option<Form<'a>> {
+    fn form<'a>(&'a self, operation: &'a Operation<V>, answer: Option<&'a Answer<V>>) -> Option<RegisterForm<'a>> {
         let action = match (operation, answer) {
             (Operation::Read, None) => Action::Nothing,
             (Operation::Read, Some(Answer::Value(seen))) => Action::Read(held(seen)?),
@@ -96,7 +96,7 @@ impl<V: Datum> Spec for CasRegister<V> {
             _ => return None,
         };
         held(&self.initial)?;
-        Some(Form { register: Value::Absent, action })
+        Some(RegisterForm { register: Value::Absent, action })
     }
 
     fn content<'a>(&'a self, _register: Value<'a>) -> Value<'a> {

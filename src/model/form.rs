@@ -6,7 +6,7 @@
 /// decided from the forms alone, by an algorithm that knows registers. A wrong form makes wrong verdicts; debug builds compare
 /// forms with `step`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Form<'a> {
+pub struct RegisterForm<'a> {
     /// Which register, exactly: two that compare equal are one.
     pub register: Value<'a>,
     /// What happens to it.

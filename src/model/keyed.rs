@@ -1,6 +1,6 @@
 //! Many objects of one kind, each with a name of its own.
 
-use super::form::{Form, Value};
+use super::form::{RegisterForm, Value};
 use super::parts::Parts;
 use super::{Datum, Effect, Spec, number};
 use std::marker::PhantomData;
@@ -69,10 +69,14 @@ impl<S: Spec, K: Datum> Spec for Keyed<S, K> {
         self.object.effect(&operation.operation, answer)
     }
 
-    fn form<'a>(&'a self, operation: &'a Self::Operation, answer: Option<&'a Self::Answer>) -> Option<Form<'a>> {
+    fn form<'a>(
+        &'a self,
+        operation: &'a Self::Operation,
+        answer: Option<&'a Self::Answer>,
+    ) -> Option<RegisterForm<'a>> {
         let form = self.object.form(&operation.operation, answer)?;
         // The key is the name, so the object must be one register without name.
-        (form.register == Value::Absent).then_some(Form { register: operation.key.value()?, ..form })
+        (form.register == Value::Absent).then_some(RegisterForm { register: operation.key.value()?, ..form })
     }
 
     fn content<'a>(&'a self, _register: Value<'a>) -> Value<'a> {

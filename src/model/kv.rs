@@ -1,6 +1,6 @@
 //! Texts by key: get, put, delete, append.
 
-use super::form::{Action, Form, Value};
+use super::form::{Action, RegisterForm, Value};
 use super::keyed::Keyed;
 use super::recorded::{Log, Meaning, Mismatch, Recorded, Recording};
 use super::{Effect, Spec};
@@ -80,7 +80,7 @@ impl Spec for Entry {
         }
     }
 
-    fn form<'a>(&'a self, operation: &'a Operation, answer: Option<&'a Answer>) -> Option<Form<'a>> {
+    fn form<'a>(&'a self, operation: &'a Operation, answer: Option<&'a Answer>) -> Option<RegisterForm<'a>> {
         let held = |text: &'a Arc<str>| match self.absent_reads_empty && text.is_empty() {
             true => Value::Absent,
             false => Value::Text(text),
@@ -97,7 +97,7 @@ impl Spec for Entry {
                 more => Action::Append(more),
             },
         };
-        Some(Form { register: Value::Absent, action })
+        Some(RegisterForm { register: Value::Absent, action })
     }
 
     fn heap_bytes(&self, state: &Self::State) -> usize {

@@ -28,7 +28,7 @@ pub use cas_register::CasRegister;
 pub use contract::{CONTRACT, Promise, Row, promise};
 pub use counter::Counter;
 pub use datum::Datum;
-pub use form::{Action, Form, Value};
+pub use form::{Action, RegisterForm, Value};
 pub use keyed::{Keyed, On};
 pub use kv::Kv;
 pub use list_append::ListAppend;

@@ -1,7 +1,7 @@
 //! Many registers that are read and written together.
 
 use super::datum::held;
-use super::form::{Action, Form};
+use super::form::{Action, RegisterForm};
 use super::parts::Parts;
 use super::recorded::{Event, Log, Meaning, Mismatch, Recorded, Recording};
 use super::{Datum, Effect, Spec, number};
@@ -85,7 +85,11 @@ impl<K: Datum, V: Datum> Spec for MultiRegister<K, V> {
         if reads { Effect::Read } else { Effect::Any }
     }
 
-    fn form<'a>(&'a self, operation: &'a Self::Operation, answer: Option<&'a Self::Answer>) -> Option<Form<'a>> {
+    fn form<'a>(
+        &'a self,
+        operation: &'a Self::Operation,
+        answer: Option<&'a Self::Answer>,
+    ) -> Option<RegisterForm<'a>> {
         let [access] = operation.as_slice() else { return None };
         let action = match (access, answer.map(Vec::as_slice)) {
             (Access::Read(_), None) => Action::Nothing,
@@ -93,7 +97,7 @@ impl<K: Datum, V: Datum> Spec for MultiRegister<K, V> {
             (Access::Write(_, value), None | Some([])) => Action::Write(value.value()?),
             _ => return None,
         };
-        Some(Form { register: access.key().value()?, action })
+        Some(RegisterForm { register: access.key().value()?, action })
     }
 
     fn heap_bytes(&self, state: &Self::State) -> usize {

@@ -1,6 +1,6 @@
 //! What a data type does, one operation after the other: the definition that linearizability is measured against.
 
-use super::form::{Form, Value};
+use super::form::{RegisterForm, Value};
 use std::fmt::Debug;
 use std::hash::Hash;
 
@@ -65,7 +65,11 @@ pub trait Spec: Sync {
     /// The operation as one on a register, where it is nothing else: by far the fastest to decide. It must agree with `step` and
     /// with [`Spec::content`]. The parts of the object are then the registers that the forms name; `keys` is asked only for the
     /// operations of a history in which some operation has no form.
-    fn form<'a>(&'a self, _operation: &'a Self::Operation, _answer: Option<&'a Self::Answer>) -> Option<Form<'a>> {
+    fn form<'a>(
+        &'a self,
+        _operation: &'a Self::Operation,
+        _answer: Option<&'a Self::Answer>,
+    ) -> Option<RegisterForm<'a>> {
         None
     }
 

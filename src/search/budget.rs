@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 /// A budget that is being spent by one of those that work on a history.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Watch<'b> {
+pub(super) struct BudgetGuard<'b> {
     begun: Instant,
     budget: Budget<'b>,
     /// Bytes that are held for all of the history.
@@ -15,12 +15,12 @@ pub(super) struct Watch<'b> {
     release: Option<&'b AtomicU64>,
     /// Those whose result counts before this one's: among parts, in two races, one within the other, in legs of one search, and in
     /// halves of a leg.
-    rivals: [Option<Rival<'b>>; 5],
+    rivals: [Option<Competitor<'b>>; 5],
 }
 
 /// Who of several was first, by rank: lower ranks count before higher ones, whoever is faster.
 #[derive(Clone, Copy, Debug)]
-struct Rival<'b> {
+struct Competitor<'b> {
     won: &'b AtomicUsize,
     rank: usize,
 }
@@ -28,17 +28,17 @@ struct Rival<'b> {
 /// Nobody has won.
 pub(super) const NOBODY: usize = usize::MAX;
 
-impl<'b> Watch<'b> {
+impl<'b> BudgetGuard<'b> {
     pub(super) fn begin(budget: &Budget<'b>) -> Self {
-        Watch { begun: Instant::now(), budget: *budget, held: 0, release: None, rivals: [None; 5] }
+        BudgetGuard { begun: Instant::now(), budget: *budget, held: 0, release: None, rivals: [None; 5] }
     }
 
     /// The same, with a count of what it will take to let go of what is held.
-    pub(super) fn releasing<'c>(self, release: &'c AtomicU64) -> Watch<'c>
+    pub(super) fn releasing<'c>(self, release: &'c AtomicU64) -> BudgetGuard<'c>
     where
         'b: 'c,
     {
-        Watch { release: Some(release), ..self }
+        BudgetGuard { release: Some(release), ..self }
     }
 
     /// Nanoseconds that it will take to let go of what searches hold; `None`: nobody waits for it.
@@ -47,22 +47,22 @@ impl<'b> Watch<'b> {
     }
 
     /// The same, to end also as soon as one of a lower rank has won.
-    pub(super) fn among<'c>(self, won: &'c AtomicUsize, rank: usize) -> Watch<'c>
+    pub(super) fn competing<'c>(self, won: &'c AtomicUsize, rank: usize) -> BudgetGuard<'c>
     where
         'b: 'c,
     {
         let [_, parts, outer, inner, legs] = self.rivals;
-        Watch { rivals: [parts, outer, inner, legs, Some(Rival { won, rank })], ..self }
+        BudgetGuard { rivals: [parts, outer, inner, legs, Some(Competitor { won, rank })], ..self }
     }
 
     /// The same with less memory.
-    pub(super) fn beside(self, held: usize) -> Self {
-        Watch { held: self.held + held, ..self }
+    pub(super) fn reserving(self, held: usize) -> Self {
+        BudgetGuard { held: self.held + held, ..self }
     }
 
     /// The limit that has been reached. Tens of nanoseconds: for every step of a user's specification, or every few hundred own.
     pub(super) fn reached(&self) -> Option<Limit> {
-        let outrun = |rival: &Rival<'_>| rival.won.load(Ordering::Relaxed) < rival.rank;
+        let outrun = |rival: &Competitor<'_>| rival.won.load(Ordering::Relaxed) < rival.rank;
         if self.rivals.iter().flatten().any(outrun) {
             return Some(Limit::Cancelled);
         }

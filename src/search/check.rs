@@ -1,18 +1,18 @@
 //! From a history to its verdict.
 
-use super::budget::Watch;
+use super::budget::BudgetGuard;
+use super::config::SearchConfig;
 use super::core;
-use super::depth::Depth;
+use super::events::{self, Event, MOST_CALLS};
 use super::history::{History, Outcome};
+use super::merge::merge_linearizations;
 use super::partition::{self, Part};
-use super::ranks::{self, Event, MOST_CALLS};
-use super::register::{self, Deed, Forms};
-use super::schedule::{self, Dead, Found, Known, Parts, Search};
-use super::slots::Slots;
-use super::switches::Switches;
+use super::register::{self, Forms, RegisterOp};
+use super::schedule::{self, DeadEnd, Found, Known, Parts, Search};
+use super::slots::SlotAllocation;
 use super::transitions::Transitions;
 use super::verdict::{Budget, Core, Limit, Linearization, Undecided, Verdict};
-use super::weave::weave;
+use super::wgl::WglSearch;
 use crate::model::Spec;
 use rustc_hash::FxHashMap;
 use std::sync::atomic::AtomicU64;
@@ -24,7 +24,7 @@ use std::sync::atomic::AtomicU64;
 /// The verdict and its certificate are the same for any number of threads (of the [`rayon`] pool in which this is called), except
 /// where a limit ends the search.
 pub fn check<S: Spec>(spec: &S, history: &History<S::Operation, S::Answer>, budget: &Budget<'_>) -> Verdict {
-    check_with(spec, history, budget, &Switches::default())
+    check_with(spec, history, budget, &SearchConfig::default())
 }
 
 /// [`check`] with some of the ways to a verdict switched off, for tests that compare them.
@@ -33,10 +33,10 @@ pub fn check_with<S: Spec>(
     spec: &S,
     history: &History<S::Operation, S::Answer>,
     budget: &Budget<'_>,
-    switches: &Switches,
+    switches: &SearchConfig,
 ) -> Verdict {
     let release = AtomicU64::new(0);
-    let watch = Watch::begin(budget).releasing(&release);
+    let watch = BudgetGuard::begin(budget).releasing(&release);
     if history.calls().len() > MOST_CALLS.min(watch.memory() / LEAST) {
         let calls = (0..).take(history.calls().len()).collect();
         return Verdict::Unknown(Undecided { limit: Limit::Memory, spent: watch.spent(), calls });
@@ -46,7 +46,7 @@ pub fn check_with<S: Spec>(
         Some((Some(forms), events)) => {
             let parts = partition::registers(history, events, &forms);
             let held = forms.bytes() + parts.iter().map(Part::bytes).sum::<usize>();
-            let trial = Trial { watch: watch.beside(held), ..trial };
+            let trial = Trial { watch: watch.reserving(held), ..trial };
             trial.decide(&parts, Some(&forms)).unwrap_or_else(|| trial.by_steps())
         }
         _ => trial.by_steps(),
@@ -58,7 +58,7 @@ fn forms_and_events<'h, S: Spec>(
     spec: &'h S,
     history: &'h History<S::Operation, S::Answer>,
 ) -> (Option<Forms<'h>>, Vec<Event>) {
-    let (forms, events) = (|| Forms::of(spec, history), || ranks::events(history.calls()));
+    let (forms, events) = (|| Forms::of(spec, history), || events::events(history.calls()));
     match schedule::is_for_two(history.calls().len()) {
         true => rayon::join(forms, events),
         false => {
@@ -76,15 +76,15 @@ const LEAST: usize = 32;
 struct Trial<'t, S: Spec> {
     spec: &'t S,
     history: &'t History<S::Operation, S::Answer>,
-    switches: Switches,
-    watch: Watch<'t>,
+    switches: SearchConfig,
+    watch: BudgetGuard<'t>,
 }
 
 impl<'t, S: Spec> Trial<'t, S> {
     /// Decides with nothing but the steps of the specification.
     fn by_steps(&self) -> Verdict {
         let parts = partition::parts(self.spec, self.history);
-        let watch = self.watch.beside(parts.iter().map(Part::bytes).sum());
+        let watch = self.watch.reserving(parts.iter().map(Part::bytes).sum());
         Trial { watch, ..*self }
             .decide(&parts, None)
             .unwrap_or_else(|| unreachable!("only orders from forms are doubted"))
@@ -96,13 +96,14 @@ impl<'t, S: Spec> Trial<'t, S> {
         Some(match schedule::decide(parts, begin, &self.watch) {
             Parts::Orders(orders) => {
                 if let Some(forms) = forms {
-                    let holds = |(part, order): (&Part, &Vec<u32>)| register::is_order(part, forms, order);
+                    let holds =
+                        |(part, order): (&Part, &Vec<u32>)| register::is_valid_linearization(part, forms, order);
                     if !parts.iter().zip(&orders).all(holds) {
                         debug_assert!(false, "the search of registers gave an order that is none");
                         return None;
                     }
                 }
-                Verdict::Linearizable(Linearization { order: weave(parts, &orders) })
+                Verdict::Linearizable(Linearization { order: merge_linearizations(parts, &orders) })
             }
             Parts::Refuted(part, dead) => {
                 let mut core = self.core(&parts[part], parts, dead, forms);
@@ -125,7 +126,7 @@ impl<'t, S: Spec> Trial<'t, S> {
         't: 'p,
     {
         if let Some(forms) = forms {
-            if forms.deed[part.calls[0] as usize] == Deed::Nothing {
+            if forms.deed[part.calls[0] as usize] == RegisterOp::Nothing {
                 return Box::new(Known((0..part.calls.len() as u32).collect()));
             }
             if let Some(search) = register::search(part, forms, goal, self.switches, &self.watch) {
@@ -134,8 +135,8 @@ impl<'t, S: Spec> Trial<'t, S> {
         }
         let goal = goal.unwrap_or(part.events.len());
         let (transitions, class) = Transitions::of(self.spec, self.history, part, self.watch.release());
-        let slots = Slots::new(part, &class);
-        Box::new(Depth::new(part, slots, transitions, class, goal))
+        let slots = SlotAllocation::new(part, &class);
+        Box::new(WglSearch::new(part, slots, transitions, class, goal))
     }
 
     /// Adds to an order of a part what can happen anywhere, was asked of the same register, and was invoked before the last of it.
@@ -159,7 +160,7 @@ impl<'t, S: Spec> Trial<'t, S> {
     }
 
     /// The calls up to the earliest return that no order gets past.
-    fn core(&self, part: &Part, parts: &[Part], dead: Dead, forms: Option<&Forms<'_>>) -> Core {
+    fn core(&self, part: &Part, parts: &[Part], dead: DeadEnd, forms: Option<&Forms<'_>>) -> Core {
         let answered = |end: usize| {
             let mut calls = part.answered_before(end);
             let stuck = &self.history.calls()[part.calls[part.events[end - 1].of() as usize] as usize];
@@ -171,7 +172,7 @@ impl<'t, S: Spec> Trial<'t, S> {
         };
         let named = |order: Vec<u32>| order.iter().map(|&operation| part.calls[operation as usize]).collect();
         if let Some(longest) = dead.longest {
-            return core::coarse(self.history, &answered(dead.reached + 1), named(longest));
+            return core::initial_core(self.history, &answered(dead.reached + 1), named(longest));
         }
         let try_to = |goal| schedule::finish(self.search(part, forms, Some(goal)), &self.watch);
         // An order gets to `low`, and none gets to `high`.
@@ -204,14 +205,14 @@ impl<'t, S: Spec> Trial<'t, S> {
             longest = Some((low, order));
         }
         let longest = longest.map(|longest| longest.1).unwrap_or_default();
-        core::coarse(self.history, &answered(high), named(longest))
+        core::initial_core(self.history, &answered(high), named(longest))
     }
 }
 
 /// What can happen anywhere and was asked of the register of a part, each with the place of its invocation among all events.
 fn free_beside(part: &Part, parts: &[Part], forms: &Forms<'_>) -> impl Iterator<Item = (u32, u32)> {
     let own = forms.register(part.calls[0]);
-    let free = parts.iter().filter(|part| forms.deed[part.calls[0] as usize] == Deed::Nothing);
+    let free = parts.iter().filter(|part| forms.deed[part.calls[0] as usize] == RegisterOp::Nothing);
     let all = free.flat_map(|free| free.calls.iter().copied().zip(free.invoked.iter().copied()));
     all.filter(move |&(call, _)| forms.register(call) == own)
 }
@@ -219,8 +220,8 @@ fn free_beside(part: &Part, parts: &[Part], forms: &Forms<'_>) -> impl Iterator<
 /// Whether a history is linearizable, with nothing but steps. `None`: it takes more work.
 #[cfg(test)]
 pub(super) fn by_steps_within<S: Spec>(spec: &S, history: &super::history::SpecHistory<S>, work: u64) -> Option<bool> {
-    let watch = Watch::begin(&Budget::default());
-    let trial = Trial { spec, history, switches: Switches::default(), watch };
+    let watch = BudgetGuard::begin(&Budget::default());
+    let trial = Trial { spec, history, switches: SearchConfig::default(), watch };
     let parts = partition::parts(spec, history);
     let mut found =
         parts.iter().map(|part| trial.search(part, None, None).run(work, usize::MAX, &watch).ok().flatten());

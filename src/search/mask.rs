@@ -1,6 +1,6 @@
 //! Sets of slots: small, fixed, and compared as a whole.
 
-use super::room::OVERHEAD;
+use super::tight_vec::OVERHEAD;
 use std::fmt::Debug;
 use std::hash::Hash;
 

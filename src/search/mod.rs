@@ -3,24 +3,24 @@
 
 mod budget;
 mod check;
+mod config;
 mod core;
-mod depth;
+mod drop_cost;
+mod events;
 mod history;
+mod incremental_table;
 mod mask;
+mod merge;
 mod partition;
-mod race;
-mod ranks;
+mod portfolio;
 mod register;
-mod release;
-mod room;
-mod rows;
 mod schedule;
-mod shards;
 mod slots;
-mod switches;
+mod tight_vec;
 mod transitions;
 mod verdict;
-mod weave;
+mod visited;
+mod wgl;
 
 #[cfg(test)]
 mod tests;
@@ -28,10 +28,10 @@ mod tests;
 pub use check::check;
 #[doc(hidden)]
 pub use check::check_with;
-pub use core::{Alternative, Claim, Others, Reason, minimal, reason};
+#[doc(hidden)]
+pub use config::SearchConfig;
+pub use core::{Alternative, Claim, Missing, Reason, minimal, reason};
 pub use history::{Call, History, HistoryError, Outcome, SpecHistory};
 #[doc(hidden)]
 pub use register::{Reductions, Width};
-#[doc(hidden)]
-pub use switches::Switches;
 pub use verdict::{Budget, Core, Limit, Linearization, Undecided, Verdict};

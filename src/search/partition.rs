@@ -1,9 +1,9 @@
 //! Locality: a history is linearizable where each of its objects is (Herlihy and Wing 1990).
 
+use super::events::{self, Event};
 use super::history::{History, Outcome};
-use super::ranks::{self, Event};
-use super::register::{Deed, Forms};
-use super::room;
+use super::register::{Forms, RegisterOp};
+use super::tight_vec;
 use crate::model::Spec;
 use petgraph::unionfind::UnionFind;
 use rustc_hash::FxHashMap;
@@ -22,7 +22,7 @@ pub(super) struct Part {
 impl Part {
     /// Bytes held.
     pub(super) fn bytes(&self) -> usize {
-        room::bytes(&self.calls) + room::bytes(&self.events) + room::bytes(&self.invoked)
+        tight_vec::bytes(&self.calls) + tight_vec::bytes(&self.events) + tight_vec::bytes(&self.invoked)
     }
 
     /// The answered calls invoked before event `end`. Nothing that was not answered shows anything.
@@ -37,7 +37,7 @@ impl Part {
 /// The parts of a history, by their first invocation.
 pub(super) fn parts<S: Spec>(spec: &S, history: &History<S::Operation, S::Answer>) -> Vec<Part> {
     let calls = history.calls();
-    let events = ranks::events(calls);
+    let events = events::events(calls);
     let mut sets = UnionFind::<u32>::new_empty();
     let mut owner: FxHashMap<u64, u32> = FxHashMap::default();
     let mut set_of = vec![0; calls.len()];
@@ -70,8 +70,8 @@ const FREE: u32 = u32::MAX;
 pub(super) fn registers<O, A>(history: &History<O, A>, events: Vec<Event>, forms: &Forms<'_>) -> Vec<Part> {
     let calls = history.calls();
     let register_of = |call: u32| match (forms.deed[call as usize], &calls[call as usize].outcome) {
-        (Deed::Nothing, Outcome::Completed { .. }) => Some(FREE),
-        (Deed::Nothing, _) => None,
+        (RegisterOp::Nothing, Outcome::Completed { .. }) => Some(FREE),
+        (RegisterOp::Nothing, _) => None,
         _ => Some(forms.register(call)),
     };
     one_part(calls.len(), events, register_of)

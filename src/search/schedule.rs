@@ -1,8 +1,8 @@
 //! Parts are decided in rounds, the shortest first in each.
 
-use super::budget::{NOBODY, Watch};
+use super::budget::{BudgetGuard, NOBODY};
 use super::partition::Part;
-use super::race::{Outcome, Runner};
+use super::portfolio::{Outcome, Runner};
 use super::verdict::Limit;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -14,18 +14,18 @@ pub(super) enum Found {
     /// Operations in an order that explains every answer before the goal.
     Order(Vec<u32>),
     /// No order does.
-    Impossible(Dead),
+    Impossible(DeadEnd),
 }
 
 impl Outcome for Found {
-    fn is_settled(&self) -> bool {
+    fn is_decisive(&self) -> bool {
         matches!(self, Found::Impossible(_))
     }
 }
 
 /// Where a search came to an end without an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Dead {
+pub(super) struct DeadEnd {
     /// Some order gets to this event.
     pub(super) reached: usize,
     /// Perhaps the return that none gets past: a search that looks ahead gives up where it sees that it will not get past one.
@@ -40,7 +40,7 @@ pub(super) enum Parts {
     /// An order of each.
     Orders(Vec<Vec<u32>>),
     /// This part has none.
-    Refuted(usize, Dead),
+    Refuted(usize, DeadEnd),
     /// These parts are not decided, the others have an order.
     Undecided(Limit, Vec<usize>),
 }
@@ -54,7 +54,7 @@ pub(super) struct Known(pub(super) Vec<u32>);
 impl Runner for Known {
     type Found = Found;
 
-    fn run(&mut self, _until: u64, _memory: usize, _watch: &Watch<'_>) -> Result<Option<Found>, Limit> {
+    fn run(&mut self, _until: u64, _memory: usize, _watch: &BudgetGuard<'_>) -> Result<Option<Found>, Limit> {
         Ok(Some(Found::Order(std::mem::take(&mut self.0))))
     }
 }
@@ -67,7 +67,11 @@ struct Running<'p> {
 
 /// Decides all parts, or finds one that no order explains. Which one does not depend on threads: it is of the first round in which
 /// there is one, and the shortest of those.
-pub(super) fn decide<'p>(parts: &'p [Part], begin: impl Fn(&'p Part) -> Search<'p> + Sync, watch: &Watch<'_>) -> Parts {
+pub(super) fn decide<'p>(
+    parts: &'p [Part],
+    begin: impl Fn(&'p Part) -> Search<'p> + Sync,
+    watch: &BudgetGuard<'_>,
+) -> Parts {
     let mut running: Vec<Running<'p>> =
         (0..parts.len()).map(|part| Running { part, search: None, result: Ok(None) }).collect();
     running.sort_by_key(|running| parts[running.part].events.len());
@@ -82,7 +86,7 @@ pub(super) fn decide<'p>(parts: &'p [Part], begin: impl Fn(&'p Part) -> Search<'
         let alone = running.len() == 1;
         let all: u64 = running.iter().map(|running| work(&parts[running.part], round)).fold(0, u64::saturating_add);
         let step = |(rank, running): (usize, &mut Running<'p>)| {
-            let watch = watch.among(&won, rank);
+            let watch = watch.competing(&won, rank);
             if let Some(limit) = watch.reached() {
                 running.result = Err(limit);
                 return;
@@ -132,7 +136,7 @@ pub(super) fn decide<'p>(parts: &'p [Part], begin: impl Fn(&'p Part) -> Search<'
 ///
 /// # Errors
 /// The limit that ended it.
-pub(super) fn finish(mut search: Search<'_>, watch: &Watch<'_>) -> Result<Found, Limit> {
+pub(super) fn finish(mut search: Search<'_>, watch: &BudgetGuard<'_>) -> Result<Found, Limit> {
     loop {
         if let Some(found) = search.run(u64::MAX, watch.memory(), watch)? {
             return Ok(found);
@@ -145,11 +149,11 @@ const LITTLE: u64 = 20_000;
 
 /// How much work a part is worth up to a round. Most parts need a few units for each event.
 fn work(part: &Part, round: u32) -> u64 {
-    first_work(part.events.len()) << round.min(40)
+    initial_budget(part.events.len()) << round.min(40)
 }
 
 /// How much work so many events are worth at first.
-pub(super) fn first_work(events: usize) -> u64 {
+pub(super) fn initial_budget(events: usize) -> u64 {
     events as u64 * 4 + 256
 }
 

@@ -8,32 +8,32 @@ pub(super) const NEVER: u32 = u32::MAX;
 
 /// Where the operations of a part are kept while they are open.
 #[derive(Debug)]
-pub(super) struct Slots {
+pub(super) struct SlotAllocation {
     /// The slot of an operation that returns; of another, which of `kinds` it is.
     pub(super) of: Vec<u32>,
     /// The event at which an operation returns, or [`NEVER`].
     pub(super) returns: Vec<u32>,
     /// Where it is counted how many of each kind are done; a kind is the operations without return of a class.
-    pub(super) kinds: Vec<Field>,
+    pub(super) kinds: Vec<BitField>,
     /// Words that a bit for each slot and the counts of all kinds take.
     pub(super) words: usize,
 }
 
 /// A number among the bits of a few words.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Field {
+pub(super) struct BitField {
     word: usize,
     shift: u32,
     bits: u32,
 }
 
-impl Field {
+impl BitField {
     /// The first field from bit `from` on that can hold numbers up to `most`.
     fn new(from: usize, most: u32) -> Self {
         let bits = u32::BITS - most.leading_zeros();
         let over = from % 64 + bits as usize > 64;
         let at = if over { from.next_multiple_of(64) } else { from };
-        Field { word: at / 64, shift: (at % 64) as u32, bits }
+        BitField { word: at / 64, shift: (at % 64) as u32, bits }
     }
 
     /// The bit after it.
@@ -56,7 +56,7 @@ impl Field {
     }
 }
 
-impl Slots {
+impl SlotAllocation {
     /// For the operations of a part and their classes.
     pub(super) fn new(part: &Part, class: &[u32]) -> Self {
         let mut returns = vec![NEVER; part.calls.len()];
@@ -90,12 +90,12 @@ impl Slots {
         }
         let mut end = count;
         let field = |most| {
-            let field = Field::new(end, most);
+            let field = BitField::new(end, most);
             end = field.end();
             field
         };
         let kinds = kinds.into_iter().map(field).collect();
-        Slots { of, returns, kinds, words: end.div_ceil(64) }
+        SlotAllocation { of, returns, kinds, words: end.div_ceil(64) }
     }
 
     /// Which of the kinds of unknown outcome an operation is.
@@ -111,9 +111,9 @@ mod tests {
     #[test]
     fn fields_count_beside_one_another() {
         let mut random = 1u64;
-        let mut fields: Vec<Field> = Vec::new();
+        let mut fields: Vec<BitField> = Vec::new();
         for most in [1, 1, 3, 4, 1 << 20, u32::MAX, 7, u32::MAX, 1, 2] {
-            fields.push(Field::new(fields.last().map_or(61, |field| field.end()), most));
+            fields.push(BitField::new(fields.last().map_or(61, |field| field.end()), most));
         }
         let mut words = vec![0; fields[9].end().div_ceil(64)];
         let mut counts = [0; 10];

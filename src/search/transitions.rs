@@ -1,10 +1,10 @@
 //! A specification as a table: states and operations are numbers, and no step is taken twice.
 
-use super::budget::Watch;
+use super::budget::BudgetGuard;
+use super::drop_cost::DropCostEstimator;
 use super::history::{History, Outcome};
+use super::incremental_table::{IncrementalTable, spread};
 use super::partition::Part;
-use super::release::Release;
-use super::shards::{Shards, spread};
 use super::verdict::Limit;
 use crate::model::Spec;
 use rustc_hash::{FxBuildHasher, FxHashMap};
@@ -23,10 +23,10 @@ pub(super) struct Transitions<'h, S: Spec> {
     classes: Vec<Class<'h, S>>,
     states: Vec<S::State>,
     /// Half of the hash of a state, and its number.
-    by_content: Shards<(u32, u32)>,
-    memo: Shards<Step>,
+    by_content: IncrementalTable<(u32, u32)>,
+    memo: IncrementalTable<Step>,
     held: usize,
-    release: Release<'h, S::State>,
+    release: DropCostEstimator<'h, S::State>,
 }
 
 /// The state after an operation of a class in a state, or [`NONE`].
@@ -74,10 +74,10 @@ impl<'h, S: Spec> Transitions<'h, S> {
             spec,
             classes,
             states: Vec::new(),
-            by_content: Shards::new(),
-            memo: Shards::new(),
+            by_content: IncrementalTable::new(),
+            memo: IncrementalTable::new(),
             held: 0,
-            release: Release::new(release),
+            release: DropCostEstimator::new(release),
         };
         transitions.intern(spec.initial());
         (transitions, class_of)
@@ -87,7 +87,7 @@ impl<'h, S: Spec> Transitions<'h, S> {
     ///
     /// # Errors
     /// At a deadline: a step of the specification may take long, so the clock is looked at before each.
-    pub(super) fn step(&mut self, state: u32, class: u32, watch: &Watch<'_>) -> Result<Option<u32>, Limit> {
+    pub(super) fn step(&mut self, state: u32, class: u32, watch: &BudgetGuard<'_>) -> Result<Option<u32>, Limit> {
         let hash = Step::hash(state, class);
         if let Some(known) = self.memo.find(hash, |step| step.state == state && step.class == class) {
             return Ok((known.next != NONE).then_some(known.next));

@@ -16,7 +16,7 @@ mod ways;
 use chance::Chance;
 use rayon::ThreadPoolBuilder;
 use retrograde::model::Spec;
-use retrograde::search::{self, Budget, Call, Core, History, Others, Outcome, Verdict};
+use retrograde::search::{self, Budget, Call, Core, History, Missing, Outcome, Verdict};
 use retrograde::verify;
 use std::ops::Add;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -221,9 +221,9 @@ fn core_is_right(subject: &Subject, history: &History<Word, Word>, found: &Core,
             oracle::is_linearizable(subject, &changed.unwrap_or_else(|e| panic!("{e} {shown}")), STEPS)
         };
         match search::reason(subject, history, &core, &Budget::default()).others {
-            Others::Open => {}
-            Others::NoHelp => assert_ne!(explained(&|_| true), Some(true), "{core:?} {shown}"),
-            Others::TooLate(late) => {
+            Missing::Open => {}
+            Missing::NoHelp => assert_ne!(explained(&|_| true), Some(true), "{core:?} {shown}"),
+            Missing::TooLate(late) => {
                 let is_late = |at: u32| late.iter().any(|late| late.0 == at);
                 assert_ne!(explained(&is_late), Some(false), "{late:?} {core:?} {shown}");
             }

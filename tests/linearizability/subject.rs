@@ -2,7 +2,7 @@
 //!
 //! All of them behind one type, so that the search is compiled once for this test and not once for each.
 
-use retrograde::model::{Effect, Form, Spec, Value};
+use retrograde::model::{Effect, RegisterForm, Spec, Value};
 use std::any::Any;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -116,7 +116,7 @@ trait Model: Send + Sync {
     fn step(&self, state: &State, operation: usize, answer: Option<usize>) -> Option<State>;
     fn keys(&self, operation: usize) -> Option<Vec<u64>>;
     fn effect(&self, operation: usize, answer: Option<usize>) -> Effect;
-    fn form(&self, operation: usize, answer: Option<usize>) -> Option<Form<'_>>;
+    fn form(&self, operation: usize, answer: Option<usize>) -> Option<RegisterForm<'_>>;
     fn content<'a>(&'a self, register: Value<'a>) -> Value<'a>;
     fn fingerprint(&self, state: &State) -> Option<u64>;
     fn heap_bytes(&self, state: &State) -> usize;
@@ -155,7 +155,7 @@ where
         self.spec.effect(&self.operations[operation], answer.map(|answer| &self.answers[answer]))
     }
 
-    fn form(&self, operation: usize, answer: Option<usize>) -> Option<Form<'_>> {
+    fn form(&self, operation: usize, answer: Option<usize>) -> Option<RegisterForm<'_>> {
         self.spec.form(&self.operations[operation], answer.map(|answer| &self.answers[answer]))
     }
 
@@ -193,7 +193,7 @@ impl Spec for Subject {
         self.model.effect(operation.index, answer.map(|answer| answer.index))
     }
 
-    fn form<'a>(&'a self, operation: &'a Word, answer: Option<&'a Word>) -> Option<Form<'a>> {
+    fn form<'a>(&'a self, operation: &'a Word, answer: Option<&'a Word>) -> Option<RegisterForm<'a>> {
         self.model.form(operation.index, answer.map(|answer| answer.index))
     }
 

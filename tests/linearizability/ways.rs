@@ -1,9 +1,9 @@
 //! All ways to a verdict: every strategy, every reduction alone and all but it.
 
-use retrograde::search::{Reductions, Switches, Width};
+use retrograde::search::{Reductions, SearchConfig, Width};
 
 /// The first one is what everybody gets.
-pub fn all() -> Vec<Switches> {
+pub fn all() -> Vec<SearchConfig> {
     let (every, none) = (Reductions::default(), Reductions::NONE);
     let reductions = [
         every,
@@ -21,13 +21,13 @@ pub fn all() -> Vec<Switches> {
         Reductions { dominance: false, ..every },
         Reductions { forgotten_states: false, ..every },
     ];
-    let usual = Switches::default();
+    let usual = SearchConfig::default();
     let widths = [Some(Width::Beam(1)), Some(Width::Beam(3)), Some(Width::Everything)];
-    let widths = widths.map(|width| Switches { width, ..usual });
+    let widths = widths.map(|width| SearchConfig { width, ..usual });
     // Of legs of five events even a small history has several.
-    let strategies = [&[usual, Switches { leg: 5, ..usual }], &widths[..]].concat();
+    let strategies = [&[usual, SearchConfig { min_segment_events: 5, ..usual }], &widths[..]].concat();
     let of_registers = reductions
         .iter()
-        .flat_map(|&reductions| strategies.iter().map(move |&strategy| Switches { reductions, ..strategy }));
-    of_registers.chain([Switches { forms: false, ..usual }]).collect()
+        .flat_map(|&reductions| strategies.iter().map(move |&strategy| SearchConfig { reductions, ..strategy }));
+    of_registers.chain([SearchConfig { forms: false, ..usual }]).collect()
 }

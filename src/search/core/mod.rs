@@ -23,16 +23,16 @@ mod registers;
 mod relaxed;
 mod world;
 
-pub use reason::{Alternative, Claim, Others, Reason, reason};
+pub use reason::{Alternative, Claim, Missing, Reason, reason};
 
-use super::budget::Watch;
+use super::budget::BudgetGuard;
 use super::history::{History, Outcome, SpecHistory};
 use super::verdict::Core;
 use crate::model::Spec;
 use registers::Registers;
-use relaxed::{Budget, Decision, Placed, Relaxed};
+use relaxed::{Budget, Decision, Placed, Relaxation};
 use rustc_hash::{FxHashMap, FxHashSet};
-use world::{Required, Steps, Times, World};
+use world::{CoreModel, Required, Steps, Times};
 
 /// Steps that one question may take.
 const STEPS_EACH: u64 = 100_000;
@@ -45,7 +45,7 @@ const ALONE: usize = 20_000;
 
 /// The core as the search leaves it: the completed ones among the calls of one part of the object that were invoked before a
 /// return past which no order gets, and those that failed until then.
-pub(super) fn coarse<O, A>(history: &History<O, A>, part: &[u32], longest_prefix: Vec<u32>) -> Core {
+pub(super) fn initial_core<O, A>(history: &History<O, A>, part: &[u32], longest_prefix: Vec<u32>) -> Core {
     let all = history.calls();
     let is_completed = |call: &u32| matches!(all[*call as usize].outcome, Outcome::Completed { .. });
     let mut calls: Vec<u32> = part.iter().copied().filter(is_completed).collect();
@@ -66,7 +66,7 @@ pub fn minimal<S: Spec>(spec: &S, history: &SpecHistory<S>, found: &Core, budget
     let end = |call: &u32| returned(&history.calls()[*call as usize].outcome);
     let missing = found.calls.iter().copied().filter(|call| end(call) < i64::MAX && !placed.contains(call));
     let Some(last) = missing.min_by_key(|call| (end(call), *call)) else { return found.clone() };
-    let watch = Watch::begin(budget);
+    let watch = BudgetGuard::begin(budget);
     let budget = Budget { steps: STEPS, each: STEPS_EACH, watch: &watch };
     let Some((mut core, minimal)) = in_world(spec, history, last, Minimise { last, budget }) else {
         return found.clone();
@@ -80,7 +80,7 @@ trait Task<O, A> {
     type Output;
 
     /// `None`: the budget was spent.
-    fn run<W: World>(self, search: Search<'_, O, A, W>) -> Option<Self::Output>;
+    fn run<W: CoreModel>(self, search: Search<'_, O, A, W>) -> Option<Self::Output>;
 }
 
 /// Does it in the world that a call belongs to.
@@ -116,7 +116,7 @@ struct Minimise<'w, 'b> {
 impl<O: PartialEq, A> Task<O, A> for Minimise<'_, '_> {
     type Output = (Vec<u32>, bool);
 
-    fn run<W: World>(mut self, mut search: Search<'_, O, A, W>) -> Option<(Vec<u32>, bool)> {
+    fn run<W: CoreModel>(mut self, mut search: Search<'_, O, A, W>) -> Option<(Vec<u32>, bool)> {
         let core = search.grow(self.last, &mut self.budget)?;
         Some(search.shrink(core, self.last, &mut self.budget))
     }
@@ -183,14 +183,14 @@ struct Search<'a, O, A, W> {
     scope: &'a [u32],
 }
 
-impl<O: PartialEq, A, W: World> Search<'_, O, A, W> {
+impl<O: PartialEq, A, W: CoreModel> Search<'_, O, A, W> {
     fn decide(&mut self, core: &[u32], budget: &mut Budget<'_, '_>) -> Decision {
         let mut known = vec![false; self.history.calls().len()];
         core.iter().for_each(|&call| known[call as usize] = true);
         let completed = core.iter().copied().filter(|&call| self.is_completed(call));
         let mut required: Vec<Required> = completed.map(|call| Required { call, answered: true }).collect();
         required.sort_by_key(|required| (self.times.invoke[required.call as usize], required.call));
-        Relaxed::new(&mut self.world, self.times, &known, required).decide(budget)
+        Relaxation::new(&mut self.world, self.times, &known, required).decide(budget)
     }
 
     fn is_completed(&self, call: u32) -> bool {

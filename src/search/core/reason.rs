@@ -1,10 +1,10 @@
 //! Why no order explains the calls of a core, in pieces that people can follow.
 
-use super::relaxed::{Budget, Decision, Place, Relaxed};
-use super::world::{Required, Times, World};
+use super::relaxed::{Budget, Decision, Place, Relaxation};
+use super::world::{CoreModel, Required, Times};
 use super::{STEPS, STEPS_EACH, Search, Task, in_world};
 use crate::model::Spec;
-use crate::search::budget::Watch;
+use crate::search::budget::BudgetGuard;
 use crate::search::history::{Outcome, SpecHistory};
 use crate::search::verdict::Core;
 use rustc_hash::FxHashSet;
@@ -25,12 +25,12 @@ pub struct Reason {
     /// Whether these are all.
     pub complete: bool,
     /// What the core would take of the others.
-    pub others: Others,
+    pub others: Missing,
 }
 
 /// What it would take to explain a core, of calls that are not in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Others {
+pub enum Missing {
     /// Not found in the time there was.
     #[default]
     Open,
@@ -74,7 +74,7 @@ const STATES: usize = 5_000;
 
 /// Why no order explains the calls of a core. Takes about as long as [`super::minimal`].
 pub fn reason<S: Spec>(spec: &S, history: &SpecHistory<S>, core: &Core, budget: &crate::search::Budget<'_>) -> Reason {
-    let watch = Watch::begin(budget);
+    let watch = BudgetGuard::begin(budget);
     let budget = Budget { steps: STEPS, each: STEPS_EACH, watch: &watch };
     let completed = |call: &&u32| matches!(history.calls()[**call as usize].outcome, Outcome::Completed { .. });
     let Some(&call) = core.calls.iter().find(completed) else { return Reason::default() };
@@ -90,7 +90,7 @@ struct Explain<'a, 'w, 'b> {
 impl<O, A> Task<O, A> for Explain<'_, '_, '_> {
     type Output = Reason;
 
-    fn run<W: World>(mut self, mut search: Search<'_, O, A, W>) -> Option<Reason> {
+    fn run<W: CoreModel>(mut self, mut search: Search<'_, O, A, W>) -> Option<Reason> {
         let mut known = vec![false; search.history.calls().len()];
         self.core.calls.iter().for_each(|&call| known[call as usize] = true);
         let mut what = Claims {
@@ -114,7 +114,8 @@ impl<O, A> Task<O, A> for Explain<'_, '_, '_> {
             for part in [Part::Answer, Part::Returned, Part::Invoked] {
                 let kept = what.give_up(at, part);
                 let required = what.required(&is_failed);
-                let decided = Relaxed::new(&mut search.world, &what.times, &known, required).decide(&mut self.budget);
+                let decided =
+                    Relaxation::new(&mut search.world, &what.times, &known, required).decide(&mut self.budget);
                 if decided != Decision::Impossible {
                     minimal &= decided != Decision::Open;
                     what.take_back(at, part, kept);
@@ -122,7 +123,7 @@ impl<O, A> Task<O, A> for Explain<'_, '_, '_> {
             }
         }
         let required = what.required(&is_failed);
-        let relaxed = Relaxed::new(&mut search.world, &what.times, &known, required);
+        let relaxed = Relaxation::new(&mut search.world, &what.times, &known, required);
         let (alternatives, complete) = Orders::of(relaxed, &mut self.budget);
         let before = what.before(search.times);
         Some(Reason { before, claims: what.claims, minimal, alternatives, complete, others })
@@ -182,20 +183,20 @@ impl Claims {
 
     /// What it would take of the calls that are not known, could they happen at any time. Before any claim is given up: what
     /// explains less of the core may not explain all of it.
-    fn others<O, A, W: World>(
+    fn others<O, A, W: CoreModel>(
         &self,
         search: &mut Search<'_, O, A, W>,
         known: &[bool],
         is_failed: &[bool],
         budget: &mut Budget<'_, '_>,
-    ) -> Others {
+    ) -> Missing {
         let mut times = self.times.clone();
         let others = times.invoke.iter_mut().zip(known).filter(|(_, known)| !**known);
         others.for_each(|(invoke, _)| *invoke = i64::MIN);
         let required = self.required(is_failed);
-        let order = match Relaxed::new(&mut search.world, &times, known, required).decide(budget) {
-            Decision::Open => return Others::Open,
-            Decision::Impossible => return Others::NoHelp,
+        let order = match Relaxation::new(&mut search.world, &times, known, required).decide(budget) {
+            Decision::Open => return Missing::Open,
+            Decision::Impossible => return Missing::NoHelp,
             Decision::Explained(order) => order,
         };
         let mut late = Vec::new();
@@ -213,7 +214,7 @@ impl Claims {
             }
         }
         late.reverse();
-        if late.is_empty() { Others::Open } else { Others::TooLate(late) }
+        if late.is_empty() { Missing::Open } else { Missing::TooLate(late) }
     }
 
     /// The pairs that real time orders, without those that follow from two others.
@@ -260,7 +261,7 @@ impl Reached {
 
 /// The search for orders that end somewhere.
 struct Orders<'a, 'o, W> {
-    relaxed: &'o mut Relaxed<'a, W>,
+    relaxed: &'o mut Relaxation<'a, W>,
     counting: bool,
     seen: FxHashSet<(u32, u128, Reached)>,
     order: Vec<u32>,
@@ -268,8 +269,8 @@ struct Orders<'a, 'o, W> {
     complete: bool,
 }
 
-impl<W: World> Orders<'_, '_, W> {
-    fn of(mut relaxed: Relaxed<'_, W>, budget: &mut Budget<'_, '_>) -> (Vec<Alternative>, bool) {
+impl<W: CoreModel> Orders<'_, '_, W> {
+    fn of(mut relaxed: Relaxation<'_, W>, budget: &mut Budget<'_, '_>) -> (Vec<Alternative>, bool) {
         // Whether some uses have to be counted, or nothing explains the core even if none is.
         let counting = relaxed.is_impossible_without_counting(budget) != Some(true);
         let none = vec![0; if counting { relaxed.optional.len() } else { 0 }].into_boxed_slice();

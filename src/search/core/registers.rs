@@ -1,7 +1,7 @@
 //! Calls on one register, of which the normal form tells what they do.
 
-use super::world::{Group, Required, Times, World, latest};
-use crate::model::{Action, Form, Spec, Value};
+use super::world::{CoreModel, Group, Required, Times, latest};
+use crate::model::{Action, RegisterForm, Spec, Value};
 use crate::search::history::{Outcome, SpecHistory};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
@@ -135,7 +135,7 @@ impl<'h> Registers<'h> {
         number
     }
 
-    fn act(&mut self, form: Form<'h>) -> Act {
+    fn act(&mut self, form: RegisterForm<'h>) -> Act {
         match form.action {
             Action::Nothing => Act::Nothing,
             Action::Read(value) => Act::Read(self.number(value.into())),
@@ -168,7 +168,7 @@ impl<'h> Registers<'h> {
     }
 }
 
-impl World for Registers<'_> {
+impl CoreModel for Registers<'_> {
     fn step(&mut self, state: u32, call: u32, known: bool) -> Option<u32> {
         let (answered, relaxed) = self.acts[call as usize];
         let state = self.seen(state);

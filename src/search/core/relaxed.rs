@@ -1,7 +1,7 @@
 //! Histories of which only some outcomes are known.
 
-use super::world::{Group, Required, Times, World};
-use crate::search::budget::Watch;
+use super::world::{CoreModel, Group, Required, Times};
+use crate::search::budget::BudgetGuard;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Bytes that states may hold.
@@ -37,7 +37,7 @@ pub(super) struct Budget<'w, 'b> {
     /// Steps that one question may take.
     pub(super) each: u64,
     /// The budget of the whole search.
-    pub(super) watch: &'w Watch<'b>,
+    pub(super) watch: &'w BudgetGuard<'b>,
 }
 
 impl Budget<'_, '_> {
@@ -53,7 +53,7 @@ impl Budget<'_, '_> {
 }
 
 /// A history of which only some outcomes are known: does an order explain those?
-pub(super) struct Relaxed<'a, W> {
+pub(super) struct Relaxation<'a, W> {
     world: &'a mut W,
     times: &'a Times,
     known: &'a [bool],
@@ -116,11 +116,11 @@ enum Found {
     Choices(Vec<(usize, i64)>),
 }
 
-impl<'a, W: World> Relaxed<'a, W> {
+impl<'a, W: CoreModel> Relaxation<'a, W> {
     /// `required` are completed calls among those that are `known`, by invocation.
     pub(super) fn new(world: &'a mut W, times: &'a Times, known: &'a [bool], required: Vec<Required>) -> Self {
         let optional = world.relax(&required, known);
-        Relaxed { world, times, known, required, optional }
+        Relaxation { world, times, known, required, optional }
     }
 
     /// Tries orders, depth first.

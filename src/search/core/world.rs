@@ -31,7 +31,7 @@ pub(super) fn latest<'a>(
 }
 
 /// States as numbers; 0 is the initial one.
-pub(super) trait World {
+pub(super) trait CoreModel {
     /// The state after a call; with its answer if that is `known`, else whatever the answer would have been.
     fn step(&mut self, state: u32, call: u32, known: bool) -> Option<u32>;
 
@@ -106,7 +106,7 @@ impl<'h, S: Spec> Steps<'h, S> {
     }
 }
 
-impl<S: Spec> World for Steps<'_, S> {
+impl<S: Spec> CoreModel for Steps<'_, S> {
     fn step(&mut self, state: u32, call: u32, known: bool) -> Option<u32> {
         let what = if known { self.class[call as usize] << 1 | 1 } else { self.kind[call as usize] << 1 };
         if let Some(&next) = self.memo.get(&(state, what)) {

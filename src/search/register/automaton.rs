@@ -3,15 +3,15 @@
 //! **Values nobody asks for are one.** A state that no read, no failed or possible compare-and-set and no beginning of a later
 //! answer names is [`OTHER`]: no operation that is left tells two such states apart, so they are one state.
 
+use super::append_trie::{self, AppendOnly};
 use super::by_value::{ByValue, NONE};
-use super::forms::{Deed, Forms};
-use super::prefixes::{self, Growth};
-use crate::search::budget::Watch;
-use crate::search::room;
+use super::forms::{Forms, RegisterOp};
+use crate::search::budget::BudgetGuard;
+use crate::search::tight_vec;
 use rustc_hash::FxHashMap;
 
 /// The state of a register that holds something nobody asks for.
-pub(super) const OTHER: u32 = NONE;
+pub(super) const DONT_CARE: u32 = NONE;
 
 /// What the operations of a class do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,21 +57,26 @@ impl Automaton {
     /// For deeds on one register; with the class of each, [`NONE`] for those that do nothing. `None` where a value cannot be
     /// appended to, and for appends with failed compare-and-sets: any append might be needed to make one fail, also one that leads
     /// to [`OTHER`], and that is not followed here; and where a limit is reached.
-    pub(super) fn new(deeds: &[Deed], content: u32, forms: &Forms<'_>, watch: &Watch<'_>) -> Option<(Self, Vec<u32>)> {
+    pub(super) fn new(
+        deeds: &[RegisterOp],
+        content: u32,
+        forms: &Forms<'_>,
+        watch: &BudgetGuard<'_>,
+    ) -> Option<(Self, Vec<u32>)> {
         let (mut state, mut asked) = (ByValue::new(deeds.len(), forms.count), Vec::with_capacity(deeds.len().min(FEW)));
         for deed in deeds {
-            if let Deed::Read(value) | Deed::FailedCas(value) | Deed::Cas(value, _) = *deed
+            if let RegisterOp::Read(value) | RegisterOp::FailedCas(value) | RegisterOp::Cas(value, _) = *deed
                 && state.of(value) == NONE
             {
                 *state.place(value) = asked.len() as u32;
                 asked.push(value);
             }
         }
-        let appends = deeds.iter().any(|deed| matches!(deed, Deed::Append(_)));
+        let appends = deeds.iter().any(|deed| matches!(deed, RegisterOp::Append(_)));
         let growth = match appends {
-            true if deeds.iter().any(|deed| matches!(deed, Deed::FailedCas(_))) => return None,
-            true => prefixes::grow(deeds, content, &forms.values, &asked, state, watch)?,
-            false => Growth { states: asked.len(), edges: Vec::new(), state },
+            true if deeds.iter().any(|deed| matches!(deed, RegisterOp::FailedCas(_))) => return None,
+            true => append_trie::grow(deeds, content, &forms.values, &asked, state, watch)?,
+            false => AppendOnly { states: asked.len(), edges: Vec::new(), state },
         };
         let state_of = |value: u32| growth.state.of(value);
         let states = growth.states;
@@ -84,31 +89,31 @@ impl Automaton {
             into: Lists::default(),
             by_class: Lists::default(),
         };
-        let mut edges: FxHashMap<Deed, u32> = FxHashMap::default();
+        let mut edges: FxHashMap<RegisterOp, u32> = FxHashMap::default();
         let mut appended = if appends { ByValue::new(deeds.len(), forms.count) } else { ByValue::default() };
         let class_of = deeds
             .iter()
             .map(|deed| {
                 let fresh = automaton.kinds.len() as u32;
                 let (class, kind) = match *deed {
-                    Deed::Nothing => return NONE,
-                    Deed::Read(value) => {
+                    RegisterOp::Nothing => return NONE,
+                    RegisterOp::Read(value) => {
                         let state = state_of(value);
                         (&mut automaton.states[state as usize].reads, Kind::Read(state))
                     }
-                    Deed::FailedCas(value) => {
+                    RegisterOp::FailedCas(value) => {
                         let state = state_of(value);
                         (&mut automaton.states[state as usize].failures, Kind::FailedCas(state))
                     }
-                    Deed::Write(value) => match state_of(value) {
-                        OTHER => (&mut automaton.write_other, Kind::Write(OTHER)),
+                    RegisterOp::Write(value) => match state_of(value) {
+                        DONT_CARE => (&mut automaton.write_other, Kind::Write(DONT_CARE)),
                         state => (&mut automaton.states[state as usize].writes, Kind::Write(state)),
                     },
-                    Deed::Cas(from, to) => {
+                    RegisterOp::Cas(from, to) => {
                         let (from, to) = (state_of(from), state_of(to));
-                        (edges.entry(Deed::Cas(from, to)).or_insert(NONE), Kind::Cas(from, to))
+                        (edges.entry(RegisterOp::Cas(from, to)).or_insert(NONE), Kind::Cas(from, to))
                     }
-                    Deed::Append(value) => (appended.place(value), Kind::Append),
+                    RegisterOp::Append(value) => (appended.place(value), Kind::Append),
                 };
                 if *class == NONE {
                     *class = fresh;
@@ -126,7 +131,7 @@ impl Automaton {
         }));
         automaton.out = Lists::new(states, ways.iter().map(|&(from, class, to)| (from, class, to)));
         automaton.into =
-            Lists::new(states, ways.iter().filter(|way| way.2 != OTHER).map(|&(f, class, to)| (to, class, f)));
+            Lists::new(states, ways.iter().filter(|way| way.2 != DONT_CARE).map(|&(f, class, to)| (to, class, f)));
         let classes = automaton.kinds.len();
         automaton.by_class = Lists::new(classes, ways.iter().map(|&(from, class, to)| (class, from, to)));
         Some((automaton, class_of))
@@ -134,27 +139,27 @@ impl Automaton {
 
     /// The class of reads of a state, or [`NONE`].
     pub(super) fn reads(&self, state: u32) -> u32 {
-        if state == OTHER { NONE } else { self.states[state as usize].reads }
+        if state == DONT_CARE { NONE } else { self.states[state as usize].reads }
     }
 
     /// The class of compare-and-sets that failed because the state was not this.
     pub(super) fn failures(&self, state: u32) -> u32 {
-        if state == OTHER { NONE } else { self.states[state as usize].failures }
+        if state == DONT_CARE { NONE } else { self.states[state as usize].failures }
     }
 
     /// The class of writes of a state.
     pub(super) fn writes(&self, state: u32) -> u32 {
-        if state == OTHER { self.write_other } else { self.states[state as usize].writes }
+        if state == DONT_CARE { self.write_other } else { self.states[state as usize].writes }
     }
 
     /// Classes that lead out of a state, with where to.
     pub(super) fn out(&self, state: u32) -> &[(u32, u32)] {
-        if state == OTHER { &[] } else { self.out.of(state) }
+        if state == DONT_CARE { &[] } else { self.out.of(state) }
     }
 
     /// Classes other than writes that lead into a state, with where from.
     pub(super) fn into(&self, state: u32) -> &[(u32, u32)] {
-        if state == OTHER { &[] } else { self.into.of(state) }
+        if state == DONT_CARE { &[] } else { self.into.of(state) }
     }
 
     /// Where an operation of a class leads from a state.
@@ -170,7 +175,7 @@ impl Automaton {
     /// Bytes held.
     pub(super) fn bytes(&self) -> usize {
         let lists = self.out.bytes() + self.into.bytes() + self.by_class.bytes();
-        room::bytes(&self.kinds) + room::bytes(&self.states) + lists
+        tight_vec::bytes(&self.kinds) + tight_vec::bytes(&self.states) + lists
     }
 }
 
@@ -213,6 +218,6 @@ impl Lists {
     }
 
     fn bytes(&self) -> usize {
-        room::bytes(&self.begin) + room::bytes(&self.pairs)
+        tight_vec::bytes(&self.begin) + tight_vec::bytes(&self.pairs)
     }
 }

@@ -2,12 +2,12 @@
 
 use crate::model::{Action, Spec, Value};
 use crate::search::history::{History, Outcome};
-use crate::search::room;
+use crate::search::tight_vec;
 use rustc_hash::FxHashMap;
 
 /// What a call does, with values by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(in crate::search) enum Deed {
+pub(in crate::search) enum RegisterOp {
     /// Nothing that anybody could see; or it did not happen.
     Nothing,
     Read(u32),
@@ -22,7 +22,7 @@ pub(in crate::search) struct Forms<'h> {
     /// The register of each call; empty where there is only one.
     register: Vec<u32>,
     /// What each call does.
-    pub(in crate::search) deed: Vec<Deed>,
+    pub(in crate::search) deed: Vec<RegisterOp>,
     /// What each register holds at first.
     pub(in crate::search) content: Vec<u32>,
     /// How many values there are.
@@ -56,24 +56,24 @@ impl<'h> Forms<'h> {
                 Outcome::Completed { answer, .. } => Some(answer),
                 Outcome::Unknown => None,
                 Outcome::Failed => {
-                    forms.push(0, Deed::Nothing, calls.len());
+                    forms.push(0, RegisterOp::Nothing, calls.len());
                     continue;
                 }
             };
             let form = spec.form(&call.operation, answer)?;
             let deed = match form.action {
-                Action::Nothing => Deed::Nothing,
+                Action::Nothing => RegisterOp::Nothing,
                 // Nobody saw an answer that would say anything about the state.
-                Action::Read(_) | Action::FailedCas(_) if answer.is_none() => Deed::Nothing,
-                Action::Read(value) => Deed::Read(values.of(value)),
-                Action::FailedCas(value) => Deed::FailedCas(values.of(value)),
-                Action::Write(value) => Deed::Write(values.of(value)),
+                Action::Read(_) | Action::FailedCas(_) if answer.is_none() => RegisterOp::Nothing,
+                Action::Read(value) => RegisterOp::Read(values.of(value)),
+                Action::FailedCas(value) => RegisterOp::FailedCas(values.of(value)),
+                Action::Write(value) => RegisterOp::Write(values.of(value)),
                 Action::Cas { from, to } if from == to => match answer {
-                    Some(_) => Deed::Read(values.of(from)),
-                    None => Deed::Nothing,
+                    Some(_) => RegisterOp::Read(values.of(from)),
+                    None => RegisterOp::Nothing,
                 },
-                Action::Cas { from, to } => Deed::Cas(values.of(from), values.of(to)),
-                Action::Append(value) if *appends => Deed::Append(values.of(value)),
+                Action::Cas { from, to } => RegisterOp::Cas(values.of(from), values.of(to)),
+                Action::Append(value) if *appends => RegisterOp::Append(values.of(value)),
                 Action::Append(_) => {
                     *appends = true;
                     return None;
@@ -90,7 +90,7 @@ impl<'h> Forms<'h> {
 
 impl Forms<'_> {
     /// Adds one of so many calls.
-    fn push(&mut self, register: u32, deed: Deed, calls: usize) {
+    fn push(&mut self, register: u32, deed: RegisterOp, calls: usize) {
         if self.register.is_empty() && register != 0 {
             self.register.reserve_exact(calls);
             self.register.resize(self.deed.len(), 0);
@@ -109,7 +109,10 @@ impl Forms<'_> {
 
     /// Bytes held.
     pub(in crate::search) fn bytes(&self) -> usize {
-        room::bytes(&self.register) + room::bytes(&self.deed) + room::bytes(&self.content) + room::bytes(&self.values)
+        tight_vec::bytes(&self.register)
+            + tight_vec::bytes(&self.deed)
+            + tight_vec::bytes(&self.content)
+            + tight_vec::bytes(&self.values)
     }
 }
 

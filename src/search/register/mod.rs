@@ -1,59 +1,59 @@
 //! Registers: read, written, compared and set, appended to. By far the most histories are of these, and of the forms of their
 //! operations much more can be said than of steps of a specification.
 
-mod audit;
+mod append_trie;
 mod automaton;
 mod by_value;
 mod configuration;
-mod course;
+mod crashed_uses;
 mod dominance;
+mod event_schedule;
 mod forms;
-mod ladder;
-mod moves;
-mod open;
-mod path;
-mod prefixes;
-mod reductions;
-mod replay;
-mod used;
+mod frontier;
+mod parent_links;
+mod pending;
+mod pruning;
+mod successors;
+mod validation;
+mod witness;
 
-pub(super) use audit::is_order;
-pub(super) use forms::{Deed, Forms};
-pub(super) use reductions::LEG;
-pub use reductions::{Reductions, Width};
+pub(super) use forms::{Forms, RegisterOp};
+pub(super) use pruning::MIN_SEGMENT_EVENTS;
+pub use pruning::{Reductions, Width};
+pub(super) use validation::is_valid_linearization;
 
-use super::budget::Watch;
+use super::budget::BudgetGuard;
+use super::config::SearchConfig;
 use super::mask::Mask;
 use super::partition::Part;
-use super::race::{Race, Runner};
-use super::schedule::{Dead, Found, Known, Search, first_work, is_for_two};
-use super::switches::Switches;
+use super::portfolio::{Portfolio, Runner};
+use super::schedule::{DeadEnd, Found, Known, Search, initial_budget, is_for_two};
 use super::verdict::Limit;
 use automaton::{Automaton, Kind};
-use course::Course;
-use ladder::{Furthest, Ladder, ROUNDS, Reached, Relay};
-use path::{MOST_OPERATIONS, Step};
-use replay::Replay;
+use event_schedule::EventSchedule;
+use frontier::{FrontierSearch, Furthest, ROUNDS, Reached, SpeculativeSearch};
+use parent_links::{MOST_OPERATIONS, Step};
 use std::borrow::Cow;
 use std::sync::Arc;
+use witness::WitnessBuilder;
 
 /// A register, and the operations of a part as operations on it.
 #[derive(Debug)]
 struct Problem<'p> {
     automaton: Automaton,
-    course: Course<'p>,
+    schedule: EventSchedule<'p>,
 }
 
 impl<'p> Problem<'p> {
     /// The operations of a part up to an event. `None` where the forms are not enough, or a limit is reached.
-    fn new(part: &'p Part, forms: &Forms<'_>, goal: usize, watch: &Watch<'_>) -> Option<Self> {
+    fn new(part: &'p Part, forms: &Forms<'_>, goal: usize, watch: &BudgetGuard<'_>) -> Option<Self> {
         // Operations are numbered by invocation: later ones do not matter.
         let invoked = match part.events.len() {
             all if all == goal => part.calls.len(),
             _ => part.events[..goal].iter().filter(|event| !event.is_return()).count(),
         };
         let calls = &part.calls[..invoked];
-        let deeds: Cow<'_, [Deed]> = match (0..).zip(calls).all(|(at, &call)| at == call) {
+        let deeds: Cow<'_, [RegisterOp]> = match (0..).zip(calls).all(|(at, &call)| at == call) {
             // Nearly the whole history is of this register.
             true => Cow::Borrowed(&forms.deed[..invoked]),
             false => calls.iter().map(|&call| forms.deed[call as usize]).collect(),
@@ -63,7 +63,7 @@ impl<'p> Problem<'p> {
         }
         let content = part.calls.first().map(|&call| forms.content[forms.register(call) as usize])?;
         let (automaton, course) =
-            (|| Automaton::new(&deeds, content, forms, watch), || Course::new(part, &deeds, goal));
+            (|| Automaton::new(&deeds, content, forms, watch), || EventSchedule::new(part, &deeds, goal));
         let (automaton, mut course) = match is_for_two(deeds.len()) {
             true => rayon::join(automaton, course),
             false => (automaton(), course()),
@@ -71,7 +71,7 @@ impl<'p> Problem<'p> {
         let (automaton, class) = automaton?;
         let optional = |class: u32| !matches!(automaton.kinds[class as usize], Kind::Read(_) | Kind::FailedCas(_));
         course.classify(&class, automaton.kinds.len(), optional);
-        Some(Problem { automaton, course })
+        Some(Problem { automaton, schedule: course })
     }
 }
 
@@ -81,8 +81,8 @@ pub(super) fn search<'p>(
     part: &'p Part,
     forms: &Forms<'_>,
     goal: Option<usize>,
-    switches: Switches,
-    watch: &Watch<'_>,
+    switches: SearchConfig,
+    watch: &BudgetGuard<'_>,
 ) -> Option<Search<'p>> {
     let whole = goal.is_none();
     if whole
@@ -92,7 +92,7 @@ pub(super) fn search<'p>(
         return Some(Box::new(Known(order)));
     }
     let problem = Arc::new(Problem::new(part, forms, goal.unwrap_or(part.events.len()), watch)?);
-    Some(match problem.course.slots {
+    Some(match problem.schedule.slots {
         0..=64 => within::<[u64; 1]>(problem, switches, whole),
         65..=128 => within::<[u64; 2]>(problem, switches, whole),
         129..=256 => within::<[u64; 4]>(problem, switches, whole),
@@ -114,15 +114,15 @@ fn in_turn(part: &Part, forms: &Forms<'_>) -> Option<Vec<u32>> {
         }
     }
     let order: Vec<u32> = part.events.iter().filter(|event| event.is_return()).map(|event| event.of()).collect();
-    is_order(part, forms, &order).then_some(order)
+    is_valid_linearization(part, forms, &order).then_some(order)
 }
 
 /// Configurations that go on at a time where one alone goes back and back: some histories take a twentieth of the work so, others
 /// five times as much.
 const WIDE: usize = 8;
 
-fn within<'p, M: Mask + 'p>(problem: Arc<Problem<'p>>, switches: Switches, whole: bool) -> Search<'p> {
-    let begin = |width: Width| Ladder::<M>::new(problem.clone(), switches.reductions, width);
+fn within<'p, M: Mask + 'p>(problem: Arc<Problem<'p>>, switches: SearchConfig, whole: bool) -> Search<'p> {
+    let begin = |width: Width| FrontierSearch::<M>::new(problem.clone(), switches.reductions, width);
     match switches.width {
         Some(width) => {
             Box::new(Ordered { way: Some(begin(width)), problem, reductions: whole.then_some(switches.reductions) })
@@ -130,13 +130,13 @@ fn within<'p, M: Mask + 'p>(problem: Arc<Problem<'p>>, switches: Switches, whole
         None => {
             let way = |width: Width| {
                 let problem = problem.clone();
-                move || Ladder::<M>::new(problem, switches.reductions, width)
+                move || FrontierSearch::<M>::new(problem, switches.reductions, width)
             };
             let (wide, everything) = (way(Width::Beam(WIDE)), way(Width::Everything));
-            let work = first_work(problem.course.events.len());
-            let first = Relay::new(begin(Width::Beam(1)), switches.leg);
-            let way = Race::new(work, first, move || Race::new(work, wide(), everything));
-            let way = way.patient(if whole { ROUNDS } else { 0 });
+            let work = initial_budget(problem.schedule.events.len());
+            let first = SpeculativeSearch::new(begin(Width::Beam(1)), switches.min_segment_events);
+            let way = Portfolio::new(work, first, move || Portfolio::new(work, wide(), everything));
+            let way = way.grace_rounds(if whole { ROUNDS } else { 0 });
             Box::new(Ordered { way: Some(way), problem, reductions: whole.then_some(switches.reductions) })
         }
     }
@@ -154,9 +154,9 @@ struct Ordered<'p, W> {
 impl<W> Ordered<'_, W> {
     /// The steps of an order that gets as far as any does where none gets to the end, if that is soon known. The same however it
     /// was found out that none does.
-    fn longest<M: Mask>(&self, memory: usize, watch: &Watch<'_>) -> Option<(Dead, Vec<Step>)> {
+    fn longest<M: Mask>(&self, memory: usize, watch: &BudgetGuard<'_>) -> Option<(DeadEnd, Vec<Step>)> {
         let reductions = Reductions { last_producer: false, ..self.reductions? };
-        let mut ladder = Ladder::<M>::new(self.problem.clone(), reductions, Width::Beam(1));
+        let mut ladder = FrontierSearch::<M>::new(self.problem.clone(), reductions, Width::Beam(1));
         match ladder.run(ladder.how_far(), memory, watch) {
             Ok(Some(Reached::Nothing(dead, Furthest::Steps(steps)))) => Some((dead, steps)),
             _ => None,
@@ -167,8 +167,8 @@ impl<W> Ordered<'_, W> {
 impl<'p, M: Mask, W: Runner<Found = Reached<M>>> Runner for Ordered<'p, W> {
     type Found = Found;
 
-    fn run(&mut self, until: u64, memory: usize, watch: &Watch<'_>) -> Result<Option<Found>, Limit> {
-        let own = self.problem.automaton.bytes() + self.problem.course.bytes();
+    fn run(&mut self, until: u64, memory: usize, watch: &BudgetGuard<'_>) -> Result<Option<Found>, Limit> {
+        let own = self.problem.automaton.bytes() + self.problem.schedule.bytes();
         let memory = memory.checked_sub(own).ok_or(Limit::Memory)?;
         let Some(way) = &mut self.way else { return Err(Limit::Cancelled) };
         let Some(found) = way.run(until, memory, watch)? else {
@@ -185,17 +185,17 @@ impl<'p, M: Mask, W: Runner<Found = Reached<M>>> Runner for Ordered<'p, W> {
                 };
                 Found::Impossible(match certain {
                     Some((dead, steps)) => {
-                        let longest = Replay::<M>::new(self.problem.clone()).order(&steps, dead.reached);
-                        Dead { longest, ..dead }
+                        let longest = WitnessBuilder::<M>::new(self.problem.clone()).order(&steps, dead.reached);
+                        DeadEnd { longest, ..dead }
                     }
                     None => dead,
                 })
             }
             Reached::Goal(steps, seams, first) => {
-                let (problem, end) = (&self.problem, self.problem.course.events.len());
-                let in_parts = || Replay::in_parts(problem, &steps, &seams, first, end);
+                let (problem, end) = (&self.problem, self.problem.schedule.events.len());
+                let in_parts = || WitnessBuilder::in_parts(problem, &steps, &seams, first, end);
                 let order = (!seams.is_empty() && rayon::current_num_threads() > 1).then(in_parts).flatten();
-                let order = order.or_else(|| Replay::<M>::new(problem.clone()).order(&steps, end));
+                let order = order.or_else(|| WitnessBuilder::<M>::new(problem.clone()).order(&steps, end));
                 // An order that is none is not believed: see `audit`.
                 Found::Order(order.unwrap_or_default())
             }

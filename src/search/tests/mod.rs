@@ -6,7 +6,7 @@ pub(super) mod shapes;
 
 use super::check::by_steps_within;
 use super::{
-    Budget, Call, History, Limit, Outcome, Reductions, SpecHistory, Switches, Verdict, Width, check, check_with,
+    Budget, Call, History, Limit, Outcome, Reductions, SearchConfig, SpecHistory, Verdict, Width, check, check_with,
 };
 use crate::model::Spec;
 use oracle::{is_beginning, is_linearizable, is_order};
@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 const SHORT_LEG: usize = 5;
 
 /// All ways to a verdict.
-fn ways() -> Vec<Switches> {
+fn ways() -> Vec<SearchConfig> {
     let (all, none) = (Reductions::default(), Reductions::NONE);
     let reductions = [
         all,
@@ -36,10 +36,10 @@ fn ways() -> Vec<Switches> {
         Reductions { forgotten_states: false, ..all },
     ];
     let widths = [None, Some(Width::Beam(1)), Some(Width::Beam(3)), Some(Width::Everything)];
-    let mut ways = vec![Switches { forms: false, ..Switches::default() }];
+    let mut ways = vec![SearchConfig { forms: false, ..SearchConfig::default() }];
     for reductions in reductions {
-        ways.extend(widths.map(|width| Switches { width, reductions, ..Switches::default() }));
-        ways.push(Switches { leg: SHORT_LEG, reductions, ..Switches::default() });
+        ways.extend(widths.map(|width| SearchConfig { width, reductions, ..SearchConfig::default() }));
+        ways.push(SearchConfig { min_segment_events: SHORT_LEG, reductions, ..SearchConfig::default() });
     }
     ways
 }
@@ -51,7 +51,7 @@ const FEW: u64 = 12;
 const MANY: u64 = 24;
 
 /// The ways that decide such a history in a moment.
-fn small(mut ways: Vec<Switches>) -> Vec<Switches> {
+fn small(mut ways: Vec<SearchConfig>) -> Vec<SearchConfig> {
     ways.retain(|way| way.reductions.dominance);
     ways
 }
@@ -66,7 +66,7 @@ fn expect<S: Spec>(spec: &S, history: &SpecHistory<S>) -> Option<bool> {
 }
 
 /// Decides by these ways and looks at the certificates. Whether it is linearizable; `None` where it would take too long to say.
-fn compare<S: Spec>(spec: &S, calls: Vec<Call<S::Operation, S::Answer>>, ways: &[Switches]) -> Option<bool> {
+fn compare<S: Spec>(spec: &S, calls: Vec<Call<S::Operation, S::Answer>>, ways: &[SearchConfig]) -> Option<bool> {
     let history = History::new(calls).unwrap_or_else(|e| panic!("{e}"));
     let expected = expect(spec, &history)?;
     let calls = history.calls();
@@ -97,7 +97,7 @@ fn compare<S: Spec>(spec: &S, calls: Vec<Call<S::Operation, S::Answer>>, ways: &
 fn compare_all<S: Spec>(
     spec: &S,
     count: u32,
-    mut draw: impl FnMut() -> (Vec<Call<S::Operation, S::Answer>>, Vec<Switches>),
+    mut draw: impl FnMut() -> (Vec<Call<S::Operation, S::Answer>>, Vec<SearchConfig>),
 ) {
     let (mut right, mut wrong) = (0, 0);
     for _ in 0..count {
@@ -137,11 +137,11 @@ fn histories_of_long_calls_are_decided_like_by_trying_every_order() {
     let mut drawn = Random(7);
     compare_all(&Register, 6_000, || {
         let other = ways[drawn.below(ways.len() as u64) as usize];
-        (long_history(FEW, &mut random), vec![Switches::default(), other])
+        (long_history(FEW, &mut random), vec![SearchConfig::default(), other])
     });
     compare_all(&Text, 3_000, || {
         let other = ways[drawn.below(ways.len() as u64) as usize];
-        (long_text_history(FEW, &mut random), vec![Switches::default(), other])
+        (long_text_history(FEW, &mut random), vec![SearchConfig::default(), other])
     });
 }
 
@@ -182,7 +182,7 @@ fn millions_of_random_histories_are_decided_like_by_trying_every_order() {
         let mut drawn = Random(!random.0);
         // Three ways of the many, and the default.
         let mut some = move || {
-            let mut some = vec![Switches::default()];
+            let mut some = vec![SearchConfig::default()];
             some.extend((0..3).map(|_| all[drawn.below(all.len() as u64) as usize]));
             some
         };
@@ -212,7 +212,7 @@ fn verdicts_and_certificates_are_the_same_for_any_number_of_threads() {
 #[test]
 fn random_histories_of_queues_are_decided_like_by_trying_every_order() {
     let mut random = Random(2);
-    compare_all(&Queue, 2000, || (queue_history(FEW, &mut random), vec![Switches::default()]));
+    compare_all(&Queue, 2000, || (queue_history(FEW, &mut random), vec![SearchConfig::default()]));
 }
 
 /// A specification of which every step takes a while.

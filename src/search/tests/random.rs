@@ -1,7 +1,7 @@
 //! Random histories: an execution is drawn, recorded, and sometimes one answer is changed.
 
 use super::super::{Call, Outcome};
-use crate::model::{Action, Form, Spec, Value};
+use crate::model::{Action, RegisterForm, Spec, Value};
 
 /// splitmix64.
 pub(in crate::search) struct Random(pub(in crate::search) u64);
@@ -60,7 +60,7 @@ impl Spec for Register {
         told.is_none_or(|told| *told == answer).then_some(next)
     }
 
-    fn form<'a>(&'a self, ask: &'a Ask, told: Option<&'a Told>) -> Option<Form<'a>> {
+    fn form<'a>(&'a self, ask: &'a Ask, told: Option<&'a Told>) -> Option<RegisterForm<'a>> {
         let value = Value::Number;
         let action = match (*ask, told) {
             (Ask::Read, Some(Told::Value(read))) => Action::Read(value(*read)),
@@ -70,7 +70,7 @@ impl Spec for Register {
             (Ask::Cas(from, _), Some(Told::Set(false))) => Action::FailedCas(value(from)),
             _ => return None,
         };
-        Some(Form { register: Value::Absent, action })
+        Some(RegisterForm { register: Value::Absent, action })
     }
 
     fn content<'a>(&'a self, _register: Value<'a>) -> Value<'a> {
@@ -105,14 +105,14 @@ impl Spec for Text {
         }
     }
 
-    fn form<'a>(&'a self, edit: &'a Edit, told: Option<&'a Option<String>>) -> Option<Form<'a>> {
+    fn form<'a>(&'a self, edit: &'a Edit, told: Option<&'a Option<String>>) -> Option<RegisterForm<'a>> {
         let action = match (edit, told) {
             (Edit::Read, Some(Some(read))) => Action::Read(Value::Text(read)),
             (Edit::Read, _) => Action::Nothing,
             (Edit::Write(text), _) => Action::Write(Value::Text(text)),
             (Edit::Append(more), _) => Action::Append(Value::Text(more)),
         };
-        Some(Form { register: Value::Absent, action })
+        Some(RegisterForm { register: Value::Absent, action })
     }
 
     fn content<'a>(&'a self, _register: Value<'a>) -> Value<'a> {

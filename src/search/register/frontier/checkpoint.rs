@@ -1,0 +1,213 @@
+//! Rungs far back are forgotten, and made again where the search goes back to them.
+//!
+//! Hardly any rung is seen twice, and yet on nearly every one some configuration waits: of a long history these were half of all
+//! that a search held. But what stands on the rungs behind those that went on from one rung follows from these alone, as long as
+//! the search only went forward. So of such a *stretch* of rungs nothing is kept but who went on where it begins, unless it is
+//! near the end. A search that goes back into a stretch, or comes to its first rung once more, makes it again first, and goes on
+//! as if it had never been away.
+
+use super::{Configuration, FrontierSearch, Layer, Node, Passed};
+use crate::search::budget::BudgetGuard;
+use crate::search::mask::Mask;
+use crate::search::verdict::Limit;
+
+/// Rungs of a stretch, at most.
+const LONG: usize = if cfg!(test) { 3 } else { 256 };
+
+/// Shorter ones are not worth it.
+const SHORT: usize = if cfg!(test) { 2 } else { 32 };
+
+/// So many stretches nearest to the end stay as they are: where a search goes back, it mostly does not go far.
+const NEAR: usize = if cfg!(test) { 1 } else { 4 };
+
+/// Who went on from a rung when it was passed first.
+#[derive(Debug)]
+struct Begin<M> {
+    event: u32,
+    active: Vec<Configuration<M>>,
+}
+
+/// What stands for rungs.
+#[derive(Debug)]
+pub(super) struct Checkpoint<M> {
+    /// Of the rung before them.
+    begin: Begin<M>,
+    /// How many they are.
+    layers: usize,
+}
+
+impl<M> Checkpoint<M> {
+    /// The configurations that it keeps.
+    pub(super) fn begins(&mut self) -> impl Iterator<Item = &mut Configuration<M>> {
+        self.begin.active.iter_mut()
+    }
+}
+
+/// The stretches that are not folded.
+#[derive(Debug)]
+pub(super) struct CheckpointLog<M> {
+    /// The place of the rung at which each begins, and of the one before which it ends.
+    whole: Vec<(usize, usize, Begin<M>)>,
+    /// One that has no end yet.
+    growing: Option<(usize, Begin<M>)>,
+    /// How many configurations are kept at beginnings, of folded stretches too.
+    kept: usize,
+    /// Rungs are being made again: the others are put aside.
+    pub(super) recomputing: bool,
+}
+
+impl<M> Default for CheckpointLog<M> {
+    fn default() -> Self {
+        CheckpointLog { whole: Vec::new(), growing: None, kept: 0, recomputing: false }
+    }
+}
+
+impl<M> CheckpointLog<M> {
+    /// The configurations that they keep.
+    pub(super) fn begins(&mut self) -> impl Iterator<Item = &mut Configuration<M>> {
+        let begins = self.whole.iter_mut().map(|whole| &mut whole.2);
+        begins.chain(self.growing.iter_mut().map(|growing| &mut growing.1)).flat_map(|begin| begin.active.iter_mut())
+    }
+
+    /// The search goes back to a rung: what lies behind it does not follow from where it began any more.
+    pub(super) fn touch(&mut self, rung: usize) {
+        while let Some((.., begin)) = self.whole.pop_if(|whole| whole.1 > rung) {
+            self.kept -= begin.active.len();
+        }
+        self.end(rung);
+    }
+
+    /// Ends the one that grows, at a rung.
+    fn end(&mut self, rung: usize) {
+        match self.growing.take() {
+            Some((at, begin)) if rung >= at + SHORT => self.whole.push((at, rung, begin)),
+            Some((_, begin)) => self.kept -= begin.active.len(),
+            None => {}
+        }
+    }
+
+    /// The first rungs are forgotten.
+    pub(super) fn forget(&mut self, rungs: usize) {
+        let forgotten = self.whole.iter().take_while(|whole| whole.0 < rungs).count();
+        self.kept -= self.whole.drain(..forgotten).map(|(.., begin)| begin.active.len()).sum::<usize>();
+        if let Some((_, begin)) = self.growing.take_if(|growing| growing.0 < rungs) {
+            self.kept -= begin.active.len();
+        }
+        self.shift(rungs);
+    }
+
+    /// A folded stretch is there no more.
+    pub(super) fn recomputed(&mut self, fold: Option<Box<Checkpoint<M>>>) {
+        self.kept -= fold.map_or(0, |fold| fold.begin.active.len());
+    }
+
+    /// So many rungs before all of them are gone.
+    fn shift(&mut self, rungs: usize) {
+        for (begin, end, _) in &mut self.whole {
+            (*begin, *end) = (*begin - rungs, *end - rungs);
+        }
+        if let Some((begin, _)) = &mut self.growing {
+            *begin -= rungs;
+        }
+    }
+
+    /// Bytes held, where each configuration holds so many beyond its own size.
+    pub(super) fn bytes(&self, each: usize) -> usize {
+        self.kept * (size_of::<Configuration<M>>() + each)
+    }
+}
+
+impl<M: Mask> FrontierSearch<'_, M> {
+    /// Notes who goes on from the rung that was come to, past a return that none had got past before.
+    pub(super) fn mark(&mut self) {
+        let begin = self.checkpoints.growing.as_ref().map_or(0, |growing| growing.0);
+        if self.current_layer < begin + LONG || self.active.is_empty() {
+            return;
+        }
+        self.checkpoints.end(self.current_layer);
+        if self.checkpoints.whole.len() > NEAR {
+            let first = self.checkpoints.whole.remove(0);
+            self.drop_layers(first);
+        }
+        let going: Vec<Configuration<M>> = self.active.iter().map(|(_, at)| at.clone()).collect();
+        self.checkpoints.kept += going.len();
+        self.checkpoints.growing =
+            Some((self.current_layer, Begin { event: self.layers[self.current_layer].event, active: going }));
+    }
+
+    /// Folds a stretch before all others.
+    fn drop_layers(&mut self, (before, end, begin): (usize, usize, Begin<M>)) {
+        let rungs = end - before - 1;
+        let mut folded = Layer::new(self.layers[before + 1].event, Vec::new());
+        folded.checkpoint = Some(Box::new(Checkpoint { begin, layers: rungs }));
+        for rung in &self.layers[before + 1..end] {
+            folded.open_count += rung.open_count;
+            self.entries -= rung.entries.len();
+            self.room -= rung.entries.capacity();
+        }
+        self.layers.splice(before + 1..end, [folded]);
+        self.checkpoints.shift(rungs - 1);
+        self.current_layer -= rungs - 1;
+    }
+
+    /// Makes the rungs again that one stands for, in its place. Whether it stood for any.
+    pub(super) fn recompute(&mut self, at: usize, watch: &BudgetGuard<'_>) -> Result<bool, Limit> {
+        let Some(fold) = self.layers[at].checkpoint.take() else { return Ok(false) };
+        let Checkpoint { begin, layers: rungs } = *fold;
+        // Nothing that is a stretch lies behind: a search goes on there, or is about to.
+        self.checkpoints.touch(at);
+        self.checkpoints.kept -= begin.active.len();
+        let aside = (self.current_layer, self.open_total, self.entries, self.room, self.failures, self.open.at);
+        let spare = std::mem::take(&mut self.free_layers);
+        let suspicion = std::mem::take(&mut self.moves.suspicion);
+        let going = std::mem::take(&mut self.active);
+        let entry = |at: &Configuration<M>| Node { at: at.clone(), optional: 0, is_open: false };
+        let first = Layer::new(begin.event, begin.active.iter().map(entry).collect());
+        let mut others = std::mem::replace(&mut self.layers, vec![first]);
+        self.checkpoints.recomputing = true;
+        self.current_layer = 0;
+        self.failures = 0;
+        // Whatever waits now waits elsewhere: no rung is to be forgotten.
+        self.open_total += 1;
+        self.open.go(begin.event);
+        self.active = (0..).zip(begin.active).collect();
+        // What still waits on a rung is known when the next one is come to.
+        while self.layers.len() <= rungs + 1 {
+            match self.open.forward() {
+                Passed::Nothing => {}
+                Passed::Invocation(slot) => self.invoke(slot),
+                Passed::Return(slot) => {
+                    self.pass(slot, usize::MAX, watch)?;
+                    self.open.leave(slot);
+                }
+            }
+        }
+        self.checkpoints.recomputing = false;
+        let event;
+        (self.current_layer, self.open_total, self.entries, self.room, self.failures, event) = aside;
+        self.open.go(event);
+        self.free_layers = spare;
+        self.moves.suspicion = suspicion;
+        self.active = going;
+        if at < self.current_layer {
+            self.current_layer += rungs - 1;
+        }
+        let made: Vec<Layer<M>> = std::mem::take(&mut self.layers).into_iter().skip(1).take(rungs).collect();
+        debug_assert_eq!(made.iter().map(|rung| rung.open_count).sum::<u32>(), others[at].open_count);
+        self.entries += made.iter().map(|rung| rung.entries.len()).sum::<usize>();
+        self.room += made.iter().map(|rung| rung.entries.capacity()).sum::<usize>();
+        others.splice(at..=at, made);
+        self.layers = others;
+        Ok(true)
+    }
+
+    /// The rung so many rungs before those that go on, or the one that stands for it.
+    pub(super) fn behind(&self, mut rungs: usize) -> usize {
+        let mut at = self.current_layer;
+        while at > 0 && rungs > 0 {
+            at -= 1;
+            rungs = rungs.saturating_sub(self.layers[at].checkpoint.as_ref().map_or(1, |fold| fold.layers));
+        }
+        at
+    }
+}

@@ -1,0 +1,217 @@
+//! Histories of thousands of operations, on some threads and on one.
+
+use super::*;
+use crate::search::check;
+use crate::search::history::{Call, History, Outcome};
+use crate::search::register::frontier::tests::busy::{Busy, pools, with_problem};
+use crate::search::register::pruning::Reductions;
+use crate::search::register::witness::WitnessBuilder;
+use crate::search::register::{Problem, is_valid_linearization};
+use crate::search::tests::random::{Ask, Random, Register, Told};
+use crate::search::verdict::{Budget, Verdict};
+use std::sync::Arc;
+
+type Slots = [u64; 2];
+
+/// Whether another leg was taken over, and if so whether the first ones came to nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Met {
+    AtOnce,
+    Later,
+    Never,
+}
+
+/// What this way comes to in two rounds of a race, and which legs met.
+fn run(problem: &Arc<Problem<'_>>, leg: usize) -> (Option<Reached<Slots>>, Met) {
+    let first = FrontierSearch::new(problem.clone(), Reductions::default(), Width::Beam(1));
+    let mut relay = SpeculativeSearch::new(first, leg);
+    let bound = relay.bounds[0];
+    let watch = BudgetGuard::begin(&Budget::default());
+    let work = initial_budget(problem.schedule.events.len());
+    let mut round = |until| relay.run(until, usize::MAX, &watch).unwrap_or_else(|limit| panic!("{limit:?}"));
+    let found = round(work).or_else(|| round(2 * work));
+    // What was made of the steps already says no more than they do.
+    let found = found.map(|found| match found {
+        Reached::Goal(steps, seams, _) => Reached::Goal(steps, seams, None),
+        nothing => nothing,
+    });
+    let is_met = found.is_some() && (relay.first.open.at as usize) < problem.schedule.events.len();
+    let met = match is_met {
+        true if relay.bounds[0] == bound => Met::AtOnce,
+        true => Met::Later,
+        false => Met::Never,
+    };
+    (found, met)
+}
+
+/// Whichever way finds out first that there is no order: the calls, and the longest order, are of the first way where that comes to its
+/// end in its first rounds.
+#[test]
+fn violations_are_told_alike_on_any_number_of_threads() {
+    let (pools, mut random, mut violated) = (pools(), Random(22), 0);
+    for round in 0..40 {
+        let busy = Busy {
+            calls: 400 + random.below(1_200),
+            clients: [10, 30][round % 2],
+            values: [20, 100, 1_000][round % 3],
+            unknown: [0, 1, 5][round / 3 % 3],
+            wrong: Some(random.below(20) as i64),
+        };
+        let history = History::new(busy.draw(&mut random)).unwrap_or_else(|e| panic!("{e}"));
+        let decide = || check(&Register, &history, &Budget::default());
+        let found = pools.each_ref().map(|pool| pool.install(decide));
+        assert!(found.iter().all(|other| *other == found[0]), "{busy:?}: {found:?}");
+        violated += u32::from(matches!(found[0], Verdict::Violated(_)));
+    }
+    assert!(violated > 20, "{violated}");
+}
+
+#[test]
+fn legs_come_to_the_same_on_any_number_of_threads_whether_they_meet_or_not() {
+    let (pools, mut random, mut all, mut divided) = (pools(), Random(9), Vec::new(), 0);
+    for round in 0..36 {
+        let busy = Busy {
+            calls: 2_000 + random.below(2_000),
+            clients: [4, 20, 60][round % 3],
+            values: [5, 40][usize::from(round < 12)],
+            unknown: [0, 1, 5][round / 12 % 3],
+            wrong: (round == 3).then_some(-1),
+        };
+        let calls = busy.draw(&mut random);
+        // Four legs, and two.
+        for leg in [500, calls.len() * 3 / 4] {
+            with_problem(calls.clone(), |problem, part, forms| {
+                let found = pools.each_ref().map(|pool| pool.install(|| run(problem, leg)));
+                assert!(found.iter().all(|other| *other == found[0]), "{busy:?}");
+                let (reached, met) = &found[0];
+                match reached {
+                    Some(Reached::Goal(steps, seams, _)) => {
+                        assert!(busy.wrong.is_none(), "{busy:?}");
+                        let end = part.events.len();
+                        let order = WitnessBuilder::<Slots>::new(problem.clone()).order(steps, end);
+                        assert!(
+                            order.as_ref().is_some_and(|order| is_valid_linearization(part, forms, order)),
+                            "{busy:?}"
+                        );
+                        for seams in [&seams[..], &seams[..seams.len().min(1)], &[]] {
+                            let before = |seam: &SegmentBoundary<_>| {
+                                WitnessBuilder::up_to(problem.clone(), &steps[..seam.steps], seam.event)
+                            };
+                            for first in [None, seams.first().and_then(before)] {
+                                assert_eq!(
+                                    WitnessBuilder::in_parts(problem, steps, seams, first, end),
+                                    order,
+                                    "{busy:?}"
+                                );
+                            }
+                        }
+                        divided += u32::from(leg != 500 && seams.len() > 1);
+                        all.push(*met);
+                    }
+                    Some(Reached::Nothing(..)) => assert!(busy.wrong.is_some(), "{busy:?}"),
+                    None => {}
+                }
+            });
+        }
+    }
+    for (met, least) in [(Met::AtOnce, 20), (Met::Later, 1)] {
+        assert!(all.iter().filter(|other| **other == met).count() >= least, "{all:?}");
+    }
+    assert!(divided > 20, "{divided} of two legs were divided");
+}
+
+/// Wherever a search stood, an order of its steps can be made in parts.
+#[test]
+fn orders_are_the_same_in_whatever_parts_they_are_made() {
+    let (mut random, mut tried) = (Random(31), 0);
+    for round in 0..60 {
+        let busy = Busy {
+            calls: 60 + random.below(60),
+            clients: [4, 8, 16][round % 3],
+            values: [2, 3, 6][round / 3 % 3],
+            unknown: [0, 10, 30][round / 9 % 3],
+            wrong: None,
+        };
+        with_problem(busy.draw(&mut random), |problem, part, _| {
+            let mut ladder = FrontierSearch::<Slots>::new(problem.clone(), Reductions::default(), Width::Beam(1));
+            // All places are noted.
+            ladder.splice_candidates.end = NEVER;
+            let found = ladder.run(u64::MAX, usize::MAX, &BudgetGuard::begin(&Budget::default()));
+            let Ok(Some(Reached::Goal(steps, ..))) = found else { panic!("{busy:?}: {found:?}") };
+            let seam = |(event, at): &(u32, Configuration<Slots>)| SegmentBoundary {
+                event: *event,
+                steps: ladder.paths.steps(at.path).len(),
+                gap: at.last_overwrite_at,
+                done: at.linearized,
+            };
+            let seams: Vec<_> = ladder.splice_candidates.noted.iter().map(seam).collect();
+            let end = part.events.len();
+            let order = WitnessBuilder::<Slots>::new(problem.clone()).order(&steps, end);
+            assert!(order.is_some(), "{busy:?}");
+            for at in 0..seams.len() {
+                let later = at + 1 + random.below(8) as usize;
+                for seams in
+                    [&seams[at..=at], &[&seams[at..=at], seams.get(later..=later).unwrap_or_default()].concat()]
+                {
+                    assert_eq!(
+                        WitnessBuilder::in_parts(problem, &steps, seams, None, end),
+                        order,
+                        "{busy:?} {seams:?}"
+                    );
+                    tried += 1;
+                }
+            }
+        });
+    }
+    assert!(tried > 2_000, "{tried}");
+}
+
+/// A leg whose first half is hard ends there, and another one goes on: one that begins there, on any number of threads.
+#[test]
+fn a_hard_leg_is_two_on_any_number_of_threads() {
+    let (pools, mut random, mut halved) = (pools(), Random(12), 0);
+    for round in 0..12 {
+        let busy =
+            Busy { calls: 1_500, clients: 20, values: [5, 20][round % 2], unknown: [1, 5][round / 2 % 2], wrong: None };
+        with_problem(busy.draw(&mut random), |problem, _, _| {
+            let ends = || {
+                let first = FrontierSearch::<Slots>::new(problem.clone(), Reductions::default(), Width::Beam(1));
+                let end = problem.schedule.events.len() as u32;
+                let legs =
+                    SegmentRunner::after(&first, &[end / 4, end], usize::MAX, BudgetGuard::begin(&Budget::default()));
+                let legs = legs.begin(&[end / 4, end]).and_then(|leg| legs.end(leg));
+                let shown = |leg: Segment<'_, Slots>| (leg.start.begin, leg.end, leg.search.work(), leg.goal);
+                legs.map(|legs| legs.into_iter().map(shown).collect::<Vec<_>>())
+            };
+            let ends = pools.each_ref().map(|pool| pool.install(ends));
+            assert!(ends.iter().all(|other| *other == ends[0]), "{busy:?}");
+            halved += usize::from(ends[0].as_ref().is_some_and(|legs| legs.len() > 1));
+        });
+    }
+    assert!((1..12).contains(&halved), "{halved} were halved");
+}
+
+/// The first leg needs an unseen write for a read; the second, whose guess holds its value already, does not. Both stand alike then,
+/// and another read needs it: for the second leg it is still there. (The write of 4 is where that one goes back to, and the last
+/// write keeps the first one from seeing sooner that nothing is left.)
+#[test]
+fn what_one_leg_has_used_and_the_other_has_not_is_not_used_twice() {
+    let mut calls = Vec::new();
+    let mut call = |operation, answer: Option<Told>| {
+        let process = calls.len() as u32;
+        let invoke = 2 * i64::from(process);
+        let outcome = answer.map_or(Outcome::Unknown, |answer| Outcome::Completed { returned: invoke + 1, answer });
+        calls.push(Call { process, operation, invoke, outcome });
+    };
+    (0..5).for_each(|_| call(Ask::Write(1), Some(Told::Written)));
+    call(Ask::Write(2), None);
+    call(Ask::Read, Some(Told::Value(2)));
+    call(Ask::Write(3), Some(Told::Written));
+    call(Ask::Write(4), Some(Told::Written));
+    call(Ask::Read, Some(Told::Value(2)));
+    call(Ask::Write(2), Some(Told::Written));
+    with_problem(calls, |problem, _, _| {
+        let (found, _) = run(problem, problem.schedule.events.len() / 2);
+        assert!(matches!(found, Some(Reached::Nothing(..))), "{found:?}");
+    });
+}

@@ -1,0 +1,236 @@
+//! What the reductions say of single configurations, held against what configurations can do without any. Of a verdict another
+//! configuration may make up for one that was given up wrongly; here each is asked.
+
+pub(super) mod busy;
+
+use super::*;
+use crate::model::Spec;
+use crate::search::events::events;
+use crate::search::history::{Call, History};
+use crate::search::partition::registers;
+use crate::search::register::Forms;
+use crate::search::tests::random::{Random, Register, Text, long_history, long_text_history};
+use crate::search::tests::shapes;
+use crate::search::verdict::Budget;
+use std::slice;
+
+type Slots = [u64; 1];
+
+/// Everything that can be reached without a reduction, from return to return.
+struct Walk<'p> {
+    problem: Arc<Problem<'p>>,
+    ladder: FrontierSearch<'p, Slots>,
+}
+
+/// More configurations than this at one return are not compared.
+const MOST: usize = 100;
+
+/// More optional operations than a history has, in one move. (Where there are enough, uses are not counted.)
+const ENOUGH: u32 = 10;
+
+impl<'p> Walk<'p> {
+    fn new(problem: Problem<'p>) -> Self {
+        let problem = Arc::new(problem);
+        let ladder = FrontierSearch::new(problem.clone(), Reductions::NONE, Width::Everything);
+        Walk { problem, ladder }
+    }
+
+    /// Whether one of these, at an event, can come to the end.
+    fn can_end(&self, event: u32, from: &[Configuration<Slots>]) -> bool {
+        if from.is_empty() {
+            return false;
+        }
+        let mut ladder = FrontierSearch::new(self.problem.clone(), Reductions::NONE, Width::Everything);
+        let from: Vec<_> = from.iter().map(|at| Configuration { path: BEGIN, ..at.clone() }).collect();
+        let entry = |at: &Configuration<Slots>| Node { at: at.clone(), optional: 0, is_open: false };
+        ladder.layers = vec![Layer::new(event, from.iter().map(entry).collect())];
+        (ladder.entries, ladder.room) = (from.len(), from.len());
+        ladder.active = (0..).zip(from).collect();
+        ladder.uses = self.ladder.uses.clone();
+        ladder.open.go(event);
+        let reached = ladder.run(u64::MAX, usize::MAX, &BudgetGuard::begin(&Budget::default()));
+        matches!(reached, Ok(Some(Reached::Goal(..))))
+    }
+
+    /// What a configuration comes to past the return of a slot with these reductions, whatever it takes.
+    fn moves(&mut self, from: &Configuration<Slots>, slot: u32, reductions: Reductions) -> Vec<Configuration<Slots>> {
+        let FrontierSearch { open, uses, moves, .. } = &mut self.ladder;
+        let finder = Generator { open, uses, moves, reductions, from, slot, optional: (0, ENOUGH) };
+        let more = finder.find(usize::MAX, &BudgetGuard::begin(&Budget::default()));
+        assert!(more.is_ok(), "{more:?}");
+        moves.found.iter().map(|found| found.to.clone()).collect()
+    }
+
+    /// Compares at every return; how often there was something to compare.
+    fn compare(mut self, shown: &dyn Fn() -> String) -> Compared {
+        let mut compared = Compared::default();
+        while (self.ladder.open.at as usize) < self.ladder.open.schedule().events.len() {
+            let slot = match self.ladder.open.forward() {
+                Passed::Nothing => continue,
+                Passed::Invocation(slot) => {
+                    self.ladder.invoke(slot);
+                    continue;
+                }
+                Passed::Return(slot) => slot,
+            };
+            let before: Vec<_> = self.ladder.active.iter().map(|going| going.1.clone()).collect();
+            if before.len() > MOST {
+                return compared;
+            }
+            for from in before.iter().filter(|from| !from.linearized.has(slot)) {
+                self.moves_are_enough(from, slot, &mut compared, shown);
+            }
+            let pass = self.ladder.pass(slot, usize::MAX, &BudgetGuard::begin(&Budget::default()));
+            assert_eq!(pass, Ok(()));
+            let after: Vec<_> = self.ladder.active.iter().map(|going| going.1.clone()).collect();
+            if after.is_empty() || after.len() > MOST {
+                return compared;
+            }
+            self.who_stands_for_others_can_do_as_much(&after, &mut compared, shown);
+            self.ladder.open.leave(slot);
+        }
+        compared
+    }
+
+    /// With the reductions, a move is left from which the end can be reached if there is one without.
+    fn moves_are_enough(
+        &mut self,
+        from: &Configuration<Slots>,
+        slot: u32,
+        compared: &mut Compared,
+        shown: &dyn Fn() -> String,
+    ) {
+        let every = self.moves(from, slot, Reductions::NONE);
+        let event = self.ladder.open.at + 1;
+        let ends = self.can_end(event, &every);
+        let none = Reductions::NONE;
+        for reductions in [
+            Reductions { earliest_first: true, ..none },
+            Reductions { last_producer: true, ..none },
+            Reductions { useless_writes: true, ..none },
+            Reductions { supply: true, ..none },
+            Reductions::default(),
+        ] {
+            let some = self.moves(from, slot, reductions);
+            compared.moves += u32::from(some.len() < every.len());
+            assert_eq!(
+                self.can_end(event, &some),
+                ends,
+                "{reductions:?}: {some:#?} of {every:#?} from {from:#?}: {}",
+                shown()
+            );
+        }
+    }
+
+    /// The same with all uses forgotten of which nothing can come, if there are any.
+    fn without_spent(&mut self, at: &Configuration<Slots>) -> Option<Configuration<Slots>> {
+        let FrontierSearch { open, uses, .. } = &mut self.ladder;
+        let spent: Vec<u32> = uses.classes(at.used).filter(|&optional| open.is_spent(optional, at, uses)).collect();
+        let used = uses.without(at.used, &spent);
+        assert!(spent.iter().all(|&optional| uses.count(used, optional) == 0));
+        (!spent.is_empty()).then(|| Configuration { used, ..at.clone() })
+    }
+
+    fn who_stands_for_others_can_do_as_much(
+        &mut self,
+        all: &[Configuration<Slots>],
+        compared: &mut Compared,
+        shown: &dyn Fn() -> String,
+    ) {
+        let forgotten: Vec<_> = all.iter().map(|at| self.without_spent(at)).collect();
+        let (open, uses) = (&self.ladder.open, &self.ladder.uses);
+        let within = |less: u32, more: u32| uses.is_within(less, more);
+        let ends: Vec<bool> = all.iter().map(|at| self.can_end(open.at + 1, slice::from_ref(at))).collect();
+        for (at, ends_at) in forgotten.iter().zip(&ends).filter_map(|(at, ends)| Some((at.as_ref()?, ends))) {
+            compared.spent += 1;
+            assert_eq!(self.can_end(open.at + 1, slice::from_ref(at)), *ends_at, "{at:#?} forgot uses: {}", shown());
+        }
+        for (at, ends_at) in all.iter().zip(&ends) {
+            let dominated = |(kept, kept_ends): &(&Configuration<Slots>, &bool)| {
+                **kept_ends != *ends_at && kept.dominates(at, open, within)
+            };
+            for (kept, _) in all.iter().zip(&ends).filter(dominated) {
+                assert!(!ends_at, "{kept:#?} stands for {at:#?}: {uses:?} {}", shown());
+            }
+            compared.standing +=
+                all.iter().filter(|kept| !kept.is_same(at) && kept.dominates(at, open, within)).count() as u32;
+            if at.state != DONT_CARE && !open.is_useful(at.state, at, uses) && !open.is_shunned(at.state, at) {
+                let forgotten = Configuration { state: DONT_CARE, ..at.clone() };
+                compared.forgotten += 1;
+                assert_eq!(self.can_end(open.at + 1, &[forgotten]), *ends_at, "{at:#?} is forgotten: {}", shown());
+            }
+        }
+    }
+}
+
+/// How often there was something to compare.
+#[derive(Clone, Copy, Debug, Default)]
+struct Compared {
+    moves: u32,
+    standing: u32,
+    forgotten: u32,
+    spent: u32,
+}
+
+fn compare<S: Spec>(spec: &S, calls: Vec<Call<S::Operation, S::Answer>>, compared: &mut Compared) {
+    let history = History::new(calls).unwrap_or_else(|e| panic!("{e}"));
+    let forms = Forms::of(spec, &history).unwrap_or_else(|| panic!("registers have forms"));
+    for part in &registers(&history, events(history.calls()), &forms) {
+        let Some(problem) = Problem::new(part, &forms, part.events.len(), &BudgetGuard::begin(&Budget::default()))
+        else {
+            continue;
+        };
+        let one = Walk::new(problem).compare(&|| format!("{:#?}", history.calls()));
+        compared.moves += one.moves;
+        compared.standing += one.standing;
+        compared.forgotten += one.forgotten;
+        compared.spent += one.spent;
+    }
+}
+
+/// So many histories of registers and of texts. `HISTORIES=200000 SEED=1 cargo test --release --lib each_reduction`
+#[test]
+fn each_reduction_keeps_what_a_configuration_can_do() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let histories = number("HISTORIES").unwrap_or(400);
+    let (mut random, mut compared) = (Random(number("SEED").unwrap_or(8)), Compared::default());
+    for _ in 0..histories {
+        compare(&Register, long_history(10, &mut random), &mut compared);
+        compare(&Text, long_text_history(10, &mut random), &mut compared);
+    }
+    let least = compared.moves.min(compared.standing).min(compared.forgotten).min(8 * compared.spent);
+    assert!(u64::from(least) > histories, "{compared:?}");
+}
+
+#[test]
+fn each_reduction_keeps_what_a_configuration_can_do_in_histories_that_tell_conditions() {
+    let mut compared = Compared::default();
+    shapes::of_registers().into_iter().for_each(|(_, calls)| compare(&Register, calls, &mut compared));
+    shapes::of_texts().into_iter().for_each(|(_, calls)| compare(&Text, calls, &mut compared));
+    assert!(compared.moves > 0 && compared.standing > 0, "{compared:?}");
+}
+
+#[test]
+fn what_is_open_is_in_the_order_of_returns_wherever_a_search_goes() {
+    let mut random = Random(12);
+    for round in 0..30 {
+        let busy = busy::Busy { calls: 120, clients: 30, values: 1 + round % 3, unknown: 10, wrong: None };
+        busy::with_problem(busy.draw(&mut Random(round)), |problem, _, _| {
+            let mut open: PendingOps<'_, Slots> = PendingOps::new(problem.clone(), 0);
+            for _ in 0..40 {
+                open.go(random.below(problem.schedule.events.len() as u64 + 1) as u32);
+                let mut listed = 0;
+                for class in 0..problem.automaton.kinds.len() as u32 {
+                    let slots: Vec<u32> = open.undone(class, &Slots::none(64)).collect();
+                    assert!(slots.windows(2).all(|pair| open.returned(pair[0]) < open.returned(pair[1])), "{slots:?}");
+                    assert!(slots.iter().all(|&slot| open.class(slot) == class && open.invoked(slot) < open.at));
+                    listed += slots.len();
+                }
+                let is_open = |of: &&crate::search::register::event_schedule::Operation| {
+                    of.class != u32::MAX && of.invoked < open.at && of.returned != NEVER && of.returned >= open.at
+                };
+                assert_eq!(listed, problem.schedule.operations.iter().filter(is_open).count());
+            }
+        });
+    }
+}

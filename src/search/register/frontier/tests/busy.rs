@@ -1,0 +1,85 @@
+//! Registers of many calls, and what is to be decided about them.
+
+use crate::search::budget::BudgetGuard;
+use crate::search::events::events;
+use crate::search::history::{Call, History, Outcome};
+use crate::search::partition::{Part, registers};
+use crate::search::register::{Forms, Problem};
+use crate::search::tests::random::{Ask, Random, Register, Told};
+use crate::search::verdict::Budget;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::sync::Arc;
+
+/// How busy a register is.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::search::register::frontier) struct Busy {
+    pub(in crate::search::register::frontier) calls: u64,
+    pub(in crate::search::register::frontier) clients: u64,
+    pub(in crate::search::register::frontier) values: u64,
+    /// Answers that nobody saw, in percent.
+    pub(in crate::search::register::frontier) unknown: u64,
+    /// One read is told something else: this.
+    pub(in crate::search::register::frontier) wrong: Option<i64>,
+}
+
+impl Busy {
+    pub(in crate::search::register::frontier) fn draw(self, random: &mut Random) -> Vec<Call<Ask, Told>> {
+        let mut clock = vec![0; self.clients as usize];
+        let mut planned = Vec::new();
+        for process in 0..self.calls {
+            let free = &mut clock[(process % self.clients) as usize];
+            let invoke = *free + 1 + random.below(2000) as i64;
+            let happen = invoke + random.below(1000) as i64;
+            let returned = happen + random.below(1000) as i64;
+            *free = returned;
+            let mut value = || random.below(self.values) as i64;
+            let ask = [Ask::Read, Ask::Write(value()), Ask::Cas(value(), value())][random.below(3) as usize];
+            planned.push((happen, process as u32, invoke, returned, ask));
+        }
+        planned.sort_by_key(|plan| (plan.0, plan.1));
+        let (mut state, mut calls) = (0, Vec::new());
+        for (_, process, invoke, returned, operation) in planned {
+            let is_unknown = random.chance(self.unknown);
+            let happens = !is_unknown || random.chance(50);
+            let (next, answer) = match operation {
+                Ask::Read => (state, Told::Value(state)),
+                Ask::Write(value) => (value, Told::Written),
+                Ask::Cas(from, to) if from == state => (to, Told::Set(true)),
+                Ask::Cas(..) => (state, Told::Set(false)),
+            };
+            state = if happens { next } else { state };
+            let outcome = if is_unknown { Outcome::Unknown } else { Outcome::Completed { returned, answer } };
+            calls.push(Call { process, operation, invoke, outcome });
+        }
+        let reads = calls.iter_mut().skip(self.calls as usize * 2 / 3);
+        let read = reads.map(|call| &mut call.outcome).find_map(|outcome| match outcome {
+            Outcome::Completed { answer: Told::Value(value), .. } => Some(value),
+            _ => None,
+        });
+        if let (Some(wrong), Some(value)) = (self.wrong, read) {
+            *value = wrong;
+        }
+        calls
+    }
+}
+
+/// Pools of one thread, of two and of four.
+pub(in crate::search::register::frontier) fn pools() -> [ThreadPool; 3] {
+    [1, 2, 4].map(|threads| {
+        let pool = ThreadPoolBuilder::new().num_threads(threads).build();
+        pool.unwrap_or_else(|e| panic!("{e}"))
+    })
+}
+
+/// Tests what is to be decided about the register of these calls: the problem, its calls and their forms.
+pub(in crate::search::register::frontier) fn with_problem(
+    calls: Vec<Call<Ask, Told>>,
+    test: impl FnOnce(&Arc<Problem<'_>>, &Part, &Forms<'_>),
+) {
+    let history = History::new(calls).unwrap_or_else(|e| panic!("{e}"));
+    let forms = Forms::of(&Register, &history).unwrap_or_else(|| panic!("registers have forms"));
+    let parts = registers(&history, events(history.calls()), &forms);
+    let part = parts.iter().max_by_key(|part| part.events.len()).unwrap_or_else(|| panic!("calls"));
+    let problem = Problem::new(part, &forms, part.events.len(), &BudgetGuard::begin(&Budget::default()));
+    test(&Arc::new(problem.unwrap_or_else(|| panic!("forms are enough"))), part, &forms);
+}

@@ -1,0 +1,416 @@
+//! The operations that are open at an event, and those that are still to come.
+
+use super::Problem;
+use super::automaton::{Automaton, DONT_CARE, Kind};
+use super::by_value::NONE;
+use super::configuration::Configuration;
+use super::crashed_uses::CrashedUseSets;
+use super::event_schedule::{EventSchedule, NEVER, Operation};
+use crate::search::mask::Mask;
+use crate::search::tight_vec;
+use std::sync::Arc;
+
+/// The operations of a class.
+#[derive(Clone, Copy, Debug)]
+struct Class {
+    /// The open one that returns first, as a slot, or `NONE`; the others follow by return.
+    head: u32,
+    /// The open one that returns last, or `NONE`.
+    tail: u32,
+    /// How many must happen and are not yet invoked.
+    future: u32,
+}
+
+/// An open operation.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    operation: u32,
+    /// The slot of the one of its class that returns before it, or `NONE`.
+    before: u32,
+    /// The slot of the one of its class that returns next, or `NONE`.
+    next: u32,
+}
+
+/// What all configurations at an event have in common.
+#[derive(Debug)]
+pub(super) struct PendingOps<'p, M> {
+    problem: Arc<Problem<'p>>,
+    /// The next event.
+    pub(super) at: u32,
+    classes: Vec<Class>,
+    slots: Vec<Slot>,
+    /// Open failed compare-and-sets.
+    pub(super) failed: M,
+    /// Open reads and failed compare-and-sets.
+    pub(super) observers: M,
+    /// Open writes.
+    pub(super) writes: M,
+    /// Failed compare-and-sets that are not yet invoked.
+    failing: u32,
+    /// By optional class: how many were invoked.
+    pub(super) available: Vec<u32>,
+}
+
+impl<'p, M: Mask> PendingOps<'p, M> {
+    /// Before an event.
+    pub(super) fn new(problem: Arc<Problem<'p>>, at: u32) -> Self {
+        let (automaton, course) = (&problem.automaton, &problem.schedule);
+        let mut open = PendingOps {
+            at,
+            classes: vec![Class { head: NONE, tail: NONE, future: 0 }; automaton.kinds.len()],
+            slots: vec![Slot { operation: NONE, before: NONE, next: NONE }; course.slots],
+            failed: M::none(course.slots),
+            observers: M::none(course.slots),
+            writes: M::none(course.slots),
+            failing: 0,
+            available: vec![0; course.crashed_classes.len()],
+            problem: problem.clone(),
+        };
+        let relevant = (0..).zip(&course.operations).filter(|(_, operation)| operation.slot != NONE);
+        for (number, &Operation { class, slot, invoked, returned }) in relevant {
+            match (invoked < at, returned) {
+                (true, NEVER) => open.available[slot as usize] += 1,
+                (true, _) if returned >= at => open.enter(number, class, slot),
+                (false, _) if returned != NEVER => {
+                    open.classes[class as usize].future += 1;
+                    open.failing += u32::from(matches!(automaton.kinds[class as usize], Kind::FailedCas(_)));
+                }
+                _ => {}
+            }
+        }
+        open
+    }
+
+    /// What is left when nothing of it is needed any more.
+    pub(super) fn close(self) -> Arc<Problem<'p>> {
+        self.problem
+    }
+
+    pub(super) fn problem(&self) -> &Arc<Problem<'p>> {
+        &self.problem
+    }
+
+    pub(super) fn automaton(&self) -> &Automaton {
+        &self.problem.automaton
+    }
+
+    pub(super) fn schedule(&self) -> &EventSchedule<'p> {
+        &self.problem.schedule
+    }
+
+    /// Takes the next event if it is no return of an operation that has a class; else says which slot returns.
+    pub(super) fn forward(&mut self) -> Passed {
+        let event = self.schedule().events[self.at as usize];
+        let operation = event.of();
+        let Operation { class, slot, returned, .. } = *self.schedule().operation(operation);
+        if slot == NONE {
+            self.at += 1;
+            return Passed::Nothing;
+        }
+        if event.is_return() {
+            return Passed::Return(slot);
+        }
+        self.at += 1;
+        if returned == NEVER {
+            self.available[slot as usize] += 1;
+            return Passed::Nothing;
+        }
+        self.classes[class as usize].future -= 1;
+        self.enter(operation, class, slot);
+        if let Kind::FailedCas(_) = self.kind(slot) {
+            self.failing -= 1;
+        }
+        Passed::Invocation(slot)
+    }
+
+    /// Takes the return of a slot.
+    pub(super) fn leave(&mut self, slot: u32) {
+        let class = self.class(slot) as usize;
+        let Slot { before, next, .. } = self.slots[slot as usize];
+        self.link(class, before, next);
+        self.failed.remove(slot);
+        self.observers.remove(slot);
+        self.writes.remove(slot);
+        self.at += 1;
+    }
+
+    /// Goes to another event.
+    pub(super) fn go(&mut self, to: u32) {
+        while self.at < to {
+            if let Passed::Return(slot) = self.forward() {
+                self.leave(slot);
+            }
+        }
+        while self.at > to {
+            self.at -= 1;
+            let event = self.schedule().events[self.at as usize];
+            let operation = event.of();
+            let Operation { class, slot, returned, .. } = *self.schedule().operation(operation);
+            if slot == NONE {
+                continue;
+            }
+            if event.is_return() {
+                self.enter(operation, class, slot);
+            } else if returned == NEVER {
+                self.available[slot as usize] -= 1;
+            } else {
+                if let Kind::FailedCas(_) = self.kind(slot) {
+                    self.failing += 1;
+                }
+                self.leave(slot);
+                self.at -= 1;
+                self.classes[class as usize].future += 1;
+            }
+        }
+    }
+
+    fn enter(&mut self, operation: u32, class: u32, slot: u32) {
+        let (before, next) = self.place(class, self.schedule().operation(operation).returned);
+        self.slots[slot as usize].operation = operation;
+        self.link(class as usize, before, slot);
+        self.link(class as usize, slot, next);
+        match self.automaton().kinds[class as usize] {
+            Kind::Read(_) => self.observers.add(slot),
+            Kind::FailedCas(_) => {
+                self.observers.add(slot);
+                self.failed.add(slot);
+            }
+            Kind::Write(_) => self.writes.add(slot),
+            Kind::Cas(..) | Kind::Append => {}
+        }
+    }
+
+    /// Between which open operations of a class one belongs that returns at an event.
+    ///
+    /// The walk goes from both ends at once: most operations return after all that are open when they are invoked, and a search that
+    /// goes back comes to returns before all of them.
+    fn place(&self, class: u32, returned: u32) -> (u32, u32) {
+        let Class { head, tail, .. } = self.classes[class as usize];
+        let (mut next, mut before) = (head, tail);
+        loop {
+            if before == NONE || self.returned(before) < returned {
+                return (before, if before == NONE { head } else { self.next(before) });
+            }
+            if next == NONE || self.returned(next) > returned {
+                return (if next == NONE { tail } else { self.slots[next as usize].before }, next);
+            }
+            (next, before) = (self.next(next), self.slots[before as usize].before);
+        }
+    }
+
+    /// Makes two open operations of a class neighbours by return; `NONE` stands for its ends.
+    fn link(&mut self, class: usize, before: u32, next: u32) {
+        match before {
+            NONE => self.classes[class].head = next,
+            before => self.slots[before as usize].next = next,
+        }
+        match next {
+            NONE => self.classes[class].tail = before,
+            next => self.slots[next as usize].before = before,
+        }
+    }
+
+    /// The operation of a slot.
+    pub(super) fn operation(&self, slot: u32) -> u32 {
+        self.slots[slot as usize].operation
+    }
+
+    pub(super) fn class(&self, slot: u32) -> u32 {
+        self.schedule().operation(self.operation(slot)).class
+    }
+
+    pub(super) fn kind(&self, slot: u32) -> Kind {
+        self.automaton().kinds[self.class(slot) as usize]
+    }
+
+    /// The event at which the operation of a slot was invoked.
+    pub(super) fn invoked(&self, slot: u32) -> u32 {
+        self.schedule().operation(self.operation(slot)).invoked
+    }
+
+    /// The event at which the operation of a slot returns.
+    pub(super) fn returned(&self, slot: u32) -> u32 {
+        self.schedule().operation(self.operation(slot)).returned
+    }
+
+    /// The open operation of a class that returns first, or `NONE`.
+    pub(super) fn first(&self, class: u32) -> u32 {
+        if class == NONE { NONE } else { self.classes[class as usize].head }
+    }
+
+    /// The one of its class that returns next, or `NONE`.
+    pub(super) fn next(&self, slot: u32) -> u32 {
+        self.slots[slot as usize].next
+    }
+
+    /// A slot, or the first of those behind it, whose operation is not done; or `NONE`.
+    fn first_undone(&self, mut slot: u32, done: &M) -> u32 {
+        while slot != NONE && done.has(slot) {
+            slot = self.next(slot);
+        }
+        slot
+    }
+
+    /// The open operations of a class that are not done, by return.
+    pub(super) fn undone<'o>(&'o self, class: u32, done: &M) -> impl Iterator<Item = u32> + use<'o, 'p, M> {
+        let (mut slot, done) = (self.first(class), done.clone());
+        std::iter::from_fn(move || {
+            let found = Some(self.first_undone(slot, &done)).filter(|&found| found != NONE)?;
+            slot = self.next(found);
+            Some(found)
+        })
+    }
+
+    /// The states that writes lead to: of those open, not done, and invoked before an event, and of all optional ones.
+    pub(super) fn written(&self, done: &M, before: u32) -> Vec<u32> {
+        let mut states: Vec<u32> = Vec::new();
+        for slot in self.writes.minus(done) {
+            if let Kind::Write(state) = self.kind(slot)
+                && self.invoked(slot) < before
+            {
+                states.push(state);
+            }
+        }
+        for (optional, &offered) in self.schedule().crashed_classes.iter().zip(&self.available) {
+            if let Kind::Write(state) = self.automaton().kinds[optional.class as usize]
+                && offered > 0
+            {
+                states.push(state);
+            }
+        }
+        states.sort_unstable();
+        states.dedup();
+        states
+    }
+
+    /// What waits for a state, invoked before an event, happens. Whether anything did.
+    pub(super) fn serve(&self, done: &mut M, state: u32, before: u32) -> bool {
+        let mut any = false;
+        let mut slot = self.first(self.automaton().reads(state));
+        while slot != NONE {
+            if !done.has(slot) && self.invoked(slot) < before {
+                done.add(slot);
+                any = true;
+            }
+            slot = self.next(slot);
+        }
+        for slot in self.failed.minus(done) {
+            if self.kind(slot) != Kind::FailedCas(state) && self.invoked(slot) < before {
+                done.add(slot);
+                any = true;
+            }
+        }
+        any
+    }
+
+    /// Whether operations of a class must still happen.
+    pub(super) fn is_required(&self, class: u32, done: &M) -> bool {
+        class != NONE && (self.classes[class as usize].future > 0 || self.first_undone(self.first(class), done) != NONE)
+    }
+
+    /// How many operations of a class must still happen.
+    pub(super) fn obligations(&self, class: u32, done: &M) -> u32 {
+        if class == NONE { 0 } else { self.classes[class as usize].future + self.undone(class, done).count() as u32 }
+    }
+
+    /// Whether operations of a class may still happen.
+    pub(super) fn is_possible(&self, class: u32, at: &Configuration<M>, uses: &CrashedUseSets) -> bool {
+        if class == NONE {
+            return false;
+        }
+        if self.is_required(class, &at.linearized) {
+            return true;
+        }
+        let optional = self.schedule().crashed_class_of(class);
+        optional != NONE
+            && (self.schedule().crashed_classes[optional as usize].operations.len() as u32)
+                > uses.count(at.used, optional)
+    }
+
+    /// Whether some operation must still happen in a state.
+    pub(super) fn is_needed(&self, state: u32, at: &Configuration<M>) -> bool {
+        self.is_required(self.automaton().reads(state), &at.linearized)
+            || self.automaton().out(state).iter().any(|&(class, _)| {
+                matches!(self.automaton().kinds[class as usize], Kind::Cas(..))
+                    && self.is_required(class, &at.linearized)
+            })
+    }
+
+    /// Whether the register can hold this again.
+    pub(super) fn can_return(&self, state: u32, at: &Configuration<M>, uses: &CrashedUseSets) -> bool {
+        self.is_possible(self.automaton().writes(state), at, uses)
+            || self.automaton().into(state).iter().any(|&(class, _)| self.is_possible(class, at, uses))
+    }
+
+    /// Whether anything could still happen in a state that could not happen in others.
+    pub(super) fn is_useful(&self, state: u32, at: &Configuration<M>, uses: &CrashedUseSets) -> bool {
+        state != DONT_CARE
+            && (self.is_required(self.automaton().reads(state), &at.linearized)
+                || self.automaton().out(state).iter().any(|&(class, _)| self.is_possible(class, at, uses)))
+    }
+
+    /// Whether nothing can come of one more operation of an optional class, however many of it are left.
+    pub(super) fn is_spent(&self, optional: u32, at: &Configuration<M>, uses: &CrashedUseSets) -> bool {
+        match self.automaton().kinds[self.schedule().crashed_classes[optional as usize].class as usize] {
+            Kind::Write(state) | Kind::Cas(_, state) => {
+                state != DONT_CARE && !self.is_useful(state, at, uses) && !self.any_failing(&at.linearized)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a compare-and-set must still fail because the register does not hold this.
+    pub(super) fn is_shunned(&self, state: u32, at: &Configuration<M>) -> bool {
+        self.is_required(self.automaton().failures(state), &at.linearized)
+    }
+
+    /// Whether any compare-and-set must still fail.
+    pub(super) fn any_failing(&self, done: &M) -> bool {
+        self.failing > 0 || self.failed.minus(done).next().is_some()
+    }
+
+    /// Whether something still needs a state that can no longer come back.
+    pub(super) fn is_lost(&self, state: u32, at: &Configuration<M>, uses: &CrashedUseSets) -> bool {
+        state != DONT_CARE && self.is_needed(state, at) && !self.can_return(state, at, uses)
+    }
+
+    /// How many operations there are at most that still want a state: no more visits of it are of use.
+    pub(super) fn wanted(&self, state: u32, at: &Configuration<M>, uses: &CrashedUseSets) -> u32 {
+        let mut wanted = self.obligations(self.automaton().reads(state), &at.linearized);
+        for &(class, _) in self.automaton().out(state) {
+            wanted += self.obligations(class, &at.linearized);
+            let optional = self.schedule().crashed_class_of(class);
+            if optional != NONE {
+                wanted += self.schedule().crashed_classes[optional as usize].operations.len() as u32
+                    - uses.count(at.used, optional);
+            }
+        }
+        wanted + self.failing + self.failed.minus(&at.linearized).count() as u32
+    }
+
+    /// Bytes held.
+    pub(super) fn bytes(&self) -> usize {
+        tight_vec::bytes(&self.classes) + tight_vec::bytes(&self.slots) + tight_vec::bytes(&self.available)
+    }
+
+    /// The optional operations of a class that were invoked before an event.
+    pub(super) fn available_before(&self, optional: u32, event: u32) -> u32 {
+        let offered = self.available[optional as usize];
+        let operations = &self.schedule().crashed_classes[optional as usize].operations[..offered as usize];
+        if event == NEVER {
+            return offered;
+        }
+        operations.partition_point(|&operation| self.schedule().operation(operation).invoked < event) as u32
+    }
+}
+
+/// What an event was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Passed {
+    /// Of no concern to configurations.
+    Nothing,
+    /// An operation is open now.
+    Invocation(u32),
+    /// An operation returns: it must be done. The event is not passed yet.
+    Return(u32),
+}

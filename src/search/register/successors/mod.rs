@@ -1,0 +1,466 @@
+//! How a configuration gets past a return: the normal form of orders of a register.
+//!
+//! A write does not need the state before it, so an order is a row of *blocks*: a write and the compare-and-sets and appends after
+//! it, up to the next write. Blocks mean the same wherever they stand. At the return of an operation that is not done, an order in
+//! normal form goes on in one of three ways, and then the operation is done:
+//!
+//! 1. **Chain**: compare-and-sets and appends from the present state, then the operation.
+//! 2. **Block**: a chain (what can still be done before the state is lost), then one write, then a chain to the operation.
+//! 3. **Gap**: a whole block with the operation in it is put right before the last write, if all of it was open then. What more
+//!    can be chained to the end of the block may be. The present state stays.
+//!
+//! *Why that is enough.* Take any order, and what it places between what a configuration has done and the returning operation:
+//! `C0 W1 C1 ... Wj Cj`, a chain and blocks. `C0 Wj Cj` is way 2. The blocks `W1 C1` to `Wj-1 Cj-1` stand right before `Wj`, when
+//! all their operations are open; each waits until the first of its operations returns, and is then put there by way 3: the gap
+//! is right before `Wj` then, or before a later write, where they are all still open. A write of the present value changes
+//! nothing, yet makes a gap. A write that was open while its value was the present one can be put there (*idle*).
+//!
+//! Reads and failed compare-and-sets change nothing and happen as soon as they can: no order is worse for it.
+//!
+//! Optional operations are used only where something waits for the state that they lead to. In an order that uses one for
+//! nothing it can be left out: what it was written over, or what it led on to, can be had without it.
+
+mod gap;
+mod present;
+mod suspicion;
+
+use super::automaton::{DONT_CARE, Kind};
+use super::by_value::NONE;
+use super::configuration::Configuration;
+use super::crashed_uses::{CrashedUseSets, UNUSED};
+use super::event_schedule::NEVER;
+use super::parent_links::Step;
+use super::pending::PendingOps;
+use super::pruning::Reductions;
+use crate::search::budget::BudgetGuard;
+use crate::search::mask::Mask;
+use crate::search::tight_vec;
+use crate::search::verdict::Limit;
+use hashbrown::HashSet;
+use rustc_hash::FxBuildHasher;
+use suspicion::Suspicion;
+
+/// Where an unfinished move stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Phase {
+    /// In a chain from the present state.
+    Chain,
+    /// In a new block.
+    Block,
+    /// In a block in the gap, at a state of its own.
+    Gap(u32),
+}
+
+/// An unfinished move.
+#[derive(Clone, Debug)]
+struct Partial<M> {
+    at: Configuration<M>,
+    phase: Phase,
+    /// Optional operations used.
+    optional: u32,
+    /// How many steps there were before the last.
+    depth: u32,
+    /// The last.
+    last: Applied,
+}
+
+/// All that matters of a draft of which nothing is owed: two that are equal in this go on alike.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct PartialKey<M> {
+    state: u32,
+    used: u32,
+    /// The gap is the same for all in one phase.
+    phase: Phase,
+    optional: u32,
+    done: M,
+    idle: M,
+}
+
+/// So many drafts are looked at without a thought of whether two are equal. (Small histories have few.)
+const FEW: u64 = if cfg!(test) { 4 } else { 64 };
+
+/// A step of a draft.
+#[derive(Clone, Copy, Debug)]
+struct Applied {
+    step: Step,
+    /// The state before it, of the block that it is in.
+    from: u32,
+    /// It was optional, and nothing has come of it yet.
+    owing: bool,
+}
+
+/// A finished move: what it comes to, and its steps.
+#[derive(Clone, Debug)]
+pub(super) struct Move<M> {
+    pub(super) to: Configuration<M>,
+    /// Begin and end in [`Moves::steps`].
+    steps: (u32, u32),
+}
+
+/// The moves of one configuration; the memory for them is used again.
+#[derive(Debug)]
+pub(super) struct Successors<M> {
+    pub(super) found: Vec<Move<M>>,
+    steps: Vec<Step>,
+    /// Drafts looked at: a measure of the work.
+    pub(super) work: u64,
+    /// Nobody waits for more than so many of one configuration: there can be millions.
+    pub(super) most: u64,
+    drafts: Vec<Partial<M>>,
+    trail: Vec<Applied>,
+    /// States from which the returning operation can be reached: now, and in the gap.
+    reach: Vec<u32>,
+    reach_in_gap: Vec<u32>,
+    /// Where drafts of this configuration stood.
+    seen: HashSet<PartialKey<M>, FxBuildHasher>,
+    /// Why moves were given up.
+    pub(super) suspicion: Suspicion,
+}
+
+impl<M> Default for Successors<M> {
+    fn default() -> Self {
+        Successors {
+            found: Vec::new(),
+            steps: Vec::new(),
+            work: 0,
+            most: u64::MAX,
+            drafts: Vec::new(),
+            trail: Vec::new(),
+            reach: Vec::new(),
+            reach_in_gap: Vec::new(),
+            seen: HashSet::default(),
+            suspicion: Suspicion::default(),
+        }
+    }
+}
+
+impl<M: Mask> Successors<M> {
+    /// The steps of a move that was found.
+    pub(super) fn steps(&self, of: &Move<M>) -> &[Step] {
+        &self.steps[of.steps.0 as usize..of.steps.1 as usize]
+    }
+
+    /// Adds the work that was done with others beside these, and why moves were given up there.
+    pub(super) fn join(&mut self, others: Successors<M>) {
+        self.work += others.work;
+        self.suspicion.join(others.suspicion);
+    }
+
+    /// Bytes held.
+    pub(super) fn bytes(&self) -> usize {
+        let heap = 2 * self.drafts.first().map_or(0, |draft| draft.at.linearized.heap_bytes());
+        tight_vec::bytes(&self.found)
+            + tight_vec::bytes(&self.drafts)
+            + tight_vec::bytes(&self.steps)
+            + tight_vec::bytes(&self.trail)
+            + self.seen.capacity() * 8 / 7 * (size_of::<PartialKey<M>>() + 1)
+            + heap * (self.found.len() + self.drafts.len() + self.seen.len())
+    }
+}
+
+/// Looks for the moves of a configuration past the return of an operation that is not done.
+pub(super) struct Generator<'f, 'p, M> {
+    pub(super) open: &'f PendingOps<'p, M>,
+    pub(super) uses: &'f mut CrashedUseSets,
+    pub(super) moves: &'f mut Successors<M>,
+    pub(super) reductions: Reductions,
+    pub(super) from: &'f Configuration<M>,
+    /// The slot that returns.
+    pub(super) slot: u32,
+    /// How many optional operations are to be used: at least, and at most.
+    pub(super) optional: (u32, u32),
+}
+
+/// What a [`Finder`] knows of the returning operation.
+#[derive(Clone, Copy)]
+struct Task {
+    class: u32,
+    kind: Kind,
+    /// It can be put where nobody sees it.
+    hideable: bool,
+}
+
+impl<M: Mask> Generator<'_, '_, M> {
+    /// Finds them. Whether there may be moves with more optional operations.
+    ///
+    /// # Errors
+    /// A limit that was reached.
+    pub(super) fn find(mut self, memory: usize, watch: &BudgetGuard<'_>) -> Result<bool, Limit> {
+        let (open, from, slot) = (self.open, self.from, self.slot);
+        let in_gap = open.invoked(slot) < from.last_overwrite_at;
+        let task =
+            Task { class: open.class(slot), kind: open.kind(slot), hideable: in_gap || from.absorbable.has(slot) };
+        self.moves.found.clear();
+        self.moves.steps.clear();
+        self.moves.drafts.clear();
+        self.moves.trail.clear();
+        self.moves.seen.clear();
+        let begun = self.moves.work;
+        let mut more = false;
+        self.find_reach(task, NEVER);
+        let root = Applied { step: Step::change(0), from: DONT_CARE, owing: false };
+        self.chain(
+            task,
+            &Partial { at: from.clone(), phase: Phase::Chain, optional: 0, depth: 0, last: root },
+            0,
+            &mut more,
+        );
+        match task.kind {
+            Kind::Write(state) if state == from.state => self.keep_state(slot, state),
+            Kind::Write(_) if !in_gap && task.hideable => {
+                let mut at = from.clone();
+                at.linearized.add(slot);
+                self.finish(at, 0, Step::idle(open.operation(slot)));
+            }
+            _ if in_gap => self.enter_gap(task, &mut more),
+            _ => {}
+        }
+        while let Some(draft) = self.moves.drafts.pop() {
+            self.moves.work += 1;
+            if self.moves.work.is_multiple_of(256) {
+                match watch.reached() {
+                    Some(limit) => return Err(limit),
+                    None if self.moves.work - begun > self.moves.most => return Err(Limit::Cancelled),
+                    None if self.moves.bytes() + self.uses.bytes() > memory => return Err(Limit::Memory),
+                    None => {}
+                }
+            }
+            if self.moves.work - begun > FEW && !draft.last.owing && !self.is_new(&draft) {
+                continue;
+            }
+            self.moves.trail.truncate(draft.depth as usize);
+            self.moves.trail.push(draft.last);
+            match draft.phase {
+                Phase::Gap(state) => self.gap(task, &draft, state, &mut more),
+                _ if draft.at.linearized.has(slot) => self.finish_draft(&draft),
+                Phase::Chain => self.chain(task, &draft, draft.depth + 1, &mut more),
+                Phase::Block => self.block(task, &draft, &mut more),
+            }
+        }
+        Ok(more)
+    }
+
+    /// Whether no other draft stood where this one stands.
+    fn is_new(&mut self, draft: &Partial<M>) -> bool {
+        let at = &draft.at;
+        self.moves.seen.insert(PartialKey {
+            state: at.state,
+            used: at.used,
+            phase: draft.phase,
+            optional: draft.optional,
+            done: at.linearized.clone(),
+            idle: at.absorbable.clone(),
+        })
+    }
+
+    /// A write of the present value: what is open can now be put before it.
+    fn keep_state(&mut self, slot: u32, state: u32) {
+        let mut at = self.from.clone();
+        at.linearized.add(slot);
+        self.overwrite(&mut at, state);
+        self.finish(at, 0, Step::change(self.open.operation(slot)));
+    }
+
+    /// What a write does.
+    fn overwrite(&mut self, at: &mut Configuration<M>, to: u32) {
+        at.last_overwrite_at = self.open.at;
+        at.used = self.uses.seal(at.used);
+        at.absorbable.words_mut().fill(0);
+        at.state = to;
+        self.open.serve(&mut at.linearized, to, NEVER);
+    }
+
+    /// What a compare-and-set or an append does. Whether something was waiting for it.
+    fn change(&self, at: &mut Configuration<M>, to: u32) -> bool {
+        let open = self.open;
+        if at.state != to {
+            for slot in open.undone(open.automaton().writes(at.state), &at.linearized) {
+                at.absorbable.add(slot);
+            }
+        }
+        at.state = to;
+        open.serve(&mut at.linearized, to, NEVER)
+    }
+
+    /// Of the open operations of a class, invoked before an event and not done, those that are to be tried: the first to return.
+    fn equals<'o>(
+        &self,
+        open: &'o PendingOps<'_, M>,
+        class: u32,
+        done: &M,
+        before: u32,
+    ) -> impl Iterator<Item = u32> + use<'o, M>
+    where
+        M: 'o,
+    {
+        let most = if self.reductions.earliest_first { 1 } else { usize::MAX };
+        let mut slot = open.first(class);
+        let done = done.clone();
+        std::iter::from_fn(move || {
+            while slot != NONE && (done.has(slot) || open.invoked(slot) >= before) {
+                slot = open.next(slot);
+            }
+            let found = (slot != NONE).then_some(slot)?;
+            slot = open.next(slot);
+            Some(found)
+        })
+        .take(most)
+    }
+
+    /// Uses an optional operation of a class that was invoked before an event, if there is one left.
+    fn optional(&mut self, at: &mut Configuration<M>, class: u32, before: u32) -> Option<u32> {
+        let open = self.open;
+        let place = open.schedule().crashed_class_of(class);
+        if place == NONE || open.available[place as usize] == 0 {
+            return None;
+        }
+        let offered = open.available[place as usize];
+        let (count, recent) = (self.uses.count(at.used, place), self.uses.recent(at.used, place));
+        let old = if at.last_overwrite_at == 0 { 0 } else { open.available_before(place, at.last_overwrite_at) };
+        let (chosen, is_recent) = if before == NEVER {
+            if count >= offered {
+                return None;
+            }
+            // The newest first: what is older may be wanted in the gap.
+            let is_recent = at.last_overwrite_at > 0 && offered - old > recent;
+            (if is_recent { offered - 1 - recent } else { count - recent }, is_recent)
+        } else {
+            if count >= offered || count - recent >= old {
+                return None;
+            }
+            (count - recent, false)
+        };
+        if !self.is_free(at, class, (if at.last_overwrite_at == 0 { offered } else { old }).saturating_sub(count)) {
+            at.used = self.uses.add(at.used, place, is_recent);
+        }
+        Some(open.schedule().crashed_classes[place as usize].operations[chosen as usize])
+    }
+
+    /// Whether [`Self::optional`] finds one for the configuration that goes on.
+    fn has_optional(&self, class: u32, before: u32) -> bool {
+        let (open, from) = (self.open, self.from);
+        let place = open.schedule().crashed_class_of(class);
+        if place == NONE {
+            return false;
+        }
+        let count = self.uses.count(from.used, place);
+        count < open.available[place as usize]
+            && (before == NEVER
+                || from.last_overwrite_at > 0
+                    && count - self.uses.recent(from.used, place)
+                        < open.available_before(place, from.last_overwrite_at))
+    }
+
+    /// Whether of a class of which so many optional operations are left there are enough for all that may ever want one.
+    fn is_free(&self, at: &Configuration<M>, class: u32, left: u32) -> bool {
+        match self.open.automaton().kinds[class as usize] {
+            Kind::Write(state) | Kind::Cas(_, state) => {
+                self.reductions.supply
+                    && state != DONT_CARE
+                    && left > 0
+                    && left >= self.open.wanted(state, at, self.uses)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether optional operations of which nothing has come lead back to where they began.
+    fn is_round(&self, draft: &Partial<M>, to: u32) -> bool {
+        let state = match draft.phase {
+            Phase::Gap(state) => state,
+            Phase::Chain | Phase::Block => draft.at.state,
+        };
+        state == to || self.moves.trail.iter().rev().take_while(|taken| taken.owing).any(|taken| taken.from == to)
+    }
+
+    fn finish_draft(&mut self, draft: &Partial<M>) {
+        let begin = self.moves.steps.len();
+        self.moves.steps.extend(self.moves.trail.iter().map(|taken| taken.step));
+        self.finish_from(draft.at.clone(), draft.optional, begin);
+    }
+
+    fn finish(&mut self, at: Configuration<M>, optional: u32, step: Step) {
+        let begin = self.moves.steps.len();
+        self.moves.steps.push(step);
+        self.finish_from(at, optional, begin);
+    }
+
+    /// The returning operation is done, by the steps from `begin` on.
+    fn finish_from(&mut self, mut at: Configuration<M>, optional: u32, begin: usize) {
+        if optional < self.optional.0 || self.loses(&at, begin) {
+            self.moves.steps.truncate(begin);
+            return;
+        }
+        if self.reductions.supply && at.used != UNUSED {
+            self.forget_uses(&mut at, begin);
+        }
+        at.linearized.remove(self.slot);
+        at.absorbable.remove(self.slot);
+        self.moves.found.push(Move { to: at, steps: (begin as u32, self.moves.steps.len() as u32) });
+    }
+
+    /// Forgets uses of optional operations that nothing can come of any more: of the classes that steps from `begin` on used, and now
+    /// and then of all. Each set is a copy of the one before it, so that those of a long history would hold the square of its length.
+    fn forget_uses(&mut self, at: &mut Configuration<M>, begin: usize) {
+        let (open, uses) = (self.open, &*self.uses);
+        // A search on several threads comes to the same, since this depends on the configuration and the event only.
+        let turn = u64::from(open.at).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+        let of_all = (turn * (uses.classes(at.used).count() as u64 / 2)) >> 32 == 0;
+        let steps = self.moves.steps[begin..].iter().filter(|_| !of_all);
+        let used = steps.map(|step| open.schedule().operation(step.operation())).filter(|used| used.returned == NEVER);
+        let all = uses.classes(at.used).filter(|_| of_all);
+        let mut spent: Vec<u32> =
+            used.map(|used| used.slot).chain(all).filter(|&optional| open.is_spent(optional, at, uses)).collect();
+        if !spent.is_empty() {
+            spent.sort_unstable();
+            at.used = self.uses.without(at.used, &spent);
+        }
+    }
+
+    /// Whether something that was used without being seen was the last of its kind, and is needed.
+    fn loses(&mut self, at: &Configuration<M>, begin: usize) -> bool {
+        if !self.reductions.last_producer {
+            return false;
+        }
+        for at_step in begin..self.moves.steps.len() {
+            let step = self.moves.steps[at_step];
+            let class = self.open.schedule().operation(step.operation()).class;
+            if step.is_hidden()
+                && let Kind::Write(state) | Kind::Cas(_, state) = self.open.automaton().kinds[class as usize]
+                && self.open.is_lost(state, at, self.uses)
+            {
+                self.moves.suspicion.add(self.open, state, &at.linearized);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Finds the states from which the returning operation can be reached by operations that were invoked before an event.
+    fn find_reach(&mut self, task: Task, before: u32) {
+        let open = self.open;
+        let mut reach =
+            std::mem::take(if before == NEVER { &mut self.moves.reach } else { &mut self.moves.reach_in_gap });
+        reach.clear();
+        match task.kind {
+            Kind::Read(state) | Kind::Cas(state, _) => reach.push(state),
+            // Almost every state will do for the one, and the other needs none.
+            Kind::FailedCas(_) | Kind::Write(_) => {}
+            Kind::Append => reach.extend(open.automaton().ways(task.class).iter().map(|way| way.0)),
+        }
+        let mut at = 0;
+        while at < reach.len() {
+            for &(class, source) in open.automaton().into(reach[at]) {
+                let ready = |finder: &mut Self| {
+                    finder.equals(open, class, &finder.from.linearized, before).next().is_some()
+                        || finder.has_optional(class, before)
+                };
+                if !reach.contains(&source) && ready(self) {
+                    reach.push(source);
+                }
+            }
+            at += 1;
+        }
+        *(if before == NEVER { &mut self.moves.reach } else { &mut self.moves.reach_in_gap }) = reach;
+    }
+}

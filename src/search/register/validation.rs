@@ -1,0 +1,108 @@
+//! An order of a register is looked at once more before anybody is told, without anything that the search believes.
+
+use super::forms::{Forms, RegisterOp};
+use crate::model::Value;
+use crate::search::partition::Part;
+
+/// Whether an order has every operation that returns, each once, keeps to the intervals, and explains every answer. The former and
+/// the latter are asked at once where the order is long and another thread may be idle.
+pub(in crate::search) fn is_valid_linearization(part: &Part, forms: &Forms<'_>, order: &[u32]) -> bool {
+    let (intervals, answers) = (|| keeps_to_intervals(part, order), || explains_answers(part, forms, order));
+    match order.len() >= LONG && rayon::current_num_threads() > 1 {
+        true => rayon::join(intervals, answers) == (true, true),
+        false => intervals() && answers(),
+    }
+}
+
+/// Such an order is worth waking another thread for.
+const LONG: usize = 1 << 13;
+
+/// Whether an order has every operation that returns, each once, and each happens between its invocation and its return.
+fn keeps_to_intervals(part: &Part, order: &[u32]) -> bool {
+    const NEVER: u32 = u32::MAX;
+    // By operation: when it is invoked, and when it returns.
+    let mut open = vec![(0, NEVER); part.calls.len()];
+    for (at, event) in (0..).zip(&part.events) {
+        let (invoked, returned) = &mut open[event.of() as usize];
+        *(if event.is_return() { returned } else { invoked }) = at;
+    }
+    let mut latest = 0;
+    for &operation in order {
+        let Some((invoked, returned)) = open.get_mut(operation as usize) else { return false };
+        latest = latest.max(*invoked);
+        // What happened once cannot happen again: it has returned before it is invoked.
+        if *returned < latest || *invoked == NEVER {
+            return false;
+        }
+        *invoked = NEVER;
+    }
+    open.iter().all(|&(invoked, returned)| invoked == NEVER || returned == NEVER)
+}
+
+/// Whether the register answers what was answered, where the operations happen in this order.
+fn explains_answers(part: &Part, forms: &Forms<'_>, order: &[u32]) -> bool {
+    let Some(&first) = part.calls.first() else { return order.is_empty() };
+    let mut held = Held::Known(forms.content[forms.register(first) as usize]);
+    for &operation in order {
+        let Some(&call) = part.calls.get(operation as usize) else { return false };
+        let happens = match forms.deed[call as usize] {
+            RegisterOp::Nothing => true,
+            RegisterOp::Read(value) => held.is(value, &forms.values),
+            RegisterOp::FailedCas(value) => !held.is(value, &forms.values),
+            RegisterOp::Write(value) => {
+                held = Held::Known(value);
+                true
+            }
+            RegisterOp::Cas(from, to) => {
+                let happens = held.is(from, &forms.values);
+                held = Held::Known(to);
+                happens
+            }
+            RegisterOp::Append(value) => held.append(value, &forms.values),
+        };
+        if !happens {
+            return false;
+        }
+    }
+    true
+}
+
+/// Most texts do not grow beyond so many bytes.
+const ROOM: usize = 256;
+
+/// What the register holds.
+enum Held {
+    /// This value.
+    Known(u32),
+    Text(String),
+    List(Vec<i64>),
+}
+
+impl Held {
+    fn is(&self, value: u32, values: &[Value<'_>]) -> bool {
+        match (self, values.get(value as usize)) {
+            (Held::Known(held), _) => *held == value,
+            (Held::Text(held), Some(Value::Text(text))) => held == text,
+            (Held::List(held), Some(Value::List(list))) => held == list,
+            _ => false,
+        }
+    }
+
+    fn append(&mut self, value: u32, values: &[Value<'_>]) -> bool {
+        if let Held::Known(held) = *self {
+            *self = match (values[held as usize], values[value as usize]) {
+                (Value::Text(text), _) => Held::Text(text.to_owned()),
+                (Value::List(list), _) => Held::List(list.to_vec()),
+                (Value::Absent, Value::Text(_)) => Held::Text(String::with_capacity(ROOM)),
+                (Value::Absent, Value::List(_)) => Held::List(Vec::new()),
+                _ => return false,
+            };
+        }
+        match (self, values[value as usize]) {
+            (Held::Text(held), Value::Text(text)) => held.push_str(text),
+            (Held::List(held), Value::List(list)) => held.extend_from_slice(list),
+            _ => return false,
+        }
+        true
+    }
+}

@@ -1,0 +1,336 @@
+//! From the steps of a search to an order of all operations.
+
+use super::Problem;
+use super::automaton::{DONT_CARE, Kind};
+use super::by_value::NONE;
+use super::event_schedule;
+use super::parent_links::{Place, Step};
+use super::pending::{Passed, PendingOps};
+use crate::search::mask::Mask;
+use rayon::prelude::*;
+use std::sync::Arc;
+
+/// Says where each operation stands, given the steps that a search took. Reads and failed compare-and-sets stand where they first
+/// could.
+pub(super) struct WitnessBuilder<'p, M> {
+    open: PendingOps<'p, M>,
+    made: PartialWitness<M>,
+}
+
+/// What comes of the steps between two places on the way of a search.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PartialWitness<M> {
+    done: M,
+    state: u32,
+    /// The event of the last write.
+    gap: u32,
+    /// What happened, in the order in which the search came to it.
+    items: Vec<Item>,
+    /// The last write: the gap is before it.
+    last_write: u32,
+    /// The state at the end of the last block in the gap.
+    gap_state: u32,
+    /// By slot: what a write stands right before that was open while the register held its value.
+    insert_before: Vec<u32>,
+    /// Items of these numbers stand for some of those before the seam that it began at: the last write, then by slot what the
+    /// write there would stand right before.
+    outer: u32,
+}
+
+/// A place on the way of a search where it is known what has happened, however that came about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct SegmentBoundary<M> {
+    /// The event, which is next.
+    pub(super) event: u32,
+    /// How many steps were taken before it.
+    pub(super) steps: usize,
+    /// The event of the last write.
+    pub(super) gap: u32,
+    /// The slots of what has happened and not yet returned.
+    pub(super) done: M,
+}
+
+/// The state in the gap before a seam, which nobody asks for behind it.
+const UNKNOWN: u32 = DONT_CARE - 1;
+
+/// An operation in its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Item {
+    operation: u32,
+    /// The item that it stands right before, behind others that do; [`LAST`]: behind all items so far.
+    before: u32,
+}
+
+/// From here on it is no item, and how many stand before it: those that stand before others have none before them.
+const LAST: u32 = 1 << 31;
+
+impl<'p, M: Mask> WitnessBuilder<'p, M> {
+    pub(super) fn new(problem: Arc<Problem<'p>>) -> Self {
+        let (automaton, course) = (&problem.automaton, &problem.schedule);
+        let made = PartialWitness {
+            done: M::none(course.slots),
+            state: automaton.initial,
+            gap: 0,
+            items: Vec::with_capacity(course.operations.len()),
+            last_write: NONE,
+            gap_state: DONT_CARE,
+            insert_before: vec![NONE; course.slots],
+            outer: 0,
+        };
+        WitnessBuilder { made, open: PendingOps::new(problem, 0) }
+    }
+
+    /// Behind a seam, to which these steps led, and on the way to an event.
+    fn behind(problem: Arc<Problem<'p>>, seam: &SegmentBoundary<M>, steps: &[Step], to: usize) -> Option<Self> {
+        let slots = problem.schedule.slots as u32;
+        let made = PartialWitness {
+            done: seam.done.clone(),
+            state: problem.automaton.initial,
+            gap: seam.gap,
+            // One for each return, and some that do not.
+            items: Vec::with_capacity(to.saturating_sub(seam.event as usize) * 5 / 8),
+            last_write: 0,
+            gap_state: UNKNOWN,
+            insert_before: (1..=slots).collect(),
+            outer: 1 + slots,
+        };
+        let mut replay = WitnessBuilder { made, open: PendingOps::new(problem, seam.event) };
+        let (automaton, course) = (replay.open.automaton(), replay.open.schedule());
+        let class = |step: &Step| course.operation(step.operation()).class;
+        let (mut state, mut since) = (replay.made.state, 0);
+        for (at, step) in steps.iter().enumerate().rev().filter(|(_, step)| step.place() == Place::Present) {
+            if let Kind::Write(written) = automaton.kinds[class(step) as usize] {
+                (state, since) = (written, at + 1);
+                break;
+            }
+        }
+        for step in steps[since..].iter().filter(|step| step.place() == Place::Present) {
+            state = replay.follow(state, class(step))?;
+        }
+        replay.made.state = state;
+        Some(replay)
+    }
+
+    /// The order of the operations before an event, without those that never happened. `None` if these are not the steps of a
+    /// search up to there.
+    pub(super) fn order(mut self, steps: &[Step], end: usize) -> Option<Vec<u32>> {
+        self.take_all(steps, end)?;
+        // Room for the order, which is as long as the history.
+        Some(self.made.flat(&self.open.close()))
+    }
+
+    /// Bytes that one of all operations holds.
+    pub(super) fn bytes(problem: &Problem<'p>) -> usize {
+        problem.schedule.operations.len() * size_of::<Item>()
+    }
+
+    /// What comes of the steps of a search on its way to an event.
+    pub(super) fn up_to(problem: Arc<Problem<'p>>, steps: &[Step], event: u32) -> Option<PartialWitness<M>> {
+        let mut replay = WitnessBuilder::new(problem);
+        replay.take_all(steps, event as usize)?;
+        Some(replay.made)
+    }
+
+    /// The order that [`Self::order`] makes, in parts between seams, at once. What comes of the first part may be known already.
+    /// `None` also where what was behind a seam is not what is there.
+    pub(super) fn in_parts(
+        problem: &Arc<Problem<'p>>,
+        steps: &[Step],
+        seams: &[SegmentBoundary<M>],
+        first: Option<PartialWitness<M>>,
+        end: usize,
+    ) -> Option<Vec<u32>> {
+        // With the state at the seam.
+        let make = |at: usize| {
+            let (to, event) = seams.get(at).map_or((steps.len(), end), |seam| (seam.steps, seam.event as usize));
+            let (from, mut replay) = match at.checked_sub(1).map(|before| &seams[before]) {
+                Some(seam) => {
+                    (seam.steps, WitnessBuilder::behind(problem.clone(), seam, steps.get(..seam.steps)?, event)?)
+                }
+                None => (0, WitnessBuilder::new(problem.clone())),
+            };
+            let state = replay.made.state;
+            replay.take_all(steps.get(from..to)?, event)?;
+            Some((state, replay.made))
+        };
+        let known = usize::from(first.is_some());
+        let parts = (known..seams.len() + 1).into_par_iter().map(make).collect::<Option<Vec<_>>>()?;
+        let mut parts = parts.into_iter();
+        let mut whole = first.or_else(|| Some(parts.next()?.1))?;
+        for (seam, (state, part)) in seams.iter().zip(parts) {
+            let is_there = (whole.state, whole.gap, &whole.done) == (state, seam.gap, &seam.done);
+            whole.append(is_there.then_some(part)?)?;
+        }
+        Some(whole.flat(problem))
+    }
+
+    /// Takes all steps of a search on its way to an event. `None` if they are not.
+    fn take_all(&mut self, steps: &[Step], end: usize) -> Option<()> {
+        let mut steps = steps.iter().copied().peekable();
+        while (self.open.at as usize) < end {
+            match self.open.forward() {
+                Passed::Nothing => {}
+                Passed::Invocation(slot) => match self.open.kind(slot) {
+                    Kind::Read(state) if state == self.made.state => self.see(slot, NONE),
+                    Kind::FailedCas(state) if state != self.made.state => self.see(slot, NONE),
+                    _ => {}
+                },
+                Passed::Return(slot) => {
+                    while !self.made.done.has(slot) {
+                        self.take(steps.next()?)?;
+                    }
+                    while let Some(step) = steps.next_if(|step| step.place() == Place::More) {
+                        self.take(step)?;
+                    }
+                    self.made.done.remove(slot);
+                    self.open.leave(slot);
+                }
+            }
+        }
+        steps.next().is_none().then_some(())
+    }
+
+    fn take(&mut self, step: Step) -> Option<()> {
+        let operation = step.operation();
+        let event_schedule::Operation { class, slot, returned, .. } = *self.open.schedule().operation(operation);
+        let kind = self.open.automaton().kinds[class as usize];
+        let slot = (returned != event_schedule::NEVER).then_some(slot);
+        if let Some(slot) = slot {
+            self.made.done.add(slot);
+        }
+        match step.place() {
+            Place::Present => {
+                let item = self.made.put(operation, NONE);
+                let state = match kind {
+                    Kind::Write(state) => {
+                        self.made.gap = self.open.at;
+                        self.made.last_write = item;
+                        state
+                    }
+                    _ => {
+                        let held = self.open.automaton().writes(self.made.state);
+                        for slot in self.open.undone(held, &self.made.done) {
+                            self.made.insert_before[slot as usize] = item;
+                        }
+                        self.follow(self.made.state, class)?
+                    }
+                };
+                self.made.state = state;
+                self.serve(state, u32::MAX, NONE);
+            }
+            Place::Gap | Place::More => {
+                let gap = (self.made.last_write != NONE).then_some(self.made.last_write)?;
+                self.made.put(operation, gap);
+                self.made.gap_state = match kind {
+                    Kind::Write(state) => state,
+                    _ if step.place() == Place::Gap => DONT_CARE,
+                    _ if self.made.gap_state == UNKNOWN => return None,
+                    _ => self.follow(self.made.gap_state, class)?,
+                };
+                if step.place() == Place::More || matches!(kind, Kind::Write(_)) {
+                    self.serve(self.made.gap_state, self.made.gap, gap);
+                }
+            }
+            Place::Idle => {
+                let anchor = self.made.insert_before[slot? as usize];
+                self.made.put(operation, (anchor != NONE).then_some(anchor)?);
+            }
+        }
+        Some(())
+    }
+
+    /// Where a compare-and-set or append leads.
+    fn follow(&self, from: u32, class: u32) -> Option<u32> {
+        match (self.open.automaton().edge(from, class), self.open.automaton().kinds[class as usize]) {
+            (Some(to), _) => Some(to),
+            (None, Kind::Append) => Some(DONT_CARE),
+            (None, _) => None,
+        }
+    }
+
+    /// What waits for a state, invoked before an event, happens.
+    fn serve(&mut self, state: u32, before: u32, place: u32) {
+        let mut after = self.made.done.clone();
+        self.open.serve(&mut after, state, before);
+        for slot in after.minus(&self.made.done.clone()) {
+            self.see(slot, place);
+        }
+    }
+
+    fn see(&mut self, slot: u32, place: u32) {
+        self.made.done.add(slot);
+        self.made.put(self.open.operation(slot), place);
+    }
+}
+
+impl<M: Mask> PartialWitness<M> {
+    /// Adds what comes of the steps behind a seam, at which this one ends.
+    fn append(&mut self, behind: Self) -> Option<()> {
+        let moved = self.items.len() as u32 + self.outer;
+        let place = |item: u32| match item {
+            LAST.. => item,
+            0 => self.last_write,
+            _ if item < behind.outer => self.insert_before[item as usize - 1],
+            _ => item - behind.outer + moved,
+        };
+        let anchor = behind.insert_before.iter().map(|&item| place(item)).collect();
+        let last_write = place(behind.last_write);
+        for Item { operation, before } in behind.items {
+            let before = place(before);
+            self.items.push(Item { operation, before: (before != NONE).then_some(before)? });
+        }
+        *self = PartialWitness {
+            items: std::mem::take(&mut self.items),
+            outer: self.outer,
+            last_write,
+            insert_before: anchor,
+            ..behind
+        };
+        Some(())
+    }
+
+    /// Puts an operation last before another one, or last of all.
+    fn put(&mut self, operation: u32, place: u32) -> u32 {
+        let item = self.outer + self.items.len() as u32;
+        self.items.push(Item { operation, before: place.min(LAST) });
+        item
+    }
+
+    /// One order. Of equal optional operations, those invoked first are used first.
+    fn flat(mut self, problem: &Problem<'_>) -> Vec<u32> {
+        let items = &mut self.items;
+        for at in 0..items.len() {
+            let before = items[at].before;
+            if before < LAST {
+                items[before as usize].before += 1;
+            }
+        }
+        let mut order = vec![NONE; items.len()];
+        let mut end = 0;
+        // Then where the next of those goes that stand before it.
+        for item in items.iter_mut().filter(|item| item.before >= LAST) {
+            let count = item.before - LAST;
+            item.before = LAST + end;
+            end += count + 1;
+            order[end as usize - 1] = item.operation;
+        }
+        for at in 0..items.len() {
+            let Item { operation, before } = items[at];
+            if before < LAST {
+                let next = &mut items[before as usize].before;
+                order[(*next - LAST) as usize] = operation;
+                *next += 1;
+            }
+        }
+        drop(self.items);
+        let course = &problem.schedule;
+        let mut used = vec![0; course.crashed_classes.len()];
+        for operation in order.iter_mut().filter(|operation| course.is_crashed(**operation)) {
+            let class = course.operation(*operation).slot as usize;
+            used[class] += 1;
+            // A search that does not count uses knows that there are enough.
+            *operation = course.crashed_classes[class].operations.get(used[class] - 1).copied().unwrap_or(*operation);
+        }
+        order
+    }
+}

@@ -1,0 +1,241 @@
+//! Depth first: Wing and Gong's search with the memo of Lowe (*Testing for linearizability*, 2017).
+
+use super::budget::BudgetGuard;
+use super::partition::Part;
+use super::portfolio::Runner;
+use super::schedule::{DeadEnd, Found};
+use super::slots::SlotAllocation;
+use super::tight_vec;
+use super::transitions::Transitions;
+use super::verdict::Limit;
+use super::visited::VisitedSet;
+use crate::model::Spec;
+
+/// A choice that was made, and what it takes to undo it.
+struct Frame {
+    /// The event that came next before it, and the state.
+    at: u32,
+    state: u32,
+    /// Where its alternatives begin.
+    choices: usize,
+    /// The operation that was chosen.
+    chosen: u32,
+}
+
+/// Searches for an order of the operations of a part that explains every answer before event `goal`.
+///
+/// Only states at which some operation must come next because it returns are remembered. An operation is chosen among those that
+/// were invoked before that return; those done are known by slots, of which there are as many as operations were open at a time.
+pub(super) struct WglSearch<'p, S: Spec> {
+    part: &'p Part,
+    slots: SlotAllocation,
+    transitions: Transitions<'p, S>,
+    class: Vec<u32>,
+    goal: usize,
+    /// The event that comes next: a return of an operation that is not done.
+    at: u32,
+    /// What tells two situations at the same return apart: the return and the state, then which operations in slots are done,
+    /// and how often each kind of unknown outcome was used.
+    now: Box<[u64]>,
+    state: u32,
+    /// Open operations that have slots.
+    open: Vec<u32>,
+    /// Operations of unknown outcome invoked so far, by kind.
+    supply: Vec<Vec<u32>>,
+    frames: Vec<Frame>,
+    choices: Vec<u32>,
+    visited: VisitedSet,
+    memory: usize,
+    furthest: usize,
+    work: u64,
+}
+
+/// Where the words of what is done begin.
+const DONE: usize = 1;
+
+impl<'p, S: Spec> WglSearch<'p, S> {
+    pub(super) fn new(
+        part: &'p Part,
+        slots: SlotAllocation,
+        transitions: Transitions<'p, S>,
+        class: Vec<u32>,
+        goal: usize,
+    ) -> Self {
+        let width = DONE + slots.words;
+        let mut depth = WglSearch {
+            part,
+            goal,
+            at: 0,
+            now: vec![0; width].into_boxed_slice(),
+            state: Transitions::<S>::INITIAL,
+            open: Vec::new(),
+            supply: vec![Vec::new(); slots.kinds.len()],
+            frames: Vec::new(),
+            choices: Vec::new(),
+            visited: VisitedSet::new(width),
+            memory: usize::MAX,
+            furthest: 0,
+            work: 0,
+            slots,
+            transitions,
+            class,
+        };
+        depth.advance();
+        depth
+    }
+
+    /// Whether the configuration is new.
+    fn remember(&mut self) -> Result<bool, Limit> {
+        self.now[0] = u64::from(self.at) << 32 | u64::from(self.state);
+        let hash = VisitedSet::hash(&self.now);
+        if self.visited.has(hash, &self.now) {
+            return Ok(false);
+        }
+        let others = self.transitions.bytes() + tight_vec::bytes(&self.frames) + tight_vec::bytes(&self.choices);
+        let needed = |visited: &VisitedSet| (visited.bytes() + visited.growth(hash)).saturating_add(others);
+        if !self.visited.is_empty() && (needed(&self.visited) > self.memory || self.visited.is_full()) {
+            // What was refuted is forgotten, and may have to be refuted again.
+            self.visited = VisitedSet::new(self.now.len());
+        }
+        if needed(&self.visited) > self.memory {
+            return Err(Limit::Memory);
+        }
+        self.visited.insert(hash, &self.now);
+        Ok(true)
+    }
+
+    /// Whether an operation in a slot is done.
+    fn is_done(&self, slot: u32) -> bool {
+        self.now[DONE + slot as usize / 64] >> (slot % 64) & 1 == 1
+    }
+
+    /// Makes an operation in a slot be done, or not any more.
+    fn toggle(&mut self, slot: u32) {
+        self.now[DONE + slot as usize / 64] ^= 1 << (slot % 64);
+    }
+
+    /// Puts what could come next on the pile; the best last.
+    fn offer(&mut self) {
+        for kind in (0..self.supply.len()).rev() {
+            let used = self.slots.kinds[kind].get(&self.now[DONE..]);
+            if let Some(&operation) = self.supply[kind].get(used as usize) {
+                self.choices.push(operation);
+            }
+        }
+        let first = self.choices.len();
+        for &operation in &self.open {
+            if !self.is_done(self.slots.of[operation as usize]) {
+                self.choices.push(operation);
+            }
+        }
+        self.choices[first..].sort_unstable_by_key(|&o| std::cmp::Reverse(self.slots.returns[o as usize]));
+    }
+
+    /// Takes the best choice left above `first` that is possible.
+    fn take(&mut self, first: usize, watch: &BudgetGuard<'_>) -> Result<bool, Limit> {
+        while self.choices.len() > first {
+            let Some(operation) = self.choices.pop() else { break };
+            let Some(state) = self.transitions.step(self.state, self.class[operation as usize], watch)? else {
+                continue;
+            };
+            let frame = Frame { at: self.at, state: self.state, choices: first, chosen: operation };
+            tight_vec::push(&mut self.frames, frame);
+            self.state = state;
+            match self.slots.kind(operation) {
+                Some(kind) => self.slots.kinds[kind].increase(&mut self.now[DONE..]),
+                None => self.toggle(self.slots.of[operation as usize]),
+            }
+            self.advance();
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// Goes back to the last choice that has an alternative, and takes that.
+    fn back(&mut self, watch: &BudgetGuard<'_>) -> Result<bool, Limit> {
+        while let Some(frame) = self.frames.pop() {
+            self.rewind(frame.at);
+            self.state = frame.state;
+            match self.slots.kind(frame.chosen) {
+                Some(kind) => self.slots.kinds[kind].decrease(&mut self.now[DONE..]),
+                None => self.toggle(self.slots.of[frame.chosen as usize]),
+            }
+            if self.take(frame.choices, watch)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Goes on to the next return of an operation that is not done, or to the goal.
+    fn advance(&mut self) {
+        while (self.at as usize) < self.goal {
+            let event = self.part.events[self.at as usize];
+            let operation = event.of();
+            match (self.slots.kind(operation), event.is_return()) {
+                (Some(kind), _) => self.supply[kind].push(operation),
+                (None, false) => self.open.push(operation),
+                (None, true) => {
+                    let slot = self.slots.of[operation as usize];
+                    if !self.is_done(slot) {
+                        return;
+                    }
+                    self.toggle(slot);
+                    self.open.retain(|&o| o != operation);
+                }
+            }
+            self.at += 1;
+        }
+    }
+
+    /// Makes the events from `to` on not have happened.
+    fn rewind(&mut self, to: u32) {
+        for event in self.part.events[to as usize..self.at as usize].iter().rev() {
+            let operation = event.of();
+            match (self.slots.kind(operation), event.is_return()) {
+                (Some(kind), _) => {
+                    self.supply[kind].pop();
+                }
+                (None, false) => self.open.retain(|&o| o != operation),
+                (None, true) => {
+                    self.open.push(operation);
+                    self.toggle(self.slots.of[operation as usize]);
+                }
+            }
+        }
+        self.at = to;
+    }
+}
+
+impl<S: Spec> Runner for WglSearch<'_, S> {
+    type Found = Found;
+
+    fn run(&mut self, until: u64, memory: usize, watch: &BudgetGuard<'_>) -> Result<Option<Found>, Limit> {
+        self.memory = memory;
+        while self.work < until {
+            if self.at as usize == self.goal {
+                return Ok(Some(Found::Order(self.frames.iter().map(|frame| frame.chosen).collect())));
+            }
+            self.work += 1;
+            if self.work.is_multiple_of(256)
+                && let Some(limit) = watch.reached()
+            {
+                return Err(limit);
+            }
+            self.furthest = self.furthest.max(self.at as usize);
+            let first = self.choices.len();
+            if self.remember()? {
+                self.offer();
+            }
+            if !self.take(first, watch)? && !self.back(watch)? {
+                // It does not look ahead.
+                return Ok(Some(Found::Impossible(DeadEnd {
+                    reached: self.furthest,
+                    suspect: self.furthest,
+                    longest: None,
+                })));
+            }
+        }
+        Ok(None)
+    }
+}
