@@ -13,7 +13,7 @@ use retrograde::check::{Options, Proof, Verdict, judge};
 use retrograde::history::{Domains, History, load};
 use retrograde::ingest::etcd::operation::{Answer, Request};
 use retrograde::ingest::{FileId, InputFile, ReadOptions};
-use retrograde::order::etcd::Filler;
+use retrograde::order::etcd::Writer;
 use retrograde::order::{Order, OrderOptions};
 use retrograde::verify::etcd::{Step, replay};
 use std::hint::black_box;
@@ -107,9 +107,9 @@ fn decide(history: &History, proofs: bool) -> Vec<Proof> {
 fn verified(history: &History, proofs: &[Proof]) {
     let recording = &history.cluster().expect("a report of etcd").recording;
     let Some(Proof::Etcd { order, removed }) = proofs.first() else { panic!("it holds without an order") };
-    let step = |filler: &Filler| match filler {
-        Filler::Operation(at) => Step::Operation(*at),
-        Filler::Expiry(lease) => Step::Expiry(*lease),
+    let step = |filler: &Writer| match filler {
+        Writer::Operation(at) => Step::Operation(*at),
+        Writer::Expiry(lease) => Step::Expiry(*lease),
     };
     let steps: Vec<Step> = order.iter().map(step).collect();
     let removed = removed.iter().map(|(revision, of)| (*revision, of.iter().map(String::as_str).collect())).collect();

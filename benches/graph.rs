@@ -15,7 +15,7 @@ use retrograde::order::graph::{
     Access, Anomalies, Components, DataFlow, EdgeKind, EdgeKinds, EdgeSource, Edges, Graph, Interval, Record, Touch,
     Unit, Units, What, reduction,
 };
-use retrograde::order::{Clocks, Counter, Heads};
+use retrograde::order::{Clocks, Counter, Watermarks};
 
 /// Processes that work side by side.
 const PROCESSES: u32 = 50;
@@ -83,7 +83,7 @@ fn main() {
     let units = units(nodes);
     let mut history = History::default();
     history.clocks.push(Symbol::NONE);
-    let clocks = Clocks::bound(&history, &[], &mut Counter::default(), &Heads::default(), None);
+    let clocks = Clocks::bound(&history, &[], &mut Counter::default(), &Watermarks::default(), None);
     let unit = |(node, unit): (usize, &Unit)| Interval {
         node: node as u32,
         begin: unit.begin,

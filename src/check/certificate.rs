@@ -1,6 +1,6 @@
 //! Proofs of verdicts that can be decided again without the engine (`crate::verify`).
 
-use crate::order::etcd::Filler;
+use crate::order::etcd::Writer;
 use crate::search::Claim;
 
 /// Why a rule came to its verdict, complete and for a machine. Operations are numbered from 0 as
@@ -20,7 +20,7 @@ pub enum Proof {
     /// [`crate::history::etcd::Recording::operations`] has them. Keys are written out: symbols are of the recording.
     Etcd {
         /// What took effect, first to last: operations, and leases that ended on their own.
-        order: Vec<Filler>,
+        order: Vec<Writer>,
         /// Keys that the ends of leases removed, by revision.
         removed: Vec<(i64, Vec<String>)>,
     },

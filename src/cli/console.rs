@@ -1,6 +1,6 @@
 //! Standard error and standard output, whose readers may be gone: what a run comes to does not depend on who listens.
 
-use crate::explain::visible::visible;
+use crate::explain::terminal_text::visible;
 use std::fmt::Display;
 use std::io::{self, Write};
 

@@ -6,7 +6,7 @@ use super::exit::Exit;
 use super::output::Destination;
 use super::plan::Input;
 use super::{container_file, reading};
-use crate::explain::visible::visible;
+use crate::explain::terminal_text::visible;
 use crate::explain::words::count;
 use crate::history::History;
 use crate::history::snapshot::Packing;

@@ -5,7 +5,7 @@ use super::console::tell;
 use super::halting;
 use super::plan::Input;
 use super::progress::Progress;
-use crate::explain::visible::visible;
+use crate::explain::terminal_text::visible;
 use crate::explain::words::count;
 use crate::history::{self, History};
 use anyhow::Context;

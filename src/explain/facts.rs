@@ -1,6 +1,6 @@
 //! The facts of a certificate as rows of a table.
 
-use super::visible::visible;
+use super::terminal_text::visible;
 use super::{names, words};
 use crate::check::{Certificate, Fact};
 use crate::history::History;

@@ -3,7 +3,7 @@
 //!
 //! Every sink takes its texts from here or, for a terminal, from [`super::visible`].
 
-use super::visible::{acts, shorten, visible};
+use super::terminal_text::{acts, shorten, visible};
 use serde::Serialize;
 use serde_json::ser::{CharEscape, Formatter, PrettyFormatter};
 use std::io::{self, Write};

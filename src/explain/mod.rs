@@ -7,5 +7,5 @@ pub mod before;
 pub mod facts;
 pub mod markup;
 pub mod names;
-pub mod visible;
+pub mod terminal_text;
 pub mod words;

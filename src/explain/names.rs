@@ -1,6 +1,6 @@
 //! Short names for clients: what tells them apart in one table, and no more.
 
-use super::visible::visible;
+use super::terminal_text::visible;
 use crate::history::{ClientId, ClockId, History, IncarnationId, ServerId, ToldBy};
 use rustc_hash::FxHashMap;
 

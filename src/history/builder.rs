@@ -2,6 +2,7 @@
 
 use super::batch::{Batch, CaptureId, Moved, Tables};
 use super::client::Process;
+use super::deduplication::{Shown, join};
 use super::ids::{sort_by_word, *};
 use super::interner::Table;
 use super::operation::*;
@@ -9,7 +10,6 @@ use super::operations::Operations;
 use super::request::Verb;
 use super::resource::{self, Placement};
 use super::scope::Scope;
-use super::sides::{Shown, join};
 use super::store::History;
 use super::writers;
 use crate::ingest::limits::KEPT_PROBLEMS;

@@ -1,7 +1,7 @@
 //! Declared fields of one version, asked by path.
 
 use super::ids::{AttributesId, KeyId, PartId, Symbol};
-use super::parts::Part;
+use super::json_parts::Part;
 use super::store::History;
 use crate::ingest::fields::{Path, Step};
 use serde_json::Value as Json;

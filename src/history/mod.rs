@@ -6,16 +6,17 @@ pub mod builder;
 pub mod calls;
 pub mod client;
 pub mod declared;
+mod deduplication;
 pub mod document;
 pub mod etcd;
 pub mod ids;
+mod incarnations;
 pub mod interner;
-mod lives;
+pub mod json_parts;
 mod load;
 pub mod nature;
 pub mod operation;
 pub mod operations;
-pub mod parts;
 mod recording;
 pub mod request;
 pub mod resource;
@@ -23,12 +24,11 @@ pub mod revision;
 mod rows;
 pub mod scope;
 pub mod selector;
-mod sides;
 pub mod sketch;
 #[cfg(feature = "container")]
 pub mod snapshot;
 pub mod store;
-mod testimony;
+mod witness_coverage;
 pub mod writers;
 
 pub use builder::{Builder, Domains};
@@ -37,6 +37,7 @@ pub use declared::Declared;
 pub use document::{Document, recorded_fields};
 pub use ids::*;
 pub use interner::Interner;
+pub use json_parts::{Part, Parts};
 pub use load::{load, load_each};
 pub use nature::{Nature, Subject};
 pub use operation::{
@@ -44,7 +45,6 @@ pub use operation::{
     StreamEnd, Subresource, WitnessEvent, WitnessSpan,
 };
 pub use operations::Operations;
-pub use parts::{Part, Parts};
 pub use request::{Asked, Verb};
 pub use resource::{Key, Placement, Resource};
 pub use revision::{Revision, RevisionError};

@@ -1,7 +1,6 @@
 //! Cuts the inputs into blocks that end where a line or a document ends.
 
 use super::archive;
-use super::beginning::{Detected, Framing, Unread};
 use super::block::{Block, Buffers, Closed, Layout, Piece, Room, Whole};
 use super::call::elements::Elements;
 use super::content::{Content, Kept};
@@ -11,6 +10,7 @@ use super::format::Format;
 use super::framing::{Framer, Span};
 use super::input::InputFile;
 use super::problem::{Fault, Found, size};
+use super::sniff::{Detected, Framing, Unread};
 use super::stream::{self, Opener, Stream};
 use super::{Progress, ReadOptions};
 use memchr::memmem;

@@ -2,7 +2,7 @@
 
 use super::digest::Digest;
 use super::fields::Place;
-use super::fields::harvest::{self, Found, Sieved};
+use super::fields::field_capture::{self, Found, Sieved};
 use super::limits::{LONGEST_ADDRESS, UNLIMITED};
 use super::object::{Item, Kept, Metadata, Spec, StatusField, read_through_the_sieve};
 use super::text::{Loose, Text, default_or_null, list_or_null, visit_scalars_as};
@@ -201,7 +201,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for AnyBody<'a> {
             visit_scalars_as!(AnyBody::Other; visit_str: &str);
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
                 // `Body::deserialize` would be the derived function, past the sieve.
-                harvest::sieved(de::value::MapAccessDeserializer::new(map)).map(|body| AnyBody::Object(Box::new(body)))
+                field_capture::sieved(de::value::MapAccessDeserializer::new(map))
+                    .map(|body| AnyBody::Object(Box::new(body)))
             }
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
                 let mut steps = Vec::new();

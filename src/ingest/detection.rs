@@ -1,11 +1,11 @@
 //! What a file is, decided by its first bytes and never by its name.
 
 use super::archive;
-use super::beginning::{Detected, Framing, Seen};
 use super::call;
 use super::etcd::{is_store, wal};
 use super::format::Format;
-use super::outline::{Evidence, Outline};
+use super::json_outline::{Evidence, Outline};
+use super::sniff::{Detected, Framing, Seen};
 use super::stream::{self, Stream};
 use memchr::memmem;
 

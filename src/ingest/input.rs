@@ -1,8 +1,8 @@
 //! One input, and what was found out about it before it is read.
 
-use super::beginning::Beginning;
 use super::format::Format;
 use super::position::FileId;
+use super::sniff::Beginning;
 use super::source_rule::SourceRule;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};

@@ -3,7 +3,6 @@
 
 mod archive;
 pub mod audit;
-mod beginning;
 mod block;
 mod block_reader;
 pub mod body;
@@ -14,32 +13,32 @@ mod detection;
 pub mod digest;
 pub mod etcd;
 pub mod etcd_watch;
+mod fast_json;
 pub mod fields;
 pub mod format;
 mod found;
 mod framing;
 mod identity;
 mod input;
-mod ledger;
+mod json_outline;
+mod lenient_body;
 pub mod limits;
 pub(crate) mod members;
 pub mod object;
-mod outline;
+mod ordered_parallel;
 mod parser;
-mod plain;
 pub mod position;
 pub mod problem;
-mod reduction;
+mod read_totals;
 pub mod reports;
 mod reread;
-mod schedule;
+mod sniff;
 pub mod source;
 mod source_rule;
 mod stream;
 mod text;
 pub mod timestamp;
 
-pub use beginning::Beginning;
 pub use call::is_operation;
 pub use format::Format;
 pub use identity::identify;
@@ -48,6 +47,7 @@ pub use position::{FileId, Position, Time};
 pub use problem::{FileSummary, Found, Problem};
 pub use reports::{EtcdReport, Reports, etcd_reports};
 pub use reread::{reread, reread_by};
+pub use sniff::Beginning;
 pub use source::{InputError, inputs};
 pub use source_rule::SourceRule;
 pub use stream::Opener;
@@ -55,7 +55,7 @@ pub use stream::Opener;
 use block::{Buffers, Piece};
 use block_reader::BlockReader;
 use fields::Fields;
-use ledger::{Entry, Ledger};
+use read_totals::{Entry, Ledger};
 use std::sync::Arc;
 
 /// One piece of evidence, borrowed from its line.
@@ -173,7 +173,7 @@ pub fn read<B: Batch>(
     let buffers = Buffers::default();
     let mut reader = BlockReader::new(files, options, progress, &buffers);
     let mut ledger = Ledger::new(files);
-    schedule::in_order(
+    ordered_parallel::in_order(
         options.threads,
         || reader.unit(),
         |unit| {
@@ -189,7 +189,7 @@ pub fn read<B: Batch>(
                         Format::LegacyAudit => (None, parser::count_lines(&block)),
                         format => {
                             let mut batch = start(&files[block.file], format);
-                            let tally = fields::harvest::during(options.fields.tree(), || {
+                            let tally = fields::field_capture::during(options.fields.tree(), || {
                                 parser::parse(&block, options.longest(format), &mut batch)
                             });
                             (Some(batch), tally)

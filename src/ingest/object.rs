@@ -3,7 +3,7 @@
 //! Everything else is skipped by the parser. Secret data never enters memory as a value.
 
 use super::digest::Digest;
-use super::fields::harvest::{self, Found, Sieve, Sieved};
+use super::fields::field_capture::{self, Found, Sieve, Sieved};
 use super::fields::{Own, Place, Seen};
 use super::limits::{LONGEST_ADDRESS, UNLIMITED};
 use super::text::{Filled, default_or_null, list_or_null, visit_scalars_as};
@@ -34,7 +34,7 @@ macro_rules! read_through_the_sieve {
 
         impl<'de: 'a, 'a> Deserialize<'de> for $type<'a> {
             fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                harvest::sieved(deserializer)
+                field_capture::sieved(deserializer)
             }
         }
     };
@@ -189,7 +189,7 @@ impl<'de> Visitor<'de> for OneFieldVisitor {
         Ok(OneField { word: Text(Cow::Owned(v.to_owned())), ..OneField::default() })
     }
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-        harvest::wanted(|tree| {
+        field_capture::wanted(|tree| {
             let mut sieve = Sieve::new(map, tree, self.place, &["nodeName", "phase", "finalizers"], &[]);
             let mut map = &mut sieve;
             let (mut read, mut has_finalizers) = (None, false);

@@ -8,10 +8,10 @@ use super::block::{Block, Layout};
 use super::block_reader::too_long;
 use super::detection::trimmed_end;
 use super::format::Format;
+use super::json_outline::{Evidence, Outline};
 use super::limits::KEPT_PROBLEMS_PER_FILE;
-use super::outline::{Evidence, Outline};
 use super::problem::{Fault, Found, size};
-use super::{Batch, Record, Refused, audit, body, call, capture, etcd_watch, reduction};
+use super::{Batch, Record, Refused, audit, body, call, capture, etcd_watch, lenient_body};
 use memchr::memmem;
 use serde::Deserialize;
 
@@ -232,7 +232,7 @@ impl<B: Batch> Parser<'_, B> {
                 return self.audit_list(line, offset, text);
             }
             Ok(_) => self.other_kind(text),
-            Err(error) => match reduction::without_odd_bodies(text, &error, &["requestObject", "responseObject"]) {
+            Err(error) => match lenient_body::without_odd_bodies(text, &error, &["requestObject", "responseObject"]) {
                 Some(reduced) => match serde_json::from_str::<Box<audit::Event<'_>>>(&reduced) {
                     Ok(event) if is_audit(&event) => self.audit_event(line, offset, event),
                     _ => self.no_json(text, &error),
@@ -275,7 +275,7 @@ impl<B: Batch> Parser<'_, B> {
     fn capture(&mut self, line: u32, offset: u64, text: &str) -> Outcome {
         match serde_json::from_str::<Box<capture::Line<'_>>>(text) {
             Ok(read) => self.capture_line(line, offset, text, read),
-            Err(error) => match reduction::without_odd_bodies(text, &error, &["body", "event"]) {
+            Err(error) => match lenient_body::without_odd_bodies(text, &error, &["body", "event"]) {
                 Some(reduced) => match serde_json::from_str::<Box<capture::Line<'_>>>(&reduced) {
                     Ok(read) => self.capture_line(line, offset, &reduced, read),
                     Err(_) => self.no_json(text, &error),
@@ -301,7 +301,7 @@ impl<B: Batch> Parser<'_, B> {
     fn watch(&mut self, line: u32, offset: u64, text: &str) -> Outcome {
         match serde_json::from_str::<Box<capture::WatchEvent<'_>>>(text) {
             Ok(event) => self.watch_event(line, offset, text, event),
-            Err(error) => match reduction::without_odd_bodies(text, &error, &["object"]) {
+            Err(error) => match lenient_body::without_odd_bodies(text, &error, &["object"]) {
                 Some(reduced) => match serde_json::from_str::<Box<capture::WatchEvent<'_>>>(&reduced) {
                     Ok(event) => self.watch_event(line, offset, &reduced, event),
                     Err(_) => self.no_json(text, &error),
@@ -329,7 +329,7 @@ impl<B: Batch> Parser<'_, B> {
         match serde_json::from_str::<body::Body<'_>>(text) {
             Ok(read) => body = read,
             Err(error) => {
-                let Some(text) = reduction::reduced_body(text, &error) else { return self.no_json(text, &error) };
+                let Some(text) = lenient_body::reduced_body(text, &error) else { return self.no_json(text, &error) };
                 reduced = text;
                 match serde_json::from_str::<body::Body<'_>>(&reduced) {
                     Ok(read) => body = read,

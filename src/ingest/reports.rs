@@ -1,11 +1,11 @@
 //! Which inputs are one history: those of an etcd report belong together, and not to anything else.
 
-use super::beginning::Detected;
-use super::beginning::Seen;
 use super::etcd::layout::{self, Place};
 use super::format::Format;
 use super::input::InputFile;
 use super::position::FileId;
+use super::sniff::Detected;
+use super::sniff::Seen;
 use super::stream::Opener;
 use rustc_hash::{FxHashMap, FxHashSet};
 

@@ -1,12 +1,12 @@
 //! The files that paths stand for.
 
 use super::archive::{self, Listing};
-use super::beginning::{Beginning, Seen, Unread};
 use super::format::Format;
 use super::input::{InputFile, Member};
 use super::limits::{DEEPEST, MOST_FILES, MOST_PATH_BYTES};
 use super::position::FileId;
 use super::problem::{Fault, count, size};
+use super::sniff::{Beginning, Seen, Unread};
 use super::source_rule::{SourceRule, matches_end};
 use super::stream;
 use std::collections::HashSet;

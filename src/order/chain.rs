@@ -5,9 +5,9 @@
 
 use super::clock::Clocks;
 use super::flags::Flags;
-use super::head::Heads;
-use super::shown::Showing;
+use super::shown::EvidenceRef;
 use super::timeline::Timeline;
+use super::watermark::Watermarks;
 use crate::history::{
     Asked, ClockId, DeliveryKind, History, IncarnationId, Marks, Operation, OperationId, Revision, ScopeId, Verb,
 };
@@ -39,12 +39,12 @@ pub struct Step {
     /// For a watch: why it starts where it starts.
     pub start: Start,
     /// The highest revision that the chain had seen before this step, and what showed it; none at its beginning.
-    pub frontier: Option<(Revision, Showing)>,
+    pub frontier: Option<(Revision, EvidenceRef)>,
     /// The error that the stream before ended with (an HTTP code), 0 for none known.
     pub error: u16,
     /// Whether the process may have several consumers of this scope: two of its watches, or a list and a watch, were open at
     /// one time. Which of them goes on with this step is then not known.
-    pub crowded: bool,
+    pub has_concurrent_consumers: bool,
 }
 
 /// The lists and watches of one process on one scope, in order.
@@ -69,14 +69,14 @@ struct State {
     list_beside_stream: bool,
     crowded: bool,
     /// Where the chain stood when the list came.
-    before_list: Option<(Revision, Showing)>,
-    frontier: Option<(Revision, Showing)>,
+    before_list: Option<(Revision, EvidenceRef)>,
+    frontier: Option<(Revision, EvidenceRef)>,
     error: u16,
 }
 
 /// Chains and the revisions of lists that only a watch after them discloses.
 #[derive(Debug, Default)]
-pub struct Chains {
+pub struct ReflectorChains {
     /// In order of incarnation, then scope.
     pub chains: Vec<Chain>,
     /// Lists whose revision comes from the reflector pair: list, revision, watch.
@@ -85,9 +85,9 @@ pub struct Chains {
     crowded: FxHashSet<OperationId>,
 }
 
-impl Chains {
+impl ReflectorChains {
     /// Builds the chains of every process.
-    pub fn build(history: &History, timeline: &Timeline, clocks: &Clocks, heads: &Heads) -> Chains {
+    pub fn build(history: &History, timeline: &Timeline, clocks: &Clocks, heads: &Watermarks) -> ReflectorChains {
         let mut by_chain: FxHashMap<(IncarnationId, ScopeId), Vec<OperationId>> = FxHashMap::default();
         for (id, o) in history.operations.of_verbs(&[Verb::List, Verb::Watch]) {
             if !o.marks.has(Marks::SAVED) {
@@ -95,7 +95,7 @@ impl Chains {
             }
         }
         let known = Known { history, timeline, clocks, heads, reached: &reached(history, heads) };
-        let mut chains = Chains::default();
+        let mut chains = ReflectorChains::default();
         let mut keys: Vec<_> = by_chain.keys().copied().collect();
         keys.sort_unstable();
         for key in keys {
@@ -119,7 +119,7 @@ impl Chains {
         let o = history.operation(id);
         state.crowded |= beside && o.verb == Verb::Watch;
         let (frontier, error, crowded) = (state.frontier, state.error, state.crowded);
-        let mut step = Step { operation: id, start: Start::Fresh, frontier, error, crowded };
+        let mut step = Step { operation: id, start: Start::Fresh, frontier, error, has_concurrent_consumers: crowded };
         if !o.is_answered() && o.verb == Verb::List {
             return None;
         }
@@ -137,7 +137,7 @@ impl Chains {
             state.list_beside_stream = beside;
             state.before_list = state.frontier;
             if let Some(revision) = o.answered.known() {
-                advance(state, revision, Showing::Answer(id));
+                advance(state, revision, EvidenceRef::Answer(id));
             }
             return Some(step);
         }
@@ -155,9 +155,9 @@ impl Chains {
         {
             state.crowded |= state.before_list.is_some_and(|(stood, _)| o.asked_revision >= stood);
             state.frontier = state.before_list;
-            (step.crowded, step.frontier) = (state.crowded, state.frontier);
+            (step.has_concurrent_consumers, step.frontier) = (state.crowded, state.frontier);
         }
-        if step.crowded {
+        if step.has_concurrent_consumers {
             self.crowded.insert(id);
         }
         if step.start == Start::NewConsumer {
@@ -177,7 +177,7 @@ impl Chains {
             state.frontier = None;
         }
         if let Some(start) = start {
-            advance(state, start, Showing::Answer(id));
+            advance(state, start, EvidenceRef::Answer(id));
         }
         state.watch = Some(id);
         state.watch_since_list = true;
@@ -188,7 +188,7 @@ impl Chains {
                 if d.kind == DeliveryKind::Error {
                     state.error = d.code;
                 } else if d.revision.is_some() && !timeline.is_misdated(index) {
-                    advance(state, d.revision, Showing::Delivery(index as u32, id));
+                    advance(state, d.revision, EvidenceRef::Delivery(index as u32, id));
                 }
             }
         }
@@ -258,7 +258,7 @@ impl Chains {
 
     /// Whether several watches of one scope by a process were open at a time.
     pub fn are_crowded(&self, incarnation: IncarnationId) -> bool {
-        self.steps_of(incarnation).any(|step| step.crowded)
+        self.steps_of(incarnation).any(|step| step.has_concurrent_consumers)
     }
 
     /// Whether watches of a process are in the evidence.
@@ -284,12 +284,12 @@ struct Known<'c> {
     history: &'c History,
     timeline: &'c Timeline,
     clocks: &'c Clocks,
-    heads: &'c Heads,
+    heads: &'c Watermarks,
     reached: &'c Flags,
 }
 
 /// Watches that certainly start from what may have been there, where one walk through all of them tells.
-fn reached(history: &History, heads: &Heads) -> Flags {
+fn reached(history: &History, heads: &Watermarks) -> Flags {
     let steady = heads.are_steady();
     let mut reached = Flags::none(if steady { history.operations.len() } else { 0 });
     let mut walk = heads.walk(history);
@@ -350,7 +350,7 @@ fn ended(history: &History, clocks: &Clocks, watch: OperationId, next: Operation
     clocks.before(answered, (operations.invoke(next), operations.clock(next)))
 }
 
-fn advance(state: &mut State, revision: Revision, showing: Showing) {
+fn advance(state: &mut State, revision: Revision, showing: EvidenceRef) {
     if state.frontier.is_none_or(|(frontier, _)| revision > frontier) {
         state.frontier = Some((revision, showing));
     }

@@ -3,13 +3,13 @@
 //! Kept apart: what it observed (lists, streams, reads, bases that it sent) and what it committed itself. Deliberate reads of the
 //! past (exact, continued, a stream that goes back) raise a frontier where they are above it and never lower one.
 
-use super::claims::removes;
 use super::flags::Flags;
-use super::head::Walk;
-use super::shown::Showing;
-use super::shown::Sight;
-use super::sight::{ByKey, Facts, Keyed, Line, Moments, Placed, Reading, Records, Sights};
-use super::{Chains, Order, Start, Version};
+use super::observation::{ByKey, Facts, Moments, Observations, PerKeyMax, Placed, Reading, Records, RunningMax};
+use super::settlement::removes;
+use super::shown::EvidenceRef;
+use super::shown::Observation;
+use super::watermark::Walk;
+use super::{Order, ReflectorChains, Start, Version};
 use crate::history::{
     Asked, ClockId, DeliveryKind, History, IncarnationId, KeyId, Marks, Operation, OperationId, ResourceId, Revision,
     ScopeId, Symbol, ToldBy, Verb,
@@ -35,15 +35,15 @@ pub struct Frontier<'l> {
     /// from somewhere.
     pub begun: Scopes<'l>,
     /// As `scopes`, for all scopes of the resource.
-    pub progress: Line<'l>,
+    pub progress: RunningMax<'l>,
     /// By key: reads, deliveries, answers to writes, bases that it sent.
-    pub keys: Keyed<'l>,
+    pub keys: PerKeyMax<'l>,
     /// The same for all keys of the resource.
-    pub objects: Line<'l>,
+    pub objects: RunningMax<'l>,
     /// Its own commits.
-    pub commits: Line<'l>,
+    pub commits: RunningMax<'l>,
     /// Its own commits by key.
-    pub commits_of: Keyed<'l>,
+    pub commits_of: PerKeyMax<'l>,
     /// Its own removals by key.
     pub removals: &'l FxHashMap<KeyId, Vec<OwnRemoval>>,
 }
@@ -74,10 +74,10 @@ impl<'l> Scopes<'l> {
 struct Kept {
     scopes: FxHashMap<ScopeId, Moments>,
     begun: FxHashMap<ScopeId, Moments>,
-    progress: Sights,
+    progress: Observations,
     keys: ByKey,
-    objects: Sights,
-    commits: Sights,
+    objects: Observations,
+    commits: Observations,
     commits_of: ByKey,
     removals: FxHashMap<KeyId, Vec<OwnRemoval>>,
 }
@@ -97,15 +97,15 @@ impl Kept {
         let of = |kind: Kind| reading.in_order(facts[kind as usize].iter().copied());
         let mut kept = Kept::default();
         let progress = of(Kind::Progress);
-        kept.progress = Sights::new(reading, &progress);
+        kept.progress = Observations::new(reading, &progress);
         kept.scopes = by_scope(reading, &progress);
         drop(progress);
         kept.begun = by_scope(reading, &of(Kind::Begun));
         let objects = of(Kind::Object);
-        (kept.objects, kept.keys) = (Sights::new(reading, &objects), ByKey::new(reading, &objects));
+        (kept.objects, kept.keys) = (Observations::new(reading, &objects), ByKey::new(reading, &objects));
         drop(objects);
         let commits = of(Kind::Commit);
-        (kept.commits, kept.commits_of) = (Sights::new(reading, &commits), ByKey::new(reading, &commits));
+        (kept.commits, kept.commits_of) = (Observations::new(reading, &commits), ByKey::new(reading, &commits));
         kept
     }
 }
@@ -300,8 +300,8 @@ impl Collection<'_> {
         let fact = if (o.key, o.answered) == (version.key, version.revision) {
             self.facts.answer(id)
         } else {
-            let (revision, key, showing) = (version.revision, version.key, Showing::Answer(id));
-            self.facts.other(Sight { time: o.ret, clock: o.clock, revision, key, showing })
+            let (revision, key, showing) = (version.revision, version.key, EvidenceRef::Answer(id));
+            self.facts.other(Observation { time: o.ret, clock: o.clock, revision, key, evidence: showing })
         };
         let number = self.number(o.incarnation, self.history.resource_of(version.key));
         self.steady_if(o.clock.is_some());
@@ -331,8 +331,8 @@ impl Collection<'_> {
                 let fact = if revision == o.answered && !o.key.is_some() {
                     self.facts.answer(id)
                 } else {
-                    let (key, showing) = (KeyId::NONE, Showing::Answer(id));
-                    self.facts.other(Sight { time: o.ret, clock: o.clock, revision, key, showing })
+                    let (key, showing) = (KeyId::NONE, EvidenceRef::Answer(id));
+                    self.facts.other(Observation { time: o.ret, clock: o.clock, revision, key, evidence: showing })
                 };
                 if revision != o.answered || o.marks.has(Marks::DRY_RUN) || !o.clock.is_some() {
                     // The heads do not know it.
@@ -450,7 +450,7 @@ pub fn held(history: &History, order: &Order, o: &Operation) -> bool {
 }
 
 /// Whether a read is meant to show the past: then it neither convicts nor lowers a frontier.
-pub fn is_deliberate(chains: &Chains, id: OperationId, o: &Operation) -> bool {
+pub fn is_deliberate(chains: &ReflectorChains, id: OperationId, o: &Operation) -> bool {
     match o.verb {
         Verb::List | Verb::Get => !matches!(o.asked, Asked::Unset | Asked::Any | Asked::From),
         Verb::Watch => match o.asked {

@@ -3,44 +3,44 @@
 
 pub mod chain;
 mod claim;
-mod claims;
 pub mod clock;
 pub mod etcd;
 mod flags;
 pub mod frontier;
 pub mod graph;
-pub mod head;
 pub mod lifetime;
+mod observation;
 pub mod premise;
 mod presence;
 pub mod session;
+mod settlement;
 pub mod shown;
-mod sight;
 pub mod timeline;
-pub mod truth;
+pub mod validity;
 #[cfg(test)]
-mod truth_tests;
+mod validity_tests;
 mod version;
 pub mod versions;
 mod watched;
+pub mod watermark;
 
-pub use chain::{Chain, Chains, Start, Step};
-pub use claims::{removes, stream_base};
+pub use chain::{Chain, ReflectorChains, Start, Step};
 pub use clock::{ClockStep, Clocks, Relation};
 pub use frontier::{Frontier, Frontiers, Scopes, held, is_deliberate, remembers};
-pub use head::{Counter, Head, Heads, write_of_event};
 pub use lifetime::{Death, Lifetime, Lifetimes};
+pub use observation::{PerKeyMax, Records, RunningMax};
 pub use premise::{Decisions, Ground, Pass, Premise, Premises, Source};
 pub use presence::{After, Life, Presence};
 pub use session::{Session, Sessions};
-pub use shown::Showing;
-pub use shown::Sight;
-pub use sight::{Keyed, Line, Records};
+pub use settlement::{removes, stream_base};
+pub use shown::EvidenceRef;
+pub use shown::Observation;
 pub use timeline::{Contradiction, Removal, Span, Timeline};
-pub use truth::{Reading, Seen, Truth, Truths};
+pub use validity::{Reading, Seen, ValidityInterval, ValidityIntervals};
 pub use version::Origin;
 pub use version::{Change, Fragment, Provenance, Version, VersionId};
 pub use versions::Versions;
+pub use watermark::{Counter, Watermark, Watermarks, write_of_event};
 
 use crate::history::{Asked, ClockId, History, Marks, OperationId, Revision, Verb};
 use crate::ingest::Time;
@@ -74,9 +74,9 @@ pub struct Order {
     /// Offsets between clocks.
     pub clocks: Clocks,
     /// The head over time.
-    pub heads: Heads,
+    pub heads: Watermarks,
     /// Reflector chains.
-    pub chains: Chains,
+    pub chains: ReflectorChains,
     /// Sessions.
     pub sessions: Sessions,
     /// What every session had seen and done.
@@ -84,7 +84,7 @@ pub struct Order {
     /// What is known of an etcd cluster.
     pub etcd: Option<Box<etcd::Analysis>>,
     lifetimes: OnceLock<Lifetimes>,
-    stretches: OnceLock<presence::Stretches>,
+    stretches: OnceLock<presence::ExistenceIntervals>,
 }
 
 impl Order {
@@ -93,11 +93,11 @@ impl Order {
         let mut timeline = Timeline::rebuild(history);
         let mut counter = Counter::collect_all(history, &timeline);
         let unknown = history.unknown_writers();
-        let heads = Heads::build(history, &unknown, &timeline, &counter);
+        let heads = Watermarks::build(history, &unknown, &timeline, &counter);
         let clocks = Clocks::bound(history, &unknown, &mut counter, &heads, options.clock_skew);
         drop(counter);
         timeline.bound_removals(history, &clocks, &heads);
-        let chains = Chains::build(history, &timeline, &clocks, &heads);
+        let chains = ReflectorChains::build(history, &timeline, &clocks, &heads);
         let sessions = Sessions::build(history, &clocks, &options.same_process);
         let mut order = Order {
             timeline,
@@ -116,7 +116,7 @@ impl Order {
 
     /// Which keys certainly held an object when.
     pub fn presence<'h>(&'h self, history: &'h History) -> Presence<'h> {
-        let known = self.stretches.get_or_init(|| presence::Stretches::derive(history, self));
+        let known = self.stretches.get_or_init(|| presence::ExistenceIntervals::derive(history, self));
         Presence::new(history, self, known)
     }
 
@@ -150,14 +150,16 @@ impl Order {
     }
 
     /// The moment at which what is shown had reached its reader.
-    pub fn moment(&self, history: &History, showing: Showing) -> (Time, ClockId) {
+    pub fn moment(&self, history: &History, showing: EvidenceRef) -> (Time, ClockId) {
         match showing {
-            Showing::Answer(id) => {
+            EvidenceRef::Answer(id) => {
                 let o = history.operation(id);
                 // A watch shows its start when it is sent.
                 (if o.verb == Verb::Watch { o.invoke } else { o.ret }, o.clock)
             }
-            Showing::Delivery(index, watch) => (history.deliveries[index as usize].at, history.operation(watch).clock),
+            EvidenceRef::Delivery(index, watch) => {
+                (history.deliveries[index as usize].at, history.operation(watch).clock)
+            }
         }
     }
 }

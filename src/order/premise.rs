@@ -9,7 +9,7 @@ mod premises;
 
 pub use premises::Premises;
 
-use super::truth::{Reading, Seen, Truth, Truths};
+use super::validity::{Reading, Seen, ValidityInterval, ValidityIntervals};
 use crate::history::{
     Asked, CacheRead, ClockId, History, IncarnationId, KeyId, Marks, Operation, OperationId, Outcome, Revision, Symbol,
     Verb,
@@ -63,12 +63,12 @@ pub struct Premise {
 
 impl Premise {
     /// When it was true.
-    pub fn truth<'h>(&self, history: &'h History, truths: &Truths<'h>) -> Truth {
+    pub fn truth<'h>(&self, history: &'h History, truths: &ValidityIntervals<'h>) -> ValidityInterval {
         truths.of(self.key, self.reading, self.seen(history, truths))
     }
 
     /// Which states of T the read can have shown.
-    pub fn seen(&self, history: &History, truths: &Truths<'_>) -> Seen {
+    pub fn seen(&self, history: &History, truths: &ValidityIntervals<'_>) -> Seen {
         match self.source {
             Source::List(id) => truths.of_list(id),
             Source::Answer(id) | Source::Request(id) => {
@@ -402,7 +402,7 @@ fn source(id: OperationId, o: &Operation) -> Option<Source> {
     }
 }
 
-impl Truths<'_> {
+impl ValidityIntervals<'_> {
     /// The state that a list showed: that of its revision, where it is known.
     fn of_list(&self, id: OperationId) -> Seen {
         match self.list_revision(id) {

@@ -51,12 +51,12 @@ pub enum After {
 pub struct Presence<'h> {
     history: &'h History,
     order: &'h Order,
-    known: &'h Stretches,
+    known: &'h ExistenceIntervals,
 }
 
 /// What is kept of [`Presence`] beside its history.
 #[derive(Debug)]
-pub(super) struct Stretches {
+pub(super) struct ExistenceIntervals {
     witness: Vec<Span>,
     watched: Watched,
     /// By key, then revision; the stretches of one key do not meet.
@@ -68,11 +68,11 @@ pub(super) struct Stretches {
     reads: OnceLock<FxHashMap<(KeyId, Revision), OperationId>>,
 }
 
-impl Stretches {
-    pub(super) fn derive(history: &History, order: &Order) -> Stretches {
+impl ExistenceIntervals {
+    pub(super) fn derive(history: &History, order: &Order) -> ExistenceIntervals {
         let timeline = &order.timeline;
         let witness = timeline.spans().iter().filter(|s| s.provenance == Provenance::Witness).copied().collect();
-        let mut stretches = Stretches {
+        let mut stretches = ExistenceIntervals {
             witness,
             watched: Watched::of(history, timeline),
             lives: Vec::new(),
@@ -177,7 +177,7 @@ fn is_based(history: &History, next: &Version, base: &Version) -> bool {
 }
 
 impl<'h> Presence<'h> {
-    pub(super) fn new(history: &'h History, order: &'h Order, known: &'h Stretches) -> Presence<'h> {
+    pub(super) fn new(history: &'h History, order: &'h Order, known: &'h ExistenceIntervals) -> Presence<'h> {
         Presence { history, order, known }
     }
 

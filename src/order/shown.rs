@@ -5,7 +5,7 @@ use crate::ingest::Time;
 
 /// What shows a head: an operation's answer, or a delivery of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Showing {
+pub enum EvidenceRef {
     /// The answer of an operation.
     Answer(OperationId),
     /// A delivery: index into the history's deliveries, and its watch.
@@ -14,7 +14,7 @@ pub enum Showing {
 
 /// One sight: at a time, a revision was seen (or committed) by a session.
 #[derive(Clone, Copy, Debug)]
-pub struct Sight {
+pub struct Observation {
     /// When it was complete.
     pub time: Time,
     /// The clock of `time`.
@@ -24,12 +24,12 @@ pub struct Sight {
     /// The key, for sights of one object.
     pub key: KeyId,
     /// What shows it.
-    pub showing: Showing,
+    pub evidence: EvidenceRef,
 }
 
-impl Sight {
+impl Observation {
     /// Its place among others.
-    pub(super) fn place(&self) -> (ClockId, Time, Revision, Showing) {
-        (self.clock, self.time, self.revision, self.showing)
+    pub(super) fn place(&self) -> (ClockId, Time, Revision, EvidenceRef) {
+        (self.clock, self.time, self.revision, self.evidence)
     }
 }

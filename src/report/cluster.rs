@@ -8,7 +8,7 @@ use crate::history::History;
 use crate::history::etcd::{Cluster, Operation, Outcome, Recording, Request, Watch};
 use crate::ingest::Time;
 use crate::order::etcd::timeline::is_over_all;
-use crate::order::etcd::{Analysis, Change, Class, Filler, Version, Witness};
+use crate::order::etcd::{Analysis, Change, Class, Version, Witness, Writer};
 use std::collections::BTreeMap;
 use std::io;
 
@@ -272,13 +272,13 @@ fn revisions(page: &mut Page<'_>, recording: &Recording, analysis: &Analysis) ->
     page.title(&format!("Revisions: {through}"))?;
     let complete = timeline.revisions.iter().filter(|revision| revision.complete).count() as u64;
     let acknowledged = timeline.revisions.iter().filter(|revision| revision.writer.is_some()).count() as u64;
-    let expiries = analysis.filling.fillers.iter().filter(|(_, f)| matches!(f, Filler::Expiry(_))).count() as u64;
-    let others = analysis.filling.fillers.len() as u64 - expiries;
+    let expiries = analysis.attribution.writers.iter().filter(|(_, f)| matches!(f, Writer::Expiry(_))).count() as u64;
+    let others = analysis.attribution.writers.len() as u64 - expiries;
     let rows = [
         (acknowledged, "were acknowledged to who wrote them"),
         (others, "were made by requests that were not answered, or by ends of leases that were asked for"),
         (expiries, "were made by leases that ran out"),
-        (analysis.filling.unfilled.len() as u64, "were made by nobody in these records"),
+        (analysis.attribution.unattributed.len() as u64, "were made by nobody in these records"),
         (u64::try_from(last - 1).unwrap_or(0).saturating_sub(complete), "are not known completely"),
     ];
     let rows: Vec<Row> = rows
@@ -398,7 +398,7 @@ fn leases(page: &mut Page<'_>, recording: &Recording, analysis: &Analysis) -> io
         return Ok(());
     }
     let ended =
-        analysis.filling.fillers.iter().filter(|(_, filler)| matches!(filler, Filler::Expiry(_))).count() as u64;
+        analysis.attribution.writers.iter().filter(|(_, filler)| matches!(filler, Writer::Expiry(_))).count() as u64;
     page.title("Leases")?;
     let text = format!(
         "{} granted, {} revoked, {} ran out with keys",
@@ -496,12 +496,12 @@ fn row(history: &History, cluster: &Cluster, analysis: &Analysis, version: &Vers
         Some(value) => format!("put {}={}", recording.texts.get(key), recording.values.shown(value)),
         None => format!("deleted {}", recording.texts.get(key)),
     };
-    let made = analysis.filling.fillers.iter().find(|(number, _)| *number == version.revision);
+    let made = analysis.attribution.writers.iter().find(|(number, _)| *number == version.revision);
     let by = match made {
-        Some((_, Filler::Operation(at))) => {
+        Some((_, Writer::Operation(at))) => {
             format!("; made by an unanswered request of {}", name(operation(*at).client))
         }
-        Some((_, Filler::Expiry(lease))) => format!("; lease {lease} ran out"),
+        Some((_, Writer::Expiry(lease))) => format!("; lease {lease} ran out"),
         None => String::new(),
     };
     let life = if version.version > 0 { format!(", change {} of its life", version.version) } else { String::new() };

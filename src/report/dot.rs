@@ -3,7 +3,7 @@
 use super::{Part, Report, Sink};
 use crate::check::{Finding, Kind};
 use crate::explain::markup;
-use crate::explain::visible::{visible, wrap};
+use crate::explain::terminal_text::{visible, wrap};
 use crate::explain::{before, facts, names, words};
 use std::io;
 

@@ -7,7 +7,7 @@ use super::hazards::HazardGroup;
 use super::{Part, Report, Sink, human};
 use crate::check::{Finding, Kind, Verdict};
 use crate::explain::markup::{markdown, markdown_block, markdown_code, markdown_html};
-use crate::explain::visible::shorten;
+use crate::explain::terminal_text::shorten;
 use crate::explain::{names, words};
 use std::io;
 

@@ -2,12 +2,11 @@
 //! and is the same for the same judgement, whatever the number of threads was.
 
 pub mod calls;
+pub mod cause_tree;
 pub mod cluster;
 pub mod document;
 pub mod dot;
 pub mod evidence;
-pub mod extent;
-pub mod forest;
 mod hazards;
 pub mod html;
 pub mod human;
@@ -15,7 +14,7 @@ pub mod json;
 #[cfg(feature = "junit")]
 pub mod junit;
 pub mod markdown;
-pub mod neighbourhood;
+pub mod nearby;
 pub mod overview;
 pub mod page;
 pub mod perfetto;
@@ -23,6 +22,7 @@ pub mod reading;
 #[cfg(test)]
 pub(crate) mod sample;
 pub mod sarif;
+pub mod summary;
 
 use crate::check::{Judgement, Kind, Verdict};
 use crate::explain::words::{count, thousands};

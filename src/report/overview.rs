@@ -1,7 +1,7 @@
 //! What was understood of the evidence: the answer of `retrograde show`.
 
-use super::extent::Extent;
 use super::page::{Column, Page, Row, Tone};
+use super::summary::Extent;
 use crate::check::CoverageReport;
 use crate::explain::words::{bytes, count, day, duration, thousands, time_of_day};
 use crate::history::{History, Outcome, ToldBy, Verb};

@@ -2,7 +2,7 @@
 //!
 //! Every text goes through [`visible`], so that a sink cannot forget it.
 
-use crate::explain::visible::{clip, visible, width, wrap};
+use crate::explain::terminal_text::{clip, visible, width, wrap};
 use std::io::{self, Write};
 
 /// How text for people looks.

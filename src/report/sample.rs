@@ -11,7 +11,7 @@ use crate::history::{
     Resource, ResourceId, Revision, ServerId, ToldBy,
 };
 use crate::ingest::{FileId, FileSummary, Position, Problem, Time};
-use crate::order::etcd::Filler;
+use crate::order::etcd::Writer;
 use crate::search::Claim;
 
 /// A judged history that owns its parts.
@@ -278,7 +278,7 @@ pub(crate) fn restart(decorate: fn(&str) -> String) -> Sample {
                 minimal: true,
             },
             Proof::Etcd {
-                order: vec![Filler::Operation(3), Filler::Expiry(7)],
+                order: vec![Writer::Operation(3), Writer::Expiry(7)],
                 removed: vec![(9, vec!["key".to_owned()])],
             },
         ],

@@ -5,7 +5,7 @@ use retrograde::check::{Judgement, Proof};
 use retrograde::history::History;
 use retrograde::history::etcd::{Outcome, Recording};
 use retrograde::ingest::{InputFile, ReadOptions};
-use retrograde::order::etcd::Filler;
+use retrograde::order::etcd::Writer;
 use retrograde::report::{Format, Part, page::Look};
 use retrograde::verify::etcd::{EtcdFlaw, Explained, Step, replay};
 use retrograde::verify::{self as verifier, ProofCheck};
@@ -38,9 +38,9 @@ pub struct Certificate {
 impl Certificate {
     /// That of a judgement.
     pub fn of(judgement: &Judgement) -> Option<Certificate> {
-        let step = |filler: &Filler| match filler {
-            Filler::Operation(at) => Step::Operation(*at),
-            Filler::Expiry(lease) => Step::Expiry(*lease),
+        let step = |filler: &Writer| match filler {
+            Writer::Operation(at) => Step::Operation(*at),
+            Writer::Expiry(lease) => Step::Expiry(*lease),
         };
         judgement.proofs.iter().find_map(|proof| match proof {
             Proof::Etcd { order, removed } => Some(Certificate {

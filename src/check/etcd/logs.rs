@@ -55,7 +55,7 @@ impl Recorded<'_> {
             Some(step) if step.revision > number => Departed::Unapplied,
             _ => Departed::Otherwise,
         };
-        let fault = self.analysis.faults.contradictions.first().copied()?;
+        let fault = self.analysis.root_causes.contradictions.first().copied()?;
         differs.then_some(Departure { revision: number, entry, fault, kind })
     }
 

@@ -17,7 +17,7 @@ use super::{BrokenBy, Draft, Evidence, Fact, Kind, Ruling};
 use crate::history::etcd::{CLOCK, Cluster, Operation, Recording, Response, ValueId};
 use crate::history::{AuditId, IncarnationId, KeyId, OperationId, Revision, ServerId, Symbol};
 use crate::ingest::{Position, Time};
-use crate::order::etcd::{Analysis, Change, Filler, Logged, Version, Witness};
+use crate::order::etcd::{Analysis, Change, Logged, Version, Witness, Writer};
 
 /// The recording of an etcd cluster with what follows from it.
 #[derive(Clone, Copy)]
@@ -57,7 +57,7 @@ impl<'e> Recorded<'e> {
     /// States what an operation met; where the store had gone back by then, it may have forgotten it.
     fn forgotten(&self, draft: Draft, at: u32, ruling: &mut Ruling<'_>) {
         let operation = self.operation(at);
-        match self.analysis.faults.moved_before(operation.revision, operation.returned) {
+        match self.analysis.root_causes.moved_before(operation.revision, operation.returned) {
             Some(fault) => ruling.found_of(draft, fault),
             None => ruling.found(draft),
         }
@@ -183,8 +183,8 @@ impl<'e> Recorded<'e> {
             Witness::Write(at) => self.answered(at, says),
             Witness::Log(logged) => self.entry(logged, says),
             Witness::Event(watch, _, e) => self.event(watch, e, says),
-            Witness::Pair(at, _) | Witness::Supposed(Filler::Operation(at)) => self.answered(at, says),
-            Witness::Supposed(Filler::Expiry(_)) => self.fact(Position::default(), 0, key, Time::UNKNOWN, says.into()),
+            Witness::Pair(at, _) | Witness::Supposed(Writer::Operation(at)) => self.answered(at, says),
+            Witness::Supposed(Writer::Expiry(_)) => self.fact(Position::default(), 0, key, Time::UNKNOWN, says.into()),
             Witness::Store(member, n) => {
                 let store = self.recording.members[member as usize].store.as_ref();
                 let position = store.and_then(|store| store.revisions.get(n as usize)).map(|row| row.position);

@@ -6,7 +6,8 @@ use crate::check::{Fact, Kind, Proof, Ruling};
 use crate::history::Symbol;
 use crate::history::etcd::Request;
 use crate::order::etcd::{
-    Class, Contradiction, Ending, Flaw, Linearization, Mismatch, Misuse, Sightings, Unfilled, Unfit, Witness,
+    Class, Contradiction, Linearization, Mismatch, Misuse, SearchOutcome, Sightings, Unattributed, Unfit,
+    WatchViolation, Witness,
 };
 
 /// Facts of candidates that a finding shows; how many more there are it says.
@@ -24,7 +25,7 @@ pub fn check(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         true => None,
         false => Some(Sightings::of(r.recording)),
     };
-    for (mismatch, &fault) in analysis.answers.mismatches.iter().zip(&analysis.faults.mismatches) {
+    for (mismatch, &fault) in analysis.answers.mismatches.iter().zip(&analysis.root_causes.mismatches) {
         if seen.as_ref().is_some_and(|seen| r.lost(mismatch, seen).is_some()) {
             continue;
         }
@@ -61,7 +62,7 @@ pub fn check(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         let draft = r.draft(kind, incarnation, key, one_fault(fault), summary, facts, reason);
         ruling.found_of(draft, fault);
     }
-    for &(at, key) in &analysis.filling.unrevoked {
+    for &(at, key) in &analysis.attribution.unrevoked {
         let version =
             analysis.timeline.at(key, r.operation(at).revision).map(|version| analysis.timeline.index(version));
         let mut facts: Vec<Fact> = version.map(|version| r.version(version)).into_iter().collect();
@@ -80,9 +81,9 @@ pub fn check(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     }
     r.ungranted(ruling);
     logs::unlogged(r, ruling);
-    let explained = |gap: &Unfilled| repeated(gap).is_some() || gap.refused.is_some();
-    let whole = !r.damaged && !r.lacks_clients() && analysis.filling.unfilled.iter().all(explained);
-    for (gap, &fault) in analysis.filling.unfilled.iter().zip(&analysis.faults.unfilled) {
+    let explained = |gap: &Unattributed| repeated(gap).is_some() || gap.refused.is_some();
+    let whole = !r.damaged && !r.lacks_clients() && analysis.attribution.unattributed.iter().all(explained);
+    for (gap, &fault) in analysis.attribution.unattributed.iter().zip(&analysis.root_causes.unfilled) {
         unfilled(r, gap, whole, fault, ruling);
     }
     let (logs, clients): (Vec<&Contradiction>, Vec<_>) =
@@ -100,10 +101,10 @@ pub fn check(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     if !clients.is_empty() || !analysis.backward.is_empty() {
         leave_open("answers contradict each other: the findings of other rules say which".to_owned());
     }
-    if let Some(number) = analysis.filling.open {
-        leave_open(match analysis.unseen {
-            Some(Ending::Nothing { at }) => unexplained(r, at, ruling),
-            Some(Ending::Spent) => {
+    if let Some(number) = analysis.attribution.open {
+        leave_open(match analysis.reconstruction {
+            Some(SearchOutcome::Nothing { at }) => unexplained(r, at, ruling),
+            Some(SearchOutcome::Spent) => {
                 format!(
                     "nothing shows all that revision {number} changed, and the search for who made it spent its budget"
                 )
@@ -114,7 +115,7 @@ pub fn check(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     if analysis.answers.open > 0 {
         leave_open(format!("{} answers are of states that are not known completely", analysis.answers.open));
     }
-    if let Some(at) = analysis.filling.undecided.first() {
+    if let Some(at) = analysis.attribution.undecided.first() {
         leave_open(format!("the answer to `{}` does not say what it changed", r.asked(*at)));
     }
     ruling.open = open;
@@ -127,7 +128,7 @@ pub fn check(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
 fn proof(r: &Recorded<'_>) -> Option<Proof> {
     let analysis = r.analysis;
     // Old servers told progress just below the first revision asked for, which hides nothing.
-    let hides = |flaw: &Flaw| !matches!(flaw, Flaw::EarlyProgress { .. });
+    let hides = |flaw: &WatchViolation| !matches!(flaw, WatchViolation::EarlyProgress { .. });
     if analysis.streams.flaws.iter().any(|(_, flaw)| hides(flaw)) || !analysis.placing.repeated.is_empty() {
         return None;
     }
@@ -336,7 +337,7 @@ fn told(r: &Recorded<'_>, mismatch: &Mismatch) -> (u32, Symbol, Vec<Cited>, Stri
 }
 
 /// The request that was certainly applied twice, where one was.
-fn repeated(gap: &Unfilled) -> Option<u32> {
+fn repeated(gap: &Unattributed) -> Option<u32> {
     let used = gap.candidates.iter().find(|(_, unfit)| matches!(unfit, Unfit::Used(_))).map(|(at, _)| *at);
     gap.repeats.or(used)
 }
@@ -371,7 +372,7 @@ fn unexplained(r: &Recorded<'_>, at: i64, ruling: &mut Ruling<'_>) -> String {
 }
 
 /// A revision that nobody made.
-fn unfilled(r: &Recorded<'_>, gap: &Unfilled, whole: bool, fault: u32, ruling: &mut Ruling<'_>) {
+fn unfilled(r: &Recorded<'_>, gap: &Unattributed, whole: bool, fault: u32, ruling: &mut Ruling<'_>) {
     let timeline = &r.analysis.timeline;
     let Some(revision) = timeline.revision(gap.revision) else { return };
     let version = revision.start;

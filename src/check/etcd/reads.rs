@@ -10,7 +10,7 @@ use crate::order::etcd::{Class, Compactions};
 pub fn stale(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     r.look_at(ruling, |at| r.analysis.effects.class(at) == Class::Same);
     never_future(r, ruling);
-    for (backward, &fault) in r.analysis.backward.iter().zip(&r.analysis.faults.backward) {
+    for (backward, &fault) in r.analysis.backward.iter().zip(&r.analysis.root_causes.backward) {
         if r.analysis.effects.class(backward.later) == Class::Write {
             continue;
         }
@@ -63,7 +63,7 @@ pub fn compactions(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         let reason = "Who asks to compact through a revision that is compacted already is told so.";
         let draft = r.draft(Kind::Violation, r.client_of(later), Symbol::NONE, String::new(), summary, facts, reason);
         let (from, until) = (r.operation(earlier).call, r.operation(later).returned);
-        match r.analysis.faults.moved_between(from, until) {
+        match r.analysis.root_causes.moved_between(from, until) {
             // A store that went back forgot its compactions too.
             Some(fault) => ruling.found_of(draft, fault),
             None => ruling.found(draft),
@@ -111,7 +111,7 @@ pub fn compactions(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
                 let reason = "What is below the revision of an acknowledged compaction cannot be read any more.";
                 let client = r.client_of(at);
                 let draft = r.draft(Kind::Violation, client, range.keys.key, String::new(), summary, facts, reason);
-                match r.analysis.faults.moved_between(r.operation(compaction).call, operation.returned) {
+                match r.analysis.root_causes.moved_between(r.operation(compaction).call, operation.returned) {
                     Some(fault) => ruling.found_of(draft, fault),
                     None => ruling.found(draft),
                 }

@@ -11,7 +11,7 @@ use crate::check::published::{
 };
 use crate::check::{Finding, Kind};
 use crate::history::etcd::{Operation, Outcome, Request};
-use crate::order::etcd::{Backward, Class, Flaw, Past, Regression, Unfilled};
+use crate::order::etcd::{Backward, Class, Past, Regression, Unattributed, WatchViolation};
 use rustc_hash::FxHashMap;
 
 /// Missed changes from which on a watch lost its place rather than an event.
@@ -22,8 +22,8 @@ pub struct Traces<'r, 'e> {
     recorded: &'r Recorded<'e>,
     regressions: FxHashMap<u32, &'r Regression>,
     backward: FxHashMap<u32, Vec<&'r Backward>>,
-    unfilled: FxHashMap<u32, Vec<&'r Unfilled>>,
-    flaws: FxHashMap<u32, Vec<(u32, Flaw)>>,
+    unfilled: FxHashMap<u32, Vec<&'r Unattributed>>,
+    flaws: FxHashMap<u32, Vec<(u32, WatchViolation)>>,
     /// Writes by revision.
     writes: Vec<(i64, u32)>,
     compactions: Vec<&'r Operation>,
@@ -46,7 +46,7 @@ impl<'r, 'e> Traces<'r, 'e> {
     pub fn of(recorded: &'r Recorded<'e>) -> Traces<'r, 'e> {
         let (recording, analysis) = (recorded.recording, recorded.analysis);
         let mut regressions = FxHashMap::default();
-        for (fault, regression) in &analysis.faults.regressions {
+        for (fault, regression) in &analysis.root_causes.regressions {
             regressions.entry(*fault).or_insert(regression);
         }
         let writes = (0..recording.operations.len() as u32).filter(|at| analysis.effects.class(*at) == Class::Write);
@@ -56,9 +56,9 @@ impl<'r, 'e> Traces<'r, 'e> {
         Traces {
             recorded,
             regressions,
-            backward: by_fault(&analysis.faults.backward, analysis.backward.iter()),
-            unfilled: by_fault(&analysis.faults.unfilled, analysis.filling.unfilled.iter()),
-            flaws: by_fault(&analysis.faults.flaws, analysis.streams.flaws.iter().copied()),
+            backward: by_fault(&analysis.root_causes.backward, analysis.backward.iter()),
+            unfilled: by_fault(&analysis.root_causes.unfilled, analysis.attribution.unattributed.iter()),
+            flaws: by_fault(&analysis.root_causes.flaws, analysis.streams.flaws.iter().copied()),
             writes,
             compactions: recording.operations.iter().filter(compacts).collect(),
             members: members(recorded),
@@ -94,7 +94,7 @@ impl<'r, 'e> Traces<'r, 'e> {
         }
     }
 
-    fn unfilled(&self, fault: u32) -> impl Iterator<Item = &'r Unfilled> {
+    fn unfilled(&self, fault: u32) -> impl Iterator<Item = &'r Unattributed> {
         self.unfilled.get(&fault).into_iter().flatten().copied()
     }
 
@@ -152,10 +152,10 @@ impl<'r, 'e> Traces<'r, 'e> {
     }
 
     /// A change that was left out.
-    fn missed(&self, watch: u32, flaw: &Flaw) -> Option<&'static Published> {
+    fn missed(&self, watch: u32, flaw: &WatchViolation) -> Option<&'static Published> {
         let r = self.recorded;
         let version = match flaw {
-            Flaw::Gap { version, .. } | Flaw::Partial { version, .. } => r.version_at(*version),
+            WatchViolation::Gap { version, .. } | WatchViolation::Partial { version, .. } => r.version_at(*version),
             _ => return None,
         };
         let compacted = self.compactions.iter().any(|operation| {
@@ -165,7 +165,7 @@ impl<'r, 'e> Traces<'r, 'e> {
         if version.change.value.is_none() && compacted {
             return Some(&COMPACTED_DELETE);
         }
-        let Flaw::Gap { version: at, past, .. } = flaw else { return None };
+        let WatchViolation::Gap { version: at, past, .. } = flaw else { return None };
         if let Past::Progress(_) = past {
             return Some(&EARLY_PROGRESS);
         }
@@ -182,12 +182,12 @@ impl<'r, 'e> Traces<'r, 'e> {
             .then_some(&STARVED_WATCH)
     }
 
-    fn watched(&self, rule: &str, flaws: &[(u32, Flaw)]) -> Option<&'static Published> {
+    fn watched(&self, rule: &str, flaws: &[(u32, WatchViolation)]) -> Option<&'static Published> {
         match rule {
             "watch-gap" | "watch-split" => flaws.iter().find_map(|(watch, flaw)| self.missed(*watch, flaw)),
             "false-progress" => flaws.iter().find_map(|(_, flaw)| match flaw {
-                Flaw::Progress { told: Past::Progress(_), against: Past::Event(_) } => Some(&EARLY_PROGRESS),
-                Flaw::EarlyProgress { .. } => Some(&FUTURE_WATCH),
+                WatchViolation::Progress { told: Past::Progress(_), against: Past::Event(_) } => Some(&EARLY_PROGRESS),
+                WatchViolation::EarlyProgress { .. } => Some(&FUTURE_WATCH),
                 _ => None,
             }),
             "watch-prehistory" => Some(&FUTURE_WATCH),
@@ -207,17 +207,17 @@ fn members(r: &Recorded<'_>) -> usize {
 }
 
 /// Events that came again.
-fn again(r: &Recorded<'_>, flaws: &[(u32, Flaw)]) -> Option<&'static Published> {
+fn again(r: &Recorded<'_>, flaws: &[(u32, WatchViolation)]) -> Option<&'static Published> {
     let revision = |e: u32| r.recording.events[e as usize].revision;
     let twice: Vec<(u32, u32)> = flaws
         .iter()
         .filter_map(|(_, flaw)| match flaw {
-            Flaw::Duplicate { event, before } => Some((*event, *before)),
+            WatchViolation::Duplicate { event, before } => Some((*event, *before)),
             _ => None,
         })
         .collect();
     let &(event, before) = twice.first()?;
-    let jumped = flaws.iter().any(|(_, flaw)| matches!(flaw, Flaw::Reorder { .. }))
+    let jumped = flaws.iter().any(|(_, flaw)| matches!(flaw, WatchViolation::Reorder { .. }))
         || (before + 1..event).any(|e| revision(e) > revision(event));
     Some(if jumped { &BACK_IN_TIME } else { &REPEATED_EVENT })
 }

@@ -15,7 +15,7 @@ const NAMED: usize = 3;
 impl Recorded<'_> {
     /// Whether records are known to be missing: where revisions have no maker, or a file is damaged.
     fn is_incomplete(&self) -> bool {
-        self.damaged || !self.analysis.filling.unfilled.is_empty()
+        self.damaged || !self.analysis.attribution.unattributed.is_empty()
     }
 
     /// How sure a finding is that rests on no other client having been granted a lease.
@@ -78,7 +78,7 @@ impl Recorded<'_> {
     /// time. It is sure where a later answer shows that there was none, whoever asked; where members' logs hold all; and where those
     /// who compact are recorded, and no client is missing.
     pub fn without_compaction(&self, draft: Draft, above: i64, by: Time) -> Draft {
-        let (compactions, faults) = (&self.analysis.compactions, &self.analysis.faults);
+        let (compactions, faults) = (&self.analysis.compactions, &self.analysis.root_causes);
         let later = compactions.ruled_out(above, by).filter(|_| by.is_known());
         if let Some(at) = later.filter(|at| faults.moved_between(by, self.operation(*at).call).is_none()) {
             let asked = self.asked(at);

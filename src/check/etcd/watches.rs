@@ -5,7 +5,7 @@ use crate::check::{Draft, Fact, Kind, Ruling};
 use crate::history::Symbol;
 use crate::history::etcd::CreationMarks;
 use crate::order::etcd::store::FIRST_CHANGE;
-use crate::order::etcd::{Flaw, Malformed, Past};
+use crate::order::etcd::{Malformed, Past, WatchViolation};
 
 impl Recorded<'_> {
     fn past(&self, watch: u32, past: Past) -> Fact {
@@ -43,13 +43,13 @@ impl Recorded<'_> {
 }
 
 /// Finds the flaws of one kind.
-fn each(recorded: &Recorded<'_>, ruling: &mut Ruling<'_>, mut found: impl FnMut(u32, Flaw) -> Option<Draft>) {
+fn each(recorded: &Recorded<'_>, ruling: &mut Ruling<'_>, mut found: impl FnMut(u32, WatchViolation) -> Option<Draft>) {
     recorded.look(ruling);
     let analysis = recorded.analysis;
-    for ((watch, flaw), &fault) in analysis.streams.flaws.iter().zip(&analysis.faults.flaws) {
+    for ((watch, flaw), &fault) in analysis.streams.flaws.iter().zip(&analysis.root_causes.flaws) {
         if let Some(mut draft) = found(*watch, *flaw) {
             // What follows from a fault elsewhere is not a repeat of the watch's own.
-            if analysis.faults.is_shared(fault) {
+            if analysis.root_causes.is_shared(fault) {
                 draft.cause = format!("{}, {}", draft.cause, one_fault(fault));
             }
             ruling.found_of(draft, fault);
@@ -64,7 +64,7 @@ fn stream(watch: u32) -> String {
 /// `watch-reorder`.
 pub fn reorder(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     each(r, ruling, |watch, flaw| {
-        let Flaw::Reorder { event, before } = flaw else { return None };
+        let WatchViolation::Reorder { event, before } = flaw else { return None };
         let facts = vec![r.watch(watch), r.delivered(watch, before), r.delivered(watch, event)];
         let summary =
             format!("A watch delivered revision {} after revision {}.", r.number_of(event), r.number_of(before));
@@ -76,7 +76,7 @@ pub fn reorder(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
 /// `watch-duplicate`.
 pub fn duplicate(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     each(r, ruling, |watch, flaw| {
-        let Flaw::Duplicate { event, before } = flaw else { return None };
+        let WatchViolation::Duplicate { event, before } = flaw else { return None };
         let facts = vec![r.watch(watch), r.delivered(watch, before), r.delivered(watch, event)];
         let summary =
             format!("A watch delivered {} at revision {} twice.", r.text(r.key_of(event)), r.number_of(event));
@@ -88,7 +88,7 @@ pub fn duplicate(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
 /// `watch-prehistory`.
 pub fn prehistory(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     each(r, ruling, |watch, flaw| {
-        let Flaw::Prehistory { event } = flaw else { return None };
+        let WatchViolation::Prehistory { event } = flaw else { return None };
         let facts = vec![r.watch(watch), r.delivered(watch, event)];
         let (start, number) = (r.recording.watches[watch as usize].revision, r.number_of(event));
         let (summary, reason) = match number < FIRST_CHANGE {
@@ -108,7 +108,7 @@ pub fn prehistory(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
 /// `watch-filter`.
 pub fn filter(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     each(r, ruling, |watch, flaw| {
-        let Flaw::Filter { event } = flaw else { return None };
+        let WatchViolation::Filter { event } = flaw else { return None };
         let facts = vec![r.watch(watch), r.delivered(watch, event)];
         let summary = format!("A watch delivered an event of {}, which it did not ask for.", r.text(r.key_of(event)));
         let reason = "A watch delivers the keys that it names, and no others.";
@@ -119,14 +119,14 @@ pub fn filter(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
 /// `watch-split`.
 pub fn split(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     each(r, ruling, |watch, flaw| match flaw {
-        Flaw::Split { event, before } => {
+        WatchViolation::Split { event, before } => {
             let facts = vec![r.watch(watch), r.delivered(watch, before), r.delivered(watch, event)];
             let number = r.number_of(event);
             let summary = format!("A watch delivered the events of revision {number} in two parts.");
             let reason = "The events of one revision are delivered together (etcd's guarantee \"atomic\").";
             Some(r.draft(Kind::Violation, r.watcher(watch), r.key_of(event), stream(watch), summary, facts, reason))
         }
-        Flaw::Partial { event, version } => {
+        WatchViolation::Partial { event, version } => {
             let facts = vec![r.watch(watch), r.delivered(watch, event), r.version(version)];
             let key = r.version_at(version).change.key;
             let number = r.number_of(event);
@@ -146,7 +146,7 @@ pub fn split(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
 /// `watch-gap`.
 pub fn gap(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     each(r, ruling, |watch, flaw| {
-        let Flaw::Gap { version, after, past } = flaw else { return None };
+        let WatchViolation::Gap { version, after, past } = flaw else { return None };
         let mut facts = vec![r.watch(watch)];
         facts.extend(after.map(|e| r.delivered(watch, e)));
         facts.push(r.version(version));
@@ -174,7 +174,7 @@ pub fn gap(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
 pub fn progress(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     each(r, ruling, |watch, flaw| {
         let (kind, facts, summary, reason) = match flaw {
-            Flaw::Progress { told, against } => {
+            WatchViolation::Progress { told, against } => {
                 let summary = match (told, against) {
                     (Past::Progress(n), Past::Event(e)) => format!(
                         "A watch was told that everything through revision {} was delivered, and then delivered revision {}.",
@@ -190,7 +190,7 @@ pub fn progress(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
                     "Progress says that everything through its revision was delivered (etcd's guarantee \"bookmarkable\").",
                 )
             }
-            Flaw::EarlyProgress { response } => {
+            WatchViolation::EarlyProgress { response } => {
                 let start = r.recording.watches[watch as usize].revision;
                 let told = r.recording.responses[response as usize].revision;
                 // Releases before etcd#20229 answered a watch of the revision to come with the present one.
@@ -202,7 +202,7 @@ pub fn progress(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
                     "A watch tells nothing about revisions before the one that it begins with (etcd#20221).",
                 )
             }
-            Flaw::Foreseen { told: Past::Progress(n), operation } => (
+            WatchViolation::Foreseen { told: Past::Progress(n), operation } => (
                 Kind::Violation,
                 vec![
                     r.past(watch, Past::Progress(n)),
@@ -211,7 +211,7 @@ pub fn progress(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
                 "A watch was told of progress at a revision before the write that made it was sent.".to_owned(),
                 "No store can have reached a revision before it exists.",
             ),
-            Flaw::Header { response, event } => (
+            WatchViolation::Header { response, event } => (
                 Kind::Violation,
                 vec![
                     r.response(watch, response, "received a response that names the revision of the store"),
@@ -239,7 +239,7 @@ pub fn before_write(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         count => ruling.open = Some(format!("{count} responses with events do not say when they were received")),
     }
     each(r, ruling, |watch, flaw| {
-        let Flaw::Foreseen { told: Past::Event(event), operation } = flaw else { return None };
+        let WatchViolation::Foreseen { told: Past::Event(event), operation } = flaw else { return None };
         let facts =
             vec![r.delivered(watch, event), r.sent(operation, format!("sent the write: {}", r.asked(operation)))];
         let (shown, made) = (r.number_of(event), r.operation(operation).revision);
@@ -256,10 +256,10 @@ pub fn before_write(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
 pub fn kind(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     let marks = r.recording.marks_creation();
     each(r, ruling, |watch, flaw| {
-        if let Flaw::Malformed { event, how } = flaw {
+        if let WatchViolation::Malformed { event, how } = flaw {
             return malformed_type(r, watch, event, how);
         }
-        let Flaw::Create { event, version } = flaw else { return None };
+        let WatchViolation::Create { event, version } = flaw else { return None };
         let shown = &r.recording.events[event as usize];
         let said = match (shown.delete, shown.create) {
             (true, _) => "was removed",
@@ -344,10 +344,10 @@ fn malformed_past(r: &Recorded<'_>, watch: u32, event: u32, how: Malformed) -> O
 /// `watch-prev-value`.
 pub fn previous(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     each(r, ruling, |watch, flaw| {
-        if let Flaw::Malformed { event, how } = flaw {
+        if let WatchViolation::Malformed { event, how } = flaw {
             return malformed_past(r, watch, event, how);
         }
-        let Flaw::Previous { event, version } = flaw else { return None };
+        let WatchViolation::Previous { event, version } = flaw else { return None };
         let shown = &r.recording.events[event as usize];
         let said = match shown.previous {
             Some(told) => format!(
@@ -394,7 +394,7 @@ pub fn previous(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
 /// `false-compaction`.
 pub fn compaction(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     each(r, ruling, |watch, flaw| {
-        let Flaw::Compacted { response, next, highest } = flaw else { return None };
+        let WatchViolation::Compacted { response, next, highest } = flaw else { return None };
         let fact = r.response(watch, response, "was told that the revision asked for is compacted");
         let facts = vec![r.watch(watch), Fact { revision: revision(next), ..fact }];
         let by_then = if highest > 0 {

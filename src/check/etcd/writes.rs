@@ -50,7 +50,8 @@ impl Recorded<'_> {
 /// `revision-reuse`.
 pub fn reuse(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     r.look_at_writes(ruling);
-    for (contradiction, &fault) in r.analysis.timeline.contradictions.iter().zip(&r.analysis.faults.contradictions) {
+    for (contradiction, &fault) in r.analysis.timeline.contradictions.iter().zip(&r.analysis.root_causes.contradictions)
+    {
         let (number, facts, key) = match *contradiction {
             Contradiction::TwoWrites(lost, kept) => {
                 (r.operation(kept).revision, vec![r.write(lost), r.write(kept)], Symbol::NONE)
@@ -76,7 +77,7 @@ pub fn reuse(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
 /// `revision-rewind`.
 pub fn rewind(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     r.look_at_writes(ruling);
-    for (backward, &fault) in r.analysis.backward.iter().zip(&r.analysis.faults.backward) {
+    for (backward, &fault) in r.analysis.backward.iter().zip(&r.analysis.root_causes.backward) {
         if r.analysis.effects.class(backward.later) != Class::Write {
             continue;
         }
@@ -99,7 +100,8 @@ pub fn split(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         let responses = &r.recording.responses[watch.responses.start as usize..][..watch.responses.len as usize];
         ruling.checked_many(r.watcher(at), responses.iter().map(|response| u64::from(response.events.len)).sum());
     }
-    for (contradiction, &fault) in r.analysis.timeline.contradictions.iter().zip(&r.analysis.faults.contradictions) {
+    for (contradiction, &fault) in r.analysis.timeline.contradictions.iter().zip(&r.analysis.root_causes.contradictions)
+    {
         let (number, key, facts) = match *contradiction {
             Contradiction::TwoContents { known, value, shown_by } => {
                 let version = r.version_at(known);
@@ -144,7 +146,7 @@ pub fn lost(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         return;
     }
     let seen = Sightings::of(r.recording);
-    for (mismatch, &fault) in mismatches.iter().zip(&r.analysis.faults.mismatches) {
+    for (mismatch, &fault) in mismatches.iter().zip(&r.analysis.root_causes.mismatches) {
         let Some((operation, version)) = r.lost(mismatch, &seen) else { continue };
         let known = r.version_at(version);
         let told = r.operation(operation);

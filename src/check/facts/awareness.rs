@@ -3,7 +3,7 @@
 use crate::check::Evidence;
 use crate::history::{IncarnationId, Marks, Operation, ToldBy};
 use crate::ingest::Time;
-use crate::order::Showing;
+use crate::order::EvidenceRef;
 
 /// An answer may be on its way so long, in nanoseconds: what a client sends meanwhile it sends without knowing the answer, which
 /// the log of a server does not show.
@@ -31,12 +31,12 @@ pub fn several(evidence: &Evidence<'_>, incarnation: IncarnationId) -> Option<&'
 }
 
 /// Why a request may not have been sent by a process that knew what something had shown at a time; `None`: it knew.
-pub fn doubt(evidence: &Evidence<'_>, (showing, at): (Showing, Time), later: &Operation) -> Option<&'static str> {
+pub fn doubt(evidence: &Evidence<'_>, (showing, at): (EvidenceRef, Time), later: &Operation) -> Option<&'static str> {
     let (history, order) = (evidence.history, evidence.order);
     if let Some(several) = several(evidence, later.incarnation) {
         return Some(several);
     }
-    let (Showing::Answer(earlier) | Showing::Delivery(_, earlier)) = showing;
+    let (EvidenceRef::Answer(earlier) | EvidenceRef::Delivery(_, earlier)) = showing;
     let before = history.operation(earlier).incarnation;
     if order.sessions.is_guess(before, later.incarnation) {
         return Some(

@@ -5,7 +5,7 @@ use crate::check::finding::{Draft, Fact, Kind};
 use crate::history::{DeliveryKind, IncarnationId, KeyId, Operation, OperationId, Revision, Symbol, Verb};
 use crate::ingest::{FileId, Position};
 use crate::order::graph::{HappensBefore, Reason, Record};
-use crate::order::{Origin, Showing, Version};
+use crate::order::{EvidenceRef, Origin, Version};
 use rustc_hash::FxHashMap;
 
 /// How many steps the search for a cycle in a small graph takes.
@@ -15,7 +15,7 @@ impl<'h> Evidence<'h> {
     /// Cites an operation. For a read and a write the time is its return, for a watch its start.
     pub fn operation(&self, id: OperationId, revision: Revision, says: impl Into<String>) -> Fact {
         let o = self.history.operation(id);
-        let (time, clock) = self.order.moment(self.history, Showing::Answer(id));
+        let (time, clock) = self.order.moment(self.history, EvidenceRef::Answer(id));
         Fact {
             position: o.position,
             says: says.into(),
@@ -90,10 +90,10 @@ impl<'h> Evidence<'h> {
     }
 
     /// Cites what shows a revision.
-    pub fn showing(&self, showing: Showing, revision: Revision, says: impl Into<String>) -> Fact {
+    pub fn showing(&self, showing: EvidenceRef, revision: Revision, says: impl Into<String>) -> Fact {
         match showing {
-            Showing::Answer(id) => self.operation(id, revision, says),
-            Showing::Delivery(index, watch) => Fact { revision, ..self.delivery(index as usize, watch, says) },
+            EvidenceRef::Answer(id) => self.operation(id, revision, says),
+            EvidenceRef::Delivery(index, watch) => Fact { revision, ..self.delivery(index as usize, watch, says) },
         }
     }
 

@@ -39,7 +39,7 @@ pub enum Shown {
 
 /// One thing that a process learnt of a name.
 #[derive(Clone, Copy, Debug)]
-pub struct Glimpse {
+pub struct LastRead {
     /// When it had reached the process.
     pub moment: (Time, ClockId),
     /// What it learnt.
@@ -50,7 +50,7 @@ pub struct Glimpse {
     pub shown: Shown,
 }
 
-impl Glimpse {
+impl LastRead {
     /// The body that it showed.
     pub fn document(&self, key: KeyId) -> Option<Document> {
         match self.shown {
@@ -91,8 +91,8 @@ impl Glimpse {
 
 /// What some processes learnt of some names.
 #[derive(Debug, Default)]
-pub struct Memories {
-    of: FxHashMap<(IncarnationId, KeyId), Vec<Glimpse>>,
+pub struct ClientKnowledge {
+    of: FxHashMap<(IncarnationId, KeyId), Vec<LastRead>>,
     /// Reads of which the evidence does not show what they showed, by the resource and the name that was asked for, if one was.
     silent: FxHashMap<(IncarnationId, ResourceId, Symbol), Vec<OperationId>>,
     /// Resources that some client watches in the logs of servers. An audit policy may leave out the watches of all others.
@@ -103,10 +103,10 @@ pub struct Memories {
     kin: FxHashMap<IncarnationId, Vec<IncarnationId>>,
 }
 
-impl Memories {
+impl ClientKnowledge {
     /// Collects what these processes learnt of these names.
-    pub fn collect(evidence: &Evidence<'_>, wanted: &FxHashSet<(IncarnationId, KeyId)>) -> Memories {
-        let mut memories = Memories::default();
+    pub fn collect(evidence: &Evidence<'_>, wanted: &FxHashSet<(IncarnationId, KeyId)>) -> ClientKnowledge {
+        let mut memories = ClientKnowledge::default();
         if wanted.is_empty() {
             return memories;
         }
@@ -160,7 +160,7 @@ impl Memories {
                 Reading::Absent => Known::Nothing,
             };
             let shown = Shown::Cache(index as u32);
-            let glimpse = Glimpse { moment: (read.at, read.clock), known, revision: read.revision, shown };
+            let glimpse = LastRead { moment: (read.at, read.clock), known, revision: read.revision, shown };
             memories.learn((read.incarnation, read.key), glimpse);
         }
         for glimpses in memories.of.values_mut() {
@@ -169,7 +169,7 @@ impl Memories {
         memories
     }
 
-    fn learn(&mut self, of: (IncarnationId, KeyId), glimpse: Glimpse) {
+    fn learn(&mut self, of: (IncarnationId, KeyId), glimpse: LastRead) {
         if let Some(glimpses) = self.of.get_mut(&of).filter(|_| glimpse.moment.0.is_known()) {
             glimpses.push(glimpse);
         }
@@ -181,7 +181,7 @@ impl Memories {
         if !shows || (!o.verb.is_write() && is_deliberate(&evidence.order.chains, id, o)) {
             return;
         }
-        let glimpse = |known, revision| Glimpse { moment: (o.ret, o.clock), known, revision, shown: Shown::List(id) };
+        let glimpse = |known, revision| LastRead { moment: (o.ret, o.clock), known, revision, shown: Shown::List(id) };
         let mut listed: FxHashSet<KeyId> = FxHashSet::default();
         for item in history.items_of(o) {
             listed.insert(item.key);
@@ -208,18 +208,18 @@ impl Memories {
                 _ => continue,
             };
             let shown = Shown::Event(index as u32, id);
-            let glimpse = Glimpse { moment: (d.at, o.clock), known, revision: d.revision, shown };
+            let glimpse = LastRead { moment: (d.at, o.clock), known, revision: d.revision, shown };
             self.learn((o.incarnation, d.key), glimpse);
         }
     }
 
     /// Everything that a process learnt of a name, in order of clock, then time.
-    pub fn of(&self, incarnation: IncarnationId, key: KeyId) -> &[Glimpse] {
+    pub fn of(&self, incarnation: IncarnationId, key: KeyId) -> &[LastRead] {
         self.of.get(&(incarnation, key)).map_or(&[], |glimpses| glimpses)
     }
 
     /// Everything that a process may have learnt of a name, in no order: what other lives did that may be of it, too.
-    pub fn at_most(&self, incarnation: IncarnationId, key: KeyId) -> impl Iterator<Item = &Glimpse> {
+    pub fn at_most(&self, incarnation: IncarnationId, key: KeyId) -> impl Iterator<Item = &LastRead> {
         let kin = self.kin.get(&incarnation).into_iter().flatten();
         [incarnation].into_iter().chain(kin.copied()).flat_map(move |life| self.of(life, key))
     }
@@ -232,10 +232,10 @@ impl Memories {
         incarnation: IncarnationId,
         key: KeyId,
         moment: (Time, ClockId),
-        counts: impl Fn(&Glimpse) -> bool,
-    ) -> Option<Glimpse> {
+        counts: impl Fn(&LastRead) -> bool,
+    ) -> Option<LastRead> {
         let clocks = &evidence.order.clocks;
-        let latest = |of_clock: &[Glimpse]| {
+        let latest = |of_clock: &[LastRead]| {
             let before = of_clock.partition_point(|g| clocks.before(g.moment, moment));
             of_clock[..before].iter().rfind(|g| counts(g)).copied()
         };
@@ -243,14 +243,14 @@ impl Memories {
             .filter_map(latest)
             .max_by_key(|g| (g.moment.1 == moment.1, g.moment.0))?;
         // What may lie between the last thing and the moment.
-        let between = |of_clock: &'_ [Glimpse], counts: &dyn Fn(&Glimpse) -> bool| {
+        let between = |of_clock: &'_ [LastRead], counts: &dyn Fn(&LastRead) -> bool| {
             let from = of_clock.partition_point(|g| clocks.before(g.moment, last.moment));
-            let possible = |g: &&Glimpse| clocks.relation(g.moment, moment) != Relation::NotBefore;
+            let possible = |g: &&LastRead| clocks.relation(g.moment, moment) != Relation::NotBefore;
             of_clock[from..].iter().take_while(possible).any(counts)
         };
-        let other = |g: &Glimpse| counts(g) && g.known != last.known;
+        let other = |g: &LastRead| counts(g) && g.known != last.known;
         let overtaken = of_each_clock(self.of(incarnation, key)).any(|of_clock| between(of_clock, &other));
-        let news = |g: &Glimpse| counts(g) && (g.known != last.known || g.revision > last.revision);
+        let news = |g: &LastRead| counts(g) && (g.known != last.known || g.revision > last.revision);
         let kin = self.kin.get(&incarnation).into_iter().flatten();
         let known_to_kin =
             kin.flat_map(|life| of_each_clock(self.of(*life, key))).any(|of_clock| between(of_clock, &news));
@@ -264,10 +264,10 @@ impl Memories {
         incarnation: IncarnationId,
         key: KeyId,
         moment: (Time, ClockId),
-        counts: impl Fn(&Glimpse) -> bool,
+        counts: impl Fn(&LastRead) -> bool,
     ) -> bool {
-        let relation = |g: &Glimpse| evidence.order.clocks.relation(g.moment, moment);
-        let is_open = |g: &&Glimpse| counts(g) && matches!(relation(g), Relation::BeforeUnless(_));
+        let relation = |g: &LastRead| evidence.order.clocks.relation(g.moment, moment);
+        let is_open = |g: &&LastRead| counts(g) && matches!(relation(g), Relation::BeforeUnless(_));
         self.of(incarnation, key).iter().any(|g| is_open(&g))
     }
 
@@ -297,7 +297,7 @@ impl Memories {
 }
 
 /// The parts of a list in order of clock that are of one clock each.
-fn of_each_clock(all: &[Glimpse]) -> impl Iterator<Item = &[Glimpse]> {
+fn of_each_clock(all: &[LastRead]) -> impl Iterator<Item = &[LastRead]> {
     let mut rest = all;
     std::iter::from_fn(move || {
         let clock = rest.first()?.moment.1;
@@ -322,7 +322,7 @@ fn is_about_one(verb: Verb, key: KeyId) -> bool {
 }
 
 /// What the answer about one object told.
-fn of_answer(id: OperationId, o: &Operation) -> Option<Glimpse> {
+fn of_answer(id: OperationId, o: &Operation) -> Option<LastRead> {
     if !is_about_one(o.verb, o.key)
         || o.marks.has(Marks::DRY_RUN)
         || matches!(o.subresource, Subresource::Effect | Subresource::Other)
@@ -348,5 +348,5 @@ fn of_answer(id: OperationId, o: &Operation) -> Option<Glimpse> {
     }?;
     // An unanswered creation may have taken effect as soon as it was sent.
     let time = if o.ret.is_known() && known != Known::Unsure { o.ret } else { o.invoke };
-    Some(Glimpse { moment: (time, o.clock), known, revision: o.answered, shown: Shown::Answer(id) })
+    Some(LastRead { moment: (time, o.clock), known, revision: o.answered, shown: Shown::Answer(id) })
 }

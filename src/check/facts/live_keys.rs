@@ -12,7 +12,7 @@ const LEAST: usize = if cfg!(test) { 2 } else { 64 };
 /// The keys of a resource (and namespace) that certainly held an object at a revision: how many is two binary searches, and which
 /// ones takes little more than there are.
 #[derive(Debug, Default)]
-pub struct Census {
+pub struct LiveKeys {
     /// The stretches by the path of their key, as etcd orders keys.
     by_path: Vec<(String, Life)>,
     /// Their indices, by where they begin.
@@ -27,7 +27,7 @@ pub struct Census {
 /// Stretches of which some lie around a revision.
 #[derive(Debug)]
 pub struct Around<'c> {
-    census: &'c Census,
+    census: &'c LiveKeys,
     revision: Revision,
     bounds: (Option<&'c str>, Option<&'c str>),
     among: Among<'c>,
@@ -41,13 +41,13 @@ enum Among<'c> {
     Begun([&'c [u32]; 2]),
 }
 
-impl Census {
+impl LiveKeys {
     /// Counts some stretches.
-    pub fn take<'l>(evidence: &Evidence<'_>, lives: impl Iterator<Item = &'l Life>) -> Census {
-        Census::of(lives.map(|life| (path(evidence, life.key), *life)).collect())
+    pub fn take<'l>(evidence: &Evidence<'_>, lives: impl Iterator<Item = &'l Life>) -> LiveKeys {
+        LiveKeys::of(lives.map(|life| (path(evidence, life.key), *life)).collect())
     }
 
-    fn of(mut by_path: Vec<(String, Life)>) -> Census {
+    fn of(mut by_path: Vec<(String, Life)>) -> LiveKeys {
         by_path.sort_unstable_by(|a, b| (&a.0, a.1.from).cmp(&(&b.0, b.1.from)));
         let mut through: Vec<Revision> = by_path.iter().map(|(_, life)| life.through).collect();
         through.sort_unstable();
@@ -66,7 +66,7 @@ impl Census {
             going.extend(&now);
             since = place;
         }
-        Census { by_path, by_from, through, marks, going }
+        LiveKeys { by_path, by_from, through, marks, going }
     }
 
     /// How many keys certainly held an object.
@@ -165,7 +165,7 @@ mod tests {
                 (name(key), Life { key: KeyId(key), from, through })
             };
             let mut all: Vec<(String, Life)> = lives.into_iter().map(life).collect();
-            let census = Census::of(all.clone());
+            let census = LiveKeys::of(all.clone());
             all.sort_by(|a, b| (&a.0, a.1.from).cmp(&(&b.0, b.1.from)));
             let (lower, upper) = (bounds.0.map(name), bounds.1.map(name));
             for revision in (0..62u64).map(|at| Revision::new(at.into())) {

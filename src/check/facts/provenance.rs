@@ -1,7 +1,7 @@
 //! Values that betray what a write was derived from.
 
 use crate::check::Evidence;
-use crate::check::facts::knowledge::{Glimpse, Memories, Shown};
+use crate::check::facts::knowledge::{ClientKnowledge, LastRead, Shown};
 use crate::history::{DeliveryKind, Document, OperationId, Subresource, Symbol, recorded_fields};
 use crate::order::Version;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -18,14 +18,18 @@ pub struct AmbiguousWrite {
     /// The write.
     pub id: OperationId,
     /// The last sight of the old life.
-    pub seen: Glimpse,
+    pub seen: LastRead,
     /// Whether the process had seen the new life too.
     pub overtaken: bool,
 }
 
 /// For each of these writes (by place): a text that it sends, which the life that the process saw has, which no known version of
 /// the new one had, and which the process had not sent to this name before.
-pub fn values(evidence: &Evidence<'_>, memories: &Memories, doubts: &[AmbiguousWrite]) -> FxHashMap<usize, String> {
+pub fn values(
+    evidence: &Evidence<'_>,
+    memories: &ClientKnowledge,
+    doubts: &[AmbiguousWrite],
+) -> FxHashMap<usize, String> {
     let history = evidence.history;
     let mut wanted: Vec<Document> = Vec::new();
     let mut plans = Vec::new();

@@ -3,8 +3,8 @@
 use crate::check::facts::authorship::{Author, author};
 use crate::check::facts::bodies::BodyReader;
 use crate::check::facts::commit_evidence;
-use crate::check::facts::knowledge::{Glimpse, Known, Memories, Shown};
-use crate::check::facts::three_way_diff::{Changed, Course, is_by_others, written};
+use crate::check::facts::knowledge::{ClientKnowledge, Known, LastRead, Shown};
+use crate::check::facts::three_way_diff::{Changed, WriteHistory, is_by_others, written};
 use crate::check::{Evidence, Kind};
 use crate::history::{Document, IncarnationId, KeyId, Marks, Operation, OperationId, Revision, Subresource, Verb};
 use crate::order::{Change, Version, Versions, remembers};
@@ -22,11 +22,11 @@ const VERSIONS: usize = 256;
 
 /// A write on top of an outdated read.
 #[derive(Debug)]
-pub struct Outdated {
+pub struct StaleWrite {
     /// The write.
     pub id: OperationId,
     /// What its process had last read.
-    pub read: Glimpse,
+    pub read: LastRead,
     /// Through which revision every version was there before it took effect.
     pub through: Revision,
     /// The first of the versions in between that another process made.
@@ -37,7 +37,7 @@ pub struct Outdated {
 #[derive(Debug, Default)]
 pub struct Unconditioned {
     /// Those on top of a read that was no longer current.
-    pub outdated: Vec<Outdated>,
+    pub outdated: Vec<StaleWrite>,
     /// The process of every write that could be judged.
     pub checked: Vec<IncarnationId>,
     /// How many could not be judged, because the process may have read more than the evidence shows.
@@ -87,7 +87,7 @@ impl Unconditioned {
         for candidates in candidates.chunks(JUDGED_AT_ONCE) {
             let pair =
                 |id: &OperationId| (history.operations.incarnation(id.index()), history.operations.key(id.index()));
-            let memories = Memories::collect(evidence, &candidates.iter().map(pair).collect());
+            let memories = ClientKnowledge::collect(evidence, &candidates.iter().map(pair).collect());
             for &id in candidates {
                 found.judge(evidence, &memories, id, removals.get(&id));
             }
@@ -96,14 +96,20 @@ impl Unconditioned {
         found
     }
 
-    fn judge(&mut self, evidence: &Evidence<'_>, memories: &Memories, id: OperationId, removal: Option<&Version>) {
+    fn judge(
+        &mut self,
+        evidence: &Evidence<'_>,
+        memories: &ClientKnowledge,
+        id: OperationId,
+        removal: Option<&Version>,
+    ) {
         let Some(through) = present_before(evidence, id, removal) else { return };
         let o = evidence.history.operation(id);
         let read = memories.last(evidence, o.incarnation, o.key, (o.invoke, o.clock), |_| true);
         let is_same =
-            |read: &Glimpse| matches!(read.known, Known::Life(uid) if uid == o.answer_uid || !o.answer_uid.is_some());
+            |read: &LastRead| matches!(read.known, Known::Life(uid) if uid == o.answer_uid || !o.answer_uid.is_some());
         let Some(read) = read.filter(|read| is_same(read) && read.revision.is_some()) else {
-            let counts = |read: &Glimpse| is_same(read) && read.revision.is_some() && read.revision <= through;
+            let counts = |read: &LastRead| is_same(read) && read.revision.is_some() && read.revision <= through;
             self.unordered +=
                 u64::from(memories.may_have_known(evidence, o.incarnation, o.key, (o.invoke, o.clock), counts));
             return;
@@ -115,7 +121,7 @@ impl Unconditioned {
         self.checked.push(o.incarnation);
         let mut since = evidence.order.timeline.between(o.key, read.revision, through).iter();
         if let Some(other) = since.find(|v| is_others(evidence, v, id)) {
-            self.outdated.push(Outdated { id, read, through, other });
+            self.outdated.push(StaleWrite { id, read, through, other });
         }
     }
 }
@@ -145,9 +151,9 @@ pub fn is_others(evidence: &Evidence<'_>, version: &Version, id: OperationId) ->
 pub fn reverted<'e>(
     evidence: &Evidence<'e>,
     reader: &BodyReader<'_, 'e>,
-    writes: &[Outdated],
+    writes: &[StaleWrite],
 ) -> FxHashMap<usize, Undone> {
-    let key = |write: &Outdated| -> KeyId { evidence.history.operation(write.id).key };
+    let key = |write: &StaleWrite| -> KeyId { evidence.history.operation(write.id).key };
     let timeline = &evidence.order.timeline;
     let compared: Vec<Compared<'e>> = writes
         .iter()
@@ -238,7 +244,7 @@ pub fn undone<'e>(
     evidence: &Evidence<'e>,
     reader: &BodyReader<'_, 'e>,
     writes: &[Compared<'e>],
-    find: impl Fn(&Course<'_>) -> Option<(String, Changed)>,
+    find: impl Fn(&WriteHistory<'_>) -> Option<(String, Changed)>,
 ) -> FxHashMap<usize, Undone> {
     let history = evidence.history;
     let own = |id: OperationId| [Document::Request(id), Document::Answer(id)];
@@ -269,7 +275,8 @@ pub fn undone<'e>(
             let since: Vec<(Option<&Value>, Author)> =
                 versions.iter().map(|version| (bodies.of(version), by(version))).collect();
             let authors: Vec<Author> = since.iter().map(|(_, author)| *author).collect();
-            let course = Course { read, since, request, answer, whole: history.operation(id).verb == Verb::Update };
+            let course =
+                WriteHistory { read, since, request, answer, whole: history.operation(id).verb == Verb::Update };
             match find(&course) {
                 Some((field, changed)) if whole => {
                     drop(found.insert(at, Undone::new(evidence, field, &versions, &authors, &changed)));

@@ -3,15 +3,15 @@
 use crate::check::{Draft, Evidence, Fact, Kind};
 use crate::history::{ClockId, OperationId, ResourceId, Revision, ScopeId};
 use crate::ingest::Time;
-use crate::order::{Head, Relation, Version};
+use crate::order::{Relation, Version, Watermark};
 
 /// A change that was complete before a read was sent, and that the read's answer excludes.
 #[derive(Clone, Copy, Debug)]
-pub struct Lag {
+pub struct Staleness {
     /// The change.
     pub version: Version,
     /// What shows that it was complete before.
-    pub head: Head,
+    pub head: Watermark,
     /// The smallest difference between two clocks that would explain it away, where nothing rules that out.
     pub offset: Option<i64>,
 }
@@ -19,7 +19,7 @@ pub struct Lag {
 /// The rule looks at this number of changes one by one, and then at the objects that the selector names.
 const NEAR: usize = if cfg!(test) { 1 } else { 64 };
 
-impl Lag {
+impl Staleness {
     /// The first known change of a scope above a revision that was complete before a moment.
     pub fn of_scope(
         evidence: &Evidence<'_>,
@@ -27,7 +27,7 @@ impl Lag {
         above: Revision,
         clock: ClockId,
         time: Time,
-    ) -> Option<Lag> {
+    ) -> Option<Staleness> {
         let history = evidence.history;
         let resource = history.scopes[scope.index()].resource;
         let bound = bound(evidence, resource, clock, time).filter(|b| *b > above)?;
@@ -48,19 +48,19 @@ impl Lag {
                 None => timeline.of_resource(resource, above, bound).skip(NEAR).find(inside),
             }
         })?;
-        Lag::by(evidence, first, clock, time)
+        Staleness::by(evidence, first, clock, time)
     }
 
     /// A change, if it was complete before a moment.
-    pub fn by(evidence: &Evidence<'_>, version: Version, clock: ClockId, time: Time) -> Option<Lag> {
+    pub fn by(evidence: &Evidence<'_>, version: Version, clock: ClockId, time: Time) -> Option<Staleness> {
         let resource = evidence.history.resource_of(version.key);
-        let mut weaker: Option<Lag> = None;
+        let mut weaker: Option<Staleness> = None;
         for head in evidence.order.heads.reached(evidence.history, resource, version.revision) {
             match evidence.order.clocks.relation((head.time, head.clock), (time, clock)) {
-                Relation::Before => return Some(Lag { version, head, offset: None }),
+                Relation::Before => return Some(Staleness { version, head, offset: None }),
                 // All that speaks for it has to be explained away, so the largest offset counts.
                 Relation::BeforeUnless(offset) if weaker.is_none_or(|w| w.offset < Some(offset)) => {
-                    weaker = Some(Lag { version, head, offset: Some(offset) });
+                    weaker = Some(Staleness { version, head, offset: Some(offset) });
                 }
                 _ => {}
             }

@@ -1,6 +1,6 @@
 //! A state that somebody was shown, held against T: what is wrong with it.
 
-use crate::check::facts::live_keys::{Census, by_path, path};
+use crate::check::facts::live_keys::{LiveKeys, by_path, path};
 use crate::check::facts::removals;
 use crate::check::{Draft, Evidence, Fact, Kind};
 use crate::history::{
@@ -90,7 +90,7 @@ pub struct Examiner<'h> {
     presence: Presence<'h>,
     /// The stretches of each namespace of a resource, by index.
     residents: Option<FxHashMap<(ResourceId, Symbol), Vec<u32>>>,
-    censuses: FxHashMap<(ResourceId, Option<Symbol>), Census>,
+    censuses: FxHashMap<(ResourceId, Option<Symbol>), LiveKeys>,
     steps: usize,
     /// Snapshots that were not looked through.
     pub skipped: u64,
@@ -166,11 +166,11 @@ impl<'h> Examiner<'h> {
             Some(namespace) => {
                 let residents = residents.get_or_insert_with(|| residents_of(evidence, presence));
                 let all = residents.get(&(scope.resource, namespace)).map_or(&[][..], |all| all);
-                Census::take(evidence, all.iter().map(|at| &presence.all()[*at as usize]))
+                LiveKeys::take(evidence, all.iter().map(|at| &presence.all()[*at as usize]))
             }
             None => {
                 let of = |life: &&Life| history.resource_of(life.key) == scope.resource;
-                Census::take(evidence, presence.all().iter().filter(of))
+                LiveKeys::take(evidence, presence.all().iter().filter(of))
             }
         });
         let selective = history.is_selective(snapshot.scope);

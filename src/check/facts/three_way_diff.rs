@@ -96,7 +96,7 @@ pub fn written(request: &Value) -> Fields<'_> {
 }
 
 /// One object over time, as far as a write is concerned.
-pub struct Course<'v> {
+pub struct WriteHistory<'v> {
     /// What the writer had read.
     pub read: &'v Value,
     /// The versions after it, before the write: their bodies as far as they are known, and who made each.
@@ -109,7 +109,7 @@ pub struct Course<'v> {
     pub whole: bool,
 }
 
-impl Course<'_> {
+impl WriteHistory<'_> {
     /// The first field that the write put back to the value that its writer had read, although other processes had changed it in
     /// between, with the places of the versions of which one changed it.
     ///
@@ -214,7 +214,7 @@ mod tests {
     use serde_json::json;
 
     fn course(read: Value, since: Value, request: Value, whole: bool) -> Option<String> {
-        let course = Course {
+        let course = WriteHistory {
             read: &read,
             since: vec![(Some(&since), Author::Another)],
             request: &request,
@@ -233,10 +233,10 @@ mod tests {
         assert_eq!(course(read.clone(), since.clone(), json!({"spec": {"a": 5}}), false), None);
         let patch = json!([{"op": "replace", "path": "/spec/a", "value": 1}]);
         let since = vec![(Some(&since), Author::Another)];
-        let course = Course { read: &read, since, request: &patch, answer: &read, whole: false };
+        let course = WriteHistory { read: &read, since, request: &patch, answer: &read, whole: false };
         assert_eq!(course.reverted().unwrap().0, "spec.a");
         let tested = json!([{"op": "test", "path": "/spec", "value": {"a": 2}}, patch[0]]);
-        assert_eq!(Course { request: &tested, ..course }.reverted(), None);
+        assert_eq!(WriteHistory { request: &tested, ..course }.reverted(), None);
     }
 
     #[test]
@@ -260,7 +260,7 @@ mod tests {
     fn a_new_value_over_a_change_of_others_overwrites_it_and_reverts_nothing() {
         let (read, since) = (json!({"a": 1, "b": 1}), json!({"a": 2, "b": 1}));
         let request = json!({"a": 3, "b": 5});
-        let course = Course {
+        let course = WriteHistory {
             read: &read,
             since: vec![(Some(&since), Author::Another)],
             request: &request,
@@ -270,11 +270,11 @@ mod tests {
         assert_eq!((course.reverted(), course.overwritten().map(|(path, _)| path)), (None, Some("a".to_owned())));
         let agrees = json!({"a": 2});
         let others = || course.since.clone();
-        assert_eq!(Course { request: &agrees, answer: &agrees, since: others(), ..course }.overwritten(), None);
+        assert_eq!(WriteHistory { request: &agrees, answer: &agrees, since: others(), ..course }.overwritten(), None);
         let apply = json!({"kind": "X", "a": 3});
-        assert_eq!(Course { request: &apply, answer: &apply, since: others(), ..course }.overwritten(), None);
+        assert_eq!(WriteHistory { request: &apply, answer: &apply, since: others(), ..course }.overwritten(), None);
         // The server kept what was there.
-        assert_eq!(Course { answer: &since, since: others(), ..course }.overwritten(), None);
+        assert_eq!(WriteHistory { answer: &since, since: others(), ..course }.overwritten(), None);
     }
 
     #[test]
@@ -291,7 +291,7 @@ mod tests {
         let (read, last) = (json!({"a": 1}), json!({"a": 2}));
         let reverted = |author| {
             let since = vec![(None, author), (Some(&last), Author::Another)];
-            Course { read: &read, since, request: &read, answer: &read, whole: false }.reverted()
+            WriteHistory { read: &read, since, request: &read, answer: &read, whole: false }.reverted()
         };
         assert_eq!(reverted(Author::Another), Some(("a".to_owned(), 0..=1)));
         assert_eq!(reverted(Author::Unknown), Some(("a".to_owned(), 0..=1)));
@@ -299,7 +299,7 @@ mod tests {
         assert_eq!(is_by_others(&[Author::Unknown, Author::Another], &(0..=1)), Some(false));
         assert_eq!(is_by_others(&[Author::Another, Author::Unknown], &(0..=1)), None);
         let since = vec![(Some(&last), Author::Another), (None, Author::Another)];
-        assert_eq!(Course { read: &read, since, request: &read, answer: &read, whole: false }.reverted(), None);
+        assert_eq!(WriteHistory { read: &read, since, request: &read, answer: &read, whole: false }.reverted(), None);
     }
 
     #[test]
@@ -309,7 +309,7 @@ mod tests {
         let cut = |kept: &str| json!({"spec": {"a": 1}, "recordedFields": kept});
         let reverted = |read: &Value, answer: &Value, request: &Value| {
             let since = vec![(Some(&changed), Author::Another)];
-            Course { read, since, request, answer, whole: true }.reverted().map(|(path, _)| path)
+            WriteHistory { read, since, request, answer, whole: true }.reverted().map(|(path, _)| path)
         };
         assert_eq!(reverted(&cut(""), &sent, &sent), None);
         assert_eq!(reverted(&cut("spec.a"), &sent, &sent).as_deref(), Some("spec.a"));
@@ -321,7 +321,7 @@ mod tests {
     #[test]
     fn an_own_change_is_no_one_else_s() {
         let (read, since) = (json!({"a": 1}), json!({"a": 2}));
-        let course = Course {
+        let course = WriteHistory {
             read: &read,
             since: vec![(Some(&since), Author::Itself)],
             request: &read,

@@ -36,15 +36,15 @@ type Covered = (ResourceId, Symbol, Symbol);
 /// Standing in one history. Gaps in the evidence end it: nothing is taken to have stood because nothing is known to have
 /// changed it.
 #[derive(Debug)]
-pub struct Standing<'h> {
+pub struct VersionValidity<'h> {
     evidence: Evidence<'h>,
     presence: Presence<'h>,
     covered: FxHashMap<Covered, Vec<Covering>>,
 }
 
-impl<'h> Standing<'h> {
+impl<'h> VersionValidity<'h> {
     /// Derives it.
-    pub fn derive(evidence: &Evidence<'h>) -> Standing<'h> {
+    pub fn derive(evidence: &Evidence<'h>) -> VersionValidity<'h> {
         let history = evidence.history;
         let mut covered: FxHashMap<Covered, Vec<Covering>> = FxHashMap::default();
         for span in evidence.order.timeline.spans().iter().filter(|s| s.provenance <= Provenance::Event) {
@@ -74,7 +74,7 @@ impl<'h> Standing<'h> {
             }
             *stretches = joined;
         }
-        Standing { evidence: *evidence, presence: evidence.order.presence(history), covered }
+        VersionValidity { evidence: *evidence, presence: evidence.order.presence(history), covered }
     }
 
     /// The stretches of which every change of a key after a revision is known.

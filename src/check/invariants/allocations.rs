@@ -2,7 +2,7 @@
 
 use crate::check::Evidence;
 use crate::check::facts::cross_counter;
-use crate::check::facts::version_validity::{Proof, Standing};
+use crate::check::facts::version_validity::{Proof, VersionValidity};
 use crate::history::{Declared, KeyId, OperationId, PartId, ResourceId, Revision, Symbol};
 use crate::model::declaration::{Allocation, Compare, Condition};
 use crate::order::{Change, Removal, Version};
@@ -144,7 +144,7 @@ fn range(text: &str) -> Option<Held> {
 /// The holds of an allocation by objects of one resource.
 pub fn holdings(
     evidence: &Evidence<'_>,
-    standing: &Standing<'_>,
+    standing: &VersionValidity<'_>,
     allocation: &Allocation,
     resource: ResourceId,
 ) -> Holdings {
@@ -156,7 +156,13 @@ pub fn holdings(
 }
 
 impl Holdings {
-    fn collect(&mut self, evidence: &Evidence<'_>, standing: &Standing<'_>, allocation: &Allocation, key: KeyId) {
+    fn collect(
+        &mut self,
+        evidence: &Evidence<'_>,
+        standing: &VersionValidity<'_>,
+        allocation: &Allocation,
+        key: KeyId,
+    ) {
         let history = evidence.history;
         let first = self.holds.len();
         let mut open: Vec<Hold> = Vec::new();

@@ -3,7 +3,7 @@
 use crate::check::facts::catalog::Looks;
 use crate::check::facts::cross_counter::{Place, end, had_ended, was_before, when};
 use crate::check::facts::references::{Directory, keys};
-use crate::check::facts::version_validity::Standing;
+use crate::check::facts::version_validity::VersionValidity;
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
 use crate::history::{IncarnationId, KeyId, Marks, OperationId, ResourceId, Revision, Symbol, Verb};
 use crate::model::declaration::Reference;
@@ -34,7 +34,7 @@ struct Binding {
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let history = evidence.history;
-    let (directory, standing) = (Directory::of(evidence), Standing::derive(evidence));
+    let (directory, standing) = (Directory::of(evidence), VersionValidity::derive(evidence));
     let mut requests: FxHashMap<KeyId, Vec<OperationId>> = FxHashMap::default();
     for (id, o) in evidence.of_verbs(&[Verb::Create]) {
         if o.marks.has(Marks::BINDING) && evidence.committed(&o) && o.key.is_some() {
@@ -133,7 +133,7 @@ fn requested(evidence: &Evidence<'_>, version: &Version, requests: &[OperationId
 
 /// Where a binding stands in the counter of its target: by the version that shows it, or one that nobody saw after the version before,
 /// and by the request that made it, which had its answer long before somebody was shown the version perhaps.
-fn place(evidence: &Evidence<'_>, standing: &Standing<'_>, binding: &Binding, resource: ResourceId) -> Place {
+fn place(evidence: &Evidence<'_>, standing: &VersionValidity<'_>, binding: &Binding, resource: ResourceId) -> Place {
     let shown = Place::of_version(evidence, &binding.version, resource);
     let unseen = binding.before.filter(|before| standing.through(before).0.next() < binding.version.revision);
     let from = unseen.map_or(shown.from, |before| Place::of_version(evidence, &before, resource).from);
@@ -148,7 +148,7 @@ fn place(evidence: &Evidence<'_>, standing: &Standing<'_>, binding: &Binding, re
 fn judge(
     evidence: &Evidence<'_>,
     ruling: &mut Ruling<'_>,
-    standing: &Standing<'_>,
+    standing: &VersionValidity<'_>,
     reference: &Reference,
     binding: &Binding,
     by: IncarnationId,

@@ -2,7 +2,7 @@
 
 use crate::check::facts::catalog::Looks;
 use crate::check::facts::cross_counter::Place;
-use crate::check::facts::version_validity::Standing;
+use crate::check::facts::version_validity::VersionValidity;
 use crate::check::invariants::allocations::{Held, Hold, Holdings, Stand, holdings};
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
 use crate::history::Revision;
@@ -28,7 +28,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     if children.is_empty() {
         return;
     }
-    let standing = Standing::derive(evidence);
+    let standing = VersionValidity::derive(evidence);
     let mut looks = Looks::of(evidence);
     for child in children {
         let Some(owned) = owned(child) else { continue };
@@ -74,7 +74,7 @@ fn owned(child: &Child) -> Option<Allocation> {
 /// The children of one owner (in one place), by creation.
 struct Family<'f, 'h> {
     evidence: &'f Evidence<'h>,
-    standing: &'f Standing<'h>,
+    standing: &'f VersionValidity<'h>,
     child: &'f Child,
     owned: &'f Allocation,
     all: &'f Holdings,

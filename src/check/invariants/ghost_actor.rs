@@ -1,7 +1,7 @@
 #![doc = include_str!("../../../docs/rules/ghost-actor.md")]
 
 use crate::check::facts::cross_counter;
-use crate::check::facts::knowledge::{Glimpse, Known, Memories, Shown};
+use crate::check::facts::knowledge::{ClientKnowledge, Known, LastRead, Shown};
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
 use crate::history::{Asked, ClockId, IncarnationId, KeyId, Marks, Operation, OperationId, Revision, Symbol, Verb};
 use crate::ingest::Time;
@@ -38,7 +38,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         wanted.extend(lives.iter().map(|&life| (life, o.key)));
         claims.push((id, lives));
     }
-    let memories = Memories::collect(evidence, &wanted);
+    let memories = ClientKnowledge::collect(evidence, &wanted);
     for (id, lives) in claims {
         let o = history.operation(id);
         let seen = lives
@@ -71,7 +71,7 @@ fn later_life(evidence: &Evidence<'_>, key: KeyId, uid: Symbol) -> Option<Versio
 }
 
 /// Whether what a process learnt shows that the life named by a request is over.
-fn shows_end(evidence: &Evidence<'_>, o: &Operation, glimpse: &Glimpse, all: &[Glimpse]) -> bool {
+fn shows_end(evidence: &Evidence<'_>, o: &Operation, glimpse: &LastRead, all: &[LastRead]) -> bool {
     let uid = o.request_uid;
     match glimpse.known {
         Known::End(ended) => ended == uid,
@@ -134,7 +134,7 @@ fn after_grace(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId
     );
 }
 
-fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, glimpse: &Glimpse) {
+fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, glimpse: &LastRead) {
     let history = evidence.history;
     let o = history.operation(id);
     let (client, key) = (evidence.short_client(&o), history.key_name(o.key));

@@ -2,7 +2,7 @@
 
 use crate::check::facts::catalog::Looks;
 use crate::check::facts::cross_counter::Place;
-use crate::check::facts::version_validity::Standing;
+use crate::check::facts::version_validity::VersionValidity;
 use crate::check::invariants::allocations::{End, Held, Hold, Holdings, holdings, words};
 use crate::check::{BrokenBy, Draft, Evidence, Fact, Kind, Ruling};
 use crate::history::{IncarnationId, KeyId, Resource, ResourceId, Revision, Symbol};
@@ -34,7 +34,7 @@ struct Claim<'p, 'd> {
 /// Judges the allocations that are bindings, or those that are none.
 pub fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, binds: bool) {
     let history = evidence.history;
-    let standing = Standing::derive(evidence);
+    let standing = VersionValidity::derive(evidence);
     // Values exclude each other inside one space; where the declaration leaves the group open, inside one group.
     let mut spaces: BTreeMap<(&str, &str), Vec<Part<'_>>> = BTreeMap::new();
     let declared = &evidence.options.declarations.allocations;
@@ -218,7 +218,7 @@ fn is_unready(evidence: &Evidence<'_>, node: &Version) -> bool {
 
 struct Judge<'p, 'h, 'd> {
     evidence: &'p Evidence<'h>,
-    standing: &'p Standing<'h>,
+    standing: &'p VersionValidity<'h>,
     records: &'p Records<'p, 'd>,
     nodes: FxHashMap<Symbol, KeyId>,
 }

@@ -3,7 +3,7 @@
 use crate::check::facts::catalog::Looks;
 use crate::check::facts::cross_counter::Place;
 use crate::check::facts::references::{Directory, is_collector};
-use crate::check::facts::version_validity::Standing;
+use crate::check::facts::version_validity::VersionValidity;
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
 use crate::history::{OperationId, ResourceId, Revision};
 use crate::ingest::fields::Path;
@@ -40,7 +40,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     if removed.is_empty() || !references.iter().any(|reference| reference.owns) {
         return;
     }
-    let (directory, standing) = (Directory::of(evidence), Standing::derive(evidence));
+    let (directory, standing) = (Directory::of(evidence), VersionValidity::derive(evidence));
     let lives = evidence.order.lifetimes(evidence.history);
     let mut owning: FxHashMap<ResourceId, Vec<&Reference>> = FxHashMap::default();
     for reference in references.iter().filter(|reference| reference.owns) {
@@ -99,7 +99,7 @@ fn collected<'h>(evidence: &Evidence<'h>, life: &'h Lifetime) -> Option<Collecte
 fn judge(
     evidence: &Evidence<'_>,
     ruling: &mut Ruling<'_>,
-    standing: &Standing<'_>,
+    standing: &VersionValidity<'_>,
     removal: &Collected<'_>,
     owner: &Lifetime,
 ) {

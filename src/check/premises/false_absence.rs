@@ -1,9 +1,9 @@
 #![doc = include_str!("../../../docs/rules/false-absence.md")]
 
 use crate::check::facts::commit_evidence;
-use crate::check::premises::premise_index::{Basis, ENDLESS, Used};
+use crate::check::premises::premise_index::{ENDLESS, PremiseIndex, Used};
 use crate::check::premises::presumed_absence;
-use crate::check::premises::presumed_absence::{Against, Presumed, Stay};
+use crate::check::premises::presumed_absence::{Against, PresumedAbsence, Stay};
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
 use crate::history::{OperationId, Revision};
 use crate::order::{Life, Reading, Version};
@@ -28,7 +28,7 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
-    if let Some(basis) = Basis::declared(evidence) {
+    if let Some(basis) = PremiseIndex::declared(evidence) {
         declared(evidence, &basis, ruling);
     }
     for case in presumed_absence::presumed(evidence) {
@@ -48,7 +48,7 @@ enum Had {
     Commit(Revision),
 }
 
-fn declared(evidence: &Evidence<'_>, basis: &Basis<'_>, ruling: &mut Ruling<'_>) {
+fn declared(evidence: &Evidence<'_>, basis: &PremiseIndex<'_>, ruling: &mut Ruling<'_>) {
     let history = evidence.history;
     for (write, decided) in basis.decided() {
         let o = history.operation(write);
@@ -72,7 +72,7 @@ fn declared(evidence: &Evidence<'_>, basis: &Basis<'_>, ruling: &mut Ruling<'_>)
 }
 
 /// The life that an absence denies.
-fn had(evidence: &Evidence<'_>, basis: &Basis<'_>, used: &Used, write: OperationId) -> Option<(Life, Had)> {
+fn had(evidence: &Evidence<'_>, basis: &PremiseIndex<'_>, used: &Used, write: OperationId) -> Option<(Life, Had)> {
     let (history, order) = (evidence.history, evidence.order);
     let (key, presence) = (used.premise.key, basis.truths.presence());
     let resource = history.resource_of(key);
@@ -97,7 +97,7 @@ fn had(evidence: &Evidence<'_>, basis: &Basis<'_>, used: &Used, write: Operation
 
 fn found(
     evidence: &Evidence<'_>,
-    basis: &Basis<'_>,
+    basis: &PremiseIndex<'_>,
     ruling: &mut Ruling<'_>,
     write: OperationId,
     used: &Used,
@@ -147,7 +147,7 @@ fn written(evidence: &Evidence<'_>, write: OperationId) -> Fact {
     evidence.operation(write, o.answered, format!("{request} was answered with success"))
 }
 
-fn presumption(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, case: Presumed) {
+fn presumption(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, case: PresumedAbsence) {
     let history = evidence.history;
     let o = history.operation(case.write);
     let (client, target, object) = (evidence.short_client(&o), history.key_name(case.target), history.key_name(o.key));

@@ -3,12 +3,12 @@
 use crate::check::facts::authorship::Author;
 use crate::check::facts::bodies::BodyReader;
 use crate::check::facts::conflict_retries::laundered;
-use crate::check::facts::knowledge::Memories;
+use crate::check::facts::knowledge::ClientKnowledge;
 use crate::check::facts::stale_writes::{
-    AT_ONCE, Compared, Outdated, Undone, is_others, present_before, reverted, undone,
+    AT_ONCE, Compared, StaleWrite, Undone, is_others, present_before, reverted, undone,
 };
-use crate::check::facts::three_way_diff::{Changed, Course};
-use crate::check::premises::premise_index::{Basis, ENDLESS};
+use crate::check::facts::three_way_diff::{Changed, WriteHistory};
+use crate::check::premises::premise_index::{ENDLESS, PremiseIndex};
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Rule, Ruling};
 use crate::history::{Marks, OperationId, Revision, Subresource, Verb};
 use crate::order::{Premise, Reading, Relation, Versions};
@@ -52,7 +52,7 @@ fn without_condition(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) -> Vec<Lo
     let writes = evidence.unconditioned();
     writes.checked.iter().for_each(|life| ruling.checked(*life));
     let mut lost = Vec::new();
-    let key = |write: &Outdated| evidence.history.operation(write.id).key;
+    let key = |write: &StaleWrite| evidence.history.operation(write.id).key;
     let reader = BodyReader::new(evidence, writes.outdated.iter().map(key));
     for part in writes.outdated.chunks(AT_ONCE) {
         let mut reverted: Vec<_> = reverted(evidence, &reader, part).into_iter().collect();
@@ -105,7 +105,7 @@ struct Declared<'e> {
 
 fn declared(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) -> Vec<Lost> {
     let history = evidence.history;
-    let Some(basis) = Basis::declared(evidence) else { return Vec::new() };
+    let Some(basis) = PremiseIndex::declared(evidence) else { return Vec::new() };
     let mut writes: Vec<Declared<'_>> = Vec::new();
     for (id, decided) in basis.decided() {
         let o = history.operation(id);
@@ -133,7 +133,7 @@ fn declared(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) -> Vec<Lost> {
     }
     let operation = |d: &Declared<'_>| history.operation(d.write);
     let wanted = writes.iter().map(|d| (operation(d).incarnation, operation(d).key)).collect();
-    let memories = Memories::collect(evidence, &wanted);
+    let memories = ClientKnowledge::collect(evidence, &wanted);
     for declared in &mut writes {
         let o = history.operation(declared.write);
         let may_precede = |moment| evidence.order.clocks.relation(moment, (o.invoke, o.clock)) != Relation::NotBefore;
@@ -150,9 +150,9 @@ fn declared(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) -> Vec<Lost> {
 
 fn undoing(
     evidence: &Evidence<'_>,
-    basis: &Basis<'_>,
+    basis: &PremiseIndex<'_>,
     writes: &[Declared<'_>],
-    find: fn(&Course<'_>) -> Option<(String, Changed)>,
+    find: fn(&WriteHistory<'_>) -> Option<(String, Changed)>,
 ) -> Vec<Lost> {
     let mut lost = Vec::new();
     let key = |declared: &Declared<'_>| evidence.history.operation(declared.write).key;

@@ -5,7 +5,9 @@ use crate::check::facts::knowledge::Shown;
 use crate::check::{Evidence, Fact};
 use crate::history::{ClockId, OperationId, ResourceId, Revision, Verb};
 use crate::ingest::Time;
-use crate::order::{Change, Decisions, Pass, Premise, Premises, Reading, Source, Truth, Truths, Version};
+use crate::order::{
+    Change, Decisions, Pass, Premise, Premises, Reading, Source, ValidityInterval, ValidityIntervals, Version,
+};
 use rustc_hash::FxHashMap;
 
 /// How many reads are looked at in all; what lies beyond is left undecided.
@@ -24,7 +26,7 @@ pub struct Used {
     /// The premise.
     pub premise: Premise,
     /// When it was true.
-    pub truth: Truth,
+    pub truth: ValidityInterval,
 }
 
 /// A write of a declared decision with its premises.
@@ -42,30 +44,30 @@ pub struct Decided<'b> {
 
 /// The premises of a history.
 #[derive(Debug)]
-pub struct Basis<'h> {
+pub struct PremiseIndex<'h> {
     evidence: Evidence<'h>,
     /// Truth of values.
-    pub truths: Truths<'h>,
+    pub truths: ValidityIntervals<'h>,
     /// Declared decisions.
     pub decisions: Decisions,
     removals: FxHashMap<OperationId, Version>,
 }
 
-impl<'h> Basis<'h> {
+impl<'h> PremiseIndex<'h> {
     /// Derives it; `None` where no decision is declared.
-    pub fn declared(evidence: &Evidence<'h>) -> Option<Basis<'h>> {
+    pub fn declared(evidence: &Evidence<'h>) -> Option<PremiseIndex<'h>> {
         let decisions = Decisions::collect(evidence.history);
-        (!decisions.is_empty()).then(|| Basis::with(evidence, decisions))
+        (!decisions.is_empty()).then(|| PremiseIndex::with(evidence, decisions))
     }
 
     /// Derives it.
-    pub fn derive(evidence: &Evidence<'h>) -> Basis<'h> {
-        Basis::with(evidence, Decisions::collect(evidence.history))
+    pub fn derive(evidence: &Evidence<'h>) -> PremiseIndex<'h> {
+        PremiseIndex::with(evidence, Decisions::collect(evidence.history))
     }
 
-    fn with(evidence: &Evidence<'h>, decisions: Decisions) -> Basis<'h> {
-        let truths = Truths::derive(evidence.history, evidence.order);
-        Basis { evidence: *evidence, truths, decisions, removals: commit_evidence::removals(evidence) }
+    fn with(evidence: &Evidence<'h>, decisions: Decisions) -> PremiseIndex<'h> {
+        let truths = ValidityIntervals::derive(evidence.history, evidence.order);
+        PremiseIndex { evidence: *evidence, truths, decisions, removals: commit_evidence::removals(evidence) }
     }
 
     /// The writes of declared decisions, each with its premises; `None` in place of premises that are not known.

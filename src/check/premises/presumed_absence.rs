@@ -1,19 +1,19 @@
 //! Deletions that take the absence of another object for granted (declared presumptions), and what T says to that.
 
-use crate::check::facts::knowledge::{Glimpse, Known, Memories, Shown};
-use crate::check::premises::premise_index::Basis;
+use crate::check::facts::knowledge::{ClientKnowledge, Known, LastRead, Shown};
+use crate::check::premises::premise_index::PremiseIndex;
 use crate::check::{Evidence, Fact};
 use crate::history::{
     Asked, History, IncarnationId, KeyId, Marks, Operation, OperationId, Outcome, ResourceId, Revision, Symbol, Verb,
 };
 use crate::ingest::Time;
 use crate::model::declaration::{Path, Presumption};
-use crate::order::{Change, Reading, Relation, Seen, Truth, Version, removes};
+use crate::order::{Change, Reading, Relation, Seen, ValidityInterval, Version, removes};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A committed deletion that took an absence for granted.
 #[derive(Clone, Copy, Debug)]
-pub struct Presumed {
+pub struct PresumedAbsence {
     /// The deletion.
     pub write: OperationId,
     /// What was taken to be absent.
@@ -29,7 +29,7 @@ pub enum Against {
     Present(Version, Stay),
     /// Every absence that the process knew of was over before the deleted object was even created: the last sight of an absence,
     /// the version that ended it, the first version of the deleted object.
-    Outlived(Glimpse, Version, Version),
+    Outlived(LastRead, Version, Version),
     /// The object was there before, nothing shows its end, and what the process saw is not in the evidence.
     Open(Version),
     /// Nothing speaks against it.
@@ -46,20 +46,20 @@ pub enum Stay {
 }
 
 /// Looks into every committed deletion of which a declaration says what it takes for granted.
-pub fn presumed(evidence: &Evidence<'_>) -> Vec<Presumed> {
+pub fn presumed(evidence: &Evidence<'_>) -> Vec<PresumedAbsence> {
     let candidates = candidates(evidence, &evidence.options.declarations.presumptions);
     if candidates.is_empty() {
         return Vec::new();
     }
-    let basis = Basis::derive(evidence);
+    let basis = PremiseIndex::derive(evidence);
     let history = evidence.history;
     let known: FxHashSet<(IncarnationId, KeyId)> =
         candidates.iter().map(|&(write, target)| (history.operation(write).incarnation, target)).collect();
-    let memories = Memories::collect(evidence, &known);
+    let memories = ClientKnowledge::collect(evidence, &known);
     let ends = Ends::collect(history, candidates.iter().map(|(_, target)| *target).collect());
     let case = |&(write, target): &(OperationId, KeyId)| {
         let case = Case { evidence, basis: &basis, memories: &memories, ends: &ends, write, target };
-        Presumed { write, target, against: case.against() }
+        PresumedAbsence { write, target, against: case.against() }
     };
     candidates.iter().map(case).collect()
 }
@@ -155,7 +155,7 @@ impl Ends {
     pub fn unended(
         &self,
         evidence: &Evidence<'_>,
-        basis: &Basis<'_>,
+        basis: &PremiseIndex<'_>,
         key: KeyId,
         write: OperationId,
     ) -> Option<Version> {
@@ -168,7 +168,13 @@ impl Ends {
     }
 
     /// Whether a request may have ended the object of a version before another request was answered.
-    fn may_have_ended(&self, basis: &Basis<'_>, evidence: &Evidence<'_>, version: &Version, by: &Operation) -> bool {
+    fn may_have_ended(
+        &self,
+        basis: &PremiseIndex<'_>,
+        evidence: &Evidence<'_>,
+        version: &Version,
+        by: &Operation,
+    ) -> bool {
         let (history, clocks) = (evidence.history, &evidence.order.clocks);
         let reading = Reading::Present { uid: version.uid, revision: version.revision };
         let made = basis.truths.of(version.key, reading, Seen::default()).not_before(history);
@@ -185,8 +191,8 @@ impl Ends {
 
 struct Case<'c, 'h> {
     evidence: &'c Evidence<'h>,
-    basis: &'c Basis<'h>,
-    memories: &'c Memories,
+    basis: &'c PremiseIndex<'h>,
+    memories: &'c ClientKnowledge,
     ends: &'c Ends,
     write: OperationId,
     target: KeyId,
@@ -199,7 +205,7 @@ impl<'h> Case<'_, 'h> {
         }
         let (history, o) = (self.evidence.history, self.evidence.history.operation(self.write));
         let moment = (o.invoke, o.clock);
-        let absences: Vec<(Glimpse, Truth)> = self
+        let absences: Vec<(LastRead, ValidityInterval)> = self
             .memories
             .at_most(o.incarnation, self.target)
             .filter(|g| self.evidence.order.clocks.relation(g.moment, moment) != Relation::NotBefore)
@@ -254,7 +260,7 @@ impl<'h> Case<'_, 'h> {
     }
 
     /// When an absence that the process saw was true; `None` where it saw none.
-    fn absence(&self, history: &History, glimpse: &Glimpse) -> Option<Truth> {
+    fn absence(&self, history: &History, glimpse: &LastRead) -> Option<ValidityInterval> {
         let truths = &self.basis.truths;
         let seen = match (glimpse.known, glimpse.shown) {
             (Known::Nothing, Shown::List(id)) => match truths.list_revision(id) {

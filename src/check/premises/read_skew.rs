@@ -1,7 +1,7 @@
 #![doc = include_str!("../../../docs/rules/read-skew.md")]
 
 use crate::check::facts::commit_evidence;
-use crate::check::premises::premise_index::{Basis, ENDLESS, Used};
+use crate::check::premises::premise_index::{ENDLESS, PremiseIndex, Used};
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
 use crate::history::{ClockId, OperationId, Revision};
 use crate::ingest::Time;
@@ -20,7 +20,7 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
-    let Some(basis) = Basis::declared(evidence) else { return };
+    let Some(basis) = PremiseIndex::declared(evidence) else { return };
     let history = evidence.history;
     let mut harmful = None;
     for (write, decided) in basis.decided() {
@@ -53,7 +53,7 @@ struct Extremes<'u> {
 }
 
 /// Two values that were never true together: the one that ended first, and the one that began last.
-fn skew<'u>(evidence: &Evidence<'_>, basis: &Basis<'_>, used: &[&'u Used]) -> Option<(&'u Used, &'u Used)> {
+fn skew<'u>(evidence: &Evidence<'_>, basis: &PremiseIndex<'_>, used: &[&'u Used]) -> Option<(&'u Used, &'u Used)> {
     let history = evidence.history;
     // Intervals of one counter have a revision in common unless one of them ends before another begins.
     let mut counters: FxHashMap<_, Extremes<'_>> = FxHashMap::default();
@@ -111,7 +111,7 @@ fn by_time<'u>(evidence: &Evidence<'_>, used: &[&'u Used]) -> Option<(&'u Used, 
 
 fn found(
     evidence: &Evidence<'_>,
-    basis: &Basis<'_>,
+    basis: &PremiseIndex<'_>,
     ruling: &mut Ruling<'_>,
     write: OperationId,
     kind: Kind,

@@ -2,7 +2,7 @@
 
 use crate::check::facts::authorship::{Author, author};
 use crate::check::facts::commit_evidence;
-use crate::check::premises::premise_index::{Basis, Decided, ENDLESS, Used};
+use crate::check::premises::premise_index::{Decided, ENDLESS, PremiseIndex, Used};
 use crate::check::premises::presumed_absence;
 use crate::check::premises::presumed_absence::{Against, Ends};
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
@@ -29,7 +29,7 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
-    if let Some(basis) = Basis::declared(evidence) {
+    if let Some(basis) = PremiseIndex::declared(evidence) {
         declared(evidence, &basis, ruling);
     }
     for case in presumed_absence::presumed(evidence) {
@@ -50,7 +50,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     }
 }
 
-fn declared(evidence: &Evidence<'_>, basis: &Basis<'_>, ruling: &mut Ruling<'_>) {
+fn declared(evidence: &Evidence<'_>, basis: &PremiseIndex<'_>, ruling: &mut Ruling<'_>) {
     let history = evidence.history;
     let mut cases: Vec<Case> = Vec::new();
     for (write, decided) in basis.decided() {

@@ -1,7 +1,7 @@
 #![doc = include_str!("../../../docs/rules/unfenced-leader.md")]
 
-use crate::check::facts::version_validity::Standing;
-use crate::check::premises::premise_index::Basis;
+use crate::check::facts::version_validity::VersionValidity;
+use crate::check::premises::premise_index::PremiseIndex;
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
 use crate::history::{
     AttributesId, ClientId, ClockId, Declared, IncarnationId, KeyId, Operation, OperationId, ResourceId, Revision,
@@ -109,8 +109,8 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     }
     let judge = Judge {
         evidence,
-        basis: Basis::derive(evidence),
-        standing: Standing::derive(evidence),
+        basis: PremiseIndex::derive(evidence),
+        standing: VersionValidity::derive(evidence),
         crowds: crowds(evidence, &held),
     };
     let basis = &judge.basis;
@@ -268,7 +268,7 @@ struct Standpoint {
 }
 
 /// Whether the successor in a lock wrote an object after it had taken the lock: then it is the leader's business.
-fn wrote_as_successor(evidence: &Evidence<'_>, basis: &Basis<'_>, loss: &Loss, key: KeyId) -> bool {
+fn wrote_as_successor(evidence: &Evidence<'_>, basis: &PremiseIndex<'_>, loss: &Loss, key: KeyId) -> bool {
     let Some(process) = loss.successor.process else { return false };
     evidence.order.timeline.versions(key).iter().rev().any(|version| {
         version.writer.is_some()
@@ -316,7 +316,13 @@ impl Followers {
     }
 
     /// Whether a process certainly was no leader when it wrote something.
-    fn followed(&self, evidence: &Evidence<'_>, basis: &Basis<'_>, write: OperationId, process: IncarnationId) -> bool {
+    fn followed(
+        &self,
+        evidence: &Evidence<'_>,
+        basis: &PremiseIndex<'_>,
+        write: OperationId,
+        process: IncarnationId,
+    ) -> bool {
         match self.first.get(&process) {
             Some(first) => is_before(evidence, basis, write, first),
             None => self.known,
@@ -325,7 +331,7 @@ impl Followers {
 }
 
 /// Whether a write certainly took effect, at a revision that is known or between its request and its answer.
-fn commits(evidence: &Evidence<'_>, basis: &Basis<'_>, id: OperationId, o: &Operation) -> bool {
+fn commits(evidence: &Evidence<'_>, basis: &PremiseIndex<'_>, id: OperationId, o: &Operation) -> bool {
     let writes = evidence.committed(o) && o.key.is_some();
     let effect = o.subresource == Subresource::Effect && o.verb == Verb::Create;
     writes && (effect || basis.committed_at(id).is_some() || crate::order::removes(o))
@@ -364,7 +370,7 @@ fn crowds(evidence: &Evidence<'_>, held: &[(&Vec<Term>, KeyId)]) -> FxHashSet<(C
 
 /// Whether a write certainly took effect before a version of a lock: by their revisions, or because its answer came before the
 /// version was asked for.
-fn is_before(evidence: &Evidence<'_>, basis: &Basis<'_>, write: OperationId, version: &Version) -> bool {
+fn is_before(evidence: &Evidence<'_>, basis: &PremiseIndex<'_>, write: OperationId, version: &Version) -> bool {
     let history = evidence.history;
     let o = history.operation(write);
     let shared = history.share_counter(history.resource_of(o.key), history.resource_of(version.key));
@@ -452,7 +458,7 @@ fn leads_elsewhere(
     locks: &[KeyId],
     loss: &Loss,
     write: OperationId,
-    basis: &Basis<'_>,
+    basis: &PremiseIndex<'_>,
 ) -> bool {
     let process = evidence.history.operation(write).incarnation;
     locks.iter().filter(|lock| **lock != loss.lock).any(|lock| {
@@ -465,8 +471,8 @@ fn leads_elsewhere(
 /// What writes of former leaders are judged by.
 struct Judge<'e, 'h> {
     evidence: &'e Evidence<'h>,
-    basis: Basis<'h>,
-    standing: Standing<'h>,
+    basis: PremiseIndex<'h>,
+    standing: VersionValidity<'h>,
     crowds: FxHashSet<(ClientId, String)>,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::check::facts::provenance;
 use crate::check::facts::three_way_diff::is_same;
-use crate::check::premises::premise_index::{Basis, Decided, ENDLESS, Used};
+use crate::check::premises::premise_index::{Decided, ENDLESS, PremiseIndex, Used};
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
 use crate::history::{ClockId, Document, Revision, Subresource};
 use crate::ingest::Time;
@@ -36,7 +36,7 @@ struct Ended<'c> {
 }
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
-    let Some(basis) = Basis::declared(evidence) else { return };
+    let Some(basis) = PremiseIndex::declared(evidence) else { return };
     let (units, commits) = collect(evidence, &basis, ruling);
     let graph = HappensBefore::by_data(evidence.history, &units).graph;
     let anti = EdgeKind::AntiDependency;
@@ -54,7 +54,11 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
 }
 
 /// One unit for each committed write of which the revision is known.
-fn collect<'b, 'h>(evidence: &Evidence<'h>, basis: &'b Basis<'h>, ruling: &mut Ruling<'_>) -> (Units, Vec<Commit<'b>>) {
+fn collect<'b, 'h>(
+    evidence: &Evidence<'h>,
+    basis: &'b PremiseIndex<'h>,
+    ruling: &mut Ruling<'_>,
+) -> (Units, Vec<Commit<'b>>) {
     let history = evidence.history;
     let (mut units, mut commits) = (Units::default(), Vec::new());
     for (write, decided) in basis.decided() {
@@ -109,7 +113,7 @@ fn ended<'c>(evidence: &Evidence<'_>, of: &'c Commit<'_>, by: &Commit<'_>) -> Ve
 fn skewed(
     evidence: &Evidence<'_>,
     ruling: &mut Ruling<'_>,
-    basis: &Basis<'_>,
+    basis: &PremiseIndex<'_>,
     first: &Commit<'_>,
     second: &Commit<'_>,
 ) {

@@ -1,7 +1,7 @@
 #![doc = include_str!("../../../docs/rules/blind-write.md")]
 
 use crate::check::facts::bodies::BodyReader;
-use crate::check::facts::stale_writes::{AT_ONCE, Outdated, Undone, reverted};
+use crate::check::facts::stale_writes::{AT_ONCE, StaleWrite, Undone, reverted};
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
 use crate::history::Revision;
 
@@ -28,7 +28,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         "writes without condition of which nothing proves that a read came before them",
         writes.unordered,
     );
-    let key = |write: &Outdated| evidence.history.operation(write.id).key;
+    let key = |write: &StaleWrite| evidence.history.operation(write.id).key;
     let reader = BodyReader::new(evidence, writes.outdated.iter().map(key));
     for part in writes.outdated.chunks(AT_ONCE) {
         let reverted = reverted(evidence, &reader, part);
@@ -38,7 +38,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     }
 }
 
-fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, blind: &Outdated, reverted: Option<&Undone>) {
+fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, blind: &StaleWrite, reverted: Option<&Undone>) {
     let history = evidence.history;
     let o = history.operation(blind.id);
     let (client, key) = (evidence.short_client(&o), history.key_name(o.key));

@@ -45,7 +45,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             let Some(error) = error_before(evidence, step, refused) else { continue };
             ruling.checked(chain.incarnation);
             let Start::Continues(previous) = step.start else { continue };
-            if step.crowded {
+            if step.has_concurrent_consumers {
                 continue;
             }
             let since = history.operation(previous).invoke;

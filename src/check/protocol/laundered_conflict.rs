@@ -2,7 +2,7 @@
 
 use crate::check::facts::authorship::Author;
 use crate::check::facts::conflict_retries::{Laundered, compare, retries};
-use crate::check::facts::knowledge::{Glimpse, Memories};
+use crate::check::facts::knowledge::{ClientKnowledge, LastRead};
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
 use crate::history::Revision;
 
@@ -29,7 +29,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     );
     let operation = |l: &Laundered| evidence.history.operation(l.write);
     let wanted = laundered.iter().map(|l| (operation(l).incarnation, operation(l).key)).collect();
-    let memories = Memories::collect(evidence, &wanted);
+    let memories = ClientKnowledge::collect(evidence, &wanted);
     for laundered in laundered {
         let o = operation(&laundered);
         let read = memories.last(evidence, o.incarnation, o.key, (o.invoke, o.clock), |_| true);
@@ -37,7 +37,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     }
 }
 
-fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, laundered: &Laundered, read: Option<Glimpse>) {
+fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, laundered: &Laundered, read: Option<LastRead>) {
     let history = evidence.history;
     let (o, refused) = (history.operation(laundered.write), history.operation(laundered.refused));
     let (client, key) = (evidence.short_client(&o), history.key_name(o.key));

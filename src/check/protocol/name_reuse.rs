@@ -3,7 +3,7 @@
 use crate::check::facts::authorship::{Author, author};
 use crate::check::facts::awareness::several;
 use crate::check::facts::commit_evidence;
-use crate::check::facts::knowledge::{Glimpse, Known, Memories};
+use crate::check::facts::knowledge::{ClientKnowledge, Known, LastRead};
 use crate::check::facts::provenance::{self, AmbiguousWrite};
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
 use crate::history::{
@@ -60,18 +60,18 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         }
     }
     let wanted: FxHashSet<_> = unnamed.iter().map(|&id| key_of(&history.operation(id))).collect();
-    let memories = Memories::collect(evidence, &wanted);
+    let memories = ClientKnowledge::collect(evidence, &wanted);
     let mut open: Vec<AmbiguousWrite> = Vec::new();
     for id in unnamed {
         let o = history.operation(id);
         let moment = (o.invoke, o.clock);
-        let last = |counts: &dyn Fn(&Glimpse) -> bool| memories.last(evidence, o.incarnation, o.key, moment, counts);
+        let last = |counts: &dyn Fn(&LastRead) -> bool| memories.last(evidence, o.incarnation, o.key, moment, counts);
         // The answers to bindings and evictions show no object: who bore the name by then must be known otherwise.
-        let met = |seen: &Glimpse| match (o.subresource, seen.known) {
+        let met = |seen: &LastRead| match (o.subresource, seen.known) {
             (Subresource::Effect, Known::Life(uid)) => bearer(evidence, &o, uid).map_or(uid, |bearer| bearer.uid),
             _ => o.answer_uid,
         };
-        let other = |g: &Glimpse| matches!(g.known, Known::Life(uid) if uid.is_some() && uid != met(g));
+        let other = |g: &LastRead| matches!(g.known, Known::Life(uid) if uid.is_some() && uid != met(g));
         if o.decision.is_some()
             && let Some(premise) = last(&|g| g.decision(evidence) == o.decision).filter(other)
         {
@@ -90,7 +90,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         if !other(&seen) {
             // It saw the new life as well. What it sends may rest on the old one all the same, in its first write to the new.
             let before = last(&other).filter(|_| o.subresource != Subresource::Effect);
-            let wrote = |g: &Glimpse| g.is_own_write(evidence) && !other(g);
+            let wrote = |g: &LastRead| g.is_own_write(evidence) && !other(g);
             let own = memories
                 .at_most(o.incarnation, o.key)
                 .any(|g| wrote(g) && evidence.order.clocks.before(g.moment, moment));
@@ -278,7 +278,7 @@ impl Landing<'_> {
 }
 
 /// A request that names nothing, by a process that had another object in mind.
-fn landed(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, landing: Landing<'_>, seen: &Glimpse, ground: Ground) {
+fn landed(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, landing: Landing<'_>, seen: &LastRead, ground: Ground) {
     let history = evidence.history;
     let (id, met) = (landing.id, landing.met);
     let o = history.operation(id);

@@ -80,7 +80,7 @@ fn had_ended(evidence: &Evidence<'_>, steps: &[Step], listing: &Step) -> bool {
     let last = before.into_iter().find(|step| history.operation(step.operation).verb == Verb::Watch);
     last.is_some_and(|step| {
         let watch = history.operation(step.operation);
-        !step.crowded && clocks.before((watch.ret, watch.clock), (list.invoke, list.clock))
+        !step.has_concurrent_consumers && clocks.before((watch.ret, watch.clock), (list.invoke, list.clock))
     })
 }
 
@@ -90,7 +90,7 @@ fn jumps(evidence: &Evidence<'_>, step: &Step) -> bool {
     let o = history.operation(step.operation);
     let Start::Continues(previous) = step.start else { return false };
     o.asked == Asked::From
-        && !step.crowded
+        && !step.has_concurrent_consumers
         && step.error != 410
         && history.stream_of(previous).is_some()
         && step.frontier.is_some_and(|(frontier, _)| o.asked_revision > frontier)

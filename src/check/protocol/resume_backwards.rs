@@ -34,7 +34,8 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 Start::Continues(_) if o.asked == Asked::From => {
                     ruling.checked(chain.incarnation);
                     // What another consumer of the scope may have come to since it began.
-                    let explained = step.crowded || others.iter().any(|start| *start <= o.asked_revision);
+                    let explained =
+                        step.has_concurrent_consumers || others.iter().any(|start| *start <= o.asked_revision);
                     if !explained && resume_from_item::mistaken(evidence, step).is_none() {
                         resumed(evidence, ruling, chain, step);
                     }

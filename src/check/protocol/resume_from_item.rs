@@ -3,7 +3,7 @@
 use crate::check::protocol::changes_between::{Stretch, changes};
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
 use crate::history::{DeliveryKind, OperationId, Revision, Verb};
-use crate::order::{Showing, Start, Step, remembers};
+use crate::order::{EvidenceRef, Start, Step, remembers};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -22,7 +22,7 @@ pub(in crate::check) struct Mistaken {
     /// Revision of the list, or of the bookmark that ends the initial events.
     right: Revision,
     /// What shows it.
-    showing: Showing,
+    showing: EvidenceRef,
     /// The item with the version that the watch took.
     item: Item,
 }
@@ -108,11 +108,15 @@ pub(in crate::check) fn mistaken(evidence: &Evidence<'_>, step: &Step) -> Option
     let start = history.operation(step.operation).asked_revision;
     match step.start {
         // Another consumer may have come to this very version.
-        _ if step.crowded => None,
+        _ if step.has_concurrent_consumers => None,
         Start::Item(list) => {
             let listed = history.operation(list);
             let index = listed.items().find(|&i| history.items[i].revision == start)?;
-            Some(Mistaken { right: listed.answered, showing: Showing::Answer(list), item: Item::Listed(list, index) })
+            Some(Mistaken {
+                right: listed.answered,
+                showing: EvidenceRef::Answer(list),
+                item: Item::Listed(list, index),
+            })
         }
         // The stream before it brought its initial state and nothing else.
         Start::Continues(previous) => {
@@ -123,7 +127,7 @@ pub(in crate::check) fn mistaken(evidence: &Evidence<'_>, step: &Step) -> Option
             let item = (stream.deliveries().start..end).find(|&i| history.deliveries[i].revision == start)?;
             (!later && start < right).then_some(Mistaken {
                 right,
-                showing: Showing::Delivery(end as u32, previous),
+                showing: EvidenceRef::Delivery(end as u32, previous),
                 item: Item::Delivered(item, previous),
             })
         }

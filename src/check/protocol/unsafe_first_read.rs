@@ -36,7 +36,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             .and_then(|f| f.objects.before(&evidence.order.clocks, o.clock, o.invoke));
         if let Some(sight) = earlier {
             let says = format!("{client} had seen revision {} in an earlier life", sight.revision);
-            facts.insert(0, evidence.showing(sight.showing, sight.revision, says));
+            facts.insert(0, evidence.showing(sight.evidence, sight.revision, says));
         }
         ruling.found(Draft {
             kind: Kind::Hazard,

@@ -50,7 +50,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 "{client} had seen revision {seen} and listed {scope} with resourceVersion=0 all the same"
             ),
             facts: vec![
-                evidence.showing(sight.showing, seen, format!("{client} had seen revision {seen}")),
+                evidence.showing(sight.evidence, seen, format!("{client} had seen revision {seen}")),
                 evidence.request(id, Revision::NONE, format!("it listed {scope} with resourceVersion=0")),
             ],
             reason: "resourceVersion=0 lets any server answer with a state older than the one that the client knows"

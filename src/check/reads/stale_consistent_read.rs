@@ -2,7 +2,7 @@
 
 use crate::check::etcd;
 use crate::check::facts::staleness;
-use crate::check::facts::staleness::Lag;
+use crate::check::facts::staleness::Staleness;
 use crate::check::facts::{absence, removals};
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
 use crate::history::{Operation, OperationId, Verb};
@@ -38,7 +38,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
 fn list(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: &Operation) {
     let Some((revision, known)) = evidence.order.list_revision(evidence.history, id) else { return };
     ruling.checked(o.incarnation);
-    let Some(lag) = Lag::of_scope(evidence, o.scope, revision, o.clock, o.invoke) else {
+    let Some(lag) = Staleness::of_scope(evidence, o.scope, revision, o.clock, o.invoke) else {
         let items = evidence.history.items_of(o).iter();
         let shown =
             items.filter_map(|item| Some((item, removals::answered_before(evidence, item.key, item.uid, o)?))).next();
@@ -75,7 +75,7 @@ fn object(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: 
     let is_current = evidence.order.frontiers.is_current(id);
     let bound = if is_current { None } else { staleness::bound(evidence, resource, o.clock, o.invoke) };
     if let Some(later) = bound.and_then(|bound| timeline.between(o.key, o.answered, bound).first()) {
-        if let Some(lag) = Lag::by(evidence, later, o.clock, o.invoke) {
+        if let Some(lag) = Staleness::by(evidence, later, o.clock, o.invoke) {
             let mut facts = lag.facts(evidence);
             facts.push(fact());
             ruling.found(lag.settle(draft(evidence, o, facts, answered.clone(), &lag)));
@@ -121,7 +121,7 @@ fn absent(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: 
     });
 }
 
-fn draft(evidence: &Evidence<'_>, o: &Operation, facts: Vec<Fact>, answered: String, lag: &Lag) -> Draft {
+fn draft(evidence: &Evidence<'_>, o: &Operation, facts: Vec<Fact>, answered: String, lag: &Staleness) -> Draft {
     Draft {
         summary: format!(
             "{} asked {} for the most recent state ({}) and received {answered}, although revision {} was complete before",

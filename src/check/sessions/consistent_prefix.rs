@@ -1,7 +1,7 @@
 #![doc = include_str!("../../../docs/rules/consistent-prefix.md")]
 
 use crate::check::sessions::observed_effect;
-use crate::check::sessions::observed_effect::{Effect, Link, Observation};
+use crate::check::sessions::observed_effect::{Effect, Link, ObservedEffect};
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
 use crate::history::{ClockId, IncarnationId, KeyId, Operation, OperationId, Symbol, Verb};
 use crate::ingest::Time;
@@ -79,7 +79,7 @@ impl Acts {
     }
 
     /// Whether a write of the object followed an observation that lacks nothing.
-    fn follow(&self, evidence: &Evidence<'_>, observation: &Observation) -> bool {
+    fn follow(&self, evidence: &Evidence<'_>, observation: &ObservedEffect) -> bool {
         let Record::Operation(id) = observation.record else { return false };
         let answered = evidence.history.operations.ret(id.index());
         let last = self.last.get(&(observation.incarnation, observation.key));
@@ -87,7 +87,7 @@ impl Acts {
     }
 
     /// The first write that followed an observation.
-    fn after(&self, evidence: &Evidence<'_>, observation: &Observation) -> Option<OperationId> {
+    fn after(&self, evidence: &Evidence<'_>, observation: &ObservedEffect) -> Option<OperationId> {
         let operations = &evidence.history.operations;
         let moment = match observation.record {
             Record::Operation(id) => (operations.ret(id.index()), operations.clock(id.index())),
@@ -107,7 +107,7 @@ impl Acts {
 }
 
 /// Whether an observation certainly lacks nothing that somebody had seen: then it matters only that something followed.
-fn is_settled(evidence: &Evidence<'_>, observation: &Observation) -> bool {
+fn is_settled(evidence: &Evidence<'_>, observation: &ObservedEffect) -> bool {
     !observation.decision.is_some() && observation.is_current(evidence)
 }
 

@@ -7,7 +7,9 @@ use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, R
 use crate::history::{
     Asked, AttributesId, DeliveryKind, Item, KeyId, Marks, Operation, OperationId, Revision, ScopeId, Verb,
 };
-use crate::order::{Frontier, Provenance, Showing, Sight, Start, Version, is_deliberate, remembers, stream_base};
+use crate::order::{
+    EvidenceRef, Frontier, Observation, Provenance, Start, Version, is_deliberate, remembers, stream_base,
+};
 use rustc_hash::FxHashSet;
 
 /// The rule.
@@ -105,7 +107,7 @@ struct Reader<'r> {
 
 /// What was seen before, and what makes it contradict the later observation.
 struct Conflict {
-    sight: Sight,
+    sight: Observation,
     version: Option<Version>,
     kind: Kind,
     because: String,
@@ -150,7 +152,7 @@ impl Reader<'_> {
     fn above_of_unknown_selection(&self, revision: Revision) -> Option<Conflict> {
         let (history, order, o) = (self.evidence.history, self.evidence.order, self.o);
         let mut sights = self.frontier.objects.above(&order.clocks, o.clock, o.invoke, revision).take(SIGHTS);
-        let is_open = |sight: &Sight| {
+        let is_open = |sight: &Observation| {
             let version = order.timeline.version_at(sight.key, sight.revision);
             let attributes = version.map_or(AttributesId::NONE, |version| version.attributes);
             history.covers_key(o.scope, sight.key)
@@ -188,12 +190,12 @@ impl Reader<'_> {
     /// What told the process, before it asked, that nothing bears a name, when a version of it was there or gone already.
     fn denied(&self, key: KeyId, version: Revision) -> Option<Conflict> {
         let denial = self.denials.before(self.evidence, self.o, key, version)?;
-        let sight = Sight {
+        let sight = Observation {
             time: denial.time,
             clock: self.o.clock,
             revision: denial.revision,
             key,
-            showing: Showing::Answer(denial.id),
+            evidence: EvidenceRef::Answer(denial.id),
         };
         let because = "that version was gone when it was told that nothing bears the name".to_owned();
         Some(Conflict { sight, version: None, kind: Kind::Violation, because })
@@ -280,7 +282,7 @@ impl Reader<'_> {
     fn above_in_objects(&self, revision: Revision) -> Option<Conflict> {
         let (order, o) = (self.evidence.order, self.o);
         let sights = self.frontier.objects.above(&order.clocks, o.clock, o.invoke, revision).take(SIGHTS);
-        let mut best: Option<Sight> = None;
+        let mut best: Option<Observation> = None;
         for sight in sights {
             if best.is_none_or(|best| best.revision < sight.revision) && self.is_inside(&sight) {
                 best = Some(sight);
@@ -295,7 +297,7 @@ impl Reader<'_> {
     }
 
     /// Whether an object that was seen is inside what was listed.
-    fn is_inside(&self, sight: &Sight) -> bool {
+    fn is_inside(&self, sight: &Observation) -> bool {
         let (history, o) = (self.evidence.history, self.o);
         if !history.covers_key(o.scope, sight.key) {
             return false;
@@ -353,7 +355,7 @@ impl Reader<'_> {
         }
         let of_scope = |scope: ScopeId| {
             let sight = self.frontier.scopes.get(&scope)?.before(&order.clocks, o.clock, o.invoke)?;
-            let Showing::Answer(id) = sight.showing else { return None };
+            let EvidenceRef::Answer(id) = sight.evidence else { return None };
             let list = history.operation(id);
             let is_whole = list.verb == Verb::List && list.answered == sight.revision && is_whole(&list);
             let counts = is_whole && sight.revision >= revision && !history.is_selective(scope);
@@ -412,15 +414,15 @@ impl Reader<'_> {
     }
 
     /// A higher sight that only the bare times of two clocks put before.
-    fn unproved_above(&self, revision: Revision) -> Option<Sight> {
+    fn unproved_above(&self, revision: Revision) -> Option<Observation> {
         let (order, o) = (self.evidence.order, self.o);
         let progress = self.frontier.scopes.get(&o.scope).and_then(|line| line.before_by_the_clock(o.invoke));
         let object = self.frontier.objects.before_by_the_clock(o.invoke).filter(|sight| self.is_inside(sight));
-        let is_open = |s: &Sight| s.clock != o.clock || order.clocks.several(o.clock).is_some();
+        let is_open = |s: &Observation| s.clock != o.clock || order.clocks.several(o.clock).is_some();
         [progress, object].into_iter().flatten().find(|s| s.revision > revision && is_open(s))
     }
 
-    fn suspect_clock(&self, sight: Sight, revision: Revision, fact: Fact, ruling: &mut Ruling<'_>) {
+    fn suspect_clock(&self, sight: Observation, revision: Revision, fact: Fact, ruling: &mut Ruling<'_>) {
         let offset = self.o.invoke.since(sight.time) as f64 / 1e6;
         let because = format!(
             "by the times as they stand, the later request was sent when the earlier answer was complete. Not proved: clocks that differ by \
@@ -434,11 +436,11 @@ impl Reader<'_> {
     fn state(&self, conflict: Conflict, saw: String, mut shown: Vec<Fact>, ruling: &mut Ruling<'_>) {
         let Conflict { sight, version, kind, because } = conflict;
         let (evidence, history, o) = (self.evidence, self.evidence.history, self.o);
-        let earlier_life = match sight.showing {
-            Showing::Answer(id) | Showing::Delivery(_, id) => history.operation(id).incarnation,
+        let earlier_life = match sight.evidence {
+            EvidenceRef::Answer(id) | EvidenceRef::Delivery(_, id) => history.operation(id).incarnation,
         };
         let restarted = earlier_life != o.incarnation;
-        let mut facts = vec![evidence.showing(sight.showing, sight.revision, seen_words(evidence, &sight))];
+        let mut facts = vec![evidence.showing(sight.evidence, sight.revision, seen_words(evidence, &sight))];
         if let Some(version) = version.filter(|v| v.revision < sight.revision) {
             facts.push(evidence.version(&version, evidence.change_words(&version)));
         }
@@ -450,7 +452,7 @@ impl Reader<'_> {
         let server = self.broken_by(sight.revision);
         // Who asked for the most recent state had to get it whoever had seen it before.
         let doubt = match (kind, server) {
-            (Kind::Violation, BrokenBy::Nobody) => doubt(evidence, (sight.showing, sight.time), o),
+            (Kind::Violation, BrokenBy::Nobody) => doubt(evidence, (sight.evidence, sight.time), o),
             _ => None,
         };
         let kind = if doubt.is_some() { Kind::Suspect } else { kind };
@@ -493,10 +495,10 @@ impl Reader<'_> {
 }
 
 /// What a sight was, in words.
-fn seen_words(evidence: &Evidence<'_>, sight: &Sight) -> String {
+fn seen_words(evidence: &Evidence<'_>, sight: &Observation) -> String {
     let history = evidence.history;
-    match sight.showing {
-        Showing::Delivery(index, _) => {
+    match sight.evidence {
+        EvidenceRef::Delivery(index, _) => {
             let d = &history.deliveries[index as usize];
             let object = if d.key.is_some() { history.key_name(d.key) } else { String::new() };
             match d.kind {
@@ -506,7 +508,7 @@ fn seen_words(evidence: &Evidence<'_>, sight: &Sight) -> String {
                 _ => "its stream confirmed progress".to_owned(),
             }
         }
-        Showing::Answer(id) => {
+        EvidenceRef::Answer(id) => {
             let o = history.operation(id);
             let request = history.request_name(&o);
             match o.verb {

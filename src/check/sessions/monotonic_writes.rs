@@ -2,7 +2,7 @@
 
 use crate::check::facts::commit_evidence;
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
-use crate::order::Showing;
+use crate::order::EvidenceRef;
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -30,7 +30,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         }
         let Some(before) = frontier.commits.before(&order.clocks, o.clock, o.invoke) else { continue };
         ruling.checked(o.incarnation);
-        let Showing::Answer(earlier) = before.showing else { continue };
+        let EvidenceRef::Answer(earlier) = before.evidence else { continue };
         if before.revision > commit.revision {
             fallen.push((commit.key, commit.revision, commit.id, earlier, before.revision));
         }
@@ -42,7 +42,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let own = frontier.commits_of.get(&o.key).and_then(|own| own.before(&order.clocks, o.clock, o.invoke));
         let Some(before) = own else { continue };
         ruling.checked(o.incarnation);
-        let Showing::Answer(earlier) = before.showing else { continue };
+        let EvidenceRef::Answer(earlier) = before.evidence else { continue };
         if before.revision > o.answered {
             fallen.push((o.key, o.answered, id, earlier, before.revision));
         }

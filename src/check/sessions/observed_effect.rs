@@ -5,14 +5,14 @@ use crate::check::{Evidence, Fact};
 use crate::history::{ClockId, IncarnationId, KeyId, Operation, ResourceId, Revision, ScopeId, Symbol, Verb};
 use crate::ingest::Time;
 use crate::order::graph::{Access, HappensBefore, Record, Touch, Units};
-use crate::order::{Frontier, Keyed, Line, Showing, Sight, Version, is_deliberate, remembers};
+use crate::order::{EvidenceRef, Frontier, Observation, PerKeyMax, RunningMax, Version, is_deliberate, remembers};
 
 /// How many sights of each resource are looked at for one observation, the latest first.
 const SIGHTS: usize = 64;
 
 /// What one observation showed: a state of T, of one object or of a scope.
 #[derive(Clone, Copy, Debug)]
-pub struct Observation {
+pub struct ObservedEffect {
     /// The record of it.
     pub record: Record,
     /// The process.
@@ -31,7 +31,7 @@ pub struct Observation {
     pub revision: Revision,
 }
 
-impl Observation {
+impl ObservedEffect {
     /// Whether it is known to show what nobody had seen changed when it began: see [`crate::order::Frontiers::is_current`].
     pub fn is_current(&self, evidence: &Evidence<'_>) -> bool {
         matches!(self.record, Record::Operation(id) if evidence.order.frontiers.is_current(id))
@@ -51,7 +51,7 @@ pub enum Link {
 #[derive(Clone, Debug)]
 pub struct Effect {
     /// The observation that lacks the cause.
-    pub observation: Observation,
+    pub observation: ObservedEffect,
     /// What it lacks.
     pub cause: Version,
     /// How the writer of the effect knew it.
@@ -64,7 +64,7 @@ pub struct Effect {
 
 /// Everything that processes with a memory read, but for deliberate reads of the past. Events are left out: a stream that lags
 /// shows no state, it comes to it.
-pub fn observations<'e>(evidence: &'e Evidence<'_>) -> impl Iterator<Item = Observation> + 'e {
+pub fn observations<'e>(evidence: &'e Evidence<'_>) -> impl Iterator<Item = ObservedEffect> + 'e {
     let (history, order) = (evidence.history, evidence.order);
     let reads = evidence.of_verbs(&[Verb::Get, Verb::List]).filter_map(move |(id, o)| {
         if !remembers(history, o.incarnation) || !o.is_answered() || is_deliberate(&order.chains, id, &o) {
@@ -75,7 +75,7 @@ pub fn observations<'e>(evidence: &'e Evidence<'_>) -> impl Iterator<Item = Obse
             Verb::List => order.list_revision(history, id)?.0,
             _ => return None,
         };
-        Some(Observation {
+        Some(ObservedEffect {
             record: Record::Operation(id),
             incarnation: o.incarnation,
             decision: o.decision,
@@ -88,7 +88,7 @@ pub fn observations<'e>(evidence: &'e Evidence<'_>) -> impl Iterator<Item = Obse
     });
     let cached = history.cache_reads.iter().enumerate();
     let cached = cached.filter(move |(_, read)| remembers(history, read.incarnation) && read.revision.is_some());
-    let cached = cached.map(move |(index, read)| Observation {
+    let cached = cached.map(move |(index, read)| ObservedEffect {
         record: Record::Cache(index as u32),
         incarnation: read.incarnation,
         decision: read.decision,
@@ -102,7 +102,7 @@ pub fn observations<'e>(evidence: &'e Evidence<'_>) -> impl Iterator<Item = Obse
 }
 
 /// The first effect that a process had seen when it made an observation without the cause; `wanted` says which links count.
-pub fn before(evidence: &Evidence<'_>, observation: Observation, wanted: fn(Link) -> bool) -> Option<Effect> {
+pub fn before(evidence: &Evidence<'_>, observation: ObservedEffect, wanted: fn(Link) -> bool) -> Option<Effect> {
     let (history, order) = (evidence.history, evidence.order);
     if observation.is_current(evidence) {
         return None;
@@ -143,7 +143,7 @@ pub fn before(evidence: &Evidence<'_>, observation: Observation, wanted: fn(Link
                 continue;
             };
             if wanted(link) && cause.writer.is_some() && cause.key != effect.key {
-                let seen = record(sight.showing);
+                let seen = record(sight.evidence);
                 return Some(Effect { observation, cause, link, effect, seen });
             }
         }
@@ -154,14 +154,14 @@ pub fn before(evidence: &Evidence<'_>, observation: Observation, wanted: fn(Link
 /// What an observation lacks that the writer of something knew when it sent it.
 fn cause(
     evidence: &Evidence<'_>,
-    observation: &Observation,
+    observation: &ObservedEffect,
     next: Option<Version>,
     known: &Frontier<'_>,
     writer: &Operation,
 ) -> Option<(Version, Link)> {
     let (history, order) = (evidence.history, evidence.order);
     let (clocks, moment) = (&order.clocks, (writer.invoke, writer.clock));
-    let version = |sight: Sight| {
+    let version = |sight: Observation| {
         let version = order.timeline.version_at(sight.key, sight.revision)?;
         let inside = match next {
             Some(next) => version.key == next.key,
@@ -172,13 +172,13 @@ fn cause(
         };
         (inside && version.revision > observation.revision).then_some(version)
     };
-    let highest = |line: &Line<'_>, keyed: &Keyed<'_>| match next {
+    let highest = |line: &RunningMax<'_>, keyed: &PerKeyMax<'_>| match next {
         Some(next) => keyed.get(&next.key)?.before(clocks, moment.1, moment.0),
         None => line.before(clocks, moment.1, moment.0),
     };
     let written = highest(&known.commits, &known.commits_of).and_then(version).map(|v| (v, Link::Written));
     let seen = highest(&known.objects, &known.keys)
-        .and_then(|sight| Some((version(sight)?, Link::Seen(record(sight.showing)))));
+        .and_then(|sight| Some((version(sight)?, Link::Seen(record(sight.evidence)))));
     // What it saw may be what it wrote: then it did not have to see it.
     match (written, seen) {
         (Some(written), Some(seen)) if written.0.revision >= seen.0.revision => Some(written),
@@ -186,10 +186,10 @@ fn cause(
     }
 }
 
-fn record(showing: Showing) -> Record {
+fn record(showing: EvidenceRef) -> Record {
     match showing {
-        Showing::Answer(id) => Record::Operation(id),
-        Showing::Delivery(index, watch) => Record::Delivery(index, watch),
+        EvidenceRef::Answer(id) => Record::Operation(id),
+        EvidenceRef::Delivery(index, watch) => Record::Delivery(index, watch),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::check::facts::absence::is_absence;
 use crate::check::facts::awareness::doubt;
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
 use crate::history::{Asked, KeyId, Marks, Operation, OperationId, Revision, Symbol, Verb};
-use crate::order::{Frontier, Showing, held, is_deliberate, remembers};
+use crate::order::{EvidenceRef, Frontier, held, is_deliberate, remembers};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -97,7 +97,14 @@ impl Observer<'_> {
                     Some(item) => self.evidence.item(self.id, item.key, item.uid, revision, self.shown()),
                     None => self.evidence.item(self.id, commit.key, Default::default(), revision, self.shown()),
                 };
-                return self.state(commit.showing, commit.revision, commit.key, self.saw(revision), vec![fact], ruling);
+                return self.state(
+                    commit.evidence,
+                    commit.revision,
+                    commit.key,
+                    self.saw(revision),
+                    vec![fact],
+                    ruling,
+                );
             }
         }
     }
@@ -124,7 +131,7 @@ impl Observer<'_> {
             .map_or(Revision::NONE, |v| v.revision);
         let fact = fact();
         let saw = self.saw(fact.revision);
-        self.state(Showing::Answer(own.operation), known, key, saw, vec![fact], ruling);
+        self.state(EvidenceRef::Answer(own.operation), known, key, saw, vec![fact], ruling);
         true
     }
 
@@ -132,7 +139,7 @@ impl Observer<'_> {
         let (order, o) = (self.evidence.order, self.o);
         let own = self.frontier.commits_of.get(&o.key).and_then(|line| line.before(&order.clocks, o.clock, o.invoke));
         if let Some(commit) = own.filter(|c| c.revision > revision) {
-            self.state(commit.showing, commit.revision, o.key, self.saw(revision), vec![fact()], ruling);
+            self.state(commit.evidence, commit.revision, o.key, self.saw(revision), vec![fact()], ruling);
         }
     }
 
@@ -144,7 +151,7 @@ impl Observer<'_> {
         ruling.checked(o.incarnation);
         if let Some(facts) = absence::refuted(evidence, self.id, o, commit.revision) {
             let saw = "then was told that there is none".to_owned();
-            self.state(commit.showing, commit.revision, o.key, saw, facts, ruling);
+            self.state(commit.evidence, commit.revision, o.key, saw, facts, ruling);
         }
     }
 
@@ -158,7 +165,7 @@ impl Observer<'_> {
 
     fn state(
         &self,
-        write: Showing,
+        write: EvidenceRef,
         commit: Revision,
         key: KeyId,
         saw: String,
@@ -166,7 +173,7 @@ impl Observer<'_> {
         ruling: &mut Ruling<'_>,
     ) {
         let (evidence, history, o) = (self.evidence, self.evidence.history, self.o);
-        let (Showing::Answer(write) | Showing::Delivery(_, write)) = write;
+        let (EvidenceRef::Answer(write) | EvidenceRef::Delivery(_, write)) = write;
         let by = history.operation(write);
         let object = history.key_name(key);
         let at = if commit.is_some() { format!(" at revision {commit}") } else { String::new() };
@@ -185,7 +192,7 @@ impl Observer<'_> {
         let client = evidence.short_client(o);
         let refused = o.verb == Verb::Update && (o.marks.has(Marks::OPEN) || o.status >= 400);
         let doubt = match broken_by {
-            BrokenBy::Nobody if !refused => doubt(evidence, (Showing::Answer(write), by.ret), o),
+            BrokenBy::Nobody if !refused => doubt(evidence, (EvidenceRef::Answer(write), by.ret), o),
             _ => None,
         };
         let kind = match () {

@@ -28,12 +28,12 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             }
             continue;
         }
-        let read = |line: &crate::order::Line<'_>| line.before(&order.clocks, o.clock, o.invoke);
+        let read = |line: &crate::order::RunningMax<'_>| line.before(&order.clocks, o.clock, o.invoke);
         let sights = [read(&frontier.progress), read(&frontier.objects)];
-        let Some(seen) = sights.into_iter().flatten().max_by_key(|s| (s.revision, s.showing)) else { continue };
+        let Some(seen) = sights.into_iter().flatten().max_by_key(|s| (s.revision, s.evidence)) else { continue };
         ruling.checked(o.incarnation);
         if seen.revision > commit.revision {
-            fallen.push((commit.key, commit.revision, commit.id, seen.showing, seen.revision));
+            fallen.push((commit.key, commit.revision, commit.id, seen.evidence, seen.revision));
         }
     }
     for (id, o) in commit_evidence::unproven(evidence) {
@@ -44,7 +44,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let Some(seen) = read else { continue };
         ruling.checked(o.incarnation);
         if seen.revision > o.answered {
-            fallen.push((o.key, o.answered, id, seen.showing, seen.revision));
+            fallen.push((o.key, o.answered, id, seen.evidence, seen.revision));
         }
     }
     // They are told by key and revision.

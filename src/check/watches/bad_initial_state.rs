@@ -1,7 +1,7 @@
 #![doc = include_str!("../../../docs/rules/bad-initial-state.md")]
 
 use crate::check::facts::removals;
-use crate::check::facts::staleness::Lag;
+use crate::check::facts::staleness::Staleness;
 use crate::check::facts::state_check::{Absence, Examiner, Shown, Snapshot, unless_open};
 use crate::check::watches::stream_view::Course;
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
@@ -111,7 +111,7 @@ fn too_old(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, course: &Course<'_>
             found(evidence, ruling, course, KeyId::NONE, says, vec![asked, ended()], reason);
         }
         Promise::MostRecent if o.invoke.is_known() => {
-            let Some(lag) = Lag::of_scope(evidence, o.scope, revision, o.clock, o.invoke) else { return };
+            let Some(lag) = Staleness::of_scope(evidence, o.scope, revision, o.clock, o.invoke) else { return };
             let mut facts = lag.facts(evidence);
             facts.push(evidence.request(course.watch, Revision::NONE, format!("{} was sent", course.words())));
             facts.push(ended());

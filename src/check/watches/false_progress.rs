@@ -6,7 +6,7 @@ use crate::check::facts::staleness;
 use crate::check::watches::stream_view::Course;
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
 use crate::history::{DeliveryKind, KeyId, OperationId, Revision};
-use crate::order::Showing;
+use crate::order::EvidenceRef;
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -73,7 +73,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let is_bookmark = |kind| matches!(kind, DeliveryKind::Bookmark | DeliveryKind::InitialEventsEnd);
         let bookmarks = course.progress().filter(|(_, d)| is_bookmark(d.kind));
         for (index, d) in course.marker.map(|at| (at, &evidence.history.deliveries[at])).into_iter().chain(bookmarks) {
-            if let Some(write) = lone_witness::inside(evidence, Showing::Delivery(index as u32, course.watch))
+            if let Some(write) = lone_witness::inside(evidence, EvidenceRef::Delivery(index as u32, course.watch))
                 && !disproved.contains(&index)
             {
                 let gap = evidence.history.operation(write).invoke.since(d.at);

@@ -5,7 +5,7 @@ use crate::check::facts::staleness;
 use crate::check::watches::stream_view::Course;
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
 use crate::history::{Delivery, OperationId, Revision};
-use crate::order::{Showing, write_of_event};
+use crate::order::{EvidenceRef, write_of_event};
 
 /// Audit times are cut to microseconds.
 const GRAIN: i64 = 1_000;
@@ -29,7 +29,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 let o = evidence.history.operation(*write);
                 d.at.is_known() && o.invoke.is_known() && o.clock.is_some() && o.clock == course.operation.clock
             });
-            let alone = evidence.order.heads.alone_against(Showing::Delivery(index as u32, course.watch)).first();
+            let alone = evidence.order.heads.alone_against(EvidenceRef::Delivery(index as u32, course.watch)).first();
             let Some(write) = own.or(alone.copied()) else { continue };
             ruling.checked(course.operation.incarnation);
             let early = evidence.history.operations.invoke(write.index()).since(d.at);

@@ -5,7 +5,7 @@ use crate::check::facts::lone_witness;
 use crate::check::facts::{commit_evidence, staleness};
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
 use crate::history::{AuditId, IncarnationId, OperationId, Revision, Verb};
-use crate::order::{Contradiction, Head, Provenance, Version, removes};
+use crate::order::{Contradiction, Provenance, Version, Watermark, removes};
 use rustc_hash::FxHashSet;
 
 /// Above this, revisions are hardly etcd's: some stores take times for revisions.
@@ -56,7 +56,7 @@ fn taken_before(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, said: &FxHashS
         }
         let Some(revision) = commit_evidence::proven(evidence, &o).filter(|r| !said.contains(r)) else { continue };
         let resource = history.resource_of(o.key);
-        let taken = |head: &Head| head.revision == revision;
+        let taken = |head: &Watermark| head.revision == revision;
         let proved = order.heads.before(history, &order.clocks, resource, o.clock, o.invoke).filter(taken);
         let alone = order.heads.against(history, id).filter(taken);
         // By the times of a clock that was set back.

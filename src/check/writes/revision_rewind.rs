@@ -4,10 +4,10 @@ use crate::check::etcd;
 use crate::check::facts::commit_evidence;
 use crate::check::facts::lone_witness;
 use crate::check::facts::staleness;
-use crate::check::facts::staleness::Lag;
+use crate::check::facts::staleness::Staleness;
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
 use crate::history::{Operation, OperationId, Revision};
-use crate::order::{Head, Relation};
+use crate::order::{Relation, Watermark};
 
 /// Less of an offset between clocks is usual.
 const SKEW: i64 = 1_000_000_000;
@@ -43,7 +43,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             continue;
         }
         let order = evidence.order;
-        let rewound = |head: &Head| head.revision > revision;
+        let rewound = |head: &Watermark| head.revision > revision;
         let proved = order.heads.before(evidence.history, &order.clocks, resource, o.clock, o.invoke);
         if let Some(head) = proved.filter(rewound) {
             ruling.found(draft(evidence, id, revision, head, None));
@@ -78,7 +78,7 @@ fn fallen(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: 
     ruling.checked(o.incarnation);
     let Some(bound) = staleness::bound(evidence, history.resource_of(o.key), o.clock, o.invoke) else { return };
     let Some(later) = evidence.order.timeline.between(o.key, o.answered, bound).first() else { return };
-    let Some(lag) = Lag::by(evidence, later, o.clock, o.invoke) else { return };
+    let Some(lag) = Staleness::by(evidence, later, o.clock, o.invoke) else { return };
     let (what, key) = (history.request_name(o), history.key_name(o.key));
     let mut facts = lag.facts(evidence);
     facts.push(staleness::answer(evidence, id, o.answered, &format!("version {}", o.answered)));
@@ -101,7 +101,7 @@ fn fallen(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: 
     }));
 }
 
-fn draft(evidence: &Evidence<'_>, id: OperationId, revision: Revision, head: Head, unless: Option<i64>) -> Draft {
+fn draft(evidence: &Evidence<'_>, id: OperationId, revision: Revision, head: Watermark, unless: Option<i64>) -> Draft {
     let history = evidence.history;
     let o = history.operation(id);
     let resource = history.resource_name(history.resource_of(o.key));

@@ -3,7 +3,7 @@
 
 use super::super::ids::*;
 use super::super::interner::Interner;
-use super::super::parts::{Part, Parts};
+use super::super::json_parts::{Part, Parts};
 use super::super::resource;
 use super::{Batch, Tables};
 use crate::ingest::body::Body;

@@ -3,8 +3,8 @@
 use super::super::client::Process;
 use super::super::ids::*;
 use super::super::interner::{Interner, Table};
+use super::super::json_parts::Parts;
 use super::super::operation::AuditId;
-use super::super::parts::Parts;
 use super::super::resource::{self, Key, Resource};
 use super::super::scope::{Attributes, Scope};
 

@@ -104,7 +104,7 @@ pub use error::SketchError;
 
 use super::batch::Batch;
 use super::{Builder, Domains, History};
-use crate::ingest::fields::{Fields, harvest};
+use crate::ingest::fields::{Fields, field_capture};
 use crate::ingest::{self, Batch as _, FileId, FileSummary, Format, InputFile, Record, SourceRule};
 use std::sync::Arc;
 #[cfg(test)]
@@ -137,7 +137,7 @@ pub fn sketch_with(text: &str, fields: &Arc<Fields>) -> Result<History, SketchEr
     let mut summaries = Vec::new();
     for (input, file) in inputs.iter().zip(&files) {
         let mut batch = Batch::new(input.id, file.format, fields.clone());
-        harvest::during(fields.tree(), || {
+        field_capture::during(fields.tree(), || {
             let take =
                 |(line, json): &(u32, String)| take(&mut batch, file.format, *line, offsets[*line as usize - 1], json);
             file.lines.iter().try_for_each(take)

@@ -6,7 +6,7 @@ use crate::container::{Container, Refusal, Writer};
 use crate::history::Subject;
 use crate::history::calls::{CallRows, Calls, Lost, Values};
 use crate::history::interner::Interner;
-use crate::history::parts::Parts;
+use crate::history::json_parts::Parts;
 use crate::history::store::History;
 use crate::history::{KeyId, ValueId};
 use crate::ingest::{InputFile, Problem};

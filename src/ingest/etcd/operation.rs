@@ -5,8 +5,8 @@
 //!
 //! Source: etcd `tests/robustness/model/{types,history}.go`, porcupine `model.go`.
 
+use super::super::fast_json::Plain;
 use super::super::limits::UNLIMITED;
-use super::super::plain::Plain;
 use super::super::text::Text;
 use memchr::memmem;
 use serde::Deserialize;

@@ -3,12 +3,12 @@
 //! Bodies are read as identity and versions only. What a declaration asks for is kept beside them, cut down to the declared
 //! paths, so that no rule has to read a body again; of everything else nothing enters memory.
 
-pub mod harvest;
+pub mod field_capture;
 pub mod path;
 pub mod resource;
 pub mod tree;
 
-pub use harvest::{Found, Seen};
+pub use field_capture::{Found, Seen};
 pub use path::{Path, PathError, Step};
 pub use resource::ResourceName;
 pub use tree::{Cut, Own, Place, Tree};

@@ -5,8 +5,8 @@ use super::{ClockStep, Clocks, GRAIN, OPEN, RELATED, step};
 use crate::history::writers::Writers;
 use crate::history::{AuditId, ClockId, History, Marks, OperationId, Revision, Verb};
 use crate::ingest::Time;
-use crate::order::head::{Counter, Heads};
-use crate::order::shown::Sight;
+use crate::order::shown::Observation;
+use crate::order::watermark::{Counter, Watermarks};
 use rustc_hash::FxHashMap;
 
 impl Clocks {
@@ -15,7 +15,7 @@ impl Clocks {
         history: &History,
         unknown: &[Option<Writers>],
         counter: &mut Counter,
-        heads: &Heads,
+        heads: &Watermarks,
         skew: Option<i64>,
     ) -> Clocks {
         let count = history.clocks.len();
@@ -84,7 +84,7 @@ impl Clocks {
     ///
     /// An answer on clock b at t that shows revision R: every write at or below R was sent before, so for a write sent at s on
     /// clock a, the offsets differ by at most t - s.
-    fn bound_by_reads(&mut self, history: &History, counter: &mut Counter, heads: &Heads) {
+    fn bound_by_reads(&mut self, history: &History, counter: &mut Counter, heads: &Watermarks) {
         if self.count == 1 && heads.are_steady() {
             return;
         }
@@ -100,7 +100,7 @@ impl Clocks {
             let mut latest: Vec<Option<(Time, OperationId)>> = vec![None; self.count];
             let (writes, answers) = counter.by_revision(history, group);
             let mut writes = writes.peekable();
-            for Sight { time: returned, clock, revision, showing, .. } in answers {
+            for Observation { time: returned, clock, revision, evidence: showing, .. } in answers {
                 while let Some((written, of, sent, id)) = writes.next_if(|write| write.0 <= revision) {
                     let counts = falls[of.index()] > 0 || !went_back(written, of, sent);
                     if counts && latest[of.index()].is_none_or(|(time, _)| sent > time) {

@@ -1,6 +1,6 @@
 //! Clocks that were set back, or drift: their times prove no order.
 
-use super::super::shown::Showing;
+use super::super::shown::EvidenceRef;
 use crate::history::{ClockId, History, IncarnationId, Marks, OperationId, Verb};
 use crate::ingest::{FileId, Position, Time};
 use rustc_hash::FxHashMap;
@@ -22,10 +22,10 @@ pub struct ClockStep {
 }
 
 /// Where an answer or an event stands.
-pub(super) fn place(history: &History, showing: Showing) -> Position {
+pub(super) fn place(history: &History, showing: EvidenceRef) -> Position {
     match showing {
-        Showing::Answer(id) => history.operations.position(id.index()),
-        Showing::Delivery(index, _) => history.deliveries[index as usize].position,
+        EvidenceRef::Answer(id) => history.operations.position(id.index()),
+        EvidenceRef::Delivery(index, _) => history.deliveries[index as usize].position,
     }
 }
 
@@ -76,7 +76,7 @@ fn appended(history: &History) -> Vec<(Position, Time, ClockId, IncarnationId)> 
 /// Whether the record of an answer stands before that of a write in one file. Records are written as requests complete, whatever
 /// the clock says: an answer that shows a revision, stands first *and* has the earlier time is evidence of a store that went
 /// back, not of a clock that did.
-pub(super) fn recorded_before(history: &History, showing: Showing, write: OperationId) -> bool {
+pub(super) fn recorded_before(history: &History, showing: EvidenceRef, write: OperationId) -> bool {
     let shown = place(history, showing);
     let written = history.operations.position(write.index());
     shown.file == written.file && (shown.line, shown.offset) < (written.line, written.offset)

@@ -1,9 +1,9 @@
 //! What clients were told, held against T.
 
-use super::census::Census;
 use super::coherence::Incoherence;
 use super::conditions::{hold_all, holds};
 use super::effects::{Change, Class, Effects};
+use super::key_counts::KeyCounts;
 use super::presence::{Presence, Stay, Teller};
 use super::store::{FIRST_CHANGE, covers, taken};
 use super::timeline::{Revision, State, Timeline, Version};
@@ -224,7 +224,7 @@ impl Answers {
             compared: 0,
             open: 0,
         };
-        let mut census = Census::new(recording, timeline);
+        let mut census = KeyCounts::new(recording, timeline);
         let mut looks = Vec::new();
         let mut start = 0;
         // What one client was told is in order already, or nearly: going through T once more is less than sorting it.
@@ -332,7 +332,7 @@ impl Comparison<'_> {
         }
     }
 
-    fn look(&mut self, census: &mut Census<'_>, look: Look) {
+    fn look(&mut self, census: &mut KeyCounts<'_>, look: Look) {
         census.advance(look.at);
         self.now = (look.at, look.operation);
         let operation = &self.recording.operations[look.operation as usize];
@@ -346,7 +346,7 @@ impl Comparison<'_> {
         }
     }
 
-    fn branch(&mut self, census: &Census<'_>, operation: &Operation, txn: Txn) {
+    fn branch(&mut self, census: &KeyCounts<'_>, operation: &Operation, txn: Txn) {
         let Comparison { recording, timeline, now: (before, at), .. } = *self;
         if txn.conditions.len == 0 {
             if operation.failure {
@@ -400,7 +400,7 @@ impl Comparison<'_> {
     }
 
     /// What the deletes of a transaction removed: those of keys that no step before them touches.
-    fn deletes(&mut self, census: &Census<'_>, operation: &Operation, txn: Txn) {
+    fn deletes(&mut self, census: &KeyCounts<'_>, operation: &Operation, txn: Txn) {
         let Comparison { recording, timeline, now: (before, at), .. } = *self;
         let steps = taken(txn, !operation.failure).of(&recording.requests.steps);
         for (n, (step, result)) in steps.iter().zip(operation.results.of(&recording.results)).enumerate() {
@@ -429,7 +429,7 @@ impl Comparison<'_> {
     }
 
     /// What a read found.
-    fn read(&mut self, census: &mut Census<'_>, told: &Operation, result: u32, steps: u32) {
+    fn read(&mut self, census: &mut KeyCounts<'_>, told: &Operation, result: u32, steps: u32) {
         let Comparison { recording, effects, timeline, now: (at, operation), .. } = *self;
         let Some(result) = recording.results.get(result as usize) else { return };
         let Some(range) = asked(recording, told, steps) else { return };
@@ -499,7 +499,7 @@ impl Comparison<'_> {
     }
 
     /// A key that was found.
-    fn pair(&mut self, census: &Census<'_>, operation: u32, p: u32, at: i64) {
+    fn pair(&mut self, census: &KeyCounts<'_>, operation: u32, p: u32, at: i64) {
         let Comparison { recording, timeline, .. } = *self;
         let pair = &recording.pairs[p as usize];
         if pair.revision > at || pair.revision < FIRST_CHANGE {
@@ -550,7 +550,7 @@ impl Comparison<'_> {
     }
 
     /// A key that was not found.
-    fn absent(&mut self, census: &Census<'_>, operation: u32, key: Symbol, at: i64, own: &[Change]) {
+    fn absent(&mut self, census: &KeyCounts<'_>, operation: u32, key: Symbol, at: i64, own: &[Change]) {
         let timeline = self.timeline;
         if let Some(change) = own.iter().find(|change| change.key == key) {
             // The transaction's own revision has it.
@@ -577,7 +577,7 @@ impl Comparison<'_> {
     }
 
     /// Keys that a list had to find.
-    fn members(&mut self, census: &mut Census<'_>, keys: Interval, pairs: Span, through: usize, own: &[Change]) {
+    fn members(&mut self, census: &mut KeyCounts<'_>, keys: Interval, pairs: Span, through: usize, own: &[Change]) {
         let Comparison { recording, timeline, now: (at, operation), .. } = *self;
         // Where T is known without a hole, counting is enough; only a wrong count needs a name.
         let whole = timeline.known_between(1, at);

@@ -7,7 +7,7 @@ use crate::history::Symbol;
 
 /// Who made a revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Filler {
+pub enum Writer {
     /// An operation of a client.
     Operation(u32),
     /// The end of a lease, which no client asked for.
@@ -27,7 +27,7 @@ pub enum Unfit {
 
 /// A revision that nothing explains.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unfilled {
+pub struct Unattributed {
     /// The revision.
     pub revision: i64,
     /// Requests of unknown outcome about its key, and why it was none of them: first those that were sent in time, 64 at most.
@@ -44,11 +44,11 @@ pub struct Unfilled {
 
 /// Who made what.
 #[derive(Debug, Default)]
-pub struct Filling {
+pub struct Attribution {
     /// The maker of each revision that no answer claims, ascending.
-    pub fillers: Vec<(i64, Filler)>,
+    pub writers: Vec<(i64, Writer)>,
     /// Revisions without a maker, ascending.
-    pub unfilled: Vec<Unfilled>,
+    pub unattributed: Vec<Unattributed>,
     /// The first revision of which the content is not known.
     pub open: Option<i64>,
     /// Revisions that requests can have made which attach keys to other leases, ascending.
@@ -65,7 +65,7 @@ pub struct Supposed {
     /// The revision.
     pub revision: i64,
     /// Who made it.
-    pub maker: Filler,
+    pub maker: Writer,
     /// All that it changed.
     pub changes: Vec<Change>,
 }

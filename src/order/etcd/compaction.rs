@@ -5,7 +5,7 @@
 //! Source: etcd `server/storage/mvcc/kvstore.go` (`updateCompactRev`, `checkPrevCompactionCompleted`), `kvstore_txn.go`
 //! (`rangeKeys`), `server/etcdserver/apply` (compactions are proposed like writes).
 
-use super::attribution::{Filler, Filling};
+use super::attribution::{Attribution, Writer};
 use super::effects::{Class, Effects};
 use super::log::{Log, LoggedCompaction};
 use super::store::NOT_COMPACTED;
@@ -218,7 +218,7 @@ impl Placing {
         recording: &Recording,
         effects: &Effects,
         timeline: &Timeline,
-        filling: &Filling,
+        filling: &Attribution,
         demands: &[Demand],
         asked: &Compactions,
     ) -> Placing {
@@ -227,7 +227,7 @@ impl Placing {
             .filter(|at| matches!(recording.operations[*at as usize].request, Request::Compact { .. }))
             .collect();
         placing.repeated = repeated(recording, &compactions, asked);
-        if filling.open.is_some() || !filling.unfilled.is_empty() {
+        if filling.open.is_some() || !filling.unattributed.is_empty() {
             return placing;
         }
         let mut demands: Vec<Demand> = demands.to_vec();
@@ -361,7 +361,7 @@ pub(super) struct Earliest {
 
 impl Earliest {
     /// Of a T without a hole.
-    pub fn of(recording: &Recording, effects: &Effects, timeline: &Timeline, filling: &Filling) -> Earliest {
+    pub fn of(recording: &Recording, effects: &Effects, timeline: &Timeline, filling: &Attribution) -> Earliest {
         let mut times = vec![Time(i64::MIN); timeline.revisions.len() + 3];
         let mut not_before = |revision: i64, time: Time| {
             if let Some(at) = usize::try_from(revision).ok().and_then(|at| times.get_mut(at)) {
@@ -369,11 +369,11 @@ impl Earliest {
             }
         };
         let makers: rustc_hash::FxHashMap<u32, i64> = filling
-            .fillers
+            .writers
             .iter()
             .filter_map(|(revision, filler)| match filler {
-                Filler::Operation(at) => Some((*at, *revision)),
-                Filler::Expiry(_) => None,
+                Writer::Operation(at) => Some((*at, *revision)),
+                Writer::Expiry(_) => None,
             })
             .collect();
         for (at, operation) in (0..).zip(&recording.operations) {

@@ -148,18 +148,18 @@ impl Effects {
 
 /// What the answer to a transaction says of its way.
 #[derive(Clone, Copy)]
-pub(super) struct Told<'r> {
+pub(super) struct Answered<'r> {
     /// Whether its conditions were true.
     pub success: bool,
     results: &'r [StepResult],
 }
 
-impl<'r> Told<'r> {
+impl<'r> Answered<'r> {
     /// Of an operation, where it was answered.
-    pub fn of(recording: &'r Recording, operation: u32) -> Option<Told<'r>> {
+    pub fn of(recording: &'r Recording, operation: u32) -> Option<Answered<'r>> {
         let operation = &recording.operations[operation as usize];
         let results = operation.results.of(&recording.results);
-        (operation.outcome == Outcome::Answered).then_some(Told { success: !operation.failure, results })
+        (operation.outcome == Outcome::Answered).then_some(Answered { success: !operation.failure, results })
     }
 
     /// How many keys a step removed.

@@ -7,7 +7,7 @@
 //! (`LeaseGrant`: the server chooses the number where the client sends 0; `LeaseLeases`).
 
 use super::attachment::{Attached, Attachments, attached_by};
-use super::attribution::{Filler, Filling};
+use super::attribution::{Attribution, Writer};
 use super::conditions::branch;
 use super::effects::{Class, Effects};
 use super::proofs::Proofs;
@@ -186,20 +186,20 @@ pub struct Misuse {
 
 /// Whether a key is taken to have gone with an end of its lease although the lease had ended since the key was put, or a lease to
 /// have ended more often than it was granted.
-pub fn outlived(recording: &Recording, timeline: &Timeline, filling: &Filling, lives: &Lives) -> bool {
+pub fn outlived(recording: &Recording, timeline: &Timeline, filling: &Attribution, lives: &Lives) -> bool {
     let mut last: FxHashMap<i64, i64> = FxHashMap::default();
     let mut untold: FxHashMap<i64, usize> = FxHashMap::default();
-    for (number, filler) in &filling.fillers {
+    for (number, filler) in &filling.writers {
         let lease = match filler {
-            Filler::Expiry(lease) => *lease,
-            Filler::Operation(at) => match recording.operations[*at as usize].request {
+            Writer::Expiry(lease) => *lease,
+            Writer::Operation(at) => match recording.operations[*at as usize].request {
                 Request::LeaseRevoke { lease } => lease,
                 _ => continue,
             },
         };
         let told = match filler {
-            Filler::Expiry(_) => false,
-            Filler::Operation(at) => recording.operations[*at as usize].outcome == Outcome::Answered,
+            Writer::Expiry(_) => false,
+            Writer::Operation(at) => recording.operations[*at as usize].outcome == Outcome::Answered,
         };
         let times = untold.entry(lease).or_default();
         *times += usize::from(!told);
@@ -218,10 +218,10 @@ pub fn outlived(recording: &Recording, timeline: &Timeline, filling: &Filling, l
 
 /// Whether the end of a lease is taken to have removed keys, and only a grant without a number makes that possible: each of these is of
 /// one lease, and nobody knows of which.
-pub fn needs_unnumbered(timeline: &Timeline, filling: &Filling, lives: &Lives) -> bool {
-    let ends = filling.fillers.iter().filter_map(|(number, filler)| match filler {
-        Filler::Expiry(lease) => Some((*number, *lease)),
-        Filler::Operation(_) => None,
+pub fn needs_unnumbered(timeline: &Timeline, filling: &Attribution, lives: &Lives) -> bool {
+    let ends = filling.writers.iter().filter_map(|(number, filler)| match filler {
+        Writer::Expiry(lease) => Some((*number, *lease)),
+        Writer::Operation(_) => None,
     });
     lives.has_unnumbered()
         && ends.into_iter().any(|(number, lease)| {
@@ -232,13 +232,13 @@ pub fn needs_unnumbered(timeline: &Timeline, filling: &Filling, lives: &Lives) -
 }
 
 /// Whether what a request is taken to have put with a lease stays although the end of that lease was answered without a change.
-pub fn survived(recording: &Recording, timeline: &Timeline, filling: &Filling) -> bool {
-    let made: FxHashSet<Filler> = filling.fillers.iter().map(|(_, filler)| *filler).collect();
+pub fn survived(recording: &Recording, timeline: &Timeline, filling: &Attribution) -> bool {
+    let made: FxHashSet<Writer> = filling.writers.iter().map(|(_, filler)| *filler).collect();
     let mut ends: FxHashMap<i64, Vec<i64>> = FxHashMap::default();
     for (at, operation) in (0..).zip(&recording.operations) {
         if let Request::LeaseRevoke { lease } = operation.request
             && operation.outcome == Outcome::Answered
-            && !made.contains(&Filler::Operation(at))
+            && !made.contains(&Writer::Operation(at))
         {
             ends.entry(lease).or_default().push(operation.revision);
         }
@@ -246,8 +246,8 @@ pub fn survived(recording: &Recording, timeline: &Timeline, filling: &Filling) -
     if ends.is_empty() {
         return false;
     }
-    filling.fillers.iter().any(|(number, filler)| {
-        let Filler::Operation(at) = filler else { return false };
+    filling.writers.iter().any(|(number, filler)| {
+        let Writer::Operation(at) = filler else { return false };
         let Request::Txn(txn) = recording.operations[*at as usize].request else { return false };
         let success = branch(recording, timeline, *at, *number);
         let mut versions = timeline.revision(*number).into_iter().flat_map(|revision| timeline.versions_of(revision));
@@ -261,15 +261,15 @@ pub fn survived(recording: &Recording, timeline: &Timeline, filling: &Filling) -
 }
 
 /// Whether what fills T fits every end of a lease: the keys that went with it are all that were attached to it.
-pub fn held(recording: &Recording, timeline: &Timeline, filling: &Filling) -> bool {
-    let made: FxHashMap<i64, Filler> = filling.fillers.iter().copied().collect();
-    let makers: FxHashSet<Filler> = made.values().copied().collect();
+pub fn held(recording: &Recording, timeline: &Timeline, filling: &Attribution) -> bool {
+    let made: FxHashMap<i64, Writer> = filling.writers.iter().copied().collect();
+    let makers: FxHashSet<Writer> = made.values().copied().collect();
     // Ends that were answered and changed nothing, by revision.
     let mut idle: Vec<(i64, i64)> = Vec::new();
     for (at, operation) in (0..).zip(&recording.operations) {
         if let Request::LeaseRevoke { lease } = operation.request
             && operation.outcome == Outcome::Answered
-            && !makers.contains(&Filler::Operation(at))
+            && !makers.contains(&Writer::Operation(at))
         {
             idle.push((operation.revision, lease));
         }
@@ -279,10 +279,10 @@ pub fn held(recording: &Recording, timeline: &Timeline, filling: &Filling) -> bo
     let mut attachments = Attachments::default();
     for revision in &timeline.revisions {
         let versions = || timeline.versions_of(revision).iter();
-        let maker = revision.writer.map(Filler::Operation).or_else(|| made.get(&revision.number).copied());
+        let maker = revision.writer.map(Writer::Operation).or_else(|| made.get(&revision.number).copied());
         let request = maker.map(|maker| match maker {
-            Filler::Expiry(lease) => Request::LeaseRevoke { lease },
-            Filler::Operation(at) => recording.operations[at as usize].request,
+            Writer::Expiry(lease) => Request::LeaseRevoke { lease },
+            Writer::Operation(at) => recording.operations[at as usize].request,
         });
         if let Some(Request::LeaseRevoke { lease }) = request {
             let keys: Vec<Symbol> = versions().map(|version| version.change.key).collect();
@@ -294,7 +294,7 @@ pub fn held(recording: &Recording, timeline: &Timeline, filling: &Filling) -> bo
             let key = version.change.key;
             let attached = match (version.change.value, request, maker) {
                 (None, ..) => None,
-                (_, Some(Request::Txn(txn)), Some(Filler::Operation(at))) => {
+                (_, Some(Request::Txn(txn)), Some(Writer::Operation(at))) => {
                     attached_by(recording, txn, branch(recording, timeline, at, revision.number), key)
                 }
                 _ => Some(Attached::Unknown),
@@ -332,7 +332,7 @@ pub fn misuses(
     recording: &Recording,
     effects: &Effects,
     timeline: &Timeline,
-    filling: &Filling,
+    filling: &Attribution,
     lives: &Lives,
 ) -> Vec<Misuse> {
     let mut uses = uses(recording, effects, timeline, filling);
@@ -480,13 +480,13 @@ fn stays(recording: &Recording, timeline: &Timeline, put: &Use, at: i64) -> bool
     })
 }
 
-fn uses(recording: &Recording, effects: &Effects, timeline: &Timeline, filling: &Filling) -> Vec<Use> {
+fn uses(recording: &Recording, effects: &Effects, timeline: &Timeline, filling: &Attribution) -> Vec<Use> {
     let mut uses = Vec::new();
     let mut makers: FxHashMap<u32, i64> = FxHashMap::default();
-    for (revision, filler) in &filling.fillers {
+    for (revision, filler) in &filling.writers {
         match filler {
-            Filler::Operation(at) => drop(makers.insert(*at, *revision)),
-            Filler::Expiry(lease) => {
+            Writer::Operation(at) => drop(makers.insert(*at, *revision)),
+            Writer::Expiry(lease) => {
                 let place = revision * 2;
                 uses.push(Use { lease: *lease, place, kind: Kind::End, operation: None, certain: false });
             }

@@ -5,7 +5,7 @@
 //! returned before something was sent has an earlier time than that.
 
 use super::Analysis;
-use super::attribution::Filler;
+use super::attribution::Writer;
 use super::compaction::Earliest;
 use super::effects::Class;
 use super::store::NOT_COMPACTED;
@@ -18,7 +18,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Linearization {
     /// First to last.
-    pub steps: Vec<Filler>,
+    pub steps: Vec<Writer>,
     /// The keys that ends of leases removed, by revision: of puts in transactions nobody recorded the lease.
     pub removed: Vec<(i64, Vec<Symbol>)>,
 }
@@ -64,8 +64,8 @@ struct Compacted {
 impl Linearization {
     /// Of a recording that was found to have one; `None`: what was found does not say all of it.
     pub fn of(recording: &Recording, analysis: &Analysis) -> Option<Linearization> {
-        let Analysis { effects, timeline, filling, placing, .. } = analysis;
-        if filling.open.is_some() || !filling.unfilled.is_empty() || placing.stuck {
+        let Analysis { effects, timeline, attribution: filling, placing, .. } = analysis;
+        if filling.open.is_some() || !filling.unattributed.is_empty() || placing.stuck {
             return None;
         }
         let earliest = Earliest::of(recording, effects, timeline, filling);
@@ -114,7 +114,7 @@ struct Order<'a> {
     earliest: Earliest,
     placed: Vec<Placed>,
     /// What is placed.
-    makers: Vec<Filler>,
+    makers: Vec<Writer>,
 }
 
 fn returned(operation: &Operation) -> Time {
@@ -122,7 +122,7 @@ fn returned(operation: &Operation) -> Time {
 }
 
 impl Order<'_> {
-    fn add(&mut self, revision: i64, rank: Rank, time: Time, kind: Kind, tie: i64, what: Filler) {
+    fn add(&mut self, revision: i64, rank: Rank, time: Time, kind: Kind, tie: i64, what: Writer) {
         let place = self.makers.len() as u32;
         self.makers.push(what);
         self.placed.push(Placed { revision, rank, time, kind, tie, place });
@@ -130,15 +130,15 @@ impl Order<'_> {
 
     /// Everything of which a revision is known, with what it shows by when.
     fn known(&mut self) -> Option<Vec<(Time, i64)>> {
-        let Analysis { effects, timeline, filling, .. } = self.analysis;
+        let Analysis { effects, timeline, attribution: filling, .. } = self.analysis;
         let mut makers: FxHashSet<u32> = FxHashSet::default();
         let mut shown = Vec::new();
-        let mut fillers = filling.fillers.iter().peekable();
+        let mut fillers = filling.writers.iter().peekable();
         for revision in &timeline.revisions {
             let made = fillers.next_if(|(number, _)| *number == revision.number).map(|(_, filler)| *filler);
-            let filler = made.or(revision.writer.map(Filler::Operation))?;
+            let filler = made.or(revision.writer.map(Writer::Operation))?;
             let time = self.earliest.of_revision(revision.number)?;
-            if let Filler::Operation(at) = filler {
+            if let Writer::Operation(at) = filler {
                 makers.insert(at);
             }
             self.add(revision.number, Rank::Write, time, Kind::Answer, 0, filler);
@@ -164,7 +164,7 @@ impl Order<'_> {
             // A member that answers for itself may be behind: only its state counts.
             let time = if effects.class(at) == Class::Silent { exists } else { exists.max(operation.call) };
             let tie = operation.call.0;
-            self.add(operation.revision, Rank::Same, time, Kind::Answer, tie, Filler::Operation(at));
+            self.add(operation.revision, Rank::Same, time, Kind::Answer, tie, Writer::Operation(at));
         }
         for response in &self.recording.responses {
             let events = response.events.of(&self.recording.events).iter().map(|event| event.revision);
@@ -202,7 +202,7 @@ impl Order<'_> {
                 revision = revision.max(at);
             }
             found.push(Compacted { until: one.until, revision, through: one.through, from: one.from });
-            let what = Filler::Operation(one.operation);
+            let what = Writer::Operation(one.operation);
             self.add(revision, Rank::Same, one.from, Kind::Compaction, one.through, what);
         }
         found
@@ -239,7 +239,7 @@ impl Order<'_> {
             }
             let kind = if above.is_some() { Kind::Compacted } else { Kind::Answer };
             time = time.max(self.earliest.of_revision(revision)?);
-            self.add(revision, Rank::Same, time, kind, operation.call.0, Filler::Operation(at));
+            self.add(revision, Rank::Same, time, kind, operation.call.0, Writer::Operation(at));
         }
         Some(())
     }
@@ -247,10 +247,10 @@ impl Order<'_> {
 
 /// Puts grants and ends of leases that changed nothing between two revisions in an order in which each lease is granted before it
 /// ends.
-fn lives(recording: &Recording, analysis: &Analysis, makers: &[Filler], placed: &mut [Placed]) {
+fn lives(recording: &Recording, analysis: &Analysis, makers: &[Writer], placed: &mut [Placed]) {
     let lease = |one: &Placed| match makers[one.place as usize] {
-        Filler::Expiry(lease) => Some((lease, true)),
-        Filler::Operation(at) => match recording.operations[at as usize].request {
+        Writer::Expiry(lease) => Some((lease, true)),
+        Writer::Operation(at) => match recording.operations[at as usize].request {
             Request::LeaseGrant { lease, .. } => Some((lease, false)),
             Request::LeaseRevoke { lease } => Some((lease, true)),
             _ => None,
@@ -281,11 +281,11 @@ fn lives(recording: &Recording, analysis: &Analysis, makers: &[Filler], placed: 
             let grants_and_ends = left.iter().any(|(_, ends)| *ends) && left.iter().any(|(_, ends)| !*ends);
             while !left.is_empty() {
                 let times = |at: usize| match makers[run[at].place as usize] {
-                    Filler::Operation(at) => {
+                    Writer::Operation(at) => {
                         let operation = &recording.operations[at as usize];
                         (operation.call, returned(operation))
                     }
-                    Filler::Expiry(_) => (Time(i64::MIN), Time(i64::MAX)),
+                    Writer::Expiry(_) => (Time(i64::MIN), Time(i64::MAX)),
                 };
                 let over = left.iter().map(|(at, _)| times(*at).1).min().unwrap_or(Time(i64::MAX));
                 let first_asked = asked.get(&lease).and_then(|calls| calls.last().copied());
@@ -330,14 +330,14 @@ fn lives(recording: &Recording, analysis: &Analysis, makers: &[Filler], placed: 
 
 /// What the ends of leases removed.
 fn removed(recording: &Recording, analysis: &Analysis) -> Vec<(i64, Vec<Symbol>)> {
-    let ends = |filler: &Filler| match filler {
-        Filler::Expiry(_) => true,
-        Filler::Operation(at) => {
+    let ends = |filler: &Writer| match filler {
+        Writer::Expiry(_) => true,
+        Writer::Operation(at) => {
             matches!(recording.operations[*at as usize].request, Request::LeaseRevoke { .. })
         }
     };
     let timeline = &analysis.timeline;
-    let of_lease = analysis.filling.fillers.iter().filter(|(_, filler)| ends(filler));
+    let of_lease = analysis.attribution.writers.iter().filter(|(_, filler)| ends(filler));
     let revisions = of_lease.filter_map(|(number, _)| timeline.revision(*number));
     let keys = |revision| timeline.versions_of(revision).iter().map(|version| version.change.key).collect();
     revisions.map(|revision| (revision.number, keys(revision))).collect()

@@ -7,43 +7,43 @@ mod agreement;
 pub mod answers;
 mod attachment;
 mod attribution;
-mod census;
 pub mod coherence;
 pub mod compaction;
 mod conditions;
 pub mod effects;
-pub mod faults;
-pub mod filling;
+mod key_counts;
 pub mod lease;
 pub mod linearization;
 pub mod log;
 mod matching;
 pub mod presence;
 pub mod proofs;
+pub mod reconstruction;
 pub mod regression;
 mod requests;
+pub mod root_causes;
 pub mod store;
 pub mod streams;
 pub mod timeline;
 mod unlogged;
-pub mod unseen;
+pub mod writers;
 
 pub use answers::{Answers, Mismatch};
 pub use attribution::Supposed;
-pub use attribution::{Filler, Filling, Unfilled, Unfit};
+pub use attribution::{Attribution, Unattributed, Unfit, Writer};
 pub use coherence::Incoherence;
 pub use compaction::{Compactions, Placing};
 pub use effects::{Change, Class, Effects};
-pub use faults::{Faults, Sightings};
 pub use lease::Misuse;
 pub use linearization::Linearization;
 pub use log::{Log, Logged, LoggedCompaction};
 pub use presence::{Stay, Teller};
 pub use proofs::{Backward, Proof, Proofs};
+pub use reconstruction::SearchOutcome;
 pub use regression::Regression;
-pub use streams::{Flaw, Malformed, Past, Streams};
+pub use root_causes::{RootCauses, Sightings};
+pub use streams::{Malformed, Past, Streams, WatchViolation};
 pub use timeline::{Contradiction, State, Timeline, Version, Witness};
-pub use unseen::Ending;
 
 use crate::history::etcd::{Operation, Recording, Request};
 
@@ -63,7 +63,7 @@ pub struct Analysis {
     /// Answers held against T.
     pub answers: Answers,
     /// Who made what.
-    pub filling: Filling,
+    pub attribution: Attribution,
     /// Watches held against T.
     pub streams: Streams,
     /// What was asked to be compacted when.
@@ -81,13 +81,13 @@ pub struct Analysis {
     /// Whether the order keeps time where ends of leases that seem to have written are taken to have, and others not.
     pub settled: bool,
     /// How looking for what made revisions that nobody showed ended, where there are any: T has what was found.
-    pub unseen: Option<Ending>,
+    pub reconstruction: Option<SearchOutcome>,
     /// Which contradictions come of one fault.
-    pub faults: Faults,
+    pub root_causes: RootCauses,
 }
 
 /// What comes first, whatever T is.
-struct Told {
+struct Inputs {
     effects: Effects,
     log: Log,
     proofs: Proofs,
@@ -95,11 +95,11 @@ struct Told {
 }
 
 /// What follows from T, and T.
-struct Held {
+struct Derived {
     timeline: Timeline,
     backward: Vec<Backward>,
     answers: Answers,
-    filling: Filling,
+    attribution: Attribution,
     streams: Streams,
     compactions: Compactions,
     placing: Placing,
@@ -113,37 +113,47 @@ impl Analysis {
         let effects = Effects::of(recording);
         let proofs = Proofs::of(recording);
         let lives = lease::Lives::of(recording, &effects, &proofs);
-        let told = Told { log: Log::of(recording), proofs, effects, lives };
-        let held = Held::of(recording, &told, &[]);
+        let told = Inputs { log: Log::of(recording), proofs, effects, lives };
+        let held = Derived::of(recording, &told, &[]);
         let undecided = held.is_open() && held.contradicts_nothing() && told.effects.misshapen.is_empty();
         let unseen = undecided.then(|| held.search(recording, &told));
         let held = match &unseen {
-            Some(Ending::Found(supposed)) => Held::of(recording, &told, supposed),
+            Some(SearchOutcome::Found(supposed)) => Derived::of(recording, &told, supposed),
             _ => held,
         };
         let mut analysis = Analysis::new(told, held, unseen);
         let headers = recording.responses.iter().map(|response| response.revision);
         analysis.told = headers.chain([analysis.proofs.last(), analysis.timeline.last()]).max().unwrap_or(1);
         analysis.unlogged = unlogged::unlogged(recording, &analysis.effects, &analysis.log, &analysis.timeline);
-        analysis.faults = Faults::of(recording, &analysis);
+        analysis.root_causes = RootCauses::of(recording, &analysis);
         analysis
     }
 
-    fn new(told: Told, held: Held, unseen: Option<Ending>) -> Analysis {
-        let Told { effects, log, proofs, lives, .. } = told;
-        let Held { timeline, backward, answers, filling, streams, compactions, placing, misuses, settled } = held;
+    fn new(told: Inputs, held: Derived, unseen: Option<SearchOutcome>) -> Analysis {
+        let Inputs { effects, log, proofs, lives, .. } = told;
+        let Derived {
+            timeline,
+            backward,
+            answers,
+            attribution: filling,
+            streams,
+            compactions,
+            placing,
+            misuses,
+            settled,
+        } = held;
         Analysis {
-            faults: Faults::default(),
+            root_causes: RootCauses::default(),
             told: 1,
             unlogged: Vec::new(),
-            unseen,
+            reconstruction: unseen,
             effects,
             log,
             proofs,
             timeline,
             backward,
             answers,
-            filling,
+            attribution: filling,
             streams,
             compactions,
             placing,
@@ -154,22 +164,22 @@ impl Analysis {
     }
 }
 
-impl Held {
+impl Derived {
     /// Of a recording. `supposed`: what is taken to have happened at revisions that nobody showed, ascending.
-    fn of(recording: &Recording, told: &Told, supposed: &[Supposed]) -> Held {
-        let Told { effects, log, proofs, lives } = told;
+    fn of(recording: &Recording, told: &Inputs, supposed: &[Supposed]) -> Derived {
+        let Inputs { effects, log, proofs, lives } = told;
         let timeline = Timeline::rebuild(recording, effects, log, proofs.last(), supposed);
         let revision = |at: u32| recording.operations[at as usize].revision;
         // Where another write was acknowledged, it did not write.
         let denied = |at: u32| timeline.revision(revision(at))?.writer.map(|_| false);
         let backward = proofs::backward(recording, effects, proofs, denied);
         let answers = Answers::compare(recording, effects, &timeline);
-        let filling = Filling::of(recording, effects, &timeline, proofs, lives, supposed);
+        let filling = Attribution::of(recording, effects, &timeline, proofs, lives, supposed);
         let compactions = Compactions::of(recording, effects, log, &timeline);
         let streams = Streams::of(recording, effects, &timeline, &compactions);
         let placing = Placing::of(recording, effects, &timeline, &filling, &streams.demands, &compactions);
-        let makers: rustc_hash::FxHashSet<Filler> = filling.fillers.iter().map(|(_, filler)| *filler).collect();
-        let made = |at: u32| Some(makers.contains(&Filler::Operation(at)));
+        let makers: rustc_hash::FxHashSet<Writer> = filling.writers.iter().map(|(_, filler)| *filler).collect();
+        let made = |at: u32| Some(makers.contains(&Writer::Operation(at)));
         let ambiguous = backward.is_empty() && recording.operations.iter().any(is_revoke);
         let settled = (!ambiguous || proofs::backward(recording, effects, proofs, made).is_empty())
             && !lease::outlived(recording, &timeline, &filling, lives)
@@ -177,14 +187,14 @@ impl Held {
             && !lease::needs_unnumbered(&timeline, &filling, lives)
             && (filling.doubted.is_empty() || lease::held(recording, &timeline, &filling));
         let misuses = lease::misuses(recording, effects, &timeline, &filling, lives);
-        Held { timeline, backward, answers, filling, streams, compactions, placing, misuses, settled }
+        Derived { timeline, backward, answers, attribution: filling, streams, compactions, placing, misuses, settled }
     }
 
     /// Whether something stays to be decided.
     fn is_open(&self) -> bool {
-        self.filling.open.is_some()
+        self.attribution.open.is_some()
             || self.answers.open > 0
-            || !self.filling.undecided.is_empty()
+            || !self.attribution.undecided.is_empty()
             || !self.misuses.is_empty()
             || !self.settled
             || self.placing.stuck
@@ -193,23 +203,23 @@ impl Held {
     /// Whether nothing is certainly wrong.
     fn contradicts_nothing(&self) -> bool {
         // Old servers told progress just below the first revision asked for, which hides nothing.
-        let hides = |(_, flaw): &(u32, Flaw)| !matches!(flaw, Flaw::EarlyProgress { .. });
+        let hides = |(_, flaw): &(u32, WatchViolation)| !matches!(flaw, WatchViolation::EarlyProgress { .. });
         self.timeline.contradictions.is_empty()
             && self.backward.is_empty()
             && self.answers.mismatches.is_empty()
-            && self.filling.unfilled.is_empty()
-            && self.filling.unrevoked.is_empty()
+            && self.attribution.unattributed.is_empty()
+            && self.attribution.unrevoked.is_empty()
             && self.placing.repeated.is_empty()
             && !self.streams.flaws.iter().any(hides)
             && !self.misuses.iter().any(|misuse| misuse.certain)
     }
 
-    fn search(&self, recording: &Recording, told: &Told) -> Ending {
-        let Told { effects, proofs, lives, .. } = told;
-        let Held { timeline, filling, .. } = self;
-        let known = unseen::Known { recording, effects, proofs, lives, timeline, filling };
-        unseen::search(known, |supposed| {
-            let held = Held::of(recording, told, supposed);
+    fn search(&self, recording: &Recording, told: &Inputs) -> SearchOutcome {
+        let Inputs { effects, proofs, lives, .. } = told;
+        let Derived { timeline, attribution: filling, .. } = self;
+        let known = reconstruction::Known { recording, effects, proofs, lives, timeline, filling };
+        reconstruction::search(known, |supposed| {
+            let held = Derived::of(recording, told, supposed);
             !held.is_open() && held.contradicts_nothing()
         })
     }

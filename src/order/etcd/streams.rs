@@ -17,7 +17,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Something that a watch must not do. Events, responses and operations are indices of the recording's tables, versions of T's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flaw {
+pub enum WatchViolation {
     /// An event below the one before.
     Reorder {
         /// The event.
@@ -175,7 +175,7 @@ pub enum Past {
 #[derive(Debug, Default)]
 pub struct Streams {
     /// What they must not do, with the watch, in order of watches.
-    pub flaws: Vec<(u32, Flaw)>,
+    pub flaws: Vec<(u32, WatchViolation)>,
     /// How many events were looked at, by watch.
     pub events: u64,
     /// Watches that begin at a revision that etcd gives no meaning to.
@@ -238,31 +238,31 @@ impl Walk<'_> {
                 self.streams.events += 1;
                 let event = &recording.events[e as usize];
                 if let Some(&before) = seen.get(&(event.key, event.revision)) {
-                    self.flaw(at, Flaw::Duplicate { event: e, before });
+                    self.flaw(at, WatchViolation::Duplicate { event: e, before });
                     continue;
                 }
                 seen.insert((event.key, event.revision), e);
                 if !watched(recording, watch, event.key) {
-                    self.flaw(at, Flaw::Filter { event: e });
+                    self.flaw(at, WatchViolation::Filter { event: e });
                     continue;
                 }
                 if event.revision < watch.revision.max(FIRST_CHANGE) {
-                    self.flaw(at, Flaw::Prehistory { event: e });
+                    self.flaw(at, WatchViolation::Prehistory { event: e });
                     continue;
                 }
                 if let Some(response) = told
                     && event.revision <= recording.responses[response as usize].revision
                 {
-                    self.flaw(at, Flaw::Progress { told: Past::Progress(response), against: Past::Event(e) });
+                    self.flaw(at, WatchViolation::Progress { told: Past::Progress(response), against: Past::Event(e) });
                 }
                 if let Some(before) = last {
                     let revision = recording.events[before as usize].revision;
                     if event.revision < revision {
-                        self.flaw(at, Flaw::Reorder { event: e, before });
+                        self.flaw(at, WatchViolation::Reorder { event: e, before });
                         continue;
                     }
                     if event.revision == revision && !range.contains(&before) {
-                        self.flaw(at, Flaw::Split { event: e, before });
+                        self.flaw(at, WatchViolation::Split { event: e, before });
                     }
                 }
                 self.event(at, watch, e, response.time);
@@ -278,7 +278,7 @@ impl Walk<'_> {
             if response.revision > 0
                 && let Some(e) = range.clone().find(|e| recording.events[*e as usize].revision > response.revision)
             {
-                self.flaw(at, Flaw::Header { response: n, event: e });
+                self.flaw(at, WatchViolation::Header { response: n, event: e });
             }
             if response.progress && response.revision > 0 {
                 self.progress(at, watch, n, last, told);
@@ -295,15 +295,15 @@ impl Walk<'_> {
                 let next = watch.revision.max(highest + 1).max(1);
                 let possible = self.compactions.possible(response.time);
                 if possible <= next {
-                    self.flaw(at, Flaw::Compacted { response: n, next, highest: possible });
+                    self.flaw(at, WatchViolation::Compacted { response: n, next, highest: possible });
                 } else {
                     self.streams.demands.push(Demand { above: next, by: response.time });
                 }
             }
         }
         // What came late is no gap: other flaws say so.
-        let late = |flaw: &Flaw| match flaw {
-            Flaw::Gap { version, .. } => {
+        let late = |flaw: &WatchViolation| match flaw {
+            WatchViolation::Gap { version, .. } => {
                 let version = &self.timeline.versions[*version as usize];
                 seen.contains_key(&(version.change.key, version.revision))
             }
@@ -314,21 +314,21 @@ impl Walk<'_> {
         self.streams.flaws.append(&mut kept);
     }
 
-    fn flaw(&mut self, watch: u32, flaw: Flaw) {
+    fn flaw(&mut self, watch: u32, flaw: WatchViolation) {
         self.streams.flaws.push((watch, flaw));
     }
 
     fn progress(&mut self, at: u32, watch: &Watch, n: u32, last: Option<u32>, told: Option<u32>) {
         let response = &self.recording.responses[n as usize];
         if watch.revision > 0 && response.revision < watch.revision {
-            self.flaw(at, Flaw::EarlyProgress { response: n });
+            self.flaw(at, WatchViolation::EarlyProgress { response: n });
         }
         if let Some(e) = last.filter(|e| self.recording.events[*e as usize].revision > response.revision) {
-            self.flaw(at, Flaw::Progress { told: Past::Event(e), against: Past::Progress(n) });
+            self.flaw(at, WatchViolation::Progress { told: Past::Event(e), against: Past::Progress(n) });
         } else if let Some(before) =
             told.filter(|told| self.recording.responses[*told as usize].revision > response.revision)
         {
-            self.flaw(at, Flaw::Progress { told: Past::Progress(before), against: Past::Progress(n) });
+            self.flaw(at, WatchViolation::Progress { told: Past::Progress(before), against: Past::Progress(n) });
         }
         self.foreseen(at, Past::Progress(n), response.revision, response.time);
     }
@@ -340,7 +340,7 @@ impl Walk<'_> {
             && *call > time
             && time.is_known()
         {
-            self.flaw(at, Flaw::Foreseen { told, operation: *operation });
+            self.flaw(at, WatchViolation::Foreseen { told, operation: *operation });
         }
     }
 
@@ -353,12 +353,12 @@ impl Walk<'_> {
             && self.recording.operations[writer as usize].call > time
             && time.is_known()
         {
-            self.flaw(at, Flaw::Foreseen { told: Past::Event(e), operation: writer });
+            self.flaw(at, WatchViolation::Foreseen { told: Past::Event(e), operation: writer });
         } else if self.timeline.contradictions.is_empty() {
             self.foreseen(at, Past::Event(e), event.revision, time);
         }
         if let Some(how) = Malformed::of(event) {
-            self.flaw(at, Flaw::Malformed { event: e, how });
+            self.flaw(at, WatchViolation::Malformed { event: e, how });
             return;
         }
         if self.timeline.may_be_lost(event.revision, time) {
@@ -372,7 +372,7 @@ impl Walk<'_> {
         let creates = !event.delete && before.is_none();
         if (self.marks_creation && event.create != creates) || (event.delete && before.is_none()) {
             let version = last.map(|version| self.timeline.index(version));
-            self.flaw(at, Flaw::Create { event: e, version });
+            self.flaw(at, WatchViolation::Create { event: e, version });
             return;
         }
         let wrong = match (event.previous, before) {
@@ -396,7 +396,7 @@ impl Walk<'_> {
         };
         if wrong {
             let version = before.map(|version| self.timeline.index(version));
-            self.flaw(at, Flaw::Previous { event: e, version });
+            self.flaw(at, WatchViolation::Previous { event: e, version });
         }
     }
 
@@ -413,7 +413,7 @@ impl Walk<'_> {
         for version in revision.start..revision.start + revision.len {
             let known = &self.timeline.versions[version as usize];
             if watched(recording, watch, known.change.key) && !came.contains(&known.change.key) && self.is_sure(known) {
-                self.flaw(at, Flaw::Partial { event: first, version });
+                self.flaw(at, WatchViolation::Partial { event: first, version });
             }
         }
     }
@@ -442,7 +442,7 @@ impl Walk<'_> {
                 watched(self.recording, watch, known.change.key) && self.is_sure(known)
             });
             if let Some(version) = missing.filter(|_| !lost) {
-                self.flaw(at, Flaw::Gap { version, after: last, past });
+                self.flaw(at, WatchViolation::Gap { version, after: last, past });
                 return;
             }
         }

@@ -5,8 +5,8 @@
 //! difference is a contradiction.
 
 use super::attachment::{Attached, attached_by};
-use super::attribution::Filler;
 use super::attribution::Supposed;
+use super::attribution::Writer;
 use super::effects::{Change, Class, Effects};
 use super::log::{self, Log, Logged};
 use super::store::{FIRST_CHANGE, taken};
@@ -29,7 +29,7 @@ pub enum Witness {
     /// A member's store: the member, and its revision.
     Store(u32, u32),
     /// Nobody: it is what this would have done.
-    Supposed(Filler),
+    Supposed(Writer),
 }
 
 /// One key changed at one revision.

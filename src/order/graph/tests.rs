@@ -7,7 +7,7 @@ use crate::history::{
     ToldBy,
 };
 use crate::ingest::Time;
-use crate::order::{Clocks, Counter, Heads, Order, OrderOptions, Sessions};
+use crate::order::{Clocks, Counter, Order, OrderOptions, Sessions, Watermarks};
 use petgraph::algo::{has_path_connecting, kosaraju_scc};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -262,7 +262,7 @@ fn stage(clock_count: usize) -> (History, Order) {
     let name = history.names.intern("somebody");
     (history.clients, history.clocks) = (vec![name; 2], vec![Symbol::NONE; clock_count]);
     history.keys = vec![Key { resource: ResourceId::NONE, namespace: name, name }; 2];
-    let clocks = Clocks::bound(&history, &[], &mut Counter::default(), &Heads::default(), None);
+    let clocks = Clocks::bound(&history, &[], &mut Counter::default(), &Watermarks::default(), None);
     let sessions = Sessions::build(&history, &clocks, &[]);
     (history, Order { clocks, sessions, ..Order::default() })
 }
@@ -388,7 +388,7 @@ proptest! {
         spans in proptest::collection::vec((0..60i64, 0..8i64, 0..3u32), 0..10), skew in 0..12i64
     ) {
         let (history, _) = stage(3);
-        let clocks = Clocks::bound(&history, &[], &mut Counter::default(), &Heads::default(), Some(skew));
+        let clocks = Clocks::bound(&history, &[], &mut Counter::default(), &Watermarks::default(), Some(skew));
         let interval = |(node, &(begin, length, clock)): (usize, &(i64, i64, u32))| Interval {
             node: node as Node, begin: Time(begin), end: Time(begin + length), clock: ClockId(clock),
         };

@@ -7,7 +7,7 @@ use self::calls::Places;
 use super::excerpt;
 use super::picture::{Band, Domain, Events, Fact, Finding, Lane, Line, Operations, Page, Picture};
 use crate::check::{self, Certificate, Effect, RULES};
-use crate::explain::visible::{clip, visible};
+use crate::explain::terminal_text::{clip, visible};
 use crate::explain::{before, facts, names, words};
 use crate::history::calls::Call;
 use crate::history::{
@@ -15,7 +15,7 @@ use crate::history::{
     Verb,
 };
 use crate::ingest::{Position, Time};
-use crate::report::neighbourhood::{Neighbourhood, span};
+use crate::report::nearby::{Neighbourhood, span};
 use crate::report::{Part, Report};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;

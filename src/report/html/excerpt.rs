@@ -7,7 +7,7 @@ mod shape;
 #[cfg(test)]
 mod tests;
 
-use crate::explain::visible::visible;
+use crate::explain::terminal_text::visible;
 use crate::history::History;
 use crate::ingest::{self, FileId, Format, Position};
 use rustc_hash::FxHashMap;

@@ -1,12 +1,12 @@
 //! The findings: a paragraph each, causes with their consequences below them; hazards short, at the end.
 
 use crate::check::{Certificate, Effect, Finding, Kind};
-use crate::explain::visible::shorten;
+use crate::explain::terminal_text::shorten;
 use crate::explain::words::{count, moment, promise, thousands};
 use crate::explain::{facts, names};
 use crate::history::History;
 use crate::report::Part;
-use crate::report::forest::{Forest, told_by_rule};
+use crate::report::cause_tree::{Forest, told_by_rule};
 use crate::report::hazards::HazardGroup;
 use crate::report::page::{Column, Page, Row, Tone};
 use rustc_hash::{FxHashMap, FxHashSet};

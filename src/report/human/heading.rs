@@ -3,10 +3,10 @@
 use crate::check::{Finding, Kind, Verdict};
 use crate::explain::words::{bytes, count, day, duration, stopped, thousands, time_of_day};
 use crate::history::Nature;
-use crate::report::extent::Extent;
-use crate::report::forest::Forest;
+use crate::report::cause_tree::Forest;
 use crate::report::hazards::HazardGroup;
 use crate::report::page::{Page, Tone};
+use crate::report::summary::Extent;
 use crate::report::{Part, Report, calls};
 use std::collections::BTreeMap;
 use std::io;

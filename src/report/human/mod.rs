@@ -4,9 +4,9 @@
 mod clients;
 mod findings;
 mod heading;
-mod remainder;
 #[cfg(test)]
 mod tests;
+mod unchecked;
 
 use super::page::{Look, Page};
 use super::{Part, Report, Sink};
@@ -42,7 +42,7 @@ impl Sink for Human {
             }
             write_part(page, part)?;
         }
-        remainder::more(page, report)
+        unchecked::more(page, report)
     }
 }
 
@@ -63,6 +63,6 @@ fn is_quiet(part: &Part<'_>) -> bool {
 fn write_part(page: &mut Page<'_>, part: &Part<'_>) -> io::Result<()> {
     clients::write(page, part)?;
     findings::write(page, part)?;
-    remainder::rules(page, part)?;
-    remainder::inputs(page, part)
+    unchecked::rules(page, part)?;
+    unchecked::inputs(page, part)
 }

@@ -1,6 +1,6 @@
 use super::Human;
 use crate::check::{BrokenBy, Kind, NO_EVIDENCE, RuleReport, Verdict};
-use crate::explain::visible::width;
+use crate::explain::terminal_text::width;
 use crate::history::ClientId;
 use crate::history::Nature;
 use crate::report::page::Look;

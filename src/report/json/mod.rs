@@ -4,17 +4,17 @@
 #[cfg(test)]
 mod tests;
 
+use super::cause_tree::{Forest, by_rule};
 use super::document::{
     Certificate, Claim, Client, Consequences, Coverage, Document, Domain, Fact, Finding, History, Incarnation, Input,
     Prevention, Problem, Proof, Published, Removed, Rule, SCHEMA, Source, Undecided,
 };
-use super::extent::Extent;
-use super::forest::{Forest, by_rule};
+use super::summary::Extent;
 use super::{Part, Report, Sink};
 use crate::check;
 use crate::explain::{markup, words};
 use crate::history::{self, KeyId, Revision};
-use crate::order::etcd::Filler;
+use crate::order::etcd::Writer;
 use std::fmt::Write as _;
 use std::io;
 
@@ -108,8 +108,8 @@ fn proof(proof: &check::Proof) -> Proof<'_> {
             for step in order {
                 let blank = if text.is_empty() { "" } else { " " };
                 let _ = match step {
-                    Filler::Operation(operation) => write!(text, "{blank}{operation}"),
-                    Filler::Expiry(lease) => write!(text, "{blank}expired:{lease}"),
+                    Writer::Operation(operation) => write!(text, "{blank}{operation}"),
+                    Writer::Expiry(lease) => write!(text, "{blank}expired:{lease}"),
                 };
             }
             let removed = removed.iter().map(|(revision, keys)| Removed { revision: revision.to_string(), keys });

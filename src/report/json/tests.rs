@@ -114,7 +114,7 @@ fn fields_keep_their_order_and_revisions_are_texts() {
 fn user_names_stand_verbatim_and_yet_harmless() {
     let sample = sample::restart(|text| format!("{text}\u{1b}\u{9b}\u{7f}\u{202e}\u{e0041}é"));
     let text = text(&sample.report());
-    assert!(!text.chars().any(|c| c != '\n' && crate::explain::visible::acts(c)));
+    assert!(!text.chars().any(|c| c != '\n' && crate::explain::terminal_text::acts(c)));
     let document: Value = serde_json::from_str(&text).unwrap();
     let client = &document["histories"][0]["findings"][0]["client"];
     assert_eq!(*client, "system:node:node-1\u{1b}\u{9b}\u{7f}\u{202e}\u{e0041}é");

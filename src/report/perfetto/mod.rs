@@ -7,7 +7,7 @@
 mod protobuf;
 
 use self::protobuf::Message;
-use super::neighbourhood::{Neighbourhood, span};
+use super::nearby::{Neighbourhood, span};
 use super::{Part, Report, Sink};
 use crate::check::Finding;
 use crate::explain::{facts, names};

@@ -1,6 +1,6 @@
 //! Messages of protobuf as bytes: only what a trace needs (protobuf.dev, "Encoding").
 
-use crate::explain::visible::visible;
+use crate::explain::terminal_text::visible;
 
 /// A message under construction. Fields stand in the order in which they are added.
 #[derive(Clone, Debug, Default)]

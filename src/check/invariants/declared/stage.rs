@@ -2,7 +2,7 @@
 //! where all objects are known.
 
 use crate::check::Evidence;
-use crate::check::facts::version_validity::{Proof, Standing};
+use crate::check::facts::version_validity::{Proof, VersionValidity};
 use crate::check::invariants::declared::case::{Case, Room};
 use crate::history::{Asked, Declared, KeyId, Marks, ResourceId, Revision, ScopeId, Verb};
 use crate::ingest::fields::Path;
@@ -19,7 +19,7 @@ pub const STEPS: u64 = 100_000;
 pub struct Stage<'h> {
     /// The history.
     pub evidence: Evidence<'h>,
-    standing: Standing<'h>,
+    standing: VersionValidity<'h>,
     /// How many more failures may be kept.
     pub room: Room,
     covered: OnceCell<Covered>,
@@ -43,7 +43,7 @@ impl<'h> Stage<'h> {
     /// Of some evidence.
     pub fn set(evidence: &Evidence<'h>) -> Stage<'h> {
         let (room, covered) = (Room::default(), OnceCell::new());
-        Stage { evidence: *evidence, standing: Standing::derive(evidence), room, covered }
+        Stage { evidence: *evidence, standing: VersionValidity::derive(evidence), room, covered }
     }
 
     /// The keys of a resource.

@@ -2,10 +2,10 @@
 
 use crate::check::facts::authorship::{Author, author};
 use crate::check::facts::commit_evidence;
-use crate::check::facts::knowledge::{Known, Memories};
+use crate::check::facts::knowledge::{ClientKnowledge, Known};
 use crate::check::premises::operation_groups;
 use crate::check::premises::operation_groups::{Piece, Pieces};
-use crate::check::premises::premise_index::Basis;
+use crate::check::premises::premise_index::PremiseIndex;
 use crate::check::{BrokenBy, Checks, Evidence, Group, Kind, Rule, Ruling};
 use crate::history::{IncarnationId, KeyId, Operation, OperationId, ResourceId, Revision, Verb};
 use crate::order::{Change, Ground, Pass, Premise, Reading, Version, remembers};
@@ -62,7 +62,7 @@ struct Taken {
 
 struct Search<'s, 'h, 'd> {
     evidence: &'s Evidence<'h>,
-    basis: Basis<'h>,
+    basis: PremiseIndex<'h>,
     groups: Vec<operation_groups::Found<'d>>,
     pieces: Pieces<'s, 'h>,
     /// The groups with a part of a resource.
@@ -80,7 +80,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         .operations()
         .filter(|(_, o)| o.verb.is_write() && o.key.is_some() && readers.may_mind(history, o))
         .collect();
-    let basis = Basis::derive(evidence);
+    let basis = PremiseIndex::derive(evidence);
     if writes.is_empty() && basis.decisions.is_empty() {
         return;
     }
@@ -216,7 +216,7 @@ impl<'d> Search<'_, '_, 'd> {
             let later = self.later(taken.group, taken.part, &taken.piece.of);
             wanted.extend(later.into_iter().map(|(_, key)| (process, key)));
         }
-        let memories = Memories::collect(evidence, &wanted);
+        let memories = ClientKnowledge::collect(evidence, &wanted);
         let mut told: FxHashSet<OperationId> = FxHashSet::default();
         for taken in undeclared {
             let o = history.operation(taken.write);

@@ -1,7 +1,7 @@
 //! What is drawn of an etcd cluster: requests as operations, watches with their events, and how far each client and watch was.
 
 use super::{Drawing, EMBEDDED, Row, WORDS};
-use crate::explain::visible::clip;
+use crate::explain::terminal_text::clip;
 use crate::history::etcd::{Cluster, Interval, Operation, Outcome, Request, Response, Step, Watch};
 use crate::history::{KeyId, Revision, Symbol, Verb};
 use crate::ingest::Time;

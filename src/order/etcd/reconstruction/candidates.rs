@@ -1,11 +1,11 @@
 //! Who can have made a revision, from a state.
 
 use super::super::attachment::{Attached, attached_by};
-use super::super::effects::Told;
+use super::super::effects::Answered;
 use super::super::lease::attached;
 use super::super::store::{covers, taken};
-use super::Filler;
-use super::course::{Course, Gap};
+use super::Writer;
+use super::problem::{Gap, Problem};
 use super::state::{State, holds};
 use crate::history::etcd::{Request, Step, Txn, ValueId};
 use rustc_hash::FxHashSet;
@@ -17,7 +17,7 @@ pub type Changed = (u32, Option<ValueId>, Option<Attached>);
 #[derive(Clone, Debug)]
 pub struct Candidate {
     /// Who.
-    pub maker: Filler,
+    pub maker: Writer,
     /// What changed.
     pub changes: Vec<Changed>,
 }
@@ -36,7 +36,7 @@ pub struct Candidates {
 impl Candidates {
     /// For a gap, behind a state, when some requests took effect before, and some leases ended.
     pub fn of(
-        course: &Course<'_>,
+        course: &Problem<'_>,
         gap: &Gap,
         state: &State,
         used: &FxHashSet<u32>,
@@ -53,28 +53,28 @@ impl Candidates {
             let operation = &course.known.recording.operations[at as usize];
             match operation.request {
                 Request::Txn(txn) => {
-                    let told = Told::of(course.known.recording, at);
+                    let told = Answered::of(course.known.recording, at);
                     match effect(course, txn, told, state, gap.number) {
-                        Ok(changes) => candidates.add(course, gap, Filler::Operation(at), changes),
+                        Ok(changes) => candidates.add(course, gap, Writer::Operation(at), changes),
                         Err(NotTold) => candidates.complete = false,
                     }
                 }
                 Request::LeaseRevoke { lease } => {
-                    candidates.end(course, gap, state, (lease, last(lease)), Filler::Operation(at));
+                    candidates.end(course, gap, state, (lease, last(lease)), Writer::Operation(at));
                 }
                 _ => {}
             }
         }
         if course.leases {
             for lease in course.known.lives.may_end(gap.number) {
-                candidates.end(course, gap, state, (lease, last(lease)), Filler::Expiry(lease));
+                candidates.end(course, gap, state, (lease, last(lease)), Writer::Expiry(lease));
             }
         }
         candidates
     }
 
     /// Where the changes are what is known of the gap.
-    fn add(&mut self, course: &Course<'_>, gap: &Gap, maker: Filler, changes: Vec<Changed>) {
+    fn add(&mut self, course: &Problem<'_>, gap: &Gap, maker: Writer, changes: Vec<Changed>) {
         let values = &course.known.recording.values;
         let same = |a: Option<ValueId>, b: Option<ValueId>| match (a, b) {
             (Some(a), Some(b)) => values.same(a, b) != Some(false),
@@ -94,7 +94,7 @@ impl Candidates {
     }
 
     /// The end of a lease that had ended at a revision before: what is attached to it goes, and what may be does or does not.
-    fn end(&mut self, course: &Course<'_>, gap: &Gap, state: &State, (lease, last): (i64, i64), maker: Filler) {
+    fn end(&mut self, course: &Problem<'_>, gap: &Gap, state: &State, (lease, last): (i64, i64), maker: Writer) {
         let lives = course.known.lives;
         if !lives.may_live(lease, gap.number) {
             return;
@@ -132,9 +132,9 @@ struct NotTold;
 
 /// What a transaction changes, nothing where it was told something else.
 fn effect(
-    course: &Course<'_>,
+    course: &Problem<'_>,
     txn: Txn,
-    told: Option<Told<'_>>,
+    told: Option<Answered<'_>>,
     state: &State,
     number: i64,
 ) -> Result<Vec<Changed>, NotTold> {

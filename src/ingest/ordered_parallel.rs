@@ -36,7 +36,7 @@ pub(super) fn in_order<U, R>(
     }
     let source = Mutex::new((units, 0u64));
     let finish = Mutex::new(finish);
-    let desk = Desk { results: Mutex::default(), room: Condvar::new(), places: threads * 2 };
+    let desk = ReorderBuffer { results: Mutex::default(), room: Condvar::new(), places: threads * 2 };
     thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
@@ -49,7 +49,7 @@ pub(super) fn in_order<U, R>(
                         (source.1 - 1, unit)
                     };
                     let result = work(unit);
-                    if !desk.hand_in(nth, result, |result| (locked(&finish))(result)) {
+                    if !desk.submit(nth, result, |result| (locked(&finish))(result)) {
                         break;
                     }
                 }
@@ -65,7 +65,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Where results wait for their turn.
-struct Desk<R> {
+struct ReorderBuffer<R> {
     results: Mutex<Results<R>>,
     room: Condvar,
     places: usize,
@@ -85,9 +85,9 @@ impl<R> Default for Results<R> {
     }
 }
 
-impl<R> Desk<R> {
+impl<R> ReorderBuffer<R> {
     /// Hands a result in; finishes results if it is their turn. False when another thread panicked.
-    fn hand_in(&self, nth: u64, result: R, finish: impl Fn(R)) -> bool {
+    fn submit(&self, nth: u64, result: R, finish: impl Fn(R)) -> bool {
         let mut desk = locked(&self.results);
         desk.waiting.insert(nth, result);
         if !desk.busy {
@@ -112,7 +112,7 @@ impl<R> Desk<R> {
 }
 
 /// Lets waiting threads go when one panics.
-struct Abandon<'a, R>(&'a Desk<R>);
+struct Abandon<'a, R>(&'a ReorderBuffer<R>);
 
 impl<R> Drop for Abandon<'_, R> {
     fn drop(&mut self) {

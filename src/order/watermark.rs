@@ -3,14 +3,14 @@
 //! An answer that shows revision R proves, at its return, that every revision through R is committed. The running maximum of
 //! all answers of one clock is that clock's view of the head.
 
-mod refuted;
+mod discarded_evidence;
 
-pub use refuted::write_of_event;
+pub use discarded_evidence::write_of_event;
 
-use self::refuted::Refuted;
+use self::discarded_evidence::DiscardedEvidence;
 use super::clock::{Clocks, RELATED};
-use super::shown::{Showing, Sight};
-use super::sight::{Equals, Facts, Moments, Placed, Reading, Records, Sights};
+use super::observation::{Equals, Facts, Moments, Observations, Placed, Reading, Records};
+use super::shown::{EvidenceRef, Observation};
 use super::timeline::Timeline;
 use crate::history::writers::Writers;
 use crate::history::{
@@ -68,8 +68,9 @@ impl Counter {
             if !o.clock.is_some() {
                 continue;
             }
-            let (revision, key, showing) = (version.revision, version.key, Showing::Answer(version.writer));
-            let fact = counter.facts.other(Sight { time: o.ret, clock: o.clock, revision, key, showing });
+            let (revision, key, showing) = (version.revision, version.key, EvidenceRef::Answer(version.writer));
+            let fact =
+                counter.facts.other(Observation { time: o.ret, clock: o.clock, revision, key, evidence: showing });
             if o.invoke.is_known() {
                 counter.sent[group].push(fact);
             }
@@ -112,7 +113,7 @@ impl Counter {
         &'c mut self,
         history: &'c History,
         group: usize,
-    ) -> (impl Iterator<Item = Sent> + use<'c>, impl Iterator<Item = Sight> + use<'c>) {
+    ) -> (impl Iterator<Item = Sent> + use<'c>, impl Iterator<Item = Observation> + use<'c>) {
         let reading = Reading { history, facts: &self.facts };
         let revision = |fact| u64::try_from(reading.revision(fact).value()).unwrap_or(u64::MAX);
         sort_by_word(&mut self.sent[group], revision, |fact| sent(reading, fact));
@@ -132,7 +133,7 @@ fn sent(reading: Reading<'_>, fact: u32) -> Sent {
 
 /// The heads of every counter group on every clock.
 #[derive(Debug, Default)]
-pub struct Heads {
+pub struct Watermarks {
     clocks: usize,
     group_of: Vec<u32>,
     facts: Facts,
@@ -140,7 +141,7 @@ pub struct Heads {
     raised: Vec<Moments>,
     /// Per group: the writes of each clock, in order of clock.
     future: Vec<Vec<Coming>>,
-    refuted: Refuted,
+    refuted: DiscardedEvidence,
     /// See [`Heads::are_steady`].
     steady: bool,
 }
@@ -212,7 +213,7 @@ fn never_fell(reading: Reading<'_>, shown: &[Placed], writes: &[&Placed]) -> boo
 
 /// The writes of each counter while time goes on.
 pub(super) struct Walk<'l> {
-    heads: &'l Heads,
+    heads: &'l Watermarks,
     history: &'l History,
     lines: Vec<Next<'l>>,
 }
@@ -250,7 +251,7 @@ impl Walk<'_> {
 
 /// How far a counter had come, and what proves it.
 #[derive(Clone, Copy, Debug)]
-pub struct Head {
+pub struct Watermark {
     /// At least this revision.
     pub revision: Revision,
     /// When that was shown.
@@ -258,23 +259,23 @@ pub struct Head {
     /// On which clock.
     pub clock: ClockId,
     /// By what.
-    pub showing: Showing,
+    pub showing: EvidenceRef,
 }
 
-impl From<Sight> for Head {
-    fn from(Sight { time, clock, revision, showing, .. }: Sight) -> Head {
-        Head { revision, time, clock, showing }
+impl From<Observation> for Watermark {
+    fn from(Observation { time, clock, revision, evidence: showing, .. }: Observation) -> Watermark {
+        Watermark { revision, time, clock, showing }
     }
 }
 
-impl Heads {
+impl Watermarks {
     /// Builds the running maxima, without what is refuted.
-    pub fn build(history: &History, unknown: &[Option<Writers>], timeline: &Timeline, counter: &Counter) -> Heads {
+    pub fn build(history: &History, unknown: &[Option<Writers>], timeline: &Timeline, counter: &Counter) -> Watermarks {
         let facts = counter.facts.clone();
         let reading = Reading { history, facts: &facts };
         let mut raised = Vec::with_capacity(counter.groups());
         let mut future = Vec::with_capacity(counter.groups());
-        let mut refuted = Refuted::default();
+        let mut refuted = DiscardedEvidence::default();
         // Bare times of several servers refute nothing.
         let is_one = |clock: ClockId| unknown.get(clock.index()).is_none_or(Option::is_none);
         let mut steady = history.clocks.len() == 1 && is_one(ClockId(0));
@@ -298,10 +299,10 @@ impl Heads {
             }
             future.push(of_group);
             shown.retain(|shown| !refuted.has(shown.fact));
-            raised.push(Sights::raised(reading, &shown));
+            raised.push(Observations::raised(reading, &shown));
         }
         let group_of = counter.group_of.clone();
-        Heads { clocks: history.clocks.len(), group_of, facts, raised, future, refuted, steady }
+        Watermarks { clocks: history.clocks.len(), group_of, facts, raised, future, refuted, steady }
     }
 
     /// Whether all times are of one clock, and nothing was shown at or above the revision of a write that was sent afterwards: what is
@@ -336,12 +337,12 @@ impl Heads {
 
     /// The list or delivery that alone shows the revision of a write, or a higher one, before it was sent by the bare times of their
     /// clock.
-    pub fn against(&self, history: &History, write: OperationId) -> Option<Head> {
+    pub fn against(&self, history: &History, write: OperationId) -> Option<Watermark> {
         self.refuted.by(write).map(|fact| self.reading(history).sight(fact).into())
     }
 
     /// The writes that a list or delivery is so alone against, in order of being sent.
-    pub fn alone_against(&self, showing: Showing) -> &[OperationId] {
+    pub fn alone_against(&self, showing: EvidenceRef) -> &[OperationId] {
         self.refuted.writes(showing)
     }
 
@@ -353,19 +354,19 @@ impl Heads {
         resource: ResourceId,
         clock: ClockId,
         time: Time,
-    ) -> Option<Head> {
+    ) -> Option<Watermark> {
         if !clock.is_some() {
             return None;
         }
-        self.records(history, resource).highest_before(clocks, clock, time, Equals::First).map(Head::from)
+        self.records(history, resource).highest_before(clocks, clock, time, Equals::First).map(Watermark::from)
     }
 
     /// As [`Heads::before`], by the bare times of all clocks: what would follow if all clocks agreed.
-    pub fn before_by_the_clock(&self, history: &History, resource: ResourceId, time: Time) -> Option<Head> {
+    pub fn before_by_the_clock(&self, history: &History, resource: ResourceId, time: Time) -> Option<Watermark> {
         if !time.is_known() || self.clocks > RELATED {
             return None;
         }
-        self.records(history, resource).before_by_the_clock(time).map(Head::from)
+        self.records(history, resource).before_by_the_clock(time).map(Watermark::from)
     }
 
     /// On each clock, the first that shows at least this revision.
@@ -374,8 +375,8 @@ impl Heads {
         history: &'l History,
         resource: ResourceId,
         revision: Revision,
-    ) -> impl Iterator<Item = Head> + use<'l> {
-        self.records(history, resource).reached(revision).map(Head::from)
+    ) -> impl Iterator<Item = Watermark> + use<'l> {
+        self.records(history, resource).reached(revision).map(Watermark::from)
     }
 
     /// Whether the revision that a request names may have been there when it was sent: no write that was certainly sent later got it, or

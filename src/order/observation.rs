@@ -5,7 +5,7 @@
 //! looks at few facts.
 
 use super::clock::{Clocks, RELATED};
-use super::shown::{Showing, Sight};
+use super::shown::{EvidenceRef, Observation};
 use crate::history::{ClockId, History, KeyId, OperationId, Revision, Verb, sort_by_word};
 use crate::ingest::Time;
 use std::cmp::Ordering;
@@ -18,14 +18,14 @@ use std::sync::atomic::{AtomicUsize, Ordering as Access};
 pub(super) struct Facts {
     operations: u32,
     deliveries: u32,
-    others: Vec<Sight>,
+    others: Vec<Observation>,
 }
 
 enum Fact<'f> {
     Answer(OperationId),
     Asked(OperationId),
     Delivery(usize),
-    Other(&'f Sight),
+    Other(&'f Observation),
 }
 
 impl Facts {
@@ -50,7 +50,7 @@ impl Facts {
     }
 
     /// Anything else.
-    pub(super) fn other(&mut self, sight: Sight) -> u32 {
+    pub(super) fn other(&mut self, sight: Observation) -> u32 {
         self.others.push(sight);
         2 * self.operations + self.deliveries + self.others.len() as u32 - 1
     }
@@ -107,11 +107,11 @@ impl Facts {
     }
 
     /// What shows it.
-    fn showing(&self, history: &History, number: u32) -> Showing {
+    fn showing(&self, history: &History, number: u32) -> EvidenceRef {
         match self.fact(number) {
-            Fact::Answer(id) | Fact::Asked(id) => Showing::Answer(id),
-            Fact::Delivery(index) => Showing::Delivery(index as u32, history.watch_of(index)),
-            Fact::Other(sight) => sight.showing,
+            Fact::Answer(id) | Fact::Asked(id) => EvidenceRef::Answer(id),
+            Fact::Delivery(index) => EvidenceRef::Delivery(index as u32, history.watch_of(index)),
+            Fact::Other(sight) => sight.evidence,
         }
     }
 }
@@ -124,13 +124,13 @@ pub(super) struct Reading<'l> {
 }
 
 impl Reading<'_> {
-    pub(super) fn sight(&self, number: u32) -> Sight {
-        Sight {
+    pub(super) fn sight(&self, number: u32) -> Observation {
+        Observation {
             time: self.time(number),
             clock: self.clock(number),
             revision: self.revision(number),
             key: self.facts.key(self.history, number),
-            showing: self.facts.showing(self.history, number),
+            evidence: self.facts.showing(self.history, number),
         }
     }
 
@@ -153,7 +153,7 @@ impl Reading<'_> {
 
     /// The operation whose answer or stream shows it.
     pub(super) fn operation(&self, number: u32) -> OperationId {
-        let (Showing::Answer(id) | Showing::Delivery(_, id)) = self.facts.showing(self.history, number);
+        let (EvidenceRef::Answer(id) | EvidenceRef::Delivery(_, id)) = self.facts.showing(self.history, number);
         id
     }
 
@@ -161,7 +161,7 @@ impl Reading<'_> {
     pub(super) fn sort_by_revision(&self, facts: &mut [u32]) {
         let rest = |fact| {
             let sight = self.sight(fact);
-            (sight.revision, sight.clock, sight.time, sight.showing)
+            (sight.revision, sight.clock, sight.time, sight.evidence)
         };
         // Those of more than 64 bits come last, and are told apart by the rest.
         sort_by_word(facts, |fact| u64::try_from(self.revision(fact).value()).unwrap_or(u64::MAX), rest);
@@ -360,7 +360,7 @@ pub(super) enum Equals {
 
 impl Equals {
     /// Whether a revision takes the place of the highest one so far. `side`: the one of the two that it is, in order of clock.
-    fn rises(self, revision: Revision, highest: Option<Sight>, side: Equals) -> bool {
+    fn rises(self, revision: Revision, highest: Option<Observation>, side: Equals) -> bool {
         highest.is_none_or(|highest| revision > highest.revision || (revision == highest.revision && self == side))
     }
 }
@@ -376,19 +376,25 @@ pub struct Records<'l> {
 
 impl<'l> Records<'l> {
     /// The highest sight that was certainly complete before a moment.
-    pub fn before(&self, clocks: &Clocks, clock: ClockId, time: Time) -> Option<Sight> {
+    pub fn before(&self, clocks: &Clocks, clock: ClockId, time: Time) -> Option<Observation> {
         self.highest_before(clocks, clock, time, Equals::Last)
     }
 
     /// The same. `equals`: which of equals counts.
-    pub(super) fn highest_before(&self, clocks: &Clocks, clock: ClockId, time: Time, equals: Equals) -> Option<Sight> {
+    pub(super) fn highest_before(
+        &self,
+        clocks: &Clocks,
+        clock: ClockId,
+        time: Time,
+        equals: Equals,
+    ) -> Option<Observation> {
         let records = if clocks.relate() { *self } else { self.of_clock(clock) };
         records.highest_by(|of| clocks.horizon(of, clock, time), equals)
     }
 
     /// The highest sight of all clocks, each up to its horizon.
-    fn highest_by(self, horizon: impl Fn(ClockId) -> Option<Time>, equals: Equals) -> Option<Sight> {
-        let mut highest: Option<Sight> = None;
+    fn highest_by(self, horizon: impl Fn(ClockId) -> Option<Time>, equals: Equals) -> Option<Observation> {
+        let mut highest: Option<Observation> = None;
         let first = self.first_run();
         let (runs, spans) = (self.known_runs(), self.moments.spans.get(first..).unwrap_or(&[]));
         if spans.is_empty() {
@@ -417,7 +423,7 @@ impl<'l> Records<'l> {
     }
 
     /// As [`Records::before`], by the bare times of other clocks: what would follow if all clocks agreed.
-    pub fn before_by_the_clock(&self, time: Time) -> Option<Sight> {
+    pub fn before_by_the_clock(&self, time: Time) -> Option<Observation> {
         let known = self.known_runs().len();
         if known > RELATED || (known == 0 && self.runs().nth(RELATED).is_some()) {
             return None;
@@ -426,7 +432,7 @@ impl<'l> Records<'l> {
     }
 
     /// On each clock, the first that reaches a revision.
-    pub(super) fn reached(self, revision: Revision) -> impl Iterator<Item = Sight> + use<'l> {
+    pub(super) fn reached(self, revision: Revision) -> impl Iterator<Item = Observation> + use<'l> {
         let high = self.runs_and_spans().filter(move |(.., span)| span.is_none_or(|(_, top)| top >= revision));
         high.filter_map(move |(_, run, _)| {
             let at = run.below(revision);
@@ -434,7 +440,7 @@ impl<'l> Records<'l> {
         })
     }
 
-    fn sight(&self, at: usize) -> Sight {
+    fn sight(&self, at: usize) -> Observation {
         self.reading.sight(self.moments.facts[at])
     }
 
@@ -505,7 +511,7 @@ impl<'l> Records<'l> {
     }
 
     /// The highest sight of a run before a time of its clock.
-    pub(super) fn last(&self, horizon: Time) -> Option<Sight> {
+    pub(super) fn last(&self, horizon: Time) -> Option<Observation> {
         let at = self.moments.before(self.reading, self.start..self.end, horizon);
         (at > self.start).then(|| self.sight(at - 1))
     }
@@ -519,20 +525,20 @@ impl<'l> Records<'l> {
 
 /// Sights of one kind in order of clock, then time, as they are kept: those that raised the maximum of their clock, and the rest.
 #[derive(Debug, Default)]
-pub(super) struct Sights {
+pub(super) struct Observations {
     raised: Moments,
     rest: Vec<u32>,
 }
 
-impl Sights {
+impl Observations {
     /// Of facts in order, those that raised the maximum of their clock.
     pub(super) fn raised(reading: Reading<'_>, facts: &[Placed]) -> Moments {
-        Sights::new(reading, facts).raised
+        Observations::new(reading, facts).raised
     }
 
     /// Of facts in order.
-    pub(super) fn new(reading: Reading<'_>, facts: &[Placed]) -> Sights {
-        let mut sights = Sights::default();
+    pub(super) fn new(reading: Reading<'_>, facts: &[Placed]) -> Observations {
+        let mut sights = Observations::default();
         let mut best: Option<(ClockId, Revision)> = None;
         for placed in facts {
             let revision = placed.revision(reading);
@@ -549,27 +555,27 @@ impl Sights {
         sights
     }
 
-    pub(super) fn line<'l>(&'l self, reading: Reading<'l>) -> Line<'l> {
-        Line { records: self.raised.records(reading), rest: &self.rest }
+    pub(super) fn line<'l>(&'l self, reading: Reading<'l>) -> RunningMax<'l> {
+        RunningMax { records: self.raised.records(reading), rest: &self.rest }
     }
 }
 
 /// Sights of one kind in order of clock, then time.
 #[derive(Clone, Copy, Debug)]
-pub struct Line<'l> {
+pub struct RunningMax<'l> {
     records: Records<'l>,
     /// Those that are not above all before them.
     rest: &'l [u32],
 }
 
-impl<'l> Line<'l> {
+impl<'l> RunningMax<'l> {
     /// See [`Records::before`].
-    pub fn before(&self, clocks: &Clocks, clock: ClockId, time: Time) -> Option<Sight> {
+    pub fn before(&self, clocks: &Clocks, clock: ClockId, time: Time) -> Option<Observation> {
         self.records.before(clocks, clock, time)
     }
 
     /// See [`Records::before_by_the_clock`].
-    pub fn before_by_the_clock(&self, time: Time) -> Option<Sight> {
+    pub fn before_by_the_clock(&self, time: Time) -> Option<Observation> {
         self.records.before_by_the_clock(time)
     }
 
@@ -585,7 +591,7 @@ impl<'l> Line<'l> {
         clock: ClockId,
         time: Time,
         revision: Revision,
-    ) -> impl Iterator<Item = Sight> + use<'l> {
+    ) -> impl Iterator<Item = Observation> + use<'l> {
         let (rest, reading) = (self.rest, self.records.reading);
         let records = if clocks.relate() { self.records } else { self.records.of_clock(clock) };
         // Of a clock that never came so far nothing is above.
@@ -600,7 +606,7 @@ impl<'l> Line<'l> {
                 Some(horizon) if any => {
                     let first = run.sight(from).place();
                     let from = rest.partition_point(|&fact| reading.sight(fact).place() < first);
-                    let in_time = |sight: Sight| (sight.clock, sight.time) < (of, horizon);
+                    let in_time = |sight: Observation| (sight.clock, sight.time) < (of, horizon);
                     &rest[from..rest.partition_point(|&fact| in_time(reading.sight(fact))).max(from)]
                 }
                 _ => &[],
@@ -615,7 +621,7 @@ fn latest_first<'l>(
     reading: Reading<'l>,
     mut records: &'l [u32],
     mut others: &'l [u32],
-) -> impl Iterator<Item = Sight> + use<'l> {
+) -> impl Iterator<Item = Observation> + use<'l> {
     std::iter::from_fn(move || {
         let ends = [records, others].map(|facts| facts.last().map(|&fact| reading.sight(fact)));
         let later = ends[1].is_some_and(|other| ends[0].is_none_or(|record| record.place() < other.place()));
@@ -662,19 +668,19 @@ impl ByKey {
         by_key
     }
 
-    pub(super) fn keyed<'l>(&'l self, reading: Reading<'l>) -> Keyed<'l> {
-        Keyed { kept: self, reading }
+    pub(super) fn keyed<'l>(&'l self, reading: Reading<'l>) -> PerKeyMax<'l> {
+        PerKeyMax { kept: self, reading }
     }
 }
 
 /// Sights by key.
 #[derive(Clone, Copy, Debug)]
-pub struct Keyed<'l> {
+pub struct PerKeyMax<'l> {
     kept: &'l ByKey,
     reading: Reading<'l>,
 }
 
-impl<'l> Keyed<'l> {
+impl<'l> PerKeyMax<'l> {
     /// The sights of a key.
     pub fn get(&self, key: &KeyId) -> Option<Records<'l>> {
         let starts = &self.kept.starts;

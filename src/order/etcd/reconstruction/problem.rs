@@ -7,9 +7,9 @@ use super::super::effects::{Change, Class};
 use super::super::store::covers;
 use super::super::streams::watched;
 use super::super::timeline::Revision;
-use super::claims::{Claim, Claims};
+use super::constraints::{Constraint, Constraints};
 use super::state::Keys;
-use super::{CELLS, FEW, Filler, Known, REQUESTS, REVISIONS};
+use super::{CELLS, FEW, Known, REQUESTS, REVISIONS, Writer};
 use crate::history::Symbol;
 use crate::history::etcd::{Recording, Request, Step, ValueId, Watch};
 use petgraph::unionfind::UnionFind;
@@ -43,11 +43,11 @@ pub enum Mark {
     /// A revision of which the maker is looked for.
     Gap(u32),
     /// What is claimed of the state behind everything before.
-    Claim(Claim),
+    Claim(Constraint),
 }
 
 /// The way.
-pub struct Course<'a> {
+pub struct Problem<'a> {
     /// What is known.
     pub known: Known<'a>,
     /// The keys.
@@ -66,9 +66,9 @@ pub struct Course<'a> {
     pub kinds: FxHashMap<u32, u32>,
 }
 
-impl<'a> Course<'a> {
+impl<'a> Problem<'a> {
     /// `None`: too much is open.
-    pub fn of(known: Known<'a>) -> Option<Course<'a>> {
+    pub fn of(known: Known<'a>) -> Option<Problem<'a>> {
         let gaps = gaps(known)?;
         let is_gap = |number: i64| gaps.binary_search_by_key(&number, |(gap, _)| *gap).is_ok();
         let requests: Vec<u32> = (0..known.recording.operations.len() as u32)
@@ -87,11 +87,11 @@ impl<'a> Course<'a> {
             return None;
         }
         let from = gaps.iter().find(|(_, complete)| !complete).or(gaps.first())?.0;
-        let claims = Claims::of(known, &keys, from).all;
+        let claims = Constraints::of(known, &keys, from).all;
         let kinds = kinds(known, &requests);
-        let needed = known.filling.fillers.iter().filter_map(|(_, filler)| match filler {
-            Filler::Operation(at) => Some(*at),
-            Filler::Expiry(_) => None,
+        let needed = known.filling.writers.iter().filter_map(|(_, filler)| match filler {
+            Writer::Operation(at) => Some(*at),
+            Writer::Expiry(_) => None,
         });
         let needed: FxHashSet<u32> = needed.collect();
         let still = unchanged(&keys, &gaps, &claims);
@@ -99,7 +99,7 @@ impl<'a> Course<'a> {
             gaps.into_iter().zip(still).map(|(of, still)| gap(known, &keys, still, &requests, &needed, of)).collect();
         let (of_key, of_gap) = parts(known, &keys, &gaps, &claims, leases);
         let marks = marks(known, &keys, &gaps, claims);
-        Some(Course { known, keys, gaps, marks, leases, of_key, of_gap, kinds })
+        Some(Problem { known, keys, gaps, marks, leases, of_key, of_gap, kinds })
     }
 }
 
@@ -194,12 +194,12 @@ fn kinds(known: Known<'_>, requests: &[u32]) -> FxHashMap<u32, u32> {
 }
 
 /// By gap the keys that were found later as they had been before.
-fn unchanged(keys: &Keys, gaps: &[(i64, bool)], claims: &[(i64, Claim)]) -> Vec<Vec<u32>> {
+fn unchanged(keys: &Keys, gaps: &[(i64, bool)], claims: &[(i64, Constraint)]) -> Vec<Vec<u32>> {
     // The earliest last change that is told of a key at a gap or behind it.
     let mut oldest = vec![i64::MAX; keys.names.len() * gaps.len()];
     let place = |gap: usize, key: u32| gap * keys.names.len() + key as usize;
     for (at, claim) in claims {
-        if let Claim::There { key, changed, .. } = *claim
+        if let Constraint::There { key, changed, .. } = *claim
             && changed > 0
             && let Some(gap) = gaps.partition_point(|(number, _)| number <= at).checked_sub(1)
         {
@@ -306,7 +306,13 @@ fn passed(recording: &Recording, watch: &Watch) -> Option<(i64, i64)> {
 }
 
 /// Parts that share no key and no request, by key and by gap.
-fn parts(known: Known<'_>, keys: &Keys, gaps: &[Gap], claims: &[(i64, Claim)], leases: bool) -> (Vec<u32>, Vec<u32>) {
+fn parts(
+    known: Known<'_>,
+    keys: &Keys,
+    gaps: &[Gap],
+    claims: &[(i64, Constraint)],
+    leases: bool,
+) -> (Vec<u32>, Vec<u32>) {
     let count = keys.names.len() as u32;
     // Keys, then gaps.
     let mut sets = UnionFind::<u32>::new(keys.names.len() + gaps.len());
@@ -331,7 +337,7 @@ fn parts(known: Known<'_>, keys: &Keys, gaps: &[Gap], claims: &[(i64, Claim)], l
         (1..count + gaps.len() as u32).for_each(|at| join(0, at));
     }
     for (_, claim) in claims {
-        if matches!(claim, Claim::Decided { .. } | Claim::Count { .. }) {
+        if matches!(claim, Constraint::Decided { .. } | Constraint::Count { .. }) {
             let about = claim.keys(known, keys);
             about.windows(2).for_each(|pair| join(pair[0], pair[1]));
         }
@@ -357,15 +363,15 @@ fn touched(known: Known<'_>, keys: &Keys, request: u32, mut each: impl FnMut(u32
     }
 }
 
-fn marks(known: Known<'_>, keys: &Keys, gaps: &[Gap], claims: Vec<(i64, Claim)>) -> Vec<(i64, Mark)> {
+fn marks(known: Known<'_>, keys: &Keys, gaps: &[Gap], claims: Vec<(i64, Constraint)>) -> Vec<(i64, Mark)> {
     let Known { recording, timeline, .. } = known;
     let mut marks: Vec<(i64, Mark)> = (0..).zip(gaps).map(|(at, gap)| (gap.number, Mark::Gap(at))).collect();
     let searched = |number: i64| gaps.binary_search_by_key(&number, |gap| gap.number).is_ok();
     for revision in timeline.revisions.iter().filter(|revision| !searched(revision.number)) {
-        let made = known.filling.fillers.binary_search_by_key(&revision.number, |(number, _)| *number);
-        let maker = made.ok().map(|at| known.filling.fillers[at].1).or(revision.writer.map(Filler::Operation));
+        let made = known.filling.writers.binary_search_by_key(&revision.number, |(number, _)| *number);
+        let maker = made.ok().map(|at| known.filling.writers[at].1).or(revision.writer.map(Writer::Operation));
         let writer = match maker {
-            Some(Filler::Operation(at)) => Some(at),
+            Some(Writer::Operation(at)) => Some(at),
             _ => None,
         };
         for version in timeline.versions_of(revision) {

@@ -6,7 +6,7 @@ use crate::history::etcd::{Interval, Recording};
 use std::ops::Range;
 
 /// Counts over T at revisions that only rise.
-pub struct Census<'t> {
+pub struct KeyCounts<'t> {
     recording: &'t Recording,
     timeline: &'t Timeline,
     /// Keys that ever changed or were found, in the order of their names.
@@ -24,9 +24,9 @@ pub struct Census<'t> {
     next: usize,
 }
 
-impl<'t> Census<'t> {
+impl<'t> KeyCounts<'t> {
     /// Of an empty store.
-    pub fn new(recording: &'t Recording, timeline: &'t Timeline) -> Census<'t> {
+    pub fn new(recording: &'t Recording, timeline: &'t Timeline) -> KeyCounts<'t> {
         let found = recording.pairs.iter().map(|pair| pair.key);
         let mut sorted: Vec<Symbol> = timeline.keys().chain(found).collect();
         sorted.sort_unstable();
@@ -37,7 +37,7 @@ impl<'t> Census<'t> {
             places[key.index()] = at;
         }
         let length = sorted.len();
-        Census {
+        KeyCounts {
             recording,
             timeline,
             sorted,

@@ -9,7 +9,7 @@ use crate::history::etcd::{Interval, Operation, Range, Request, Span, Step, Step
 
 /// Something about a state.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Claim {
+pub enum Constraint {
     /// A key is there.
     There {
         /// The key.
@@ -42,20 +42,20 @@ pub enum Claim {
     },
 }
 
-impl Claim {
+impl Constraint {
     /// Whether a state is like this; `true` where nobody knows.
     pub fn fits(&self, known: Known<'_>, keys: &Keys, state: &State) -> bool {
         match *self {
-            Claim::There { key, changed, version, value } => state[key as usize].is_some_and(|cell| {
+            Constraint::There { key, changed, version, value } => state[key as usize].is_some_and(|cell| {
                 (changed == 0 || cell.changed == changed)
                     && (version <= 0 || cell.version == version)
                     && value.is_none_or(|value| known.recording.values.same(cell.value, value) != Some(false))
             }),
-            Claim::Absent { key } => state[key as usize].is_none(),
-            Claim::Decided { conditions, success } => {
+            Constraint::Absent { key } => state[key as usize].is_none(),
+            Constraint::Decided { conditions, success } => {
                 holds(known, keys, state, conditions).is_none_or(|holds| holds == success)
             }
-            Claim::Count { keys: interval, count } => {
+            Constraint::Count { keys: interval, count } => {
                 let inside = |at: &usize| state[*at].is_some() && covers(known.recording, interval, keys.names[*at]);
                 (0..state.len()).filter(inside).count() as i64 == count
             }
@@ -65,12 +65,12 @@ impl Claim {
     /// The keys that it is about.
     pub fn keys(&self, known: Known<'_>, keys: &Keys) -> Vec<u32> {
         match *self {
-            Claim::There { key, .. } | Claim::Absent { key } => vec![key],
-            Claim::Decided { conditions, .. } => {
+            Constraint::There { key, .. } | Constraint::Absent { key } => vec![key],
+            Constraint::Decided { conditions, .. } => {
                 let conditions = conditions.of(&known.recording.requests.conditions).iter();
                 conditions.filter_map(|condition| keys.find(condition.keys.key)).collect()
             }
-            Claim::Count { keys: interval, .. } => {
+            Constraint::Count { keys: interval, .. } => {
                 let inside = |at: &u32| covers(known.recording, interval, keys.names[*at as usize]);
                 (0..keys.names.len() as u32).filter(inside).collect()
             }
@@ -79,19 +79,19 @@ impl Claim {
 }
 
 /// Collects claims with the revisions that they are about.
-pub struct Claims<'a> {
+pub struct Constraints<'a> {
     known: Known<'a>,
     keys: &'a Keys,
     /// Only from here on.
     from: i64,
     /// Revision and claim.
-    pub all: Vec<(i64, Claim)>,
+    pub all: Vec<(i64, Constraint)>,
 }
 
-impl<'a> Claims<'a> {
+impl<'a> Constraints<'a> {
     /// Of answers and deliveries.
-    pub fn of(known: Known<'a>, keys: &'a Keys, from: i64) -> Claims<'a> {
-        let mut claims = Claims { known, keys, from, all: Vec::new() };
+    pub fn of(known: Known<'a>, keys: &'a Keys, from: i64) -> Constraints<'a> {
+        let mut claims = Constraints { known, keys, from, all: Vec::new() };
         for (at, operation) in (0..).zip(&known.recording.operations) {
             if operation.revision < from {
                 continue;
@@ -110,7 +110,7 @@ impl<'a> Claims<'a> {
         claims
     }
 
-    fn add(&mut self, revision: i64, claim: Claim) {
+    fn add(&mut self, revision: i64, claim: Constraint) {
         if revision >= self.from {
             self.all.push((revision, claim));
         }
@@ -126,7 +126,7 @@ impl<'a> Claims<'a> {
         let conditions = txn.conditions.of(&recording.requests.conditions);
         let told = |key: Symbol| self.keys.find(key).is_some();
         if !conditions.is_empty() && conditions.iter().all(|c| !c.keys.end.is_some() && told(c.keys.key)) {
-            self.add(before, Claim::Decided { conditions: txn.conditions, success: !operation.failure });
+            self.add(before, Constraint::Decided { conditions: txn.conditions, success: !operation.failure });
         }
         let steps = taken(txn, !operation.failure).of(&recording.requests.steps);
         // Behind a step that changes something the state is another one.
@@ -137,8 +137,8 @@ impl<'a> Claims<'a> {
                 Step::Delete(keys) if !keys.end.is_some() => {
                     let removes = result.deleted > 0;
                     if let Some(key) = self.keys.find(keys.key) {
-                        let there = Claim::There { key, changed: 0, version: 0, value: None };
-                        self.add(before, if removes { there } else { Claim::Absent { key } });
+                        let there = Constraint::There { key, changed: 0, version: 0, value: None };
+                        self.add(before, if removes { there } else { Constraint::Absent { key } });
                     }
                     if removes {
                         return;
@@ -158,7 +158,7 @@ impl<'a> Claims<'a> {
         for pair in pairs {
             if let Some(key) = self.keys.find(pair.key) {
                 let value = (!range.keys_only).then_some(pair.value);
-                self.add(at, Claim::There { key, changed: pair.revision, version: pair.version, value });
+                self.add(at, Constraint::There { key, changed: pair.revision, version: pair.version, value });
             }
         }
         if range.count_only {
@@ -169,7 +169,7 @@ impl<'a> Claims<'a> {
             if pairs.is_empty()
                 && let Some(key) = self.keys.find(range.keys.key)
             {
-                self.add(at, Claim::Absent { key });
+                self.add(at, Constraint::Absent { key });
             }
             return;
         }
@@ -180,7 +180,7 @@ impl<'a> Claims<'a> {
             let text = recording.texts.get(*name);
             let shown = !cut || last.is_some_and(|last| text <= last);
             if shown && covers(recording, range.keys, *name) && !pairs.iter().any(|pair| pair.key == *name) {
-                self.all.push((at, Claim::Absent { key }));
+                self.all.push((at, Constraint::Absent { key }));
             }
         }
         self.count(at, range.keys, found.count);
@@ -188,7 +188,7 @@ impl<'a> Claims<'a> {
 
     fn count(&mut self, at: i64, keys: Interval, count: i64) {
         if self.keys.all {
-            self.add(at, Claim::Count { keys, count });
+            self.add(at, Constraint::Count { keys, count });
         }
     }
 
@@ -201,11 +201,14 @@ impl<'a> Claims<'a> {
             let before = event.revision - 1;
             if let Some(previous) = event.previous {
                 let value = Some(previous.value);
-                self.add(before, Claim::There { key, changed: previous.revision, version: previous.version, value });
+                self.add(
+                    before,
+                    Constraint::There { key, changed: previous.revision, version: previous.version, value },
+                );
             } else if event.delete {
-                self.add(before, Claim::There { key, changed: 0, version: 0, value: None });
+                self.add(before, Constraint::There { key, changed: 0, version: 0, value: None });
             } else if marks_creation && event.create {
-                self.add(before, Claim::Absent { key });
+                self.add(before, Constraint::Absent { key });
             }
         }
     }

@@ -2,7 +2,7 @@ use super::*;
 use crate::order::{Order, OrderOptions};
 
 /// Sights in no order: 3 clocks, 5 keys, few times and revisions so that many are alike, some of more than 64 bits.
-fn some(count: u32) -> Vec<Sight> {
+fn some(count: u32) -> Vec<Observation> {
     let mut state = u64::from(count) + 1;
     let mut roll = move |sides: u64| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -10,20 +10,20 @@ fn some(count: u32) -> Vec<Sight> {
     };
     let sight = |n| {
         let (low, high) = (u128::from(roll(60)), u128::from(roll(8) / 7));
-        Sight {
+        Observation {
             time: Time(roll(90) as i64),
             clock: ClockId(roll(3) as u32),
             revision: Revision::new(high << 70 | low),
             key: KeyId(roll(5) as u32),
-            showing: Showing::Answer(OperationId(n)),
+            evidence: EvidenceRef::Answer(OperationId(n)),
         }
     };
     (0..count).map(sight).collect()
 }
 
 /// The highest of these before a moment, by its revision, and the last clock that shows it.
-fn highest_before(sights: &[Sight], clocks: &Clocks, clock: ClockId, time: Time) -> Option<(Revision, ClockId)> {
-    let before = |s: &&Sight| clocks.horizon(s.clock, clock, time).is_some_and(|horizon| s.time < horizon);
+fn highest_before(sights: &[Observation], clocks: &Clocks, clock: ClockId, time: Time) -> Option<(Revision, ClockId)> {
+    let before = |s: &&Observation| clocks.horizon(s.clock, clock, time).is_some_and(|horizon| s.time < horizon);
     sights.iter().filter(before).map(|s| (s.revision, s.clock)).max()
 }
 
@@ -31,7 +31,8 @@ fn highest_before(sights: &[Sight], clocks: &Clocks, clock: ClockId, time: Time)
 fn times_are_found_wherever_the_last_search_ended() {
     let history = History { clocks: vec![crate::history::Symbol::NONE], ..History::default() };
     let mut facts = Facts::default();
-    let numbers: Vec<u32> = (0..500).map(|n| facts.other(Sight { time: Time(n / 3 * 2), ..some(1)[0] })).collect();
+    let numbers: Vec<u32> =
+        (0..500).map(|n| facts.other(Observation { time: Time(n / 3 * 2), ..some(1)[0] })).collect();
     let reading = Reading { history: &history, facts: &facts };
     let moments = Moments::of(reading.in_order(numbers.into_iter()).into_iter());
     for range in [0..500, 0..499, 3..400, 101..499, 200..203, 7..7] {
@@ -56,23 +57,23 @@ fn sights_are_found_as_by_looking_at_all_of_them() {
             let numbers: Vec<u32> = sights.iter().map(|sight| facts.other(*sight)).collect();
             let reading = Reading { history: &history, facts: &facts };
             let order = reading.in_order(numbers.into_iter());
-            let (line, keyed) = (Sights::new(reading, &order), ByKey::new(reading, &order));
-            sights.sort_by_key(Sight::place);
+            let (line, keyed) = (Observations::new(reading, &order), ByKey::new(reading, &order));
+            sights.sort_by_key(Observation::place);
             for (clock, time) in (0..3).flat_map(|clock| (-2..95).map(move |time| (ClockId(clock), Time(time)))) {
                 let found = line.line(reading).before(&clocks, clock, time).map(|s| (s.revision, s.clock));
                 assert_eq!(found, highest_before(&sights, &clocks, clock, time));
                 for key in (0..5).map(KeyId) {
-                    let own: Vec<Sight> = sights.iter().filter(|s| s.key == key).copied().collect();
+                    let own: Vec<Observation> = sights.iter().filter(|s| s.key == key).copied().collect();
                     let found = keyed.keyed(reading).get(&key).and_then(|line| line.before(&clocks, clock, time));
                     assert_eq!(found.map(|s| (s.revision, s.clock)), highest_before(&own, &clocks, clock, time));
                 }
                 for revision in [0, 5, 30, 59, 60, 1 << 70, u128::MAX].map(Revision::new) {
                     let above = line.line(reading).above(&clocks, clock, time, revision).map(|s| s.place());
-                    let inside = |s: &&Sight| {
+                    let inside = |s: &&Observation| {
                         s.revision > revision
                             && clocks.horizon(s.clock, clock, time).is_some_and(|horizon| s.time < horizon)
                     };
-                    let mut all: Vec<_> = sights.iter().filter(inside).map(Sight::place).collect();
+                    let mut all: Vec<_> = sights.iter().filter(inside).map(Observation::place).collect();
                     all.reverse();
                     all.sort_by_key(|place| place.0);
                     assert_eq!(above.collect::<Vec<_>>(), all);

@@ -46,44 +46,44 @@ impl<'a> Plain<'a> {
     }
 
     #[inline]
-    fn pass(&mut self, byte: u8) -> Result<(), Odd> {
+    fn pass(&mut self, byte: u8) -> Result<(), Fallback> {
         let found = self.peek() == Some(byte);
         self.at += usize::from(found);
-        if found { Ok(()) } else { Err(Odd) }
+        if found { Ok(()) } else { Err(Fallback) }
     }
 
     #[inline]
-    fn word(&mut self, word: &str) -> Result<(), Odd> {
+    fn word(&mut self, word: &str) -> Result<(), Fallback> {
         let found = self.rest().starts_with(word.as_bytes());
         self.at += if found { word.len() } else { 0 };
-        if found { Ok(()) } else { Err(Odd) }
+        if found { Ok(()) } else { Err(Fallback) }
     }
 
     /// A string in which nothing is escaped.
     #[inline]
-    fn string(&mut self) -> Result<&'a str, Odd> {
+    fn string(&mut self) -> Result<&'a str, Fallback> {
         if self.peek() != Some(b'"') {
-            return Err(Odd);
+            return Err(Fallback);
         }
         let start = self.at + 1;
         let inside = &self.text.as_bytes()[start..];
         let stop = inside.iter().position(|byte| matches!(byte, b'"' | b'\\' | ..0x20));
-        let length = stop.filter(|stop| inside[*stop] == b'"').ok_or(Odd)?;
+        let length = stop.filter(|stop| inside[*stop] == b'"').ok_or(Fallback)?;
         self.at = start + length + 1;
         Ok(&self.text[start..start + length])
     }
 
     /// A string in which something is.
     #[cold]
-    fn escaped(&mut self) -> Result<String, Odd> {
+    fn escaped(&mut self) -> Result<String, Fallback> {
         let mut strings = serde_json::Deserializer::from_str(&self.text[self.at..]).into_iter();
-        let string = strings.next().and_then(Result::ok).ok_or(Odd)?;
+        let string = strings.next().and_then(Result::ok).ok_or(Fallback)?;
         self.at += strings.byte_offset();
         Ok(string)
     }
 
     #[inline]
-    fn number(&mut self) -> Result<u64, Odd> {
+    fn number(&mut self) -> Result<u64, Fallback> {
         let digits = self.rest();
         let (mut number, mut length) = (0u64, 0);
         while let Some(digit @ b'0'..=b'9') = digits.get(length) {
@@ -92,37 +92,41 @@ impl<'a> Plain<'a> {
         }
         self.at += length;
         match length {
-            0 => Err(Odd),
-            2.. if digits[0] == b'0' => Err(Odd),
+            0 => Err(Fallback),
+            2.. if digits[0] == b'0' => Err(Fallback),
             1..=19 => Ok(number),
             // It may be too large.
-            _ => self.text[self.at - length..self.at].parse().map_err(|_| Odd),
+            _ => self.text[self.at - length..self.at].parse().map_err(|_| Fallback),
         }
     }
 
     /// What is between brackets, all of which must be read.
     #[inline]
-    fn items<T>(&mut self, end: u8, read: impl FnOnce(&mut Items<'_, 'a>) -> Result<T, Odd>) -> Result<T, Odd> {
+    fn items<T>(
+        &mut self,
+        end: u8,
+        read: impl FnOnce(&mut Items<'_, 'a>) -> Result<T, Fallback>,
+    ) -> Result<T, Fallback> {
         self.at += 1;
         self.depth += 1;
         if self.depth > DEEPEST {
-            return Err(Odd);
+            return Err(Fallback);
         }
         let mut items = Items { plain: self, end, first: true, open: true };
         let value = read(&mut items)?;
-        if items.open && items.more()? { Err(Odd) } else { Ok(value) }
+        if items.open && items.more()? { Err(Fallback) } else { Ok(value) }
     }
 }
 
 impl<'de> Deserializer<'de> for &mut Plain<'de> {
-    type Error = Odd;
+    type Error = Fallback;
 
     #[inline]
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Odd> {
-        match self.peek().ok_or(Odd)? {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fallback> {
+        match self.peek().ok_or(Fallback)? {
             b'"' => match self.string() {
                 Ok(string) => visitor.visit_borrowed_str(string),
-                Err(Odd) => visitor.visit_string(self.escaped()?),
+                Err(Fallback) => visitor.visit_string(self.escaped()?),
             },
             b'0'..=b'9' => visitor.visit_u64(self.number()?),
             b'{' => self.items(b'}', |items| visitor.visit_map(items)),
@@ -134,15 +138,15 @@ impl<'de> Deserializer<'de> for &mut Plain<'de> {
                 self.at += 1;
                 match i64::try_from(self.number()?) {
                     Ok(number @ 1..) => visitor.visit_i64(-number),
-                    _ => Err(Odd),
+                    _ => Err(Fallback),
                 }
             }
-            _ => Err(Odd),
+            _ => Err(Fallback),
         }
     }
 
     #[inline]
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Odd> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fallback> {
         match self.peek() {
             Some(b'n') => self.word("null").and_then(|()| visitor.visit_none()),
             _ => visitor.visit_some(self),
@@ -150,7 +154,7 @@ impl<'de> Deserializer<'de> for &mut Plain<'de> {
     }
 
     #[inline]
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Odd> {
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Fallback> {
         visitor.visit_newtype_struct(self)
     }
 
@@ -159,8 +163,8 @@ impl<'de> Deserializer<'de> for &mut Plain<'de> {
         _: &'static str,
         _: &'static [&'static str],
         _: V,
-    ) -> Result<V::Value, Odd> {
-        Err(Odd)
+    ) -> Result<V::Value, Fallback> {
+        Err(Fallback)
     }
 
     forward_to_deserialize_any! {
@@ -181,7 +185,7 @@ struct Items<'p, 'a> {
 impl Items<'_, '_> {
     /// Goes to the next item, if there is one.
     #[inline]
-    fn more(&mut self) -> Result<bool, Odd> {
+    fn more(&mut self) -> Result<bool, Fallback> {
         if self.plain.peek() == Some(self.end) {
             self.plain.at += 1;
             self.plain.depth -= 1;
@@ -194,10 +198,10 @@ impl Items<'_, '_> {
 }
 
 impl<'a> MapAccess<'a> for &mut Items<'_, 'a> {
-    type Error = Odd;
+    type Error = Fallback;
 
     #[inline]
-    fn next_key_seed<K: DeserializeSeed<'a>>(&mut self, seed: K) -> Result<Option<K::Value>, Odd> {
+    fn next_key_seed<K: DeserializeSeed<'a>>(&mut self, seed: K) -> Result<Option<K::Value>, Fallback> {
         if !self.more()? {
             return Ok(None);
         }
@@ -207,35 +211,35 @@ impl<'a> MapAccess<'a> for &mut Items<'_, 'a> {
     }
 
     #[inline]
-    fn next_value_seed<S: DeserializeSeed<'a>>(&mut self, seed: S) -> Result<S::Value, Odd> {
+    fn next_value_seed<S: DeserializeSeed<'a>>(&mut self, seed: S) -> Result<S::Value, Fallback> {
         seed.deserialize(&mut *self.plain)
     }
 }
 
 impl<'a> SeqAccess<'a> for &mut Items<'_, 'a> {
-    type Error = Odd;
+    type Error = Fallback;
 
     #[inline]
-    fn next_element_seed<S: DeserializeSeed<'a>>(&mut self, seed: S) -> Result<Option<S::Value>, Odd> {
+    fn next_element_seed<S: DeserializeSeed<'a>>(&mut self, seed: S) -> Result<Option<S::Value>, Fallback> {
         if self.more()? { seed.deserialize(&mut *self.plain).map(Some) } else { Ok(None) }
     }
 }
 
 /// A text is written in another way, or is not what is wanted. What is wrong with it, `serde_json` tells.
 #[derive(Debug)]
-pub(super) struct Odd;
+pub(super) struct Fallback;
 
-impl fmt::Display for Odd {
+impl fmt::Display for Fallback {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("not plain JSON")
     }
 }
 
-impl std::error::Error for Odd {}
+impl std::error::Error for Fallback {}
 
-impl de::Error for Odd {
-    fn custom<T: fmt::Display>(_: T) -> Odd {
-        Odd
+impl de::Error for Fallback {
+    fn custom<T: fmt::Display>(_: T) -> Fallback {
+        Fallback
     }
 }
 

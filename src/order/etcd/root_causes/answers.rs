@@ -8,7 +8,7 @@ use crate::order::etcd::answers::Mismatch;
 use crate::order::etcd::effects::Effects;
 use crate::order::etcd::regression::{Regression, Regressions};
 use crate::order::etcd::store::{covers, taken};
-use crate::order::etcd::streams::Flaw;
+use crate::order::etcd::streams::WatchViolation;
 use crate::order::etcd::timeline::{Contradiction, Timeline, Witness};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -149,7 +149,7 @@ impl Joining<'_> {
         effects: &Effects,
         regressions: &Regressions,
         (mismatches, of_mismatches): (&[Mismatch], &[u32]),
-        (flaws, of_flaws): (&[(u32, Flaw)], &[u32]),
+        (flaws, of_flaws): (&[(u32, WatchViolation)], &[u32]),
         deliveries: &FxHashMap<u32, Delivery>,
     ) {
         let wrote = (0..).zip(&regressions.all).filter(|(_, regression)| regression.wrote);
@@ -201,7 +201,7 @@ impl Joining<'_> {
             joined.extend(number.map(|number| (number, *at)));
         }
         for ((_, flaw), at) in flaws.iter().zip(of_flaws) {
-            if let Flaw::Foreseen { told, operation } = *flaw {
+            if let WatchViolation::Foreseen { told, operation } = *flaw {
                 let operation = &self.recording.operations[operation as usize];
                 let time = self.time_of(told, deliveries);
                 let moved = |regression: &Regression| {
@@ -213,7 +213,7 @@ impl Joining<'_> {
                 let number = regressions.all.iter().position(moved);
                 joined.extend(number.map(|number| (number as u32, *at)));
             }
-            if let Flaw::Create { event, .. } | Flaw::Previous { event, .. } = *flaw {
+            if let WatchViolation::Create { event, .. } | WatchViolation::Previous { event, .. } = *flaw {
                 let event = &self.recording.events[event as usize];
                 joined.extend(doubted(event.key, event.revision - 1).map(|number| (number, *at)));
             }

@@ -3,7 +3,7 @@
 use super::{Common, Joining};
 use crate::history::Symbol;
 use crate::ingest::Time;
-use crate::order::etcd::streams::{Flaw, Past};
+use crate::order::etcd::streams::{Past, WatchViolation};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The delivery of one event.
@@ -14,7 +14,7 @@ pub(super) struct Delivery {
 }
 
 impl Joining<'_> {
-    pub(super) fn flaws(&mut self, flaws: &[(u32, Flaw)], deliveries: &FxHashMap<u32, Delivery>) -> Vec<u32> {
+    pub(super) fn flaws(&mut self, flaws: &[(u32, WatchViolation)], deliveries: &FxHashMap<u32, Delivery>) -> Vec<u32> {
         let mut found = Vec::with_capacity(flaws.len());
         // Of the watch before: its flaws' revisions so far, and one of them.
         let mut last: Option<(u32, (i64, i64), u32)> = None;
@@ -23,13 +23,13 @@ impl Joining<'_> {
             let at = self.trace(revisions);
             let kind = flaw_kind(flaw);
             match *flaw {
-                Flaw::Gap { version, .. } | Flaw::Partial { version, .. } => {
+                WatchViolation::Gap { version, .. } | WatchViolation::Partial { version, .. } => {
                     let known = &self.timeline.versions[version as usize];
                     let (key, revision) = (known.change.key, known.revision);
                     self.share(at, Common::Event(kind, key, revision));
                     self.same_version(key, revision, at);
                 }
-                Flaw::Create { event, version } | Flaw::Previous { event, version } => {
+                WatchViolation::Create { event, version } | WatchViolation::Previous { event, version } => {
                     let (event, delivered) = (event, &self.recording.events[event as usize]);
                     self.share(at, Common::Event(kind, delivered.key, delivered.revision));
                     let before = version.map_or(delivered.revision, |at| self.timeline.versions[at as usize].revision);
@@ -38,20 +38,25 @@ impl Joining<'_> {
                         self.share(at, Common::Watch(kind, *watch));
                     }
                 }
-                Flaw::Reorder { event, .. } | Flaw::Duplicate { event, .. } | Flaw::Split { event, .. } => {
+                WatchViolation::Reorder { event, .. }
+                | WatchViolation::Duplicate { event, .. }
+                | WatchViolation::Split { event, .. } => {
                     let event = &self.recording.events[event as usize];
                     self.share(at, Common::Event(kind, event.key, event.revision));
                 }
-                Flaw::Foreseen { operation, .. } => self.share(at, Common::Write(operation)),
-                Flaw::Malformed { event, .. } => {
+                WatchViolation::Foreseen { operation, .. } => self.share(at, Common::Write(operation)),
+                WatchViolation::Malformed { event, .. } => {
                     let event = &self.recording.events[event as usize];
                     self.share(at, Common::Event(kind, event.key, event.revision));
                     self.share(at, Common::Watch(kind, *watch));
                 }
-                Flaw::Filter { .. } | Flaw::Prehistory { .. } | Flaw::EarlyProgress { .. } | Flaw::Header { .. } => {
+                WatchViolation::Filter { .. }
+                | WatchViolation::Prehistory { .. }
+                | WatchViolation::EarlyProgress { .. }
+                | WatchViolation::Header { .. } => {
                     self.share(at, Common::Watch(kind, *watch));
                 }
-                Flaw::Progress { .. } | Flaw::Compacted { .. } => {}
+                WatchViolation::Progress { .. } | WatchViolation::Compacted { .. } => {}
             }
             let (low, high) = revisions.unwrap_or((0, -1));
             last = match last {
@@ -74,7 +79,7 @@ impl Joining<'_> {
     }
 
     /// What is known of each event that a flaw is about.
-    pub(super) fn deliveries(&self, flaws: &[(u32, Flaw)]) -> FxHashMap<u32, Delivery> {
+    pub(super) fn deliveries(&self, flaws: &[(u32, WatchViolation)]) -> FxHashMap<u32, Delivery> {
         let wanted: FxHashSet<u32> = flaws.iter().filter_map(|(_, flaw)| event_of(flaw)).collect();
         let mut deliveries = FxHashMap::default();
         if wanted.is_empty() {
@@ -94,7 +99,11 @@ impl Joining<'_> {
         deliveries
     }
 
-    pub(super) fn revisions_of(&self, flaw: &Flaw, deliveries: &FxHashMap<u32, Delivery>) -> Option<(i64, i64)> {
+    pub(super) fn revisions_of(
+        &self,
+        flaw: &WatchViolation,
+        deliveries: &FxHashMap<u32, Delivery>,
+    ) -> Option<(i64, i64)> {
         let of_event = |e: u32| self.recording.events[e as usize].revision;
         let of_past = |past: Past| match past {
             Past::Event(e) => of_event(e),
@@ -102,24 +111,24 @@ impl Joining<'_> {
         };
         let of_version = |at: u32| self.timeline.versions[at as usize].revision;
         let (a, b) = match *flaw {
-            Flaw::Duplicate { event, .. } | Flaw::Reorder { event, .. } => {
+            WatchViolation::Duplicate { event, .. } | WatchViolation::Reorder { event, .. } => {
                 (of_event(event), deliveries.get(&event).map_or(0, |delivery| delivery.highest))
             }
-            Flaw::Prehistory { event }
-            | Flaw::Filter { event }
-            | Flaw::Split { event, .. }
-            | Flaw::Create { event, .. }
-            | Flaw::Malformed { event, .. }
-            | Flaw::Previous { event, .. } => (of_event(event), of_event(event)),
-            Flaw::Partial { version, .. } => (of_version(version), of_version(version)),
-            Flaw::Gap { version, past, .. } => {
+            WatchViolation::Prehistory { event }
+            | WatchViolation::Filter { event }
+            | WatchViolation::Split { event, .. }
+            | WatchViolation::Create { event, .. }
+            | WatchViolation::Malformed { event, .. }
+            | WatchViolation::Previous { event, .. } => (of_event(event), of_event(event)),
+            WatchViolation::Partial { version, .. } => (of_version(version), of_version(version)),
+            WatchViolation::Gap { version, past, .. } => {
                 let past_it = of_past(past) - i64::from(matches!(past, Past::Event(_)));
                 (of_version(version), past_it)
             }
-            Flaw::Progress { told, against } => (of_past(told), of_past(against)),
-            Flaw::Header { response, event } => (of_past(Past::Progress(response)), of_event(event)),
-            Flaw::Foreseen { told, .. } => (of_past(told), of_past(told)),
-            Flaw::EarlyProgress { .. } | Flaw::Compacted { .. } => return None,
+            WatchViolation::Progress { told, against } => (of_past(told), of_past(against)),
+            WatchViolation::Header { response, event } => (of_past(Past::Progress(response)), of_event(event)),
+            WatchViolation::Foreseen { told, .. } => (of_past(told), of_past(told)),
+            WatchViolation::EarlyProgress { .. } | WatchViolation::Compacted { .. } => return None,
         };
         Some((a.min(b), a.max(b)))
     }
@@ -133,41 +142,41 @@ impl Joining<'_> {
 }
 
 /// The event that a flaw is about.
-fn event_of(flaw: &Flaw) -> Option<u32> {
+fn event_of(flaw: &WatchViolation) -> Option<u32> {
     match *flaw {
-        Flaw::Duplicate { event, .. }
-        | Flaw::Reorder { event, .. }
-        | Flaw::Prehistory { event }
-        | Flaw::Filter { event }
-        | Flaw::Split { event, .. }
-        | Flaw::Create { event, .. }
-        | Flaw::Malformed { event, .. }
-        | Flaw::Previous { event, .. }
-        | Flaw::Partial { event, .. }
-        | Flaw::Header { event, .. }
-        | Flaw::Gap { past: Past::Event(event), .. }
-        | Flaw::Progress { against: Past::Event(event), .. }
-        | Flaw::Foreseen { told: Past::Event(event), .. } => Some(event),
+        WatchViolation::Duplicate { event, .. }
+        | WatchViolation::Reorder { event, .. }
+        | WatchViolation::Prehistory { event }
+        | WatchViolation::Filter { event }
+        | WatchViolation::Split { event, .. }
+        | WatchViolation::Create { event, .. }
+        | WatchViolation::Malformed { event, .. }
+        | WatchViolation::Previous { event, .. }
+        | WatchViolation::Partial { event, .. }
+        | WatchViolation::Header { event, .. }
+        | WatchViolation::Gap { past: Past::Event(event), .. }
+        | WatchViolation::Progress { against: Past::Event(event), .. }
+        | WatchViolation::Foreseen { told: Past::Event(event), .. } => Some(event),
         _ => None,
     }
 }
 
-fn flaw_kind(flaw: &Flaw) -> u8 {
+fn flaw_kind(flaw: &WatchViolation) -> u8 {
     match flaw {
-        Flaw::Reorder { .. } => 0,
-        Flaw::Duplicate { .. } => 1,
-        Flaw::Prehistory { .. } => 2,
-        Flaw::Filter { .. } => 3,
-        Flaw::Split { .. } => 4,
-        Flaw::Partial { .. } => 5,
-        Flaw::Gap { .. } => 6,
-        Flaw::Progress { .. } => 7,
-        Flaw::EarlyProgress { .. } => 8,
-        Flaw::Foreseen { .. } => 9,
-        Flaw::Header { .. } => 10,
-        Flaw::Create { .. } => 11,
-        Flaw::Previous { .. } => 12,
-        Flaw::Compacted { .. } => 13,
-        Flaw::Malformed { .. } => 14,
+        WatchViolation::Reorder { .. } => 0,
+        WatchViolation::Duplicate { .. } => 1,
+        WatchViolation::Prehistory { .. } => 2,
+        WatchViolation::Filter { .. } => 3,
+        WatchViolation::Split { .. } => 4,
+        WatchViolation::Partial { .. } => 5,
+        WatchViolation::Gap { .. } => 6,
+        WatchViolation::Progress { .. } => 7,
+        WatchViolation::EarlyProgress { .. } => 8,
+        WatchViolation::Foreseen { .. } => 9,
+        WatchViolation::Header { .. } => 10,
+        WatchViolation::Create { .. } => 11,
+        WatchViolation::Previous { .. } => 12,
+        WatchViolation::Compacted { .. } => 13,
+        WatchViolation::Malformed { .. } => 14,
     }
 }

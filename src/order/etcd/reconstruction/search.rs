@@ -2,9 +2,9 @@
 
 use super::super::effects::Change;
 use super::candidates::{Candidate, Candidates, Changed};
-use super::course::{Course, Mark};
+use super::problem::{Mark, Problem};
 use super::state::{Cell, State};
-use super::{Ending, Filler, Supposed};
+use super::{SearchOutcome, Supposed, Writer};
 use crate::history::etcd::Request;
 use rustc_hash::{FxHashSet, FxHasher};
 use std::hash::{Hash, Hasher};
@@ -41,7 +41,7 @@ enum Walked {
 }
 
 struct Search<'c> {
-    course: &'c Course<'c>,
+    course: &'c Problem<'c>,
     frames: Vec<Frame>,
     used: FxHashSet<u32>,
     /// Leases that ended, and the revisions that they made.
@@ -54,7 +54,7 @@ struct Search<'c> {
 }
 
 /// Searches a course. `accepts` holds a choice against everything else.
-pub fn run(course: &Course<'_>, mut accepts: impl FnMut(&[Supposed]) -> bool) -> Ending {
+pub fn run(course: &Problem<'_>, mut accepts: impl FnMut(&[Supposed]) -> bool) -> SearchOutcome {
     let recording = course.known.recording;
     let records = (recording.operations.len() + recording.events.len()) as u64 + 1;
     let mut choices = CHOICES.min(RECORDS / records).max(4);
@@ -73,16 +73,16 @@ pub fn run(course: &Course<'_>, mut accepts: impl FnMut(&[Supposed]) -> bool) ->
     let mut refused = false;
     loop {
         match walked {
-            Walked::Spent => return Ending::Spent,
+            Walked::Spent => return SearchOutcome::Spent,
             Walked::End => {
                 let supposed = search.supposed();
                 if accepts(&supposed) {
-                    return Ending::Found(supposed);
+                    return SearchOutcome::Found(supposed);
                 }
                 refused = true;
                 choices -= 1;
                 if choices == 0 {
-                    return Ending::Spent;
+                    return SearchOutcome::Spent;
                 }
                 search.frames.iter_mut().for_each(|frame| frame.reached = true);
             }
@@ -92,7 +92,7 @@ pub fn run(course: &Course<'_>, mut accepts: impl FnMut(&[Supposed]) -> bool) ->
         let Some((mark, next)) = search.next() else {
             // What holds a choice against everything else can leave open whether it fits.
             let sure = search.complete && !refused && search.deepest > 0;
-            return if sure { Ending::Nothing { at: search.deepest } } else { Ending::Beyond };
+            return if sure { SearchOutcome::Nothing { at: search.deepest } } else { SearchOutcome::Beyond };
         };
         state = next;
         walked = search.walk(&mut state, mark + 1);
@@ -101,7 +101,7 @@ pub fn run(course: &Course<'_>, mut accepts: impl FnMut(&[Supposed]) -> bool) ->
 
 impl Search<'_> {
     fn walk(&mut self, state: &mut State, from: usize) -> Walked {
-        let Course { known, keys, marks, of_key, .. } = self.course;
+        let Problem { known, keys, marks, of_key, .. } = self.course;
         for (at, (revision, mark)) in marks.iter().enumerate().skip(from) {
             self.steps = self.steps.saturating_sub(1);
             if self.steps == 0 {
@@ -150,10 +150,10 @@ impl Search<'_> {
     }
 
     /// The lease that somebody ends.
-    fn lease(&self, maker: Filler) -> Option<i64> {
+    fn lease(&self, maker: Writer) -> Option<i64> {
         match maker {
-            Filler::Expiry(lease) => Some(lease),
-            Filler::Operation(at) => match self.course.known.recording.operations[at as usize].request {
+            Writer::Expiry(lease) => Some(lease),
+            Writer::Operation(at) => match self.course.known.recording.operations[at as usize].request {
                 Request::LeaseRevoke { lease } => Some(lease),
                 _ => None,
             },
@@ -165,7 +165,7 @@ impl Search<'_> {
         let Some(frame) = self.frames.last() else { return };
         let chosen = frame.next.checked_sub(1).and_then(|at| frame.candidates.get(at));
         let Some(&Candidate { maker, .. }) = chosen else { return };
-        if let Filler::Operation(at) = maker {
+        if let Writer::Operation(at) = maker {
             self.used.remove(&at);
         }
         if self.lease(maker).is_some() {
@@ -195,7 +195,7 @@ impl Search<'_> {
                 let mut state = frame.state.clone();
                 candidate.changes.iter().for_each(|changed| apply(&mut state, number, *changed));
                 let maker = candidate.maker;
-                if let Filler::Operation(at) = maker {
+                if let Writer::Operation(at) = maker {
                     self.used.insert(at);
                 }
                 let mark = frame.mark;

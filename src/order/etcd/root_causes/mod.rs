@@ -21,7 +21,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The fault behind each contradiction, by the tables of the analysis.
 #[derive(Debug, Default)]
-pub struct Faults {
+pub struct RootCauses {
     /// Of answers that went back.
     pub backward: Vec<u32>,
     /// Of contradictions of T.
@@ -90,18 +90,18 @@ struct Joining<'t> {
     lost: FxHashMap<Symbol, Vec<(i64, u32)>>,
 }
 
-impl Faults {
+impl RootCauses {
     /// Of everything that contradicts.
-    pub fn of(recording: &Recording, analysis: &Analysis) -> Faults {
-        let Analysis { effects, timeline, proofs, backward, answers, streams, filling, .. } = analysis;
+    pub fn of(recording: &Recording, analysis: &Analysis) -> RootCauses {
+        let Analysis { effects, timeline, proofs, backward, answers, streams, attribution: filling, .. } = analysis;
         let contradictions = &timeline.contradictions;
         if backward.is_empty()
             && contradictions.is_empty()
             && answers.mismatches.is_empty()
             && streams.flaws.is_empty()
-            && filling.unfilled.is_empty()
+            && filling.unattributed.is_empty()
         {
-            return Faults::default();
+            return RootCauses::default();
         }
         let regressions = Regressions::of(recording, effects, timeline, proofs, backward);
         let mut joining = Joining {
@@ -117,7 +117,7 @@ impl Faults {
         let of_contradictions = joining.contradictions(&regressions);
         let of_mismatches = joining.mismatches(&answers.mismatches);
         let of_unfilled: Vec<u32> =
-            filling.unfilled.iter().map(|gap| joining.trace(Some((gap.revision, gap.revision)))).collect();
+            filling.unattributed.iter().map(|gap| joining.trace(Some((gap.revision, gap.revision)))).collect();
         let deliveries = joining.deliveries(&streams.flaws);
         let of_flaws = joining.flaws(&streams.flaws, &deliveries);
         joining.absorb(&regressions);
@@ -182,11 +182,11 @@ impl Joining<'_> {
         regressions: &Regressions,
         [contradictions, mismatches, flaws, unfilled]: [Vec<u32>; 4],
         streams: &Streams,
-    ) -> Faults {
+    ) -> RootCauses {
         let mut roots = |traces: &[u32]| -> Vec<u32> { traces.iter().map(|at| self.sets.find_mut(*at)).collect() };
         let numbers: Vec<u32> = (0..regressions.all.len() as u32).collect();
         let regressed = roots(&numbers);
-        let mut faults = Faults {
+        let mut faults = RootCauses {
             backward: roots(&regressions.of_backward),
             contradictions: roots(&contradictions),
             mismatches: roots(&mismatches),

@@ -4,7 +4,7 @@
 //! What the evidence leaves open is left open in favour of the process: the interval here has every revision at which the value
 //! can have been true, so two intervals that do not meet prove that the two values were never true together.
 
-use super::{Heads, Order, Presence, Removal, Version};
+use super::{Order, Presence, Removal, Version, Watermarks};
 use crate::history::{ClockId, History, KeyId, OperationId, Revision, Symbol};
 use crate::ingest::Time;
 
@@ -33,7 +33,7 @@ pub struct Seen {
 
 /// The revisions at which a value may have been true, both ends included.
 #[derive(Clone, Copy, Debug)]
-pub struct Truth {
+pub struct ValidityInterval {
     /// Not before this revision.
     pub from: Revision,
     /// Not after this one; `None`: nothing is known to have ended it.
@@ -44,10 +44,10 @@ pub struct Truth {
     pub ended_by: Option<Version>,
 }
 
-impl Truth {
+impl ValidityInterval {
     /// Whether there is a revision at which both may have been true. Only for values of one counter.
-    pub fn meets(&self, other: &Truth) -> bool {
-        let after = |truth: &Truth, from: Revision| truth.through.is_none_or(|through| through >= from);
+    pub fn meets(&self, other: &ValidityInterval) -> bool {
+        let after = |truth: &ValidityInterval, from: Revision| truth.through.is_none_or(|through| through >= from);
         after(self, other.from) && after(other, self.from)
     }
 
@@ -70,16 +70,16 @@ impl Truth {
 
 /// The truth of values over one timeline.
 #[derive(Debug)]
-pub struct Truths<'h> {
+pub struct ValidityIntervals<'h> {
     history: &'h History,
     order: &'h Order,
     presence: Presence<'h>,
 }
 
-impl<'h> Truths<'h> {
+impl<'h> ValidityIntervals<'h> {
     /// Over this history.
-    pub fn derive(history: &'h History, order: &'h Order) -> Truths<'h> {
-        Truths { history, order, presence: order.presence(history) }
+    pub fn derive(history: &'h History, order: &'h Order) -> ValidityIntervals<'h> {
+        ValidityIntervals { history, order, presence: order.presence(history) }
     }
 
     /// Which keys certainly held an object when.
@@ -88,7 +88,7 @@ impl<'h> Truths<'h> {
     }
 
     /// When a value was true that a read showed.
-    pub fn of(&self, key: KeyId, value: Reading, seen: Seen) -> Truth {
+    pub fn of(&self, key: KeyId, value: Reading, seen: Seen) -> ValidityInterval {
         match value {
             Reading::Present { uid, revision } if revision.is_some() => self.of_version(key, uid, revision),
             Reading::Present { uid, .. } => self.of_life(key, uid),
@@ -96,7 +96,7 @@ impl<'h> Truths<'h> {
         }
     }
 
-    fn of_version(&self, key: KeyId, uid: Symbol, revision: Revision) -> Truth {
+    fn of_version(&self, key: KeyId, uid: Symbol, revision: Revision) -> ValidityInterval {
         let versions = self.order.timeline.versions(key);
         let next = versions.through(revision);
         let begun_by = next.checked_sub(1).and_then(|at| versions.get(at)).filter(|v| v.revision == revision);
@@ -105,16 +105,16 @@ impl<'h> Truths<'h> {
         let uid = if uid.is_some() { uid } else { begun_by.map_or(uid, |v| v.uid) };
         let removed = self.removal(key, uid).and_then(|r| r.before);
         let end = [ended_by.map(|v| v.revision), removed].into_iter().flatten().min();
-        Truth { from: revision, through: end.map(Revision::previous), begun_by, ended_by }
+        ValidityInterval { from: revision, through: end.map(Revision::previous), begun_by, ended_by }
     }
 
     /// Some version of an object that is named by its uid only.
-    fn of_life(&self, key: KeyId, uid: Symbol) -> Truth {
+    fn of_life(&self, key: KeyId, uid: Symbol) -> ValidityInterval {
         let versions = self.order.timeline.versions(key);
         let own = |v: &Version| v.uid == uid && v.change.lives() != Some(false);
         let (Some(first), Some(last)) = (versions.iter().position(|v| own(&v)), versions.iter().rposition(|v| own(&v)))
         else {
-            return Truth { from: FIRST, through: None, begun_by: None, ended_by: None };
+            return ValidityInterval { from: FIRST, through: None, begun_by: None, ended_by: None };
         };
         let begun_by = versions.get(first).filter(|v| v.change == super::Change::Created);
         let earlier = versions.iter().take(first).rev().find(|v| v.uid.is_some() || v.change.lives() == Some(false));
@@ -125,7 +125,7 @@ impl<'h> Truths<'h> {
         let ended_by = versions.iter().skip(last + 1).find(|v| v.uid.is_some() || v.change.lives() == Some(false));
         let removed = self.removal(key, uid).and_then(|r| r.before);
         let end = [ended_by.map(|v| v.revision), removed].into_iter().flatten().min();
-        Truth { from, through: end.map(Revision::previous), begun_by, ended_by }
+        ValidityInterval { from, through: end.map(Revision::previous), begun_by, ended_by }
     }
 
     fn removal(&self, key: KeyId, uid: Symbol) -> Option<&'h Removal> {
@@ -134,7 +134,7 @@ impl<'h> Truths<'h> {
 
     /// The name was free: from the end of the life before the earliest state that the read can have shown to the beginning of
     /// the life after the latest one.
-    fn of_absence(&self, key: KeyId, seen: Seen) -> Truth {
+    fn of_absence(&self, key: KeyId, seen: Seen) -> ValidityInterval {
         let lives = self.presence.of(key);
         let at = |revision| self.order.timeline.version_at(key, revision);
         let before_it = lives.partition_point(|l| l.through < seen.from);
@@ -152,14 +152,19 @@ impl<'h> Truths<'h> {
         };
         // The latest state may lie inside a life, or nothing but a life may follow it: the name was free until right before.
         let begun_by = at(from).filter(|v| v.change.lives() == Some(false));
-        Truth { from, through: later.map(|l| l.from.previous()), begun_by, ended_by: later.and_then(|l| at(l.from)) }
+        ValidityInterval {
+            from,
+            through: later.map(|l| l.from.previous()),
+            begun_by,
+            ended_by: later.and_then(|l| at(l.from)),
+        }
     }
 
     /// Which states a read of the present can have shown, sent and answered at these moments of one clock: none before what was
     /// certainly complete when it was sent (unless it allows any state), none after what was sent after its answer.
     pub fn seen(&self, key: KeyId, clock: ClockId, sent: Option<Time>, answered: Time) -> Seen {
         let resource = self.history.resource_of(key);
-        let (clocks, heads): (_, &Heads) = (&self.order.clocks, &self.order.heads);
+        let (clocks, heads): (_, &Watermarks) = (&self.order.clocks, &self.order.heads);
         let from = sent
             .and_then(|sent| heads.before(self.history, clocks, resource, clock, sent))
             .map_or(Revision::NONE, |h| h.revision);
@@ -169,7 +174,7 @@ impl<'h> Truths<'h> {
     }
 }
 
-impl Truths<'_> {
+impl ValidityIntervals<'_> {
     /// The revision of a list.
     pub fn list_revision(&self, id: OperationId) -> Option<Revision> {
         self.order.list_revision(self.history, id).map(|(revision, _)| revision)

@@ -2,9 +2,9 @@
 //! place and was sent before anybody saw it. Contents are known here, so this is a matching (Kuhn 1955, augmenting paths).
 
 use super::attachment::{Attached, AttachedBy, Attachments, attached_by};
-use super::attribution::{Filler, Filling, Supposed, Unfilled, Unfit};
+use super::attribution::{Attribution, Supposed, Unattributed, Unfit, Writer};
 use super::conditions::{branch, decided};
-use super::effects::{Change, Class, Effects, Told};
+use super::effects::{Answered, Change, Class, Effects};
 use super::lease::{Lives, attached};
 use super::log;
 use super::matching::Matching;
@@ -28,7 +28,7 @@ struct Builder<'t> {
     leases: Attachments,
     lives: &'t Lives,
     supposed: &'t [Supposed],
-    filling: Filling,
+    filling: Attribution,
     /// Gaps with those that fit: operations, and behind all of these ends of leases.
     gaps: Vec<(i64, Vec<u32>)>,
     /// The leases that may have ended; `None`: one of which nobody knows what was attached to it.
@@ -50,7 +50,7 @@ struct Candidates {
     kinds: Vec<u32>,
 }
 
-impl Filling {
+impl Attribution {
     /// Of T. `supposed`: who is taken to have made some revisions, ascending.
     pub fn of(
         recording: &Recording,
@@ -59,7 +59,7 @@ impl Filling {
         proofs: &Proofs,
         lives: &Lives,
         supposed: &[Supposed],
-    ) -> Filling {
+    ) -> Attribution {
         let mut builder = Builder {
             recording,
             effects,
@@ -68,7 +68,7 @@ impl Filling {
             leases: Attachments::default(),
             lives,
             supposed,
-            filling: Filling::default(),
+            filling: Attribution::default(),
             gaps: Vec::new(),
             expiries: Vec::new(),
             shown: None,
@@ -151,14 +151,14 @@ impl Builder<'_> {
             let ends = revision.entry.filter(|entry| log::is_committed(self.recording, *entry));
             let ends = ends.and_then(|entry| log::entry(self.recording, entry)).map(|entry| is_end(&entry.request));
             let recording = self.recording;
-            let may = |maker: Filler| {
+            let may = |maker: Writer| {
                 let end = match maker {
-                    Filler::Operation(at) => is_end(&recording.operations[at as usize].request),
-                    Filler::Expiry(_) => true,
+                    Writer::Operation(at) => is_end(&recording.operations[at as usize].request),
+                    Writer::Expiry(_) => true,
                 };
                 pin.is_none_or(|pin| pin == maker) && ends.is_none_or(|ends| ends == end)
             };
-            let made = |at: &u32| may(Filler::Operation(*at)) && self.fits(*at, number, &changes) == Some(true);
+            let made = |at: &u32| may(Writer::Operation(*at)) && self.fits(*at, number, &changes) == Some(true);
             // Of several that may have made it the first one answered did, where it was sent in time: the others found it made.
             let seen = self.proofs.first(number).map(|(time, _)| time);
             let order = |at: &u32| {
@@ -167,7 +167,7 @@ impl Builder<'_> {
             };
             claimant = claimed.iter().copied().filter(made).min_by_key(order);
             if let Some(at) = claimant {
-                self.filling.fillers.push((number, Filler::Operation(at)));
+                self.filling.writers.push((number, Writer::Operation(at)));
                 maker = Some(at);
             } else {
                 let Candidates { mut sure, unsure, kinds } = self.candidates(number, &changes, unknown, may);
@@ -223,13 +223,13 @@ impl Builder<'_> {
         revision: i64,
         changes: &[Change],
         unknown: &Requests,
-        may: impl Fn(Filler) -> bool,
+        may: impl Fn(Writer) -> bool,
     ) -> Candidates {
         let mut candidates = Candidates::default();
         let seen = self.proofs.first(revision).map(|(time, _)| time);
         let recording = self.recording;
         for asked in changes.first().map(|change| unknown.making(recording, *change)).into_iter().flatten() {
-            if seen.is_some_and(|seen| asked.call > seen) || !may(Filler::Operation(asked.at)) {
+            if seen.is_some_and(|seen| asked.call > seen) || !may(Writer::Operation(asked.at)) {
                 continue;
             }
             let kind = asked.kind as usize;
@@ -258,7 +258,7 @@ impl Builder<'_> {
     }
 
     /// A lease of which the end is just these changes.
-    fn expired(&self, revision: i64, changes: &[Change], pin: Option<Filler>) -> Option<i64> {
+    fn expired(&self, revision: i64, changes: &[Change], pin: Option<Writer>) -> Option<i64> {
         let keys = removed(changes)?;
         let named = keys.iter().find_map(|key| match self.leases.of_key.get(key) {
             Some(Attached::To(lease)) => Some(*lease),
@@ -266,7 +266,7 @@ impl Builder<'_> {
         });
         // What transactions put may be attached to any.
         let leases = named.map_or_else(|| self.lives.may_end(revision), |lease| vec![lease]);
-        let may = |lease: &i64| pin.is_none_or(|pin| pin == Filler::Expiry(*lease));
+        let may = |lease: &i64| pin.is_none_or(|pin| pin == Writer::Expiry(*lease));
         leases
             .into_iter()
             .filter(may)
@@ -338,7 +338,7 @@ impl Builder<'_> {
     /// What a transaction changes at a state, nothing where it was told something else; `None`: not known.
     fn effect(&self, operation: u32, txn: Txn, at: i64) -> Option<Vec<Change>> {
         let success = decided(self.recording, self.timeline, txn, at)?;
-        let told = Told::of(self.recording, operation);
+        let told = Answered::of(self.recording, operation);
         if told.is_some_and(|told| told.success != success) {
             return Some(Vec::new());
         }
@@ -384,20 +384,20 @@ impl Builder<'_> {
         Some(changes)
     }
 
-    fn matching(mut self) -> Filling {
+    fn matching(mut self) -> Attribution {
         let mut matching = Matching::new(&self.gaps);
         let without: Vec<usize> = (0..self.gaps.len()).filter(|gap| !matching.augment(*gap)).collect();
         let used = matching.used;
         let count = self.recording.operations.len();
         let made = used.iter().filter_map(|(at, gap)| {
             let filler = match (*at as usize).checked_sub(count) {
-                None => Filler::Operation(*at),
-                Some(expiry) => Filler::Expiry(self.expiries[expiry]?),
+                None => Writer::Operation(*at),
+                Some(expiry) => Writer::Expiry(self.expiries[expiry]?),
             };
             Some((self.gaps[*gap].0, filler))
         });
-        self.filling.fillers.extend(made);
-        self.filling.fillers.sort_by_key(|(revision, _)| *revision);
+        self.filling.writers.extend(made);
+        self.filling.writers.sort_by_key(|(revision, _)| *revision);
         if !without.is_empty() {
             self.explain(&without, &used);
         }
@@ -441,7 +441,14 @@ impl Builder<'_> {
             let repeats =
                 written.making(recording, *first).map(|asked| asked.at).find(|at| self.effects.changes(*at) == changes);
             let entry = revision.entry;
-            self.filling.unfilled.push(Unfilled { revision: number, candidates, more, refused, repeats, entry });
+            self.filling.unattributed.push(Unattributed {
+                revision: number,
+                candidates,
+                more,
+                refused,
+                repeats,
+                entry,
+            });
         }
     }
 }

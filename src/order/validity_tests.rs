@@ -1,6 +1,6 @@
 //! Intervals of truth against all revisions of small random histories.
 
-use super::{Order, OrderOptions, Reading, Seen, Truths};
+use super::{Order, OrderOptions, Reading, Seen, ValidityIntervals};
 use crate::history::sketch::sketch;
 use crate::history::{History, KeyId, Revision};
 
@@ -93,12 +93,12 @@ fn every_revision_at_which_a_value_was_true_lies_in_its_interval_and_with_a_witn
         let (truth, text) = history(seed, whole);
         let history = sketch(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let order = Order::derive(&history, &OrderOptions::default());
-        let truths = Truths::derive(&history, &order);
+        let truths = ValidityIntervals::derive(&history, &order);
         let mut dice = Dice(seed | 1);
         for (index, name) in ["a", "b", "c"].into_iter().enumerate() {
             let Some(key) = key(&history, name) else { continue };
             for read in FIRST..=truth.last() {
-                let inside = |t: &super::Truth, r: u64| {
+                let inside = |t: &super::ValidityInterval, r: u64| {
                     t.from <= Revision::from(r) && t.through.is_none_or(|through| through >= Revision::from(r))
                 };
                 let value = match truth.at(index, read) {

@@ -4,9 +4,9 @@
 //! bookmark or one event alone names a revision before a write is sent that commits at it or below it, either that record is wrong or
 //! the store went back; in both cases what others were answered meanwhile is no older for it.
 
-use super::super::claims::removes;
-use super::super::shown::Showing;
-use super::super::sight::{Placed, Reading};
+use super::super::observation::{Placed, Reading};
+use super::super::settlement::removes;
+use super::super::shown::EvidenceRef;
 use super::super::timeline::Timeline;
 use super::super::version::Change;
 use crate::history::{DeliveryKind, History, OperationId, Revision, Symbol, Verb};
@@ -17,12 +17,12 @@ const PASSES: usize = 8;
 
 /// Facts that date no head.
 #[derive(Debug, Default)]
-pub(super) struct Refuted {
+pub(super) struct DiscardedEvidence {
     facts: FxHashSet<u32>,
     /// By write, the list or delivery that it stands against.
     by_write: FxHashMap<OperationId, u32>,
     /// By what shows it, the writes that stand against it, in order of being sent.
-    writes: FxHashMap<Showing, Vec<OperationId>>,
+    writes: FxHashMap<EvidenceRef, Vec<OperationId>>,
 }
 
 /// The highest revision that one operation showed, and with which fact.
@@ -33,7 +33,7 @@ struct Top {
     fact: u32,
 }
 
-impl Refuted {
+impl DiscardedEvidence {
     /// Adds those of one group and clock, in order of time and of being sent.
     pub(super) fn add(&mut self, reading: Reading<'_>, timeline: &Timeline, shown: &[Placed], sent: &[Placed]) {
         self.facts.extend(shown.iter().filter(|shown| is_early(reading, timeline, shown)).map(|shown| shown.fact));
@@ -46,7 +46,7 @@ impl Refuted {
             for (fact, write) in found {
                 self.facts.insert(fact);
                 self.by_write.insert(write, fact);
-                self.writes.entry(reading.sight(fact).showing).or_default().push(write);
+                self.writes.entry(reading.sight(fact).evidence).or_default().push(write);
             }
         }
     }
@@ -97,16 +97,16 @@ impl Refuted {
     }
 
     /// The writes that stand against a list or delivery.
-    pub(super) fn writes(&self, showing: Showing) -> &[OperationId] {
+    pub(super) fn writes(&self, showing: EvidenceRef) -> &[OperationId] {
         self.writes.get(&showing).map_or(&[], Vec::as_slice)
     }
 }
 
 /// Whether a fact is what a list or a watch said, and no answer about one object.
 fn is_of_many(reading: Reading<'_>, top: Top) -> bool {
-    match reading.sight(top.fact).showing {
-        Showing::Answer(id) => reading.history.operations.verb(id.index()) == Verb::List,
-        Showing::Delivery(..) => true,
+    match reading.sight(top.fact).evidence {
+        EvidenceRef::Answer(id) => reading.history.operations.verb(id.index()) == Verb::List,
+        EvidenceRef::Delivery(..) => true,
     }
 }
 
@@ -134,7 +134,7 @@ pub fn write_of_event(history: &History, timeline: &Timeline, delivery: usize) -
 
 /// Whether a fact is an event that came before the write was sent that certainly made its version.
 fn is_early(reading: Reading<'_>, timeline: &Timeline, shown: &Placed) -> bool {
-    let Showing::Delivery(index, watch) = reading.sight(shown.fact).showing else { return false };
+    let EvidenceRef::Delivery(index, watch) = reading.sight(shown.fact).evidence else { return false };
     let history = reading.history;
     let Some(write) = write_of_event(history, timeline, index as usize) else { return false };
     let (write, watch) = (history.operation(write), history.operation(watch));

@@ -481,7 +481,7 @@ impl Timeline {
 
     /// Bounds removals of unknown revision by time: above everything that was complete when the request began, below every
     /// write that was sent after it had returned.
-    pub fn bound_removals(&mut self, history: &History, clocks: &super::Clocks, heads: &super::Heads) {
+    pub fn bound_removals(&mut self, history: &History, clocks: &super::Clocks, heads: &super::Watermarks) {
         for removal in &mut self.removals {
             let o = history.operation(removal.operation);
             let resource = history.resource_of(removal.key);

@@ -7,22 +7,22 @@
 //! the search has a budget, of steps and not of time. Parts that share no request and no key are searched on their own.
 
 mod candidates;
-mod claims;
-mod course;
+mod constraints;
+mod problem;
 mod search;
 mod state;
 
-use super::attribution::{Filler, Filling, Supposed};
+use super::attribution::{Attribution, Supposed, Writer};
 use super::effects::Effects;
 use super::lease::Lives;
 use super::proofs::Proofs;
 use super::timeline::Timeline;
 use crate::history::etcd::Recording;
-use course::Course;
+use problem::Problem;
 
 /// How a search ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum SearchOutcome {
     /// This explains everything.
     Found(Vec<Supposed>),
     /// No choice of recorded requests does.
@@ -44,7 +44,7 @@ pub(super) struct Known<'a> {
     pub proofs: &'a Proofs,
     pub lives: &'a Lives,
     pub timeline: &'a Timeline,
-    pub filling: &'a Filling,
+    pub filling: &'a Attribution,
 }
 
 /// Revisions that a search is tried for.
@@ -61,7 +61,7 @@ const FEW: usize = 24;
 const CELLS: usize = 4_000_000;
 
 /// Looks for what explains everything. `accepts` holds a choice against everything else that is known.
-pub(super) fn search(known: Known<'_>, accepts: impl FnMut(&[Supposed]) -> bool) -> Ending {
-    let Some(course) = Course::of(known) else { return Ending::Beyond };
+pub(super) fn search(known: Known<'_>, accepts: impl FnMut(&[Supposed]) -> bool) -> SearchOutcome {
+    let Some(course) = Problem::of(known) else { return SearchOutcome::Beyond };
     search::run(&course, accepts)
 }
