@@ -21,6 +21,8 @@
 //! A verdict of [`check::Verdict::Holds`] speaks about the evidence that was given: what nobody recorded was not checked.
 //! [`check::Judgement::unchecked`] says what that is.
 #![deny(missing_docs)]
+// The command line uses all of the crate. A library build without it leaves some functions without a caller.
+#![cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
 
 #[cfg(feature = "container")]
 pub mod container;

@@ -2,16 +2,18 @@
 //! [`crate::order::Order`]. Output: a [`Judgement`]. Invariant: prints nothing; a rule is a pure predicate that returns its
 //! certificate.
 
-pub mod engine;
-pub mod finding;
-pub mod focus;
-pub mod halt;
+pub(crate) mod engine;
+pub(crate) mod finding;
+pub(crate) mod focus;
+pub(crate) mod halt;
+#[doc(hidden)]
 pub mod invariants;
-pub mod judgement;
-pub mod options;
+pub(crate) mod judgement;
+pub(crate) mod options;
+#[doc(hidden)]
 pub mod registry;
-pub mod rule;
-pub mod ruling;
+pub(crate) mod rule;
+pub(crate) mod ruling;
 
 mod certificate;
 mod clusters;

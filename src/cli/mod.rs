@@ -1,21 +1,21 @@
 //! The command line: arguments as typed, the plan they come to, and running it. Decides nothing about histories.
 
-pub mod args;
-pub mod baseline;
-pub mod cache;
-pub mod console;
+pub(crate) mod args;
+pub(crate) mod baseline;
+pub(crate) mod cache;
+pub(crate) mod console;
 mod container_file;
-pub mod exit;
-pub mod halting;
-pub mod judging;
-pub mod output;
-pub mod pack;
-pub mod plan;
-pub mod progress;
+pub(crate) mod exit;
+pub(crate) mod halting;
+pub(crate) mod judging;
+pub(crate) mod output;
+pub(crate) mod pack;
+pub(crate) mod plan;
+pub(crate) mod progress;
 mod reading;
-pub mod run;
-pub mod value;
-pub mod verify;
+pub(crate) mod run;
+pub(crate) mod value;
+pub(crate) mod verify;
 
 use crate::explain::words::bytes;
 use crate::ingest::Found;

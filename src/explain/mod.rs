@@ -3,9 +3,9 @@
 //! Input: a [`crate::check::Judgement`] and the history that it is about. Output: texts for [`crate::report`]. Invariant:
 //! changes no verdict, and hands on no character of the evidence that a terminal would act upon.
 
-pub mod before;
+pub(crate) mod before;
 pub mod facts;
-pub mod markup;
-pub mod names;
-pub mod terminal_text;
-pub mod words;
+pub(crate) mod markup;
+pub(crate) mod names;
+pub(crate) mod terminal_text;
+pub(crate) mod words;

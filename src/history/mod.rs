@@ -1,35 +1,35 @@
 //! Stage 2 of 5: records to a history. Input: [`crate::ingest::Record`]s. Output: [`History`], the recorded facts in rows
 //! with interned names. Invariant: decides nothing.
 
-pub mod batch;
-pub mod builder;
+pub(crate) mod batch;
+pub(crate) mod builder;
 pub mod calls;
-pub mod client;
-pub mod declared;
+pub(crate) mod client;
+pub(crate) mod declared;
 mod deduplication;
-pub mod document;
+pub(crate) mod document;
 pub mod etcd;
-pub mod ids;
+pub(crate) mod ids;
 mod incarnations;
-pub mod interner;
-pub mod json_parts;
+pub(crate) mod interner;
+pub(crate) mod json_parts;
 mod load;
-pub mod nature;
-pub mod operation;
-pub mod operations;
+pub(crate) mod nature;
+pub(crate) mod operation;
+pub(crate) mod operations;
 mod recording;
-pub mod request;
-pub mod resource;
-pub mod revision;
+pub(crate) mod request;
+pub(crate) mod resource;
+pub(crate) mod revision;
 mod rows;
-pub mod scope;
-pub mod selector;
+pub(crate) mod scope;
+pub(crate) mod selector;
 pub mod sketch;
 #[cfg(feature = "container")]
 pub mod snapshot;
-pub mod store;
+pub(crate) mod store;
 mod witness_coverage;
-pub mod writers;
+pub(crate) mod writers;
 
 pub use builder::{Builder, Domains};
 pub use client::{Incarnation, Served, ToldBy};

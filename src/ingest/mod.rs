@@ -2,42 +2,46 @@
 //! counted. Invariant: knows no rule, and panics on no input.
 
 mod archive;
+#[doc(hidden)]
 pub mod audit;
 mod block;
 mod block_reader;
-pub mod body;
+pub(crate) mod body;
+#[doc(hidden)]
 pub mod call;
-pub mod capture;
+pub(crate) mod capture;
 mod content;
 mod detection;
-pub mod digest;
+pub(crate) mod digest;
+#[doc(hidden)]
 pub mod etcd;
-pub mod etcd_watch;
+pub(crate) mod etcd_watch;
 mod fast_json;
+#[doc(hidden)]
 pub mod fields;
-pub mod format;
+pub(crate) mod format;
 mod found;
 mod framing;
 mod identity;
 mod input;
 mod json_outline;
 mod lenient_body;
-pub mod limits;
+pub(crate) mod limits;
 pub(crate) mod members;
-pub mod object;
+pub(crate) mod object;
 mod ordered_parallel;
 mod parser;
-pub mod position;
-pub mod problem;
+pub(crate) mod position;
+pub(crate) mod problem;
 mod read_totals;
-pub mod reports;
+pub(crate) mod reports;
 mod reread;
 mod sniff;
-pub mod source;
+pub(crate) mod source;
 mod source_rule;
 mod stream;
 mod text;
-pub mod timestamp;
+pub(crate) mod timestamp;
 
 pub use call::is_operation;
 pub use format::Format;

@@ -2,13 +2,14 @@
 //! [`crate::history::History`]. Invariant: does no input or output and knows no time.
 
 pub mod cas_register;
-pub mod contract;
+pub(crate) mod contract;
 pub mod counter;
 mod datum;
 pub mod declaration;
+#[doc(hidden)]
 pub mod expression;
 mod form;
-pub mod keyed;
+pub(crate) mod keyed;
 pub mod kv;
 pub mod list_append;
 pub mod multi_register;

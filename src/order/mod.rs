@@ -1,28 +1,30 @@
 //! Stage 3 of 5: history to order. Input: [`History`]. Output: [`Order`]: the timeline T of every domain, clock bounds, the
 //! head over time, reflector chains, sessions. Invariant: judges nothing; contradictions are data.
 
-pub mod chain;
+pub(crate) mod chain;
 mod claim;
-pub mod clock;
+pub(crate) mod clock;
+#[doc(hidden)]
 pub mod etcd;
 mod flags;
-pub mod frontier;
+pub(crate) mod frontier;
+#[doc(hidden)]
 pub mod graph;
-pub mod lifetime;
+pub(crate) mod lifetime;
 mod observation;
-pub mod premise;
+pub(crate) mod premise;
 mod presence;
-pub mod session;
+pub(crate) mod session;
 mod settlement;
-pub mod shown;
-pub mod timeline;
-pub mod validity;
+pub(crate) mod shown;
+pub(crate) mod timeline;
+pub(crate) mod validity;
 #[cfg(test)]
 mod validity_tests;
 mod version;
-pub mod versions;
+pub(crate) mod versions;
 mod watched;
-pub mod watermark;
+pub(crate) mod watermark;
 
 pub use chain::{Chain, ReflectorChains, Start, Step};
 pub use clock::{ClockStep, Clocks, Relation};

@@ -50,11 +50,6 @@ impl<'f> Forest<'f> {
 }
 
 impl Forest<'_> {
-    /// How many of a list of findings hang below others.
-    pub fn explained(&self) -> usize {
-        self.findings.len() - self.roots.len()
-    }
-
     /// Everything below a finding, directly or not, in the order of findings.
     pub fn below(&self, at: usize) -> Vec<usize> {
         let mut found = Vec::new();

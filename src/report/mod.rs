@@ -1,28 +1,28 @@
 //! Stage 5 of 5: judgements to reports. Input: [`Report`]. Output: one document per [`Sink`]. Invariant: changes no verdict,
 //! and is the same for the same judgement, whatever the number of threads was.
 
-pub mod calls;
-pub mod cause_tree;
-pub mod cluster;
-pub mod document;
-pub mod dot;
-pub mod evidence;
+pub(crate) mod calls;
+pub(crate) mod cause_tree;
+pub(crate) mod cluster;
+pub(crate) mod document;
+pub(crate) mod dot;
+pub(crate) mod evidence;
 mod hazards;
-pub mod html;
-pub mod human;
-pub mod json;
+pub(crate) mod html;
+pub(crate) mod human;
+pub(crate) mod json;
 #[cfg(feature = "junit")]
-pub mod junit;
-pub mod markdown;
-pub mod nearby;
-pub mod overview;
+pub(crate) mod junit;
+pub(crate) mod markdown;
+pub(crate) mod nearby;
+pub(crate) mod overview;
 pub mod page;
-pub mod perfetto;
-pub mod reading;
+pub(crate) mod perfetto;
+pub(crate) mod reading;
 #[cfg(test)]
 pub(crate) mod sample;
-pub mod sarif;
-pub mod summary;
+pub(crate) mod sarif;
+pub(crate) mod summary;
 
 use crate::check::{Judgement, Kind, Verdict};
 use crate::explain::words::{count, thousands};

@@ -6,6 +6,7 @@
 
 mod check;
 mod core;
+#[doc(hidden)]
 pub mod etcd;
 mod facts;
 mod linearization;

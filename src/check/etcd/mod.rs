@@ -4,14 +4,14 @@ mod coherence;
 mod logs;
 #[cfg(test)]
 mod logs_tests;
-pub mod order;
-pub mod reads;
+pub(crate) mod order;
+pub(crate) mod reads;
 #[cfg(test)]
 mod tests;
-pub mod traces;
+pub(crate) mod traces;
 mod unrecorded;
-pub mod watches;
-pub mod writes;
+pub(crate) mod watches;
+pub(crate) mod writes;
 
 use super::{BrokenBy, Draft, Evidence, Fact, Kind, Ruling};
 use crate::history::etcd::{CLOCK, Cluster, Operation, Recording, Response, ValueId};

@@ -8,7 +8,7 @@
 //! Evidence is not copied: rows keep file, line and offset, and lines are read again from the file where it is still there and still is
 //! what it was ([`crate::ingest::Identity`]).
 
-pub mod beside;
+pub(crate) mod beside;
 mod facts;
 mod present;
 mod recording;

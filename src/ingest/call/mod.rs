@@ -3,7 +3,7 @@
 //! Three formats come to the same [`Event`]s: EDN as Jepsen writes it, lines of Jepsen's text log, and the JSON of
 //! `docs/formats.md`. Values are read into [`Datum`]s, since each model has its own idea of them.
 
-pub mod datum;
+pub(crate) mod datum;
 pub(super) mod edn;
 pub(super) mod elements;
 pub(super) mod json;

@@ -3,17 +3,17 @@
 //! A report is a directory of `client-N/operations.json`, `client-N/watch.json` and `server-NAME/member/{wal,snap}`. Nothing in
 //! it is ever changed: etcd's own reader truncates a log that ends in the middle of a record, this one says so.
 
-pub mod backend;
+pub(crate) mod backend;
 mod bbolt;
 #[cfg(test)]
 pub(crate) mod fixture;
-pub mod layout;
+pub(crate) mod layout;
 pub mod operation;
 mod protobuf;
-pub mod request;
-pub mod traffic;
-pub mod wal;
-pub mod watch;
+pub(crate) mod request;
+pub(crate) mod traffic;
+pub(crate) mod wal;
+pub(crate) mod watch;
 
 /// The highest revision that is taken for one. No server comes so far (at a million writes a second it takes 36,000 years), and the order is
 /// rebuilt in small multiples of revisions.

@@ -3,10 +3,10 @@
 //! Bodies are read as identity and versions only. What a declaration asks for is kept beside them, cut down to the declared
 //! paths, so that no rule has to read a body again; of everything else nothing enters memory.
 
-pub mod field_capture;
-pub mod path;
-pub mod resource;
-pub mod tree;
+pub(crate) mod field_capture;
+pub(crate) mod path;
+pub(crate) mod resource;
+pub(crate) mod tree;
 
 pub use field_capture::{Found, Seen};
 pub use path::{Path, PathError, Step};

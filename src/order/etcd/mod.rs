@@ -4,29 +4,29 @@
 //! requests of unknown outcome made the revisions that nobody acknowledged: a matching.
 
 mod agreement;
-pub mod answers;
+pub(crate) mod answers;
 mod attachment;
 mod attribution;
-pub mod coherence;
-pub mod compaction;
+pub(crate) mod coherence;
+pub(crate) mod compaction;
 mod conditions;
-pub mod effects;
+pub(crate) mod effects;
 mod key_counts;
-pub mod lease;
-pub mod linearization;
-pub mod log;
+pub(crate) mod lease;
+pub(crate) mod linearization;
+pub(crate) mod log;
 mod matching;
-pub mod presence;
-pub mod proofs;
-pub mod reconstruction;
-pub mod regression;
+pub(crate) mod presence;
+pub(crate) mod proofs;
+pub(crate) mod reconstruction;
+pub(crate) mod regression;
 mod requests;
-pub mod root_causes;
-pub mod store;
-pub mod streams;
-pub mod timeline;
+pub(crate) mod root_causes;
+pub(crate) mod store;
+pub(crate) mod streams;
+pub(crate) mod timeline;
 mod unlogged;
-pub mod writers;
+pub(crate) mod writers;
 
 pub use answers::{Answers, Mismatch};
 pub use attribution::Supposed;

@@ -67,16 +67,6 @@ pub struct Applied {
 pub struct NotKnown;
 
 impl Store {
-    /// A key, where it is there.
-    pub fn get(&self, key: Symbol) -> Option<&Live> {
-        self.keys.get(&key)
-    }
-
-    /// All keys that are there, in no order.
-    pub fn keys(&self) -> impl Iterator<Item = (Symbol, &Live)> {
-        self.keys.iter().map(|(key, live)| (*key, live))
-    }
-
     /// Applies a request.
     ///
     /// # Errors

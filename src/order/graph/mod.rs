@@ -17,7 +17,7 @@ mod edge;
 mod happens_before;
 mod in_time;
 mod message;
-pub mod picture;
+pub(crate) mod picture;
 mod precedence;
 mod source;
 mod sparse;

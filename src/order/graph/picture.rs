@@ -4,7 +4,6 @@ use super::edge::EdgeKinds;
 use super::sparse::{Graph, Node};
 use petgraph::algo::tred::{dag_to_toposorted_adjacency_list, dag_transitive_reduction_closure};
 use petgraph::algo::{condensation, toposort};
-use petgraph::dot::{Config, Dot};
 use petgraph::graph::DiGraph;
 
 /// A small graph: nodes by their number in the large one.
@@ -47,13 +46,4 @@ pub fn reduced<N: Clone, E: Clone>(picture: &DiGraph<N, E>) -> DiGraph<N, E> {
             kept(group_of[from.index()], group_of[to.index()]).then(|| kinds.clone())
         },
     )
-}
-
-/// DOT text (Graphviz), with these words at the nodes.
-pub fn dot(picture: &Picture, words: impl Fn(Node) -> String) -> String {
-    let named = picture.map(|_, node| words(*node), |_, kinds| kinds.to_string());
-    let quoted = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
-    let edge = |_, edge: petgraph::graph::EdgeReference<'_, String>| format!("label=\"{}\"", quoted(edge.weight()));
-    let node = |_, (_, words): (_, &String)| format!("label=\"{}\"", quoted(words));
-    format!("{:?}", Dot::with_attr_getters(&named, &[Config::EdgeNoLabel, Config::NodeNoLabel], &edge, &node))
 }

@@ -463,22 +463,6 @@ fn a_watch_comes_after_the_list_that_it_starts_from() {
 }
 
 #[test]
-fn pictures_have_words_at_nodes_and_edges() {
-    let graph = graph(
-        3,
-        &vec![(0, 1, EdgeKinds::of(&[EdgeKind::Version, EdgeKind::Program])), (2, 0, EdgeKind::RealTime.into())],
-    );
-    let picture = graph.picture(&[0, 1]);
-    insta::assert_snapshot!(picture::dot(&picture, |node| format!("unit \"{node}\"")), @r#"
-    digraph {
-        0 [ label="unit \"0\""]
-        1 [ label="unit \"1\""]
-        0 -> 1 [ label="ww, program order"]
-    }
-    "#);
-}
-
-#[test]
 fn of_a_chain_only_the_links_are_drawn_and_of_a_cycle_everything() {
     let chain =
         vec![(0, 1, EdgeKind::Version.into()), (1, 2, EdgeKind::Version.into()), (0, 2, EdgeKind::RealTime.into())];
