@@ -1,7 +1,7 @@
 //! One test per recorded or drawn history under `histories/`: what it must find, and nothing else.
 //!
 //! - `histories/rules/SLUG/*.sketch`: `violation*` must find SLUG, `fixed*` and `trap*` must find neither a violation nor a
-//!   suspect. Folders of rules that do not exist yet are skipped.
+//!   suspect.
 //! - The same for operation logs (`*.edn`, `*.jsonl`, `*.log`), of which `unknown*` must be unknown.
 //! - The same for reports of etcd's robustness suite: folders `violation*.report`, `fixed*.report`, `trap*.report`; in
 //!   `unknown*.report` SLUG must leave something open, and nothing is violated.
@@ -16,13 +16,13 @@
 //! - `histories/incidents/INCIDENT/VARIANT/`: `story.sketch` with the evidence files that recorders would have left of it, and
 //!   `expected.json`. A variant without `story.sketch` was recorded on real servers; its `expected.json` names the sources.
 //!
-//! Sketches carry their expectations in lines of the form `#= KIND RULE by WHOM: CLIENT`. `UPDATE=1` writes expectations (and
-//! the incidents' evidence) anew; findings of rules that do not exist yet are kept as they stand.
+//! Sketches carry their expectations in lines of the form `#= KIND RULE by WHOM: CLIENT`, and `#= verdict WORD`. `UPDATE=1`
+//! writes expectations (and the incidents' evidence) anew.
 
 #[path = "support/expectation.rs"]
 mod expectation;
 
-use expectation::{Expectation, is_known};
+use expectation::Expectation;
 use libtest_mimic::{Arguments, Failed, Trial};
 use retrograde::check::{Judgement, Kind, Options, RuleReport, Verdict, judge};
 use retrograde::history::sketch;
@@ -41,10 +41,9 @@ fn main() {
     let mut trials = Vec::new();
     for folder in folders(&root.join("rules")) {
         let slug = name(&folder);
-        let known = is_known(&slug);
         for file in files(&folder, "sketch") {
             let (slug, title) = (slug.clone(), format!("rules/{}/{}", name(&folder), name(&file)));
-            trials.push(Trial::test(title, move || rule_sketch(&slug, &file)).with_ignored_flag(!known));
+            trials.push(Trial::test(title, move || rule_sketch(&slug, &file)));
         }
         for file in logs(&folder) {
             let title = format!("rules/{}/{}", name(&folder), name(&file));
@@ -164,12 +163,11 @@ fn drawn(file: &Path) -> Result<Expectation, Failed> {
     let history =
         recorded(&text, &declarations).map_err(|error| Failed::from(format!("{}\n{error}", file.display())))?;
     let found = Expectation::of(&history, &judged_by(&history, declarations));
-    let expected = Expectation::in_sketch(&text);
     if expectation::updating() {
-        fs::write(file, found.with_unknown_of(&expected).into_sketch(&text))?;
+        fs::write(file, found.into_sketch(&text))?;
         return Ok(found);
     }
-    expected.compare(&found)?;
+    Expectation::in_sketch(&text).compare(&found)?;
     Ok(found)
 }
 
@@ -323,7 +321,7 @@ fn incident_variant(folder: &Path) -> Result<(), Failed> {
     }
     let found = Expectation::of(&history, &judged(&history));
     if expectation::updating() {
-        fs::write(&expected_file, found.with_unknown_of(&expected).to_json(&sources))?;
+        fs::write(&expected_file, found.to_json(&sources))?;
         return Ok(());
     }
     expected.compare(&found)

@@ -1,18 +1,13 @@
 //! What a history must find: kind, rule, whose promise, client; and the verdict.
 
 use libtest_mimic::Failed;
-use retrograde::check::{BrokenBy, Judgement, RULES};
+use retrograde::check::{BrokenBy, Judgement};
 use retrograde::history::History;
 use std::collections::BTreeSet;
 
 /// Whether expectations are to be written anew.
 pub fn updating() -> bool {
     std::env::var_os("UPDATE").is_some_and(|v| v == "1")
-}
-
-/// Whether a rule exists.
-pub fn is_known(slug: &str) -> bool {
-    RULES.iter().any(|rule| rule.slug == slug)
 }
 
 /// Findings as lines `KIND RULE by WHOM: CLIENT`, in order, without repeats.
@@ -42,21 +37,20 @@ impl Expectation {
 
     /// The expectations in a sketch.
     pub fn in_sketch(text: &str) -> Expectation {
-        let findings = text.lines().filter_map(|line| line.strip_prefix("#= ")).map(|line| line.trim().to_owned());
-        Expectation { findings: findings.collect(), ..Expectation::default() }
+        let lines = || text.lines().filter_map(|line| line.strip_prefix("#= ")).map(str::trim);
+        let verdict = lines().find_map(|line| line.strip_prefix("verdict ")).unwrap_or_default().to_owned();
+        let findings = lines().filter(|line| !line.starts_with("verdict ")).map(str::to_owned).collect();
+        Expectation { findings, verdict, sources: Vec::new() }
     }
 
     /// The sketch with these expectations instead of its own.
-    pub fn into_sketch(self, text: &str) -> String {
+    pub fn into_sketch(&self, text: &str) -> String {
         let story: Vec<&str> = text.lines().filter(|line| !line.starts_with("#= ")).collect();
-        let mut written = story.join("\n").trim_end().to_owned() + "\n";
-        if !self.findings.is_empty() {
-            written.push('\n');
-        }
+        let mut written = story.join("\n").trim_end().to_owned() + "\n\n";
         for finding in &self.findings {
             written += &format!("#= {finding}\n");
         }
-        written
+        written + &format!("#= verdict {}\n", self.verdict)
     }
 
     /// The expectations of an incident.
@@ -104,16 +98,6 @@ impl Expectation {
         line.split(' ').nth(1).unwrap_or("")
     }
 
-    /// With the findings that `expected` has of rules which do not exist yet.
-    pub fn with_unknown_of(&self, expected: &Expectation) -> Expectation {
-        let mut both = self.clone();
-        both.findings.extend(expected.findings.iter().filter(|line| !is_known(Self::rule(line))).cloned());
-        if both.findings.iter().any(|line| line.starts_with("violation ")) {
-            both.verdict = "violated".to_owned();
-        }
-        both
-    }
-
     /// Whether a rule has a finding.
     #[allow(dead_code)]
     pub fn names(&self, slug: &str) -> bool {
@@ -129,21 +113,17 @@ impl Expectation {
         }
     }
 
-    /// Compares what is expected of the rules that exist with what was found.
+    /// Compares findings and verdict with those of `found`.
     pub fn compare(&self, found: &Expectation) -> Result<(), Failed> {
-        let due: BTreeSet<&String> = self.findings.iter().filter(|line| is_known(Self::rule(line))).collect();
-        let came: BTreeSet<&String> = found.findings.iter().collect();
         let mut report = String::new();
-        for line in due.difference(&came) {
+        for line in self.findings.difference(&found.findings) {
             report += &format!("  not found: {line}\n");
         }
-        for line in came.difference(&due) {
+        for line in found.findings.difference(&self.findings) {
             report += &format!("  not expected: {line}\n");
         }
-        // Without all its rules a history may hold that is violated.
-        let complete = self.findings.iter().all(|line| is_known(Self::rule(line)));
-        if complete && !self.verdict.is_empty() && self.verdict != found.verdict {
-            report += &format!("  verdict {}, expected {}\n", found.verdict, self.verdict);
+        if self.verdict != found.verdict {
+            report += &format!("  verdict {}, expected \"{}\"\n", found.verdict, self.verdict);
         }
         if report.is_empty() { Ok(()) } else { Err(report.into()) }
     }
