@@ -24,6 +24,25 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
+/// The Markdown pages inside a folder, with those of its folders, by their paths from the root.
+fn pages_below(folder: &str) -> Vec<String> {
+    let mut pages = Vec::new();
+    for name in names(folder, "") {
+        let path = format!("{folder}/{name}");
+        if root().join(&path).is_dir() {
+            pages.extend(pages_below(&path));
+        } else if path.ends_with(".md") {
+            pages.push(path);
+        }
+    }
+    pages
+}
+
+/// The targets of the links in a page.
+fn links(page: &str) -> impl Iterator<Item = &str> {
+    page.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link)
+}
+
 fn slugs() -> BTreeSet<String> {
     RULES.iter().map(|rule| rule.slug.to_owned()).collect()
 }
@@ -176,13 +195,10 @@ fn the_page_about_sketches_is_the_modules_documentation() {
 fn links_between_pages_lead_somewhere() {
     let mut pages =
         ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"].map(|page| root().join(page)).to_vec();
-    for folder in ["docs", "docs/rules", "docs/incidents"] {
-        pages.extend(names(folder, ".md").into_iter().map(|name| root().join(folder).join(format!("{name}.md"))));
-    }
+    pages.extend(pages_below("docs").into_iter().map(|page| root().join(page)));
     for page in pages.iter().filter(|page| page.exists()) {
-        for link in
-            read(page).split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link.to_owned())
-        {
+        let text = read(page);
+        for link in links(&text) {
             let target = link.split('#').next().unwrap_or("");
             if target.is_empty() || target.contains("://") || target.contains(' ') {
                 continue;
@@ -191,6 +207,21 @@ fn links_between_pages_lead_somewhere() {
             assert!(path.exists(), "{} links to {target}", page.display());
         }
     }
+}
+
+/// `docs/SUMMARY.md` is the table of contents of the book. An entry without a target is the heading of a group.
+#[test]
+fn the_table_of_contents_names_every_page_once() {
+    let summary = read(&root().join("docs/SUMMARY.md"));
+    let targets: Vec<String> =
+        links(&summary).filter(|link| !link.is_empty()).map(|link| format!("docs/{link}")).collect();
+    let mut pages = pages_below("docs");
+    pages.retain(|page| page != "docs/SUMMARY.md");
+    for page in &pages {
+        let times = targets.iter().filter(|target| *target == page).count();
+        assert_eq!(times, 1, "docs/SUMMARY.md names {page} {times} times");
+    }
+    assert_eq!(targets.len(), pages.len(), "docs/SUMMARY.md names something that is no page");
 }
 
 /// The worked examples are the files that the tests read.

@@ -11,9 +11,11 @@ const LATENCY: i64 = 10_000_000;
 
 /// Why a process life may be several processes at a time; `None`: something tells that it is one.
 ///
-/// Replicas behind one address have one user, address and agent (kubernetes-semantics 2.6). A node's own identity is one process of a
-/// program. So is whoever watches: replicas would watch one scope twice at a time. Who only lists and gets may be many machines, unless
-/// its address is that of the server's own host, which no machine between them can have put there.
+/// Replicas behind one address have one user, address and agent, and an audit event names no process
+/// (<https://kubernetes.io/docs/reference/config-api/apiserver-audit.v1/>). A node's own identity is one process of a
+/// program. So is a client that watches: replicas would watch one scope twice at a time. A client that only lists and
+/// gets may be many machines, unless its address is that of the server's own host. No machine between them can have put
+/// that address there.
 pub fn several(evidence: &Evidence<'_>, incarnation: IncarnationId) -> Option<&'static str> {
     let (history, chains) = (evidence.history, &evidence.order.chains);
     let life = history.incarnations.get(incarnation.index()).filter(|life| life.told_by == ToldBy::Address)?;
