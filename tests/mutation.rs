@@ -3,6 +3,7 @@
 //!
 //! The run is deterministic; `RETROGRADE_MUTATION_SEED` and `RETROGRADE_MUTATION_INPUTS` change it.
 
+use fastrand::Rng;
 use retrograde::history::{Domains, load_each};
 use retrograde::ingest::{
     Batch, FileId, FileSummary, Format, InputFile, Problem, ReadOptions, Reading, Record, Refused, read,
@@ -73,49 +74,33 @@ const TOKENS: [&[u8]; 36] = [
     b"\t:ok\t:read\t1",
 ];
 
-/// Marsaglia's xorshift64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n.max(1) as u64) as usize
-    }
-}
-
-fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
-    let at = random.below(bytes.len());
-    match random.below(12) {
-        0 if !bytes.is_empty() => bytes[at] ^= 1 << random.below(8),
-        1 if !bytes.is_empty() => bytes[at] = random.next() as u8,
+fn mutate(bytes: &mut Vec<u8>, random: &mut Rng) {
+    let at = random.usize(..bytes.len().max(1));
+    match random.usize(..12) {
+        0 if !bytes.is_empty() => bytes[at] ^= 1 << random.usize(..8),
+        1 if !bytes.is_empty() => bytes[at] = random.u8(..),
         2 => bytes.truncate(at),
         3 => drop(bytes.drain(..at)),
-        4 => drop(bytes.drain(at..(at + random.below(200)).min(bytes.len()))),
+        4 => drop(bytes.drain(at..(at + random.usize(..200)).min(bytes.len()))),
         5 => {
-            let token = TOKENS[random.below(TOKENS.len())];
+            let token = TOKENS[random.usize(..TOKENS.len().max(1))];
             bytes.splice(at..at, token.iter().copied());
         }
         6 => {
-            let token = TOKENS[random.below(TOKENS.len())];
+            let token = TOKENS[random.usize(..TOKENS.len().max(1))];
             let end = (at + token.len()).min(bytes.len());
             bytes.splice(at..end, token.iter().copied());
         }
         7 => {
-            let other = SAMPLES[random.below(SAMPLES.len())].3;
-            let start = random.below(other.len());
-            let end = (start + random.below(600)).min(other.len());
+            let other = SAMPLES[random.usize(..SAMPLES.len().max(1))].3;
+            let start = random.usize(..other.len().max(1));
+            let end = (start + random.usize(..600)).min(other.len());
             bytes.splice(at..at, other[start..end].iter().copied());
         }
         8 => {
             let (start, end) = line_at(bytes, at);
             let line = bytes[start..end].to_vec();
-            let to = line_at(bytes, random.below(bytes.len())).0;
+            let to = line_at(bytes, random.usize(..bytes.len().max(1))).0;
             bytes.splice(to..to, line);
         }
         9 => {
@@ -125,9 +110,9 @@ fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
         _ => {
             let digits: Vec<usize> = (0..bytes.len()).filter(|n| bytes[*n].is_ascii_digit()).collect();
             if !digits.is_empty() {
-                let first = random.below(digits.len());
-                for n in &digits[first..(first + 1 + random.below(4)).min(digits.len())] {
-                    bytes[*n] = b'0' + random.below(10) as u8;
+                let first = random.usize(..digits.len().max(1));
+                for n in &digits[first..(first + 1 + random.usize(..4)).min(digits.len())] {
+                    bytes[*n] = b'0' + random.usize(..10) as u8;
                 }
             }
         }
@@ -176,17 +161,17 @@ struct Case {
 }
 
 impl Case {
-    fn new(random: &mut Random) -> Case {
-        let sample = random.below(SAMPLES.len());
+    fn new(random: &mut Rng) -> Case {
+        let sample = random.usize(..SAMPLES.len().max(1));
         let mut bytes = SAMPLES[sample].3.to_vec();
-        let compressed = cfg!(feature = "compress") && random.below(16) == 0;
+        let compressed = cfg!(feature = "compress") && random.usize(..16) == 0;
         if compressed {
             bytes = compress(&bytes, random);
         }
-        for _ in 0..1 + random.below(4) {
+        for _ in 0..1 + random.usize(..4) {
             mutate(&mut bytes, random);
         }
-        Case { sample, bytes, compressed, forced: random.below(2) == 0 }
+        Case { sample, bytes, compressed, forced: random.usize(..2) == 0 }
     }
 
     fn input(&self, id: usize) -> InputFile {
@@ -231,9 +216,9 @@ impl Case {
 }
 
 #[cfg(feature = "compress")]
-fn compress(bytes: &[u8], random: &mut Random) -> Vec<u8> {
+fn compress(bytes: &[u8], random: &mut Rng) -> Vec<u8> {
     use std::io::Write;
-    if random.below(2) == 0 {
+    if random.usize(..2) == 0 {
         return zstd::encode_all(bytes, 1).unwrap();
     }
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -242,7 +227,7 @@ fn compress(bytes: &[u8], random: &mut Random) -> Vec<u8> {
 }
 
 #[cfg(not(feature = "compress"))]
-fn compress(bytes: &[u8], _: &mut Random) -> Vec<u8> {
+fn compress(bytes: &[u8], _: &mut Rng) -> Vec<u8> {
     bytes.to_vec()
 }
 
@@ -278,7 +263,7 @@ fn every_format_is_damaged_here_and_is_a_target_of_fuzzing() {
 
 #[test]
 fn damaged_input_is_accounted_for_line_by_line() {
-    let mut random = Random(number("RETROGRADE_MUTATION_SEED", 0x9e37_79b9_7f4a_7c15).max(1));
+    let mut random = Rng::with_seed(number("RETROGRADE_MUTATION_SEED", 0x9e37_79b9_7f4a_7c15).max(1));
     let originals: Vec<HashSet<&[u8]>> = SAMPLES
         .iter()
         .map(|(.., bytes)| {
@@ -322,7 +307,7 @@ fn damaged_input_is_accounted_for_line_by_line() {
 #[test]
 fn damaged_evidence_is_judged_whatever_is_left_of_it() {
     use retrograde::check::{Kind, Verdict};
-    let mut random = Random(number("RETROGRADE_MUTATION_SEED", 0x2545_f491_4f6c_dd1d).max(1));
+    let mut random = Rng::with_seed(number("RETROGRADE_MUTATION_SEED", 0x2545_f491_4f6c_dd1d).max(1));
     let (mut violated, mut open) = (0, 0);
     for _ in 0..number("RETROGRADE_MUTATION_INPUTS", 100_000) / 100 {
         let case = Case::new(&mut random);

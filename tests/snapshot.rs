@@ -7,6 +7,7 @@ mod committed;
 mod container;
 
 use container::{Chunk, HEADER, chunks, sealed};
+use fastrand::Rng;
 use retrograde::check::Judgement;
 use retrograde::container::Refusal;
 use retrograde::history::snapshot::{self, Packing, VERSION};
@@ -211,26 +212,14 @@ fn other_fields_than_those_that_were_kept_are_a_reason_to_refuse() {
     assert!(refusal.to_string().contains("pack the evidence again"), "{refusal}");
 }
 
-/// Numbers without a pattern, the same in every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % n.max(1) as u64) as usize
-    }
-}
-
 /// Changes chunks as somebody would who knows the format and means harm.
-fn harm(chunks: &mut Vec<Chunk>, random: &mut Random) {
-    for _ in 0..=random.below(2) {
-        let at = random.below(chunks.len());
-        let other = random.below(chunks.len());
+fn harm(chunks: &mut Vec<Chunk>, random: &mut Rng) {
+    for _ in 0..=random.usize(..2) {
+        let at = random.usize(..chunks.len().max(1));
+        let other = random.usize(..chunks.len().max(1));
         let bytes = &mut chunks[at].bytes;
-        let place = random.below(bytes.len());
-        match random.below(20) {
+        let place = random.usize(..bytes.len().max(1));
+        match random.usize(..20) {
             0 => chunks.swap(at, other),
             1 => drop(chunks.remove(at)),
             2 => {
@@ -245,7 +234,7 @@ fn harm(chunks: &mut Vec<Chunk>, random: &mut Random) {
             7 => drop(bytes.splice(place..(place + 1).min(bytes.len()), [252, 0, 0, 0, 1])),
             _ => {
                 if let Some(byte) = bytes.get_mut(place) {
-                    *byte = [0, 1, 2, 3, byte.wrapping_add(1), byte.wrapping_sub(1), 250, 255][random.below(8)];
+                    *byte = [0, 1, 2, 3, byte.wrapping_add(1), byte.wrapping_sub(1), 250, 255][random.usize(..8)];
                 }
             }
         }
@@ -260,7 +249,7 @@ fn a_hostile_container_with_right_checksums_is_refused_or_judged_and_never_a_pan
     let rounds = std::env::var("ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(100);
     for (n, path) in SMALL.iter().enumerate() {
         let whole = chunks(&pack(&read(Path::new(path)), false)).unwrap();
-        let mut random = Random(0x9e37_79b9_7f4a_7c15 ^ n as u64);
+        let mut random = Rng::with_seed(0x9e37_79b9_7f4a_7c15 ^ n as u64);
         let mut judged = 0;
         for round in 0..rounds {
             let mut parts = whole.clone();

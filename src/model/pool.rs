@@ -164,11 +164,8 @@ mod tests {
 
     #[test]
     fn an_unseen_allocation_explains_exactly_what_some_item_explains() {
-        let mut random = 7u64;
-        let mut below = |n: u64| {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (random >> 33) % n
-        };
+        let mut random = fastrand::Rng::with_seed(7);
+        let mut below = |n: u64| random.u64(..n);
         let (mut explained, mut impossible) = (0, 0);
         for _ in 0..20_000 {
             let length = 3 + below(6);

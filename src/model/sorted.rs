@@ -233,11 +233,6 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    fn below(random: &mut u64, most: u64) -> u64 {
-        *random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (*random >> 33) % most
-    }
-
     /// Every slice is short, every node has more than a slice may have and the highest priority.
     fn assert_canonical(tree: &Sorted<u32>) {
         match tree {
@@ -253,12 +248,12 @@ mod tests {
 
     #[test]
     fn it_is_the_set_that_it_should_be_and_equal_to_whatever_holds_the_same() {
-        let mut random = 1;
+        let mut random = fastrand::Rng::with_seed(1);
         for most in [2, 5, 9, 30, 300] {
             let (mut tree, mut set) = (Sorted::default(), BTreeSet::new());
             for _ in 0..3000 {
-                let element = below(&mut random, most) as u32;
-                let next = if below(&mut random, 2) == 0 {
+                let element = random.u64(..most) as u32;
+                let next = if random.u64(..2) == 0 {
                     let with = tree.with(element);
                     assert_eq!(with.is_some(), set.insert(element));
                     with

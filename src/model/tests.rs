@@ -1,6 +1,7 @@
 //! What the provided models say of their operations (forms, effects, keys) against what their steps do.
 
 use super::*;
+use fastrand::Rng;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -40,19 +41,10 @@ fn act(held: &Held, action: Action<'_>) -> Option<Held> {
     }
 }
 
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % n
-    }
-}
-
 /// Walks through states and compares each step with what the hints say. Returns how many steps had a form, and how many of
 /// these were possible.
-fn walk<S: Spec>(spec: &S, mut draw: impl FnMut(&mut Dice) -> (S::Operation, Option<S::Answer>)) -> (u32, u32) {
-    let mut dice = Dice(3);
+fn walk<S: Spec>(spec: &S, mut draw: impl FnMut(&mut Rng) -> (S::Operation, Option<S::Answer>)) -> (u32, u32) {
+    let mut dice = Rng::with_seed(3);
     let (mut formed, mut possible) = (0, 0);
     for _ in 0..2_000 {
         let mut state = spec.initial();
@@ -90,30 +82,30 @@ fn walk<S: Spec>(spec: &S, mut draw: impl FnMut(&mut Dice) -> (S::Operation, Opt
     (formed, possible)
 }
 
-fn some<T>(dice: &mut Dice, answer: T) -> Option<T> {
-    (dice.below(4) > 0).then_some(answer)
+fn some<T>(dice: &mut Rng, answer: T) -> Option<T> {
+    (dice.u64(..4) > 0).then_some(answer)
 }
 
 fn assert_worth((formed, possible): (u32, u32)) {
     assert!(formed > 8_000 && possible > 3_000 && formed - possible > 2_000, "{formed} {possible}");
 }
 
-fn value(dice: &mut Dice) -> Option<u8> {
-    dice.below(3).checked_sub(1).map(|value| value as u8)
+fn value(dice: &mut Rng) -> Option<u8> {
+    dice.u64(..3).checked_sub(1).map(|value| value as u8)
 }
 
-fn cas_register(dice: &mut Dice) -> (cas_register::Operation<u8>, Option<cas_register::Answer<u8>>) {
+fn cas_register(dice: &mut Rng) -> (cas_register::Operation<u8>, Option<cas_register::Answer<u8>>) {
     use cas_register::{Answer, Operation};
-    let answer = match dice.below(6) {
+    let answer = match dice.u64(..6) {
         0 => Answer::Done,
         1 | 2 => Answer::Value(value(dice)),
         n => Answer::Swapped(n == 3),
     };
-    let operation = match (dice.below(8), &answer) {
+    let operation = match (dice.u64(..8), &answer) {
         // Some answers belong to another question.
         (0, _) | (_, Answer::Value(_)) => Operation::Read,
-        (_, Answer::Done) => Operation::Write(dice.below(3) as u8),
-        (_, Answer::Swapped(_)) => Operation::Cas(value(dice), dice.below(3) as u8),
+        (_, Answer::Done) => Operation::Write(dice.u64(..3) as u8),
+        (_, Answer::Swapped(_)) => Operation::Cas(value(dice), dice.u64(..3) as u8),
     };
     if operation == Operation::Read && !matches!(answer, Answer::Value(_)) {
         return (operation, None);
@@ -129,21 +121,21 @@ fn registers_do_what_their_forms_say() {
         assert_worth(walk(&CasRegister { initial }, cas_register));
         let keyed = Keyed::<_, &str>::new(CasRegister { initial });
         assert_worth(walk(&keyed, |dice| {
-            let key = if dice.below(2) == 0 { "a" } else { "b" };
+            let key = if dice.u64(..2) == 0 { "a" } else { "b" };
             let (operation, answer) = cas_register(dice);
             (On { key, operation }, answer)
         }));
-        assert_worth(walk(&Register { initial }, |dice| match dice.below(3) {
-            0 => (Operation::Write(dice.below(3) as u8), some(dice, Answer::Done)),
+        assert_worth(walk(&Register { initial }, |dice| match dice.u64(..3) {
+            0 => (Operation::Write(dice.u64(..3) as u8), some(dice, Answer::Done)),
             _ => (Operation::Read, Some(Answer::Value(value(dice)))),
         }));
     }
     use multi_register::Access::{Read, Write};
     let transactions = MultiRegister::<u8, u8>::default();
     assert_worth(walk(&transactions, |dice| {
-        let key = dice.below(2) as u8;
-        match dice.below(4) {
-            0 => (vec![Write(key, dice.below(3) as u8)], some(dice, vec![])),
+        let key = dice.u64(..2) as u8;
+        match dice.u64(..4) {
+            0 => (vec![Write(key, dice.u64(..3) as u8)], some(dice, vec![])),
             1 => (vec![Read(0), Read(1)], some(dice, vec![None, None])),
             _ => (vec![Read(key)], Some(vec![value(dice)])),
         }
@@ -154,11 +146,11 @@ fn registers_do_what_their_forms_say() {
 fn texts_do_what_their_forms_say() {
     use kv::{Answer, Entry, Operation};
     const TEXTS: [&str; 5] = ["", "a", "b", "ab", "aa"];
-    let text = |dice: &mut Dice| Arc::<str>::from(TEXTS[dice.below(5) as usize]);
+    let text = |dice: &mut Rng| Arc::<str>::from(TEXTS[dice.u64(..5) as usize]);
     for absent_reads_empty in [false, true] {
         assert_worth(walk(&Keyed::<_, u32>::new(Entry { absent_reads_empty }), |dice| {
-            let key = dice.below(2) as u32;
-            let (operation, answer) = match dice.below(9) {
+            let key = dice.u64(..2) as u32;
+            let (operation, answer) = match dice.u64(..9) {
                 0 => (Operation::Put(text(dice)), some(dice, Answer::Done)),
                 1 => (Operation::Append(text(dice)), some(dice, Answer::Done)),
                 2 => (Operation::Delete, some(dice, Answer::Done)),

@@ -453,11 +453,8 @@ mod tests {
 
     #[test]
     fn premises_from_write_to_write_are_those_of_each_write() {
-        let mut state = 7_u64;
-        let mut roll = move |sides: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) % sides
-        };
+        let mut random = fastrand::Rng::with_seed(7);
+        let mut roll = move |sides: u64| random.u64(..sides);
         let mut compared = 0;
         for bracket in ["c@A DECIDE d\n", ""].repeat(30) {
             let mut text = bracket.to_owned();

@@ -3,18 +3,7 @@
 use super::{Order, OrderOptions, Reading, Seen, ValidityIntervals};
 use crate::history::sketch::sketch;
 use crate::history::{History, KeyId, Revision};
-
-/// A small generator of numbers.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % sides
-    }
-}
+use fastrand::Rng;
 
 /// What really happened: at each revision from 11 on, what the changed key holds after it.
 struct Truth {
@@ -37,14 +26,14 @@ impl Truth {
 
 /// A random history of some keys, and a sketch that shows part of it.
 fn history(seed: u64, whole: bool) -> (Truth, String) {
-    let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+    let mut dice = Rng::with_seed(seed);
     let mut truth = Truth { changes: Vec::new() };
     let (mut text, mut etcd) = (String::from("column 10ms\n"), String::from("etcd "));
     let mut uids = [0u64; 3];
-    for revision in FIRST..FIRST + 8 + dice.roll(12) {
-        let key = dice.roll(3) as usize;
+    for revision in FIRST..FIRST + 8 + dice.u64(..12) {
+        let key = dice.u64(..3) as usize;
         let before = truth.at(key, revision);
-        let shown = whole || dice.roll(3) > 0;
+        let shown = whole || dice.u64(..3) > 0;
         let name = ["a", "b", "c"][key];
         let (line, event) = match before {
             None => {
@@ -52,7 +41,7 @@ fn history(seed: u64, whole: bool) -> (Truth, String) {
                 let object = format!("{name}:u{revision}@{revision}");
                 (format!("w@A CREATE {name} => {object}"), format!("+{object}"))
             }
-            Some(_) if dice.roll(3) == 0 => {
+            Some(_) if dice.u64(..3) == 0 => {
                 let object = format!("{name}:u{}", uids[key]);
                 (format!("w@A DELETE {object} => ok:u{}", uids[key]), format!("-{object}@{revision}"))
             }
@@ -67,7 +56,7 @@ fn history(seed: u64, whole: bool) -> (Truth, String) {
             text += &(line + "\n");
         }
         etcd += &format!(" {event}");
-        if dice.roll(4) == 0 {
+        if dice.u64(..4) == 0 {
             let items: Vec<String> = (0..3)
                 .filter_map(|k| Some((k, truth.at(k, revision)?)))
                 .map(|(k, version)| format!("{}:u{}@{version}", ["a", "b", "c"][k], uids[k]))
@@ -94,7 +83,7 @@ fn every_revision_at_which_a_value_was_true_lies_in_its_interval_and_with_a_witn
         let history = sketch(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let order = Order::derive(&history, &OrderOptions::default());
         let truths = ValidityIntervals::derive(&history, &order);
-        let mut dice = Dice(seed | 1);
+        let mut dice = Rng::with_seed(!seed);
         for (index, name) in ["a", "b", "c"].into_iter().enumerate() {
             let Some(key) = key(&history, name) else { continue };
             for read in FIRST..=truth.last() {
@@ -106,7 +95,7 @@ fn every_revision_at_which_a_value_was_true_lies_in_its_interval_and_with_a_witn
                     None => Reading::Absent,
                 };
                 // The read may have shown any state from `low` to `high`.
-                let (low, high) = (read - dice.roll(3).min(read - FIRST), (read + dice.roll(3)).min(truth.last()));
+                let (low, high) = (read - dice.u64(..3).min(read - FIRST), (read + dice.u64(..3)).min(truth.last()));
                 let seen = Seen { from: Revision::from(low), through: Some(Revision::from(high)) };
                 let of = truths.of(key, value, seen);
                 // The stretch around the read in which the key held the same.

@@ -110,12 +110,9 @@ mod tests {
 
     #[test]
     fn times_far_apart_are_put_in_the_same_order_as_numbers_of_lines() {
-        let mut chance = 1u64;
+        let mut random = fastrand::Rng::with_seed(1);
         for most in [1, 3, 10, 40] {
-            let mut below = |most: i64| {
-                chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                (chance >> 33) as i64 % most
-            };
+            let mut below = |most: i64| random.i64(0..most);
             let drawn: Vec<(i64, i64)> = (0..12).map(|_| (below(most), below(most))).collect();
             let calls = |far: i64| {
                 let call = |&(invoke, length): &(i64, i64)| Call {

@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn fields_count_beside_one_another() {
-        let mut random = 1u64;
+        let mut random = fastrand::Rng::with_seed(1);
         let mut fields: Vec<BitField> = Vec::new();
         for most in [1, 1, 3, 4, 1 << 20, u32::MAX, 7, u32::MAX, 1, 2] {
             fields.push(BitField::new(fields.last().map_or(61, |field| field.end()), most));
@@ -118,8 +118,7 @@ mod tests {
         let mut words = vec![0; fields[9].end().div_ceil(64)];
         let mut counts = [0; 10];
         for _ in 0..10_000 {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let (at, more) = ((random >> 60) as usize % 10, random >> 59 & 1 == 1);
+            let (at, more) = (random.usize(..10), random.bool());
             if more && counts[at] < (1 << fields[at].bits.min(20)) - 1 {
                 fields[at].increase(&mut words);
                 counts[at] += 1;

@@ -3,11 +3,8 @@ use crate::order::{Order, OrderOptions};
 
 /// Sights in no order: 3 clocks, 5 keys, few times and revisions so that many are alike, some of more than 64 bits.
 fn some(count: u32) -> Vec<Observation> {
-    let mut state = u64::from(count) + 1;
-    let mut roll = move |sides: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) % sides
-    };
+    let mut random = fastrand::Rng::with_seed(u64::from(count));
+    let mut roll = move |sides: u64| random.u64(..sides);
     let sight = |n| {
         let (low, high) = (u128::from(roll(60)), u128::from(roll(8) / 7));
         Observation {
