@@ -164,7 +164,7 @@ fn drawn(file: &Path) -> Result<Expectation, Failed> {
         recorded(&text, &declarations).map_err(|error| Failed::from(format!("{}\n{error}", file.display())))?;
     let found = Expectation::of(&history, &judged_by(&history, declarations));
     if expectation::updating() {
-        fs::write(file, found.into_sketch(&text))?;
+        fs::write(file, found.write_into(&text))?;
         return Ok(found);
     }
     Expectation::in_sketch(&text).compare(&found)?;

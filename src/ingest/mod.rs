@@ -156,8 +156,8 @@ impl Progress for () {}
 pub struct Reading {
     /// One summary per input, in their order.
     pub files: Vec<FileSummary>,
-    /// The problems by file and line; of each file no more than [`limits::KEPT_PROBLEMS_PER_FILE`], of all no more than
-    /// [`limits::KEPT_PROBLEMS`].
+    /// The problems by file and line; of each file no more than `limits::KEPT_PROBLEMS_PER_FILE`, of all no more than
+    /// `limits::KEPT_PROBLEMS`.
     pub problems: Vec<Problem>,
 }
 

@@ -361,7 +361,7 @@ impl Watermarks {
         self.records(history, resource).highest_before(clocks, clock, time, Equals::First).map(Watermark::from)
     }
 
-    /// As [`Heads::before`], by the bare times of all clocks: what would follow if all clocks agreed.
+    /// As [`Watermarks::before`], by the bare times of all clocks: what would follow if all clocks agreed.
     pub fn before_by_the_clock(&self, history: &History, resource: ResourceId, time: Time) -> Option<Watermark> {
         if !time.is_known() || self.clocks > RELATED {
             return None;

@@ -1,6 +1,6 @@
 //! Text laid out for people: lines that fit, labels that align, and colour only where it was asked for.
 //!
-//! Every text goes through [`visible`], so that a sink cannot forget it.
+//! Every text goes through `terminal_text`, so that a sink cannot forget it.
 
 use crate::explain::terminal_text::{clip, visible, width, wrap};
 use std::io::{self, Write};

@@ -44,7 +44,7 @@ impl Expectation {
     }
 
     /// The sketch with these expectations instead of its own.
-    pub fn into_sketch(&self, text: &str) -> String {
+    pub fn write_into(&self, text: &str) -> String {
         let story: Vec<&str> = text.lines().filter(|line| !line.starts_with("#= ")).collect();
         let mut written = story.join("\n").trim_end().to_owned() + "\n\n";
         for finding in &self.findings {
