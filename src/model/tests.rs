@@ -1,10 +1,10 @@
-//! What the provided models say of their operations (forms, effects, keys) against what their steps do.
+//! Compares what the provided models declare of their operations (forms, effects, keys) with their steps.
 
 use super::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What a register holds, with the memory for it.
+/// The content of a register, owned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum Held {
     #[default]
@@ -24,7 +24,7 @@ impl From<Value<'_>> for Held {
     }
 }
 
-/// What the form of an operation says that it does.
+/// What a form declares that the operation does.
 fn act(held: &Held, action: Action<'_>) -> Option<Held> {
     match action {
         Action::Nothing => Some(held.clone()),
@@ -49,8 +49,8 @@ impl Dice {
     }
 }
 
-/// Walks through states and compares each step with what the hints say. Returns how many steps had a form, and how many of
-/// these were possible.
+/// Compares each step with the hints, from state to state. Returns how many steps had a form, and how many of these were
+/// possible.
 fn walk<S: Spec>(spec: &S, mut draw: impl FnMut(&mut Dice) -> (S::Operation, Option<S::Answer>)) -> (u32, u32) {
     let mut dice = Dice(3);
     let (mut formed, mut possible) = (0, 0);
@@ -70,7 +70,7 @@ fn walk<S: Spec>(spec: &S, mut draw: impl FnMut(&mut Dice) -> (S::Operation, Opt
                 formed += 1;
                 let name = format!("{:?}", form.register);
                 let held = registers.entry(name).or_insert_with(|| spec.content(form.register).into());
-                // What nobody saw the answer of may have failed, unless it took effect.
+                // Without a known answer, an operation may have failed.
                 let unseen = answer.is_none().then(|| held.clone());
                 let held_next = act(held, form.action).or(unseen);
                 assert_eq!(held_next.is_some(), next.is_some(), "{operation:?} {answer:?} at {held:?}");
@@ -79,7 +79,7 @@ fn walk<S: Spec>(spec: &S, mut draw: impl FnMut(&mut Dice) -> (S::Operation, Opt
                     possible += 1;
                 }
             }
-            // What has no form may go on only where it changes nothing that the registers know.
+            // A step without a form may be taken only if it changes nothing that the registers hold.
             if let Some(next) = next
                 && (form.is_some() || next == state)
             {
@@ -110,7 +110,7 @@ fn cas_register(dice: &mut Dice) -> (cas_register::Operation<u8>, Option<cas_reg
         n => Answer::Swapped(n == 3),
     };
     let operation = match (dice.below(8), &answer) {
-        // Some answers belong to another question.
+        // Some answers are those of another operation.
         (0, _) | (_, Answer::Value(_)) => Operation::Read,
         (_, Answer::Done) => Operation::Write(dice.below(3) as u8),
         (_, Answer::Swapped(_)) => Operation::Cas(value(dice), dice.below(3) as u8),
