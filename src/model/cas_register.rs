@@ -1,4 +1,4 @@
-//! One value with compare-and-set.
+//! The model `cas-register`: one value that is read, written, and compared and set.
 
 use super::datum::held;
 use super::form::{Action, RegisterForm, Value};
@@ -8,13 +8,12 @@ use crate::history::ValueId;
 use crate::history::calls::Value as Recordable;
 use crate::ingest::call::Ending;
 
-/// A register that is also set by comparing: the subject of most Jepsen tests of etcd, Consul and ZooKeeper (knossos
-/// `cas-register`).
+/// A register with compare-and-set, the subject of most Jepsen tests of etcd, Consul and ZooKeeper (`cas-register` of knossos).
 ///
-/// A compare-and-set that was answered "no" saw another value than the one that it expected, which is an observation like a
-/// read: porcupine's `etcdModel` takes it so in Jepsen's logs of etcd, where the client writes `:fail` for that answer alone.
-/// A compare-and-set that failed for whatever reason ([`Outcome::Failed`](crate::search)) observed nothing; knossos takes
-/// `:fail` so, and so are EDN histories read.
+/// A compare-and-set that was answered "no" observed another value than the expected one, as a read does. Porcupine's `etcdModel`
+/// reads Jepsen's logs of etcd so, in which the client writes `:fail` for that answer alone. A compare-and-set that failed for
+/// any reason ([`Outcome::Failed`](crate::search)) observed nothing. Knossos reads `:fail` so, and so does the reader of EDN
+/// histories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CasRegister<V> {
     /// The value before the first write.
@@ -27,25 +26,25 @@ impl<V> Default for CasRegister<V> {
     }
 }
 
-/// What a client asks of it.
+/// What a client calls on a register.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Operation<V> {
-    /// The value.
+    /// Returns the value.
     Read,
-    /// Another value.
+    /// Replaces the value.
     Write(V),
-    /// The second value, if it has the first; `None`: if it has no value.
+    /// Replaces the first value with the second, if the register holds it; `None`: if it has no value.
     Cas(Option<V>, V),
 }
 
-/// What it is told.
+/// What the call returns.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Answer<V> {
-    /// Of a write.
+    /// A write is done.
     Done,
-    /// Of a read; `None`: there is no value.
+    /// The value of a read; `None`: there is none.
     Value(Option<V>),
-    /// Of a compare-and-set: whether the value was the expected one, and was set.
+    /// Whether a compare-and-set found the expected value, and replaced it.
     Swapped(bool),
 }
 
@@ -133,7 +132,7 @@ impl Recorded for CasRegister<ValueId> {
                     None => true,
                     Some(Some((_, Recordable::Bool(swapped)))) => *swapped,
                     Some(Some((answer, _))) if answer == call.call.argument => true,
-                    Some(_) => return Err(call.mismatch("true, false, or what was asked for, as the answer to a cas")),
+                    Some(_) => return Err(call.mismatch("true, false, or the argument, as the answer to a cas")),
                 };
                 let answer = (!call.is_unseen()).then_some(Answer::Swapped(swapped));
                 Meaning::One(Operation::Cas(call.some(from), to), answer)

@@ -1,9 +1,10 @@
-//! The contract of reads: what a server promises for each way of asking, as data with its sources.
+//! The contract of reads: what a server promises for each form of request, as data with its sources. Input: an operation. Output:
+//! its [`Promise`] and the row of the table.
 //!
 //! The table follows the API concepts page of kubernetes/website (its tables for get, list and watch), KEP-956 (bookmarks),
-//! KEP-2340 (consistent reads from cache), KEP-2523 (`resourceVersionMatch`), KEP-3157 (`sendInitialEvents`), and the
-//! validation of apimachinery `pkg/apis/meta/internalversion/validation`. Where the page and what servers have done differ,
-//! the row states what can be held against a server.
+//! KEP-2340 (consistent reads from cache), KEP-2523 (`resourceVersionMatch`), KEP-3157 (`sendInitialEvents`), and the validation
+//! of apimachinery `pkg/apis/meta/internalversion/validation`. If the page and the behaviour of servers differ, the row states
+//! only what every server promises.
 
 use crate::history::{Asked, DeliveryKind, History, Marks, Operation, Revision, Stream, Verb};
 
@@ -12,7 +13,7 @@ use crate::history::{Asked, DeliveryKind, History, Marks, Operation, Revision, S
 pub enum Promise {
     /// The state is at least as new as every write that was complete when the read began.
     MostRecent,
-    /// Any state that there ever was.
+    /// Any state that ever existed.
     Any,
     /// The state at this revision or a later one.
     NotOlderThan(Revision),
@@ -31,15 +32,15 @@ pub struct Row {
     pub id: &'static str,
     /// The verb.
     pub verb: Verb,
-    /// The way of asking.
+    /// The form of the request.
     pub condition: &'static str,
-    /// What is promised, in a sentence.
+    /// The promise, in a sentence.
     pub promise: &'static str,
     /// The first minor version of Kubernetes 1.x that has it; 0: all.
     pub since: u32,
-    /// Where releases differ.
+    /// How releases differ.
     pub changed: &'static str,
-    /// Where it stands.
+    /// The source of the promise.
     pub source: &'static str,
 }
 
@@ -72,7 +73,7 @@ const fn row(id: &'static str, verb: Verb, condition: &'static str, promise: &'s
     Row { id, verb, condition, promise, since: 0, changed: "", source: CONCEPTS }
 }
 
-/// GET without version.
+/// GET without a version.
 pub const GET_UNSET: Row = row(
     "get-unset",
     Verb::Get,
@@ -81,15 +82,15 @@ pub const GET_UNSET: Row = row(
 );
 /// GET at 0.
 pub const GET_ANY: Row =
-    row("get-any", Verb::Get, "resourceVersion=0", "any version, served from the server's cache without waiting");
+    row("get-any", Verb::Get, "resourceVersion=0", "any version, from the server's cache without waiting");
 /// GET from N.
 pub const GET_FROM: Row = Row {
-    changed: "a server that has not come so far answers 504 `Too large resource version` after 3 s",
+    changed: "a server that has not reached N answers 504 `Too large resource version` after 3 s",
     ..row("get-from", Verb::Get, "resourceVersion=N", "the object as it was at N or later")
 };
-/// LIST without version.
+/// LIST without a version.
 pub const LIST_UNSET: Row = Row {
-    changed: "quorum read of etcd; from 1.31 on (GA 1.34) the cache after it has caught up with etcd's revision (KEP-2340)",
+    changed: "quorum read of etcd; from 1.31 on (GA 1.34) the cache once it has reached etcd's revision (KEP-2340)",
     ..row(
         "list-unset",
         Verb::List,
@@ -102,7 +103,7 @@ pub const LIST_ANY: Row = row(
     "list-any",
     Verb::List,
     "resourceVersion=0, with or without match NotOlderThan",
-    "any state, served from the server's cache; a limit is ignored",
+    "any state, from the server's cache; a limit is ignored",
 );
 /// LIST from N.
 pub const LIST_FROM: Row = Row {
@@ -130,7 +131,7 @@ pub const LIST_LEGACY_EXACT: Row = row(
     "list-legacy-exact",
     Verb::List,
     "resourceVersion=N&limit=M without match",
-    "the state at exactly N, or 410 (by history: the caller usually wanted NotOlderThan)",
+    "the state at exactly N, or 410 (a legacy rule: callers usually want NotOlderThan)",
 );
 /// A page.
 pub const LIST_CONTINUE: Row = Row {
@@ -169,7 +170,7 @@ pub const WATCH_ANY: Row = Row {
         "any state as synthetic ADDED events, then every change after it",
     )
 };
-/// WATCH without version.
+/// WATCH without a version.
 pub const WATCH_UNSET: Row = Row {
     changed: "documented as most recent; served from the cache as if 0 (kubernetes#74022, #123935)",
     ..row(
@@ -179,10 +180,10 @@ pub const WATCH_UNSET: Row = Row {
         "in effect any state as synthetic ADDED events, then every change after it",
     )
 };
-/// WATCH without version on a server that takes it for a consistent one.
+/// WATCH without a version, on a server that makes it consistent.
 pub const WATCH_UNSET_MARKED: Row = Row {
     since: 34,
-    changed: "only where the stream shows it: the bookmark initial-events-end",
+    changed: "only if the stream shows it by the bookmark initial-events-end",
     source: "KEP-3157; apiserver pkg/storage/cacher (defaulting of sendInitialEvents)",
     ..row(
         "watch-unset-marked",
@@ -191,7 +192,7 @@ pub const WATCH_UNSET_MARKED: Row = Row {
         "the most recent state as synthetic ADDED events up to the bookmark, then every change after it",
     )
 };
-/// WatchList without version.
+/// WatchList without a version.
 pub const WATCH_INITIAL_UNSET: Row = Row {
     since: 27,
     changed: "",
@@ -225,7 +226,7 @@ pub const WATCH_INITIAL_FROM: Row = Row {
         "the state at N or later as synthetic ADDED events, a bookmark initial-events-end at its revision, then every change",
     )
 };
-/// WATCH without initial part.
+/// WATCH without an initial part.
 pub const WATCH_NO_INITIAL: Row = Row {
     since: 27,
     source: "KEP-3157",
@@ -236,12 +237,12 @@ pub const WATCH_NO_INITIAL: Row = Row {
         "every change after a revision that the answer does not name",
     )
 };
-/// Nothing.
+/// A request without a promise.
 pub const UNSTATED: Row =
-    row("unstated", Verb::Other, "the request is not recorded, or is invalid", "nothing that a rule could hold it to");
+    row("unstated", Verb::Other, "the request is not recorded, or is invalid", "nothing that a rule can check");
 
-/// What a server owes an operation. For a watch, `stream` is what it delivered, where that is known: whether a watch without
-/// version is consistent shows only there.
+/// The promise of a server for an operation. `stream` is what a watch delivered, if known: only it shows whether a watch without
+/// a version is consistent.
 pub fn promise(history: &History, operation: &Operation, stream: Option<&Stream>) -> (Promise, &'static Row) {
     let asked = operation.asked_revision;
     let initial = operation.marks.has(Marks::INITIAL_EVENTS);

@@ -1,37 +1,37 @@
-//! A number that is added to.
+//! The model `counter`: a number that is added to.
 
 use super::recorded::{Log, Meaning, Mismatch, Recorded, Recording};
 use super::{Effect, Spec};
 use crate::history::ValueId;
 use crate::history::calls::Value;
 
-/// A counter that begins at 0 and answers with its exact value. (Jepsen's `counter` checker asks for less: that a read lies
-/// between the sums that were possible during it.)
+/// A counter that begins at 0 and returns its exact value. (Jepsen's `counter` checker requires less: a read is between the sums
+/// that were possible during it.)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counter;
 
-/// What a client asks of a counter.
+/// What a client calls on a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
-    /// To add a number, which may be negative.
+    /// Adds a number, which may be negative.
     Add(i64),
-    /// The value.
+    /// Returns the value.
     Read,
-    /// To add a number, and the value after it.
+    /// Adds a number and returns the new value.
     AddAndGet(i64),
 }
 
-/// What it is told.
+/// What the call returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Answer {
-    /// Of an add.
+    /// An add is done.
     Done,
     /// The value.
     Value(i128),
 }
 
 impl Spec for Counter {
-    /// Wide enough for more additions than a history can hold.
+    /// No history has enough additions to overflow it.
     type State = i128;
     type Operation = Operation;
     type Answer = Answer;
@@ -62,7 +62,7 @@ impl Spec for Counter {
     }
 }
 
-/// `add`, `read`, and `add-and-get`, whose answer is the value or `[added value]`.
+/// `add`, `read`, and `add-and-get`, which returns the value or `[added value]`.
 impl Recorded for Counter {
     fn of(_log: &Log<'_>) -> Self {
         Counter
@@ -89,9 +89,9 @@ impl Recorded for Counter {
                         Some([_, value]) => Some(number(Some(*value))?),
                         _ => Some(number(Some(answer))?),
                     },
-                    _ => return Err(call.mismatch("the value behind an add-and-get")),
+                    _ => return Err(call.mismatch("the value after an add-and-get")),
                 };
-                // A call may carry its argument as the first of a pair, too.
+                // The argument may also be the first element of a pair.
                 let by = match call.argument().and_then(|argument| call.elements(argument)) {
                     Some([by, _]) => Some(*by),
                     _ => call.argument(),

@@ -1,4 +1,5 @@
-//! What the provided models hold.
+//! The types of values that the provided models hold. Two values that differ must have different [`Datum::value`]s, or verdicts
+//! are wrong.
 
 use super::form::Value;
 use crate::history::ValueId;
@@ -6,16 +7,16 @@ use std::fmt::Debug;
 use std::hash::Hash;
 use std::sync::Arc;
 
-/// A value, a key or an owner of a provided model. A type of one's own needs no more than `impl Datum for Mine {}`.
+/// A value, a key or an owner of a provided model. A user's type needs only `impl Datum for Mine {}`.
 pub trait Datum: Clone + Ord + Hash + Debug + Send + Sync {
-    /// The value as registers know it ([`super::Spec::form`]), where it has such a form: two values that differ must differ in
-    /// it. It only speeds the search up.
+    /// The value as a register holds it ([`super::Spec::form`]), if there is such a form. Different values must have different
+    /// forms. It only makes the search faster.
     fn value(&self) -> Option<Value<'_>> {
         None
     }
 }
 
-/// What a register holds that may be without value.
+/// The content of a register that may have no value.
 pub(super) fn held<V: Datum>(value: &Option<V>) -> Option<Value<'_>> {
     value.as_ref().map_or(Some(Value::Absent), V::value)
 }

@@ -1,48 +1,49 @@
-//! Registers: the normal form in which the search knows what an operation does without trying it.
+//! Register forms: what an operation does to a register, known without a step of the specification. Output of
+//! [`super::Spec::form`], input of the register search.
 
-/// What an operation does to one register, if that is all it does.
+/// What an operation does to one register, if it does nothing else.
 ///
-/// A part of an object (see [`super::Spec::keys`]) whose operations all have forms that name one and the same register is
-/// decided from the forms alone, by an algorithm that knows registers. A wrong form makes wrong verdicts; debug builds compare
-/// forms with `step`.
+/// If all operations of a part of an object (see [`super::Spec::keys`]) have forms on one register, the forms alone decide the
+/// part, by a faster algorithm. A wrong form makes wrong verdicts, and no build checks it: compare forms with `step` in a test,
+/// as `model/tests.rs` does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RegisterForm<'a> {
-    /// Which register, exactly: two that compare equal are one.
+    /// The register: two equal names are one register.
     pub register: Value<'a>,
-    /// What happens to it.
+    /// What the operation does to it.
     pub action: Action<'a>,
 }
 
-/// What happens to a register.
+/// What an operation does to a register.
 ///
-/// For an operation whose answer nobody saw, this is what it does if it takes effect: a compare-and-set that may have failed
-/// is [`Action::Cas`], a read is [`Action::Nothing`].
+/// If the answer is not known, this is what the operation does if it takes effect. A compare-and-set that may have failed is
+/// [`Action::Cas`], a read is [`Action::Nothing`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action<'a> {
-    /// It can happen whatever the register holds, and changes nothing.
+    /// Possible in any state; changes nothing.
     Nothing,
-    /// It can happen only where the register holds this, and changes nothing.
+    /// Possible only if the register holds this; changes nothing.
     Read(Value<'a>),
-    /// It can happen only where the register does *not* hold this, and changes nothing.
+    /// Possible only if the register does *not* hold this; changes nothing.
     FailedCas(Value<'a>),
-    /// It can happen always, and the register then holds this.
+    /// Always possible; the register then holds this.
     Write(Value<'a>),
-    /// It can happen only where the register holds `from`, and it then holds `to`.
+    /// Possible only if the register holds `from`; it then holds `to`.
     Cas {
-        /// What it must hold.
+        /// The value that it must hold.
         from: Value<'a>,
-        /// What it then holds.
+        /// The value that it then holds.
         to: Value<'a>,
     },
-    /// It can happen always, and this then stands after what the register holds: text after text, a list after a list, and
-    /// alone where it held [`Value::Absent`]. Where the register holds a number, or another sort of value, there is no form.
+    /// Always possible; adds this at the end: text to a text, a list to a list. A register that holds [`Value::Absent`] then
+    /// holds only this. If the register may hold a number or another type of value, the operation has no form.
     Append(Value<'a>),
 }
 
-/// What a register holds, or is called. Values of different sorts differ.
+/// The value, or the name, of a register. Values of different types differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Value<'a> {
-    /// Nothing yet.
+    /// No value yet.
     Absent,
     /// A number.
     Number(i64),

@@ -1,14 +1,14 @@
-//! Many objects of one kind, each with a name of its own.
+//! Objects of one specification by key. Input: operations, each with a key. The search decides each key separately.
 
 use super::form::{RegisterForm, Value};
 use super::parts::Parts;
 use super::{Datum, Effect, Spec, number};
 use std::marker::PhantomData;
 
-/// Objects of one [`Spec`] by key: every operation touches one of them. The search splits such a history by key (locality,
-/// Herlihy and Wing 1990); Jepsen's `independent` tuples mean the same.
+/// Objects of one [`Spec`] by key. Every operation touches one of them, so the search splits a history by key
+/// (P-compositionality, Horn and Kroening 2015). Jepsen's `independent` tuples mean the same.
 ///
-/// A hint of the object is one of the whole, since an operation's effect is what it does to the parts that it names.
+/// A hint of the object is valid for the whole, because an effect concerns only the parts that an operation names.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Keyed<S, K = u32> {
     object: S,
@@ -16,12 +16,12 @@ pub struct Keyed<S, K = u32> {
 }
 
 impl<S, K> Keyed<S, K> {
-    /// As many objects like this one as there are keys.
+    /// An object like this one for each key.
     pub fn new(object: S) -> Self {
         Keyed { object, keys: PhantomData }
     }
 
-    /// What each of them is.
+    /// The specification of each object.
     pub fn object(&self) -> &S {
         &self.object
     }
@@ -30,9 +30,9 @@ impl<S, K> Keyed<S, K> {
 /// An operation on one object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct On<K, O> {
-    /// Which object.
+    /// The key of the object.
     pub key: K,
-    /// What is asked of it.
+    /// The operation on it.
     pub operation: O,
 }
 
@@ -75,7 +75,7 @@ impl<S: Spec, K: Datum> Spec for Keyed<S, K> {
         answer: Option<&'a Self::Answer>,
     ) -> Option<RegisterForm<'a>> {
         let form = self.object.form(&operation.operation, answer)?;
-        // The key is the name, so the object must be one register without name.
+        // The key is the name of the register, so the object must be one register without a name.
         (form.register == Value::Absent).then_some(RegisterForm { register: operation.key.value()?, ..form })
     }
 

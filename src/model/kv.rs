@@ -1,4 +1,4 @@
-//! Texts by key: get, put, delete, append.
+//! The model `kv`: texts by key, with get, put, delete and append.
 
 use super::form::{Action, RegisterForm, Value};
 use super::keyed::Keyed;
@@ -8,36 +8,36 @@ use crate::history::ValueId;
 use crate::history::calls::Value as Recordable;
 use std::sync::Arc;
 
-/// A key-value store of texts, as in the key-value logs that porcupine is tested with: every operation touches one key.
+/// A key-value store of texts, as in porcupine's test logs. Every operation touches one key.
 pub type Kv<K = u32> = Keyed<Entry, K>;
 
 /// One key of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
-    /// Whether a get of what is not there answers with the empty text, which then cannot be told from a put of it. The labs of
-    /// MIT 6.824, whose histories porcupine's `kvModel` reads, do so; etcd and most others say that there is none.
+    /// Whether a get of an absent key returns the empty text, as after a put of it. The labs of MIT 6.824 do so, whose histories
+    /// porcupine's `kvModel` reads; etcd and most others report that the key is absent.
     pub absent_reads_empty: bool,
 }
 
-/// What a client asks of a key.
+/// What a client calls on a key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
-    /// Its text.
+    /// Returns the text.
     Get,
-    /// Another text.
+    /// Replaces the text.
     Put(Arc<str>),
-    /// More text at the end; a key that is not there becomes one with this text.
+    /// Adds text at the end; an absent key then has only this text.
     Append(Arc<str>),
-    /// No text; a key that is not there stays so.
+    /// Removes the key, if it is there.
     Delete,
 }
 
-/// What it is told.
+/// What the call returns.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Answer {
-    /// Of anything but a get.
+    /// Any call but a get is done.
     Done,
-    /// Of a get; `None`: there is none.
+    /// The text of a get; `None`: the key is absent.
     Text(Option<Arc<str>>),
 }
 
@@ -68,7 +68,7 @@ impl Spec for Entry {
             (Operation::Delete, Some(Answer::Done) | None) => return Some(None),
             _ => return None,
         };
-        // One state for what no get can tell apart.
+        // One state for what no get can distinguish.
         Some(if self.absent_reads_empty && text.is_empty() { None } else { Some(text) })
     }
 
@@ -105,7 +105,7 @@ impl Spec for Entry {
     }
 }
 
-/// `get`, `put`, `append`, `delete`. Values that are no texts are texts as EDN writes them, unless something is appended.
+/// `get`, `put`, `append`, `delete`. Values of other types become texts as EDN writes them, unless the log has appends.
 impl Recorded for Entry {
     fn of(log: &Log<'_>) -> Self {
         Entry { absent_reads_empty: log.function("get").is_none_or(|get| get.nothing == 0) }

@@ -1,4 +1,4 @@
-//! Lists that transactions append to and read whole.
+//! The model `list-append`: lists that transactions append to and read as a whole.
 
 use super::parts::Parts;
 use super::recorded::{Log, Meaning, Mismatch, Recorded, Recording};
@@ -6,11 +6,11 @@ use super::{Datum, Effect, Spec, number};
 use crate::history::ValueId;
 use std::sync::Arc;
 
-/// Lists by key, and transactions of appends and whole reads that happen at one moment (the `list-append` workload of Jepsen
-/// and Elle). A transaction sees its own appends; a list begins empty.
+/// Lists by key, and transactions of appends and whole reads at one moment (the `list-append` workload of Jepsen and Elle). A
+/// transaction sees its own appends; a list begins empty.
 ///
-/// What is decided is strict serializability: one order of whole transactions that respects real time. Elle's weaker levels are
-/// not asked.
+/// Decides strict serializability: one order of whole transactions that respects real time. The weaker levels of Elle are not
+/// decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListAppend<K, V> {
     kinds: std::marker::PhantomData<fn() -> (K, V)>,
@@ -25,9 +25,9 @@ impl<K, V> Default for ListAppend<K, V> {
 /// One step of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Access<K, V> {
-    /// The list of a key.
+    /// Reads the list of a key.
     Read(K),
-    /// One more element at the end of a key's list.
+    /// Appends an element to the list of a key.
     Append(K, V),
 }
 
@@ -41,9 +41,9 @@ impl<K, V> Access<K, V> {
 
 impl<K: Datum, V: Datum> Spec for ListAppend<K, V> {
     type State = Parts<K, Arc<[V]>>;
-    /// The steps, in their order.
+    /// The steps, in order.
     type Operation = Vec<Access<K, V>>;
-    /// The lists read, in the order of the reads.
+    /// The lists of the reads, in order.
     type Answer = Vec<Vec<V>>;
 
     fn initial(&self) -> Self::State {

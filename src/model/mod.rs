@@ -1,5 +1,5 @@
-//! What correct means: sequential specifications, and what each Kubernetes request promises, as data. Input: operations of a
-//! [`crate::history::History`]. Invariant: does no input or output and knows no time.
+//! Definitions of correct behaviour: sequential specifications of objects, and what Kubernetes promises for each request, as
+//! data. Input: operations of a [`crate::history::History`]. Nothing here does input or output, or depends on time.
 
 pub mod cas_register;
 pub(crate) mod contract;
@@ -47,12 +47,12 @@ pub use unordered_queue::UnorderedQueue;
 
 use std::hash::{BuildHasher, Hash};
 
-/// The number of a part of an object ([`Spec::keys`]).
+/// The number of a key of an object ([`Spec::keys`]).
 fn number(key: &impl Hash) -> u64 {
     rustc_hash::FxBuildHasher.hash_one(key)
 }
 
-/// A hash whose sums differ where sets of elements do, but for accident.
+/// A well mixed hash: sums of it differ for different sets of elements, except by accident.
 fn spread(element: &impl Hash) -> u64 {
     let mut z = number(element).wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

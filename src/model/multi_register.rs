@@ -1,4 +1,4 @@
-//! Many registers that are read and written together.
+//! The model `multi-register`: registers that transactions read and write together.
 
 use super::datum::held;
 use super::form::{Action, RegisterForm};
@@ -9,8 +9,8 @@ use crate::history::ValueId;
 use crate::history::calls::Value as Recordable;
 use rustc_hash::FxHashSet;
 
-/// Registers by key, and transactions that read and write some of them at one moment (knossos `multi-register`; Jepsen's
-/// `txn` of `:r` and `:w`). A transaction sees its own writes.
+/// Registers by key, and transactions that read and write some of them at one moment (`multi-register` of knossos, `txn` of `:r`
+/// and `:w` of Jepsen). A transaction sees its own writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MultiRegister<K, V> {
     kinds: std::marker::PhantomData<fn() -> (K, V)>,
@@ -25,9 +25,9 @@ impl<K, V> Default for MultiRegister<K, V> {
 /// One step of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Access<K, V> {
-    /// The value of a key.
+    /// Reads the value of a key.
     Read(K),
-    /// Another value of a key.
+    /// Writes the value of a key.
     Write(K, V),
 }
 
@@ -41,9 +41,9 @@ impl<K, V> Access<K, V> {
 
 impl<K: Datum, V: Datum> Spec for MultiRegister<K, V> {
     type State = Parts<K, V>;
-    /// The steps, in their order.
+    /// The steps, in order.
     type Operation = Vec<Access<K, V>>;
-    /// The values read, in the order of the reads; `None`: there is no value.
+    /// The values of the reads, in order; `None`: there is no value.
     type Answer = Vec<Option<V>>;
 
     fn initial(&self) -> Self::State {
@@ -160,7 +160,7 @@ impl Recorded for MultiRegister<ValueId, ValueId> {
         Ok(Meaning::One(operation, answer))
     }
 
-    /// Of each register what was seen of it first.
+    /// For each register, the first value that was seen.
     fn beginnings(
         events: &[Event<'_, Self::Operation, Self::Answer>],
         all: bool,
@@ -206,7 +206,7 @@ fn map<'l>(call: &Recording<'l>, id: Option<ValueId>) -> Option<impl Iterator<It
     }
 }
 
-/// A read that was answered with a map.
+/// A read whose answer is a map.
 fn snapshot(call: &Recording<'_>) -> Meaning<Vec<Access<ValueId, ValueId>>, Vec<Option<ValueId>>> {
     match map(call, call.answer().flatten()) {
         Some(pairs) => {

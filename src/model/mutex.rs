@@ -1,14 +1,14 @@
-//! A lock.
+//! The model `mutex`: a lock.
 
 use super::recorded::{Log, Meaning, Mismatch, Recorded, Recording};
 use super::{Datum, Spec};
 use crate::history::ValueId;
 
-/// A lock that one holds at a time (knossos `mutex`), with its owner where the history records one.
+/// A lock with one holder at a time (`mutex` of knossos), with its owner if the history records owners.
 ///
-/// Without owners any release frees a held lock, whoever sends it: a recording of bare acquires and releases does not say on
-/// whose behalf they are. With an owner on both, only the holder's release can succeed. An acquire that was refused is no
-/// observation: a lock also refuses when it runs out of time.
+/// Without owners, any release frees a held lock, because a recording of bare acquires and releases does not name the holder.
+/// With an owner on both, only the holder's release can succeed. A refused acquire is not an observation: a lock also refuses
+/// after a timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mutex<O> {
     owners: std::marker::PhantomData<fn() -> O>,
@@ -20,21 +20,21 @@ impl<O> Default for Mutex<O> {
     }
 }
 
-/// What a client asks of a lock.
+/// What a client calls on a lock.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Operation<O> {
-    /// To hold it, as this owner.
+    /// Acquires the lock for this owner.
     Acquire(Option<O>),
-    /// To hold it no longer, as this owner.
+    /// Releases the lock of this owner.
     Release(Option<O>),
 }
 
-/// Who holds it.
+/// The state of the lock.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum State<O> {
-    /// Nobody.
+    /// It is free.
     Free,
-    /// This owner, if one was recorded.
+    /// This owner holds it, if an owner was recorded.
     Held(Option<O>),
 }
 

@@ -1,9 +1,9 @@
-//! A state that consists of parts by key.
+//! A state that consists of parts by key. Equal states must be equal values, so a part in its initial state is left out.
 
 use std::hash::Hash;
 
-/// Parts by key, in the order of keys; a part that is as it was in the beginning is left out, so that equal states are equal
-/// values. One part needs no memory of its own: it is what the search sees once it has split a history by key.
+/// Parts by key, ordered by key, without parts in their initial state. The first part needs no allocation: a history that was
+/// split by key has only one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Parts<K, P> {
     first: Option<(K, P)>,
@@ -17,7 +17,7 @@ impl<K, P> Default for Parts<K, P> {
 }
 
 impl<K: Ord + Clone, P: Clone> Parts<K, P> {
-    /// The part of a key, unless it is as in the beginning.
+    /// The part of a key, unless it is in its initial state.
     pub fn get(&self, key: &K) -> Option<&P> {
         let (first, part) = self.first.as_ref()?;
         if first == key {
@@ -26,7 +26,7 @@ impl<K: Ord + Clone, P: Clone> Parts<K, P> {
         self.rest.binary_search_by(|(other, _)| other.cmp(key)).ok().map(|at| &self.rest[at].1)
     }
 
-    /// Replaces the part of a key; `None`: as in the beginning.
+    /// Replaces the part of a key; `None`: its initial state.
     pub fn set(&mut self, key: &K, part: Option<P>) {
         let Some((first, held)) = &mut self.first else {
             self.first = part.map(|part| (key.clone(), part));
@@ -52,12 +52,12 @@ impl<K: Ord + Clone, P: Clone> Parts<K, P> {
         }
     }
 
-    /// All parts, in the order of keys.
+    /// All parts, ordered by key.
     pub fn iter(&self) -> impl Iterator<Item = &(K, P)> {
         self.first.iter().chain(&self.rest)
     }
 
-    /// Bytes beyond the value itself, without what the parts hold.
+    /// Bytes beyond the size of the value, without those that the parts hold.
     pub fn heap_bytes(&self) -> usize {
         self.rest.capacity() * size_of::<(K, P)>()
     }

@@ -1,16 +1,16 @@
-//! Things that are handed out and given back.
+//! The model `pool`: items that are handed out and given back.
 
 use super::recorded::{Log, Meaning, Mismatch, Recorded, Recording};
 use super::{Datum, Spec, number};
 use crate::history::ValueId;
 use std::hash::Hash;
 
-/// A pool of addresses, ports, names, leases: nothing is handed out twice without being given back in between.
+/// A pool of addresses, ports, names or leases: an item is not handed out again before it was given back.
 ///
-/// Which item an allocation gives is the pool's choice. An operation is therefore named by the item ([`super::Spec`] has one
-/// next state), and with the item in the operation each is decided by itself. An allocation whose answer nobody saw may hold
-/// any item that was free then: it explains one release of an item that nobody is known to hold, such as that of a collector
-/// of leaked addresses. A refused allocation is no observation: how large the pool is was not recorded.
+/// The pool chooses the item of an allocation, but a [`super::Spec`] has one next state. So the operation names the item, and
+/// each item is decided separately. An allocation without a known answer may hold any item that was free then. It explains one
+/// release of an item without a known holder, such as that of a collector of leaked addresses. A refused allocation is not an
+/// observation, because the size of the pool was not recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pool<V> {
     items: std::marker::PhantomData<fn() -> V>,
@@ -27,19 +27,19 @@ impl<V> Default for Pool<V> {
 pub enum Operation<V> {
     /// This item is handed out.
     Allocate(V),
-    /// An item that nobody saw is handed out.
+    /// An unknown item is handed out.
     AllocateUnseen,
     /// This item is given back.
     Release(V),
 }
 
-/// What is out.
+/// The items that are out.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State<V> {
-    /// Items that are known to be out, ascending.
+    /// Items known to be out, ascending.
     held: Vec<V>,
-    /// For each unseen item that is out, oldest first: the items that it cannot be, ascending. What it cannot be contains what
-    /// any later one cannot be, so the oldest that fits is always the best one to explain a release.
+    /// For each unknown item that is out, oldest first: the items that it cannot be, ascending. They include those of any later
+    /// one. So the oldest that fits is the best one to explain a release.
     unseen: Vec<Vec<V>>,
 }
 
@@ -58,7 +58,7 @@ impl<V: Datum> Spec for Pool<V> {
             Operation::Allocate(item) => {
                 let at = next.held.binary_search(item).err()?;
                 next.held.insert(at, item.clone());
-                // It was free just now: no unseen item that is out is this one.
+                // It was free until now, so no unknown item that is out is this one.
                 next.unseen.iter_mut().for_each(|not| include(not, item));
             }
             Operation::AllocateUnseen => next.unseen.push(next.held.clone()),
@@ -67,7 +67,7 @@ impl<V: Datum> Spec for Pool<V> {
                 Err(_) => {
                     let at = next.unseen.iter().position(|not| not.binary_search(item).is_err())?;
                     next.unseen.remove(at);
-                    // That one held it until now: no other did.
+                    // That unknown item was this one until now, so no other is.
                     next.unseen.iter_mut().for_each(|not| include(not, item));
                 }
             },
@@ -103,7 +103,7 @@ impl Recorded for Pool<ValueId> {
     fn meaning(&self, call: &Recording<'_>) -> Result<Meaning<Operation<ValueId>, ()>, Mismatch> {
         Ok(match (call.function(), call.answer()) {
             ("allocate", Some(Some(item))) => Meaning::One(Operation::Allocate(item), Some(())),
-            // Nothing was left: nothing was handed out.
+            // The pool was empty and handed out nothing.
             ("allocate", Some(None)) => Meaning::Nothing,
             ("allocate", None) if call.has_failed() => Meaning::Nothing,
             ("allocate", None) if call.is_unseen() => Meaning::One(Operation::AllocateUnseen, None),
@@ -136,7 +136,7 @@ mod tests {
         assert!(!happens(&[Allocate(1), Release(1), Release(1)]));
     }
 
-    /// Whether some choice of items explains a sequence: the definition that the cleverness is measured against.
+    /// Whether some choice of items explains the operations: the definition that the model must agree with.
     fn some_choice_explains(operations: &[Operation<u8>], held: &mut Vec<u8>) -> bool {
         let Some((first, rest)) = operations.split_first() else { return true };
         let mut give = |item: u8| {
@@ -150,7 +150,7 @@ mod tests {
         };
         match first {
             Allocate(item) => give(*item),
-            // Items that no other operation names stand for all of them.
+            // One item that no other operation names represents all such items.
             AllocateUnseen => (0..4).chain([100 + rest.len() as u8]).any(give),
             Release(item) => {
                 let before = held.clone();

@@ -1,4 +1,5 @@
-//! The provided models by name.
+//! The provided models by name, and which of them fits a log. Input: `--model`, or the functions and answers of the log. Output:
+//! the model, or a sentence that lists the candidates.
 
 use super::recorded::{Log, Recorded, TypedLog, keyed, whole};
 use super::{
@@ -34,9 +35,9 @@ pub enum Model {
     Pool,
 }
 
-/// Is shown a log as operations of a model, whichever it is.
+/// Receives a log as operations of a model.
 pub trait Visitor {
-    /// What comes of it.
+    /// The result.
     type Output;
 
     /// Looks at the log.
@@ -102,7 +103,7 @@ impl Model {
         }
     }
 
-    /// Shows a log as operations of this model.
+    /// Passes a log to a visitor, as operations of this model.
     pub fn visit<V: Visitor>(self, log: Log<'_>, visitor: V) -> V::Output {
         fn objects<S: Recorded, V: Visitor>(log: Log<'_>, visitor: V) -> V::Output {
             visitor.visit(keyed::<S>(log))
@@ -122,32 +123,32 @@ impl Model {
         }
     }
 
-    /// The model of a log: what the user or the log says, else what its functions and answers leave as the only one.
+    /// The model of a log: the one that the user or the log names, else the only one that fits its functions and answers.
     ///
     /// # Errors
-    /// A sentence for the user, where there is none or more than one.
+    /// A sentence for the user, if none or more than one fits.
     pub fn of(log: Log<'_>) -> Result<Model, String> {
         if let Some(name) = &log.calls.model {
             return Model::named(name)
-                .ok_or_else(|| format!("no model is called `{name}`; models: {}", Model::names()));
+                .ok_or_else(|| format!("expected a model, found `{name}`; models: {}", Model::names()));
         }
         let used: Vec<&str> = log.calls.functions.iter().map(|function| log.names.get(function.name)).collect();
         if used.is_empty() {
-            return Err("it has no operations".to_owned());
+            return Err("expected operations, found none".to_owned());
         }
         let fits = |model: &Model| used.iter().all(|name| model.functions().contains(name)) && answers_fit(log, *model);
         let fitting: Vec<Model> = Model::ALL.into_iter().filter(fits).collect();
         match fitting.as_slice() {
             [model] => Ok(*model),
-            // Where nothing compares, both registers are the same one.
+            // Without a compare-and-set both registers are the same.
             [Model::Register, Model::CasRegister] => Ok(Model::Register),
             [] => Err(format!(
-                "its functions ({}) and answers are those of no provided model; models: {} (--model names one)",
+                "its functions ({}) and answers fit no provided model; models: {} (choose one with --model)",
                 used.join(", "),
                 Model::names()
             )),
             several => Err(format!(
-                "its functions ({}) and answers fit more than one model: {} (--model names one)",
+                "its functions ({}) and answers fit more than one model: {} (choose one with --model)",
                 used.join(", "),
                 several.iter().map(|model| model.name()).collect::<Vec<_>>().join(", ")
             )),
@@ -155,7 +156,7 @@ impl Model {
     }
 }
 
-/// Whether the values of the log can be those of a model whose functions it uses: functions of one name mean different things.
+/// Whether the values of the log fit a model whose functions it uses: models give functions of one name different meanings.
 fn answers_fit(log: Log<'_>, model: Model) -> bool {
     let calls = || log.calls.calls.iter().map(|call| log.recording(call));
     let reads = |fits: &dyn Fn(&Value) -> bool| {
@@ -181,7 +182,7 @@ fn answers_fit(log: Log<'_>, model: Model) -> bool {
     }
 }
 
-/// Whether everything that is written and read is a map from key to value.
+/// Whether everything written and read is a map from key to value.
 fn maps(log: Log<'_>) -> bool {
     let mut some = false;
     let calls = || log.calls.calls.iter().map(|call| log.recording(call));
@@ -283,17 +284,17 @@ mod tests {
             (
                 Model::CasRegister,
                 vec![(invoke, "cas", "[1 2]"), (ok, "cas", "nil")],
-                "true, false, or what was asked for",
+                "true, false, or the argument, as the answer to a cas",
             ),
             (
                 Model::CasRegister,
                 vec![(invoke, "cas", "[1 2]"), (ok, "cas", "0")],
-                "true, false, or what was asked for",
+                "true, false, or the argument, as the answer to a cas",
             ),
             (
                 Model::CasRegister,
                 vec![(invoke, "cas", "[1 2]"), (ok, "cas", "{:n 1}")],
-                "true, false, or what was asked for",
+                "true, false, or the argument, as the answer to a cas",
             ),
             (Model::MultiRegister, vec![(invoke, "txn", "[[:r 1 nil] [:append 1 2]]")], "[:w key value]"),
             (

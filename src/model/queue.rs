@@ -1,4 +1,4 @@
-//! A queue that gives its elements in the order in which they came.
+//! The model `queue`: elements leave in the order in which they came.
 
 use super::recorded::{Log, Meaning, Mismatch, Recorded, Recording};
 use super::sorted::Sorted;
@@ -6,7 +6,7 @@ use super::{Datum, Spec, spread};
 use crate::history::ValueId;
 use std::hash::{Hash, Hasher};
 
-/// A first-in-first-out queue (knossos `fifo-queue`). Elements may repeat.
+/// A queue, first in, first out (`fifo-queue` of knossos). Elements may repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queue<V> {
     elements: std::marker::PhantomData<fn() -> V>,
@@ -18,43 +18,43 @@ impl<V> Default for Queue<V> {
     }
 }
 
-/// What a client asks of a queue.
+/// What a client calls on a queue.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Operation<V> {
-    /// To put an element at the end.
+    /// Puts an element at the end.
     Enqueue(V),
-    /// To take the first element.
+    /// Takes the first element.
     Dequeue,
-    /// To take the first element, as one of several that a drain takes one after the other.
+    /// Takes the first element, as one of several that a drain takes one after the other.
     Drain {
-        /// The drain.
+        /// The number of the drain.
         drain: u64,
-        /// Its place among what the drain takes, from 0.
+        /// The place of the element among those of the drain, from 0.
         place: u32,
-        /// Whether it is the last.
+        /// Whether the drain ends with it.
         last: bool,
     },
 }
 
-/// What a queue holds.
+/// The state of a queue.
 #[derive(Clone, Debug)]
 pub struct State<V> {
-    /// By place: each is one more than that of the element before it.
+    /// Each with its place, one more than that of the element before it.
     elements: Sorted<(u32, V)>,
-    /// The place of the element that comes next.
+    /// The place of the next element.
     next: u32,
-    /// The sum of the hashes of the elements, each times a power of [`BASE`]: the first the power of 0. Two queues that differ are
-    /// told apart without looking at all of them.
+    /// The sum of the hashes of the elements, each times a power of [`BASE`], from power 0 for the first. It distinguishes most
+    /// different queues at once.
     sum: u64,
-    /// Drains that took something and not yet everything, with the place that is next; ascending.
+    /// Drains that have begun and not ended, each with its next place; ascending.
     drains: Vec<(u64, u32)>,
 }
 
-/// Odd, so that there is a number with which its product is 1.
+/// Odd, so that it has an inverse modulo 2^64.
 const BASE: u64 = 0x9e37_79b9_7f4a_7c15;
 const INVERSE: u64 = inverse(BASE);
 
-/// By Newton's iteration, which doubles the bits that are right: three of every odd number are.
+/// Newton's iteration doubles the correct bits. An odd number is its own inverse in three bits.
 const fn inverse(odd: u64) -> u64 {
     let (mut inverse, mut bits) = (odd, 3);
     while bits < 64 {
@@ -64,7 +64,7 @@ const fn inverse(odd: u64) -> u64 {
     inverse
 }
 
-/// Places do not count: a queue that lost an element and got another may hold what it held.
+/// Places do not count: a queue that lost an element and got another may hold the same elements.
 impl<V: PartialEq> PartialEq for State<V> {
     fn eq(&self, other: &Self) -> bool {
         self.sum == other.sum
@@ -87,9 +87,9 @@ impl<V> Hash for State<V> {
 }
 
 impl<V: Datum> State<V> {
-    /// With an element at the end.
+    /// The queue with an element at the end.
     fn enqueue(&self, element: &V) -> Self {
-        // Places come to their end only where four billion elements went through a queue that was never empty.
+        // Places run out only after 2^32 elements in a queue that was never empty.
         let Some(after) = self.next.checked_add(1) else {
             let all = self.elements.iter().map(|held| &held.1).chain([element]);
             let empty = State { elements: Sorted::default(), next: 0, sum: 0, drains: self.drains.clone() };
@@ -104,7 +104,7 @@ impl<V: Datum> State<V> {
         }
     }
 
-    /// Without its first element, if it has any.
+    /// The queue without its first element, if it has one.
     fn dequeue(&self) -> Self {
         let Some((rest, first)) = self.elements.first().and_then(|first| Some((self.elements.without(first)?, first)))
         else {
@@ -118,7 +118,7 @@ impl<V: Datum> State<V> {
         }
     }
 
-    /// The drains after a step of one of them; `None`: it is not the step's turn.
+    /// The drains after a step of one of them; `None` if the step is out of turn.
     fn drained(&self, drain: u64, place: u32, last: bool) -> Option<Vec<(u64, u32)>> {
         let mut drains = self.drains.clone();
         match (drains.binary_search_by_key(&drain, |open| open.0), place) {
@@ -133,12 +133,12 @@ impl<V: Datum> State<V> {
     }
 }
 
-/// What it is told.
+/// What the call returns.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Answer<V> {
-    /// Of an enqueue.
+    /// An enqueue is done.
     Done,
-    /// Of a dequeue; `None`: the queue is empty.
+    /// The element of a dequeue; `None`: the queue is empty.
     Element(Option<V>),
 }
 
@@ -172,8 +172,8 @@ impl<V: Datum> Spec for Queue<V> {
     }
 }
 
-/// `enqueue`, `dequeue`, and `drain`, which takes elements one after the other and not at one moment: those of a list in its
-/// order, those of a set in any.
+/// `enqueue`, `dequeue`, and `drain`, which takes elements one after the other and not at one moment. A list has them in order, a
+/// set in any order.
 impl Recorded for Queue<ValueId> {
     fn of(_log: &Log<'_>) -> Self {
         Queue::default()
@@ -205,7 +205,7 @@ impl Recorded for Queue<ValueId> {
     }
 }
 
-/// What a drain took.
+/// The elements that a drain took.
 pub(super) fn drained<'l>(call: &Recording<'l>) -> Result<&'l [ValueId], Mismatch> {
     match call.answer() {
         None => {
@@ -261,7 +261,7 @@ mod tests {
         let after = |steps: Vec<_>| happens(&[full(), steps].concat());
         assert_eq!(after(vec![drain(7, 0, 2, 1), take(2), drain(7, 1, 2, 3)]), Some(queue.initial()));
         assert_eq!(after(vec![drain(7, 0, 2, 1), drain(9, 0, 1, 2), drain(7, 1, 2, 3)]), Some(queue.initial()));
-        // The second out of turn, although it is the first of the queue.
+        // The second step comes first, although its element is first in the queue.
         assert_eq!(after(vec![drain(7, 1, 2, 1), drain(7, 0, 2, 2)]), None);
         assert_eq!(after(vec![drain(7, 0, 2, 1), drain(7, 0, 2, 2)]), None);
         assert_eq!(after(vec![drain(7, 0, 3, 1), drain(7, 2, 3, 2)]), None);

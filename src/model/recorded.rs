@@ -1,4 +1,5 @@
-//! Recorded calls as operations of a model.
+//! Recorded calls as operations of a model. Input: a log of calls. Output: a [`TypedLog`] of operations, and the calls that do
+//! not fit the model. A read without a known answer is left out; a failed call need not be understood.
 
 use super::{Effect, Keyed, On, Spec};
 use crate::history::calls::{Call, Calls, Value};
@@ -6,24 +7,24 @@ use crate::history::{Interner, ValueId};
 use crate::ingest::call::Ending;
 use rustc_hash::FxHashSet;
 
-/// Functions whose answer says no more than that they were done.
+/// Functions whose answer says only that the call is done.
 const DONE: [&str; 12] = [
     "write", "put", "append", "delete", "enqueue", "add", "remove", "acquire", "lock", "release", "unlock", "allocate",
 ];
 
-/// A provided model as the reader of operation logs.
+/// A provided model that reads operation logs.
 pub trait Recorded: Spec {
-    /// The model for a log: what it leaves open is decided by how the log is written.
+    /// The model for a log: how the log is written decides what the model leaves open.
     fn of(log: &Log<'_>) -> Self;
 
-    /// What a call was. One that failed is asked about as if nobody had seen its answer.
+    /// The operation of a call. A failed call is read as one without a known answer.
     ///
     /// # Errors
-    /// Where it is none of this model, or its values are not of the kind.
+    /// If the call is not of this model, or its values are of another type.
     fn meaning(&self, call: &Recording<'_>) -> Result<Meaning<Self::Operation, Self::Answer>, Mismatch>;
 
-    /// Values that an object may have had at its beginning, as its calls show it, each as the call that would have set it: those
-    /// that were seen before any call could have set them, or all that were seen; of values only that an object naturally begins with.
+    /// Values that an object may have had at its beginning, each as the call that would have set it. Either those that were seen
+    /// before any call could have set them, or all that were seen. Only values that an object naturally begins with.
     fn beginnings(
         _events: &[Event<'_, Self::Operation, Self::Answer>],
         _all: bool,
@@ -33,22 +34,22 @@ pub trait Recorded: Spec {
     }
 }
 
-/// What happens to an object, in its order.
+/// The events of an object, in order.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'c, O, A> {
-    /// It was asked for something that may have happened.
+    /// A call that may have taken effect.
     Asked(&'c O),
-    /// It answered.
+    /// An answer.
     Answered(&'c O, &'c A),
 }
 
 /// [`Recorded::beginnings`].
 pub type Beginnings<O, A> = fn(&[Event<'_, O, A>], bool, &dyn Fn(ValueId) -> bool) -> Vec<(O, A)>;
 
-/// Beginnings that are told apart: more are not looked at.
+/// Beginnings of an object that are looked at, at most.
 const BEGINNINGS: usize = 16;
 
-/// Values that an object showed, each once, and no more than [`BEGINNINGS`]: those that nothing could have set before, or all.
+/// Values that an object showed, each once, at most [`BEGINNINGS`]: those that no earlier call could have set, or all.
 pub(super) fn seen<O, A>(
     events: &[Event<'_, O, A>],
     all: bool,
@@ -70,30 +71,30 @@ pub(super) fn seen<O, A>(
     seen
 }
 
-/// What a recorded call was.
+/// The meaning of a recorded call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Meaning<O, A> {
-    /// It says nothing: a read whose answer was not recorded.
+    /// Nothing: a read whose answer was not recorded.
     Nothing,
-    /// An operation with its answer; `None`: nobody saw one.
+    /// An operation with its answer; `None`: not known.
     One(O, Option<A>),
-    /// Several answered ones, each at some time of the call.
+    /// Several answered operations, each at some time of the call.
     Several(Vec<(O, A)>),
 }
 
-/// Why a call is none of a model.
+/// Why a call does not fit a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
-    /// What stood to reason.
+    /// What was expected.
     pub expected: String,
     /// What was found.
     pub found: String,
-    /// Whether it puts into doubt what the other calls mean.
+    /// Whether the meaning of all other calls is in doubt too.
     pub everywhere: bool,
 }
 
 impl Mismatch {
-    /// Of these.
+    /// A mismatch that concerns one call.
     pub fn new(expected: impl Into<String>, found: impl Into<String>) -> Mismatch {
         Mismatch { expected: expected.into(), found: found.into(), everywhere: false }
     }
@@ -109,13 +110,13 @@ pub struct Log<'l> {
 }
 
 impl<'l> Log<'l> {
-    /// How often a function was called.
+    /// The function of this name, if it was called.
     pub fn function(&self, name: &str) -> Option<&'l crate::history::calls::Function> {
         self.calls.functions.iter().find(|function| self.names.get(function.name) == name)
     }
 
-    /// Whether registers or texts by key seem to have their keys in their values, although it is not said: everything that is
-    /// written is a pair, and there are several first elements. The first such call, with its number.
+    /// Whether registers or texts seem to have their keys in their values without a word about it: everything written is a pair,
+    /// with several different first elements. Returns the first such call and its number.
     pub fn resembles_keys(&self) -> Option<(u32, Call)> {
         let values = &self.calls.values;
         let pair = |id: ValueId| match values.sequence(id).filter(|_| id.is_some()) {
@@ -143,7 +144,7 @@ impl<'l> Log<'l> {
         first.filter(|_| several).map(|(at, call, _)| (at, call))
     }
 
-    /// One of its calls.
+    /// One call of the log.
     pub fn recording(&self, call: Call) -> Recording<'l> {
         Recording { log: *self, call }
     }
@@ -164,7 +165,7 @@ impl<'l> Recording<'l> {
         self.log.names.get(self.call.function)
     }
 
-    /// Whether there is no answer: nobody saw one, or the call failed.
+    /// Whether there is no known answer, or the call failed.
     pub fn is_unseen(&self) -> bool {
         matches!(self.call.ending, Ending::Unknown | Ending::Fail)
     }
@@ -174,43 +175,43 @@ impl<'l> Recording<'l> {
         self.call.ending == Ending::Fail
     }
 
-    /// Whether it was answered `false`, which says that it was not done: nothing more is known than of a failure.
+    /// Whether it was answered `false`, so it was not done: it counts as a failure.
     fn is_declined(&self) -> bool {
         let answer = self.call.answer;
         let is_false = self.call.ending == Ending::Ok && answer.is_some() && *self.value(answer) == Value::Bool(false);
-        // In a return that repeats what was asked for, it is just that.
+        // A return that only repeats the argument says nothing more.
         is_false && answer != self.call.argument && DONE.contains(&self.function())
     }
 
-    /// The argument; `None`: nil, or none recorded.
+    /// The argument; `None`: nil or not recorded.
     pub fn argument(&self) -> Option<ValueId> {
         self.some(self.call.argument)
     }
 
-    /// That nothing is asked of what reads or removes all that the object holds. An argument that is not just its answer looks
-    /// like a key that no other call is told to have.
+    /// Checks that a call that reads or removes everything has no argument. An argument that does not just repeat the answer
+    /// looks like a key that the log does not declare.
     ///
     /// # Errors
-    /// Where there is an argument, and no key.
+    /// If there is an argument and no key.
     pub fn asks_nothing(&self) -> Result<(), Mismatch> {
         match self.argument() {
             Some(argument) if !self.call.key.is_some() && argument != self.call.answer => {
-                let expected = format!("a key of every call, or no argument of {}", self.function());
+                let expected = format!("a key on every call, or no argument to {}", self.function());
                 Err(Mismatch { everywhere: true, ..self.mismatch(&expected) })
             }
             _ => Ok(()),
         }
     }
 
-    /// The argument that there must be.
+    /// The argument, which is required.
     ///
     /// # Errors
-    /// Where there is none.
+    /// If there is none.
     pub fn required(&self, what: &str) -> Result<ValueId, Mismatch> {
         self.argument().ok_or_else(|| self.mismatch(&format!("{what} to {}", self.function())))
     }
 
-    /// The answer of a call that was answered; `Some(None)`: it was nil; `None`: none was recorded.
+    /// The answer of an answered call; `Some(None)`: nil; `None`: not recorded.
     pub fn answer(&self) -> Option<Option<ValueId>> {
         (!self.is_unseen() && self.call.answer.is_some()).then(|| self.some(self.call.answer))
     }
@@ -228,7 +229,7 @@ impl<'l> Recording<'l> {
         }
     }
 
-    /// The steps of a transaction: `[[:append x 1] [:r y nil]]`, each with its word, its key and its value.
+    /// The steps of a transaction: `[[:append x 1] [:r y nil]]`, each as its word, key and value.
     pub fn steps(&self, id: ValueId) -> Option<Vec<(&'l str, ValueId, ValueId)>> {
         let values = &self.log.calls.values;
         let step = |id: &ValueId| match *values.sequence(*id)? {
@@ -239,17 +240,17 @@ impl<'l> Recording<'l> {
         values.sequence(id)?.iter().map(step).collect()
     }
 
-    /// `None` where a value is nil or not recorded.
+    /// The value, unless it is nil or not recorded.
     pub fn some(&self, id: ValueId) -> Option<ValueId> {
         (id.is_some() && !self.log.calls.values.is_nil(id)).then_some(id)
     }
 
-    /// That the call is not what was expected.
+    /// The call is not what was expected.
     pub fn mismatch(&self, expected: &str) -> Mismatch {
         Mismatch::new(expected, self.log.calls.words(&self.call, self.function()))
     }
 
-    /// That the model has no such function.
+    /// The model has no such function.
     pub fn foreign(&self, functions: &str) -> Mismatch {
         Mismatch::new(format!("one of {functions}"), format!("`{}`", self.function()))
     }
@@ -262,7 +263,7 @@ pub struct Typed<O, A> {
     pub call: u32,
     /// The operation.
     pub operation: O,
-    /// Its answer; `None`: nobody saw one, or it failed.
+    /// Its answer; `None`: not known, or the call failed.
     pub answer: Option<A>,
     /// Whether it certainly had no effect.
     pub failed: bool,
@@ -273,15 +274,15 @@ pub struct Typed<O, A> {
 pub struct TypedLog<S: Spec> {
     /// The model.
     pub spec: S,
-    /// Its operations, in the order of the calls. Reads that nobody saw the answer of are left out.
+    /// Its operations, in the order of the calls, without reads whose answer is not known.
     pub operations: Vec<Typed<S::Operation, S::Answer>>,
-    /// Calls that are none of the model.
+    /// Calls that do not fit the model.
     pub mismatches: Vec<(u32, Mismatch)>,
-    /// What an object of these calls may have held at its beginning.
+    /// The values that an object of these calls may have had at its beginning.
     pub beginnings: Beginnings<S::Operation, S::Answer>,
 }
 
-/// Reads a log as one of many objects by key, each of this model.
+/// Reads a log as many objects of this model, by key.
 pub fn keyed<S: Recorded>(log: Log<'_>) -> TypedLog<Keyed<S, ValueId>> {
     let object = S::of(&log);
     let (operations, mismatches) = read(log, |call| {
@@ -298,10 +299,10 @@ pub fn keyed<S: Recorded>(log: Log<'_>) -> TypedLog<Keyed<S, ValueId>> {
     TypedLog { spec: Keyed::new(object), operations, mismatches, beginnings: of_key::<S> }
 }
 
-/// An operation of a model on one of many objects.
+/// An operation on one of many objects.
 type OnKey<S> = On<ValueId, <S as Spec>::Operation>;
 
-/// The beginnings of the object that the first of these events is of.
+/// The beginnings of the object of the first event.
 fn of_key<S: Recorded>(
     events: &[Event<'_, OnKey<S>, S::Answer>],
     all: bool,
@@ -319,7 +320,7 @@ fn of_key<S: Recorded>(
     beginnings.map(|(operation, answer)| (On { key: *key, operation }, answer)).collect()
 }
 
-/// Reads a log as one of this model, whose operations name their keys themselves.
+/// Reads a log as one object of this model, whose operations name their keys.
 pub fn whole<S: Recorded>(log: Log<'_>) -> TypedLog<S> {
     let spec = S::of(&log);
     let (operations, mismatches) = read(log, |call| {
@@ -351,7 +352,7 @@ fn read<O, A>(log: Log<'_>, meaning: impl Fn(&Recording<'_>) -> Result<Meaning<O
                 let typed = |(operation, answer)| Typed { call: at, operation, answer: Some(answer), failed };
                 operations.extend(all.into_iter().map(typed));
             }
-            // What did not happen need not be understood.
+            // A call without effect need not be understood.
             Err(_) if failed => {}
             Err(mismatch) => mismatches.push((at, mismatch)),
         }

@@ -1,4 +1,4 @@
-//! One value that is read and written.
+//! The model `register`: one value that is read and written.
 
 use super::datum::held;
 use super::form::{Action, RegisterForm, Value};
@@ -6,11 +6,11 @@ use super::recorded::{Event, Log, Meaning, Mismatch, Recorded, Recording, seen};
 use super::{Datum, Effect, Spec};
 use crate::history::ValueId;
 
-/// A register. It is without value until the first write.
+/// A register. It has no value until the first write.
 ///
-/// As knossos' `register`, with one difference: a read that was answered with no value says that there is none. (In knossos a
-/// read of `nil` fits any value, because histories without recorded answers were written like that; such reads are left out
-/// here when a history is read.)
+/// Like the `register` of knossos, with one difference. Here a read that returned no value observed that there is none. In
+/// knossos a read of `nil` fits any value, because such histories left out answers; the reader of histories leaves out these
+/// reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Register<V> {
     /// The value before the first write.
@@ -23,21 +23,21 @@ impl<V> Default for Register<V> {
     }
 }
 
-/// What a client asks of a register.
+/// What a client calls on a register.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Operation<V> {
-    /// The value.
+    /// Returns the value.
     Read,
-    /// Another value.
+    /// Replaces the value.
     Write(V),
 }
 
-/// What it is told.
+/// What the call returns.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Answer<V> {
-    /// Of a write.
+    /// A write is done.
     Done,
-    /// Of a read; `None`: there is no value.
+    /// The value of a read; `None`: there is none.
     Value(Option<V>),
 }
 

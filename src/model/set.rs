@@ -1,4 +1,4 @@
-//! A set that is read whole.
+//! The model `set`: elements that are added and removed, and read all at once.
 
 use super::recorded::{Log, Meaning, Mismatch, Recorded, Recording};
 use super::sorted::Sorted;
@@ -6,7 +6,7 @@ use super::{Datum, Effect, Spec, spread};
 use crate::history::ValueId;
 use std::hash::{Hash, Hasher};
 
-/// A set: add, remove, and reads of all its elements at one moment (Jepsen's `set` workload).
+/// A set: add, remove, and reads of all elements at one moment (the `set` workload of Jepsen).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Set<V> {
     elements: std::marker::PhantomData<fn() -> V>,
@@ -18,27 +18,27 @@ impl<V> Default for Set<V> {
     }
 }
 
-/// What a client asks of a set.
+/// What a client calls on a set.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Operation<V> {
-    /// To hold an element.
+    /// Adds an element.
     Add(V),
-    /// To hold it no longer.
+    /// Removes an element.
     Remove(V),
-    /// All elements.
+    /// Returns all elements.
     Read,
 }
 
-/// What it is told.
+/// What the call returns.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Answer<V> {
-    /// Of a change.
+    /// A change is done.
     Done,
-    /// Of a read: the elements in ascending order, each once.
+    /// The elements of a read, ascending, each once.
     Elements(Vec<V>),
 }
 
-/// The elements, with the sum of their hashes: two sets that differ are told apart without looking at all of them.
+/// The elements, with the sum of their hashes, which distinguishes most different sets at once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State<V> {
     sum: u64,

@@ -1,14 +1,15 @@
-//! A sorted set that shares with the sets it was made from what it has in common with them: a search keeps thousands of states that
-//! differ in one element each.
+//! A persistent sorted set: it shares memory with the sets that it was made from. A search keeps thousands of states that differ
+//! in one element each.
 //!
-//! It is a treap whose priorities are hashes of the elements (Seidel and Aragon 1996), so that equal sets have equal trees however they
-//! came about, and two trees are compared without a look at what they share. Few elements are one slice.
+//! It is a treap whose priorities are hashes of the elements (Seidel and Aragon 1996). So equal sets have equal trees, whatever
+//! their history, and a comparison skips what two trees share. Small trees are slices. Every change must keep the form canonical,
+//! or equal sets compare unequal.
 
 use super::spread;
 use std::hash::Hash;
 use std::sync::Arc;
 
-/// A tree of so few elements is a slice.
+/// A tree of up to this many elements is a slice.
 const FEW: usize = if cfg!(test) { 3 } else { 24 };
 
 /// Elements in ascending order, each once.
@@ -21,11 +22,11 @@ pub(super) enum Sorted<T> {
 /// More than [`FEW`] elements.
 #[derive(Debug)]
 pub(super) struct Node<T> {
-    /// The one of the highest priority, and that.
+    /// The element with the highest priority, and that priority.
     element: T,
     priority: u64,
     len: usize,
-    /// Those before it and those after it.
+    /// The elements before it and after it.
     sides: [Sorted<T>; 2],
 }
 
@@ -65,7 +66,7 @@ impl<T> Sorted<T> {
         }
     }
 
-    /// The elements, first to last.
+    /// The elements, ascending.
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
         let mut above = Vec::new();
         let mut here = Some(self);
@@ -90,7 +91,7 @@ impl<T> Sorted<T> {
         })
     }
 
-    /// Bytes that no other set holds as well.
+    /// Bytes that no other set shares.
     pub(super) fn own_bytes(&self) -> usize {
         match self {
             Sorted::Few(elements) if Arc::strong_count(elements) == 1 => COUNTS + size_of_val(&**elements),
@@ -102,11 +103,11 @@ impl<T> Sorted<T> {
     }
 }
 
-/// What an [`Arc`] counts with.
+/// The counts of an [`Arc`].
 const COUNTS: usize = 2 * size_of::<usize>();
 
 impl<T: Ord + Clone + Hash> Sorted<T> {
-    /// With one element more; `None`: it has that.
+    /// The set with one more element; `None` if it has that element.
     pub(super) fn with(&self, element: T) -> Option<Self> {
         let node = match self {
             Sorted::Few(elements) => {
@@ -127,7 +128,7 @@ impl<T: Ord + Clone + Hash> Sorted<T> {
         Some(node.with_side(side, node.sides[side].with(element)?))
     }
 
-    /// Without an element; `None`: it has it not.
+    /// The set without an element; `None` if it does not have it.
     pub(super) fn without(&self, element: &T) -> Option<Self> {
         match self {
             Sorted::Few(elements) => {
@@ -142,7 +143,7 @@ impl<T: Ord + Clone + Hash> Sorted<T> {
         }
     }
 
-    /// Those before an element that it has not, and those after it.
+    /// The elements before and after an element that the set does not have.
     fn split(&self, element: &T) -> [Self; 2] {
         match self {
             Sorted::Few(elements) => {
@@ -158,7 +159,7 @@ impl<T: Ord + Clone + Hash> Sorted<T> {
         }
     }
 
-    /// Two sets of which one lies before the other.
+    /// The union of two sets, one entirely before the other.
     fn join(before: &Self, after: &Self) -> Self {
         if let (Sorted::Few(before), Sorted::Few(after)) = (before, after) {
             return Sorted::slices(before, None, after);
@@ -172,7 +173,7 @@ impl<T: Ord + Clone + Hash> Sorted<T> {
         }
     }
 
-    /// The element of the highest priority; of equal ones the last.
+    /// The element with the highest priority; of equal priorities the last.
     fn top(&self) -> Option<(u64, &T)> {
         match self {
             Sorted::Few(elements) => elements.iter().map(|element| (spread(element), element)).max(),
@@ -180,12 +181,12 @@ impl<T: Ord + Clone + Hash> Sorted<T> {
         }
     }
 
-    /// [`Self::top`] of a set that is not empty, and what lies before and after it.
+    /// [`Self::top`] of a nonempty set, and the elements before and after it.
     fn cut(&self) -> ([Self; 2], T, u64) {
         match self {
             Sorted::Few(elements) => {
                 let top = (0..elements.len()).map(|at| (spread(&elements[at]), at)).max();
-                let (priority, at) = top.expect("a set that is empty has no top");
+                let (priority, at) = top.expect("the set is not empty");
                 let sides = [Sorted::Few(elements[..at].into()), Sorted::Few(elements[at + 1..].into())];
                 (sides, elements[at].clone(), priority)
             }
@@ -193,7 +194,7 @@ impl<T: Ord + Clone + Hash> Sorted<T> {
         }
     }
 
-    /// The elements of slices, ascending, that are at most twice as many as a slice may have.
+    /// The elements of two slices and one between them, ascending: at most twice as many as a slice holds.
     fn slices(before: &[T], element: Option<T>, after: &[T]) -> Self {
         let all = Sorted::Few(before.iter().cloned().chain(element).chain(after.iter().cloned()).collect());
         if all.len() <= FEW {
@@ -207,7 +208,7 @@ impl<T: Ord + Clone + Hash> Sorted<T> {
         Sorted::node([before, after], element, priority)
     }
 
-    /// An element with what lies before and after it, of lower priorities.
+    /// An element with the elements before and after it, which have lower priorities.
     fn node(sides: [Self; 2], element: T, priority: u64) -> Self {
         let len = 1 + sides[0].len() + sides[1].len();
         match &sides {
@@ -218,7 +219,7 @@ impl<T: Ord + Clone + Hash> Sorted<T> {
 }
 
 impl<T: Ord + Clone + Hash> Node<T> {
-    /// The tree with another side.
+    /// The node with another side.
     fn with_side(&self, side: usize, tree: Sorted<T>) -> Sorted<T> {
         let mut sides = [tree, self.sides[1 - side].clone()];
         if side == 1 {

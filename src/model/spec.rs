@@ -1,4 +1,5 @@
-//! What a data type does, one operation after the other: the definition that linearizability is measured against.
+//! Sequential specifications: what an object does, one operation after the other. Linearizability is decided against them. `step`
+//! defines the object; every other method is a hint that must agree with it.
 
 use super::form::{RegisterForm, Value};
 use std::fmt::Debug;
@@ -28,21 +29,21 @@ use std::hash::Hash;
 /// }
 /// ```
 ///
-/// `step` must be a function: the same arguments give the same result. It may take as long as it likes, but a deadline is
-/// looked at only between two steps.
+/// `step` must be a function: the same arguments give the same result. It may take any time, but a deadline is checked only
+/// between two steps.
 pub trait Spec: Sync {
-    /// What the object holds.
+    /// The state of the object.
     type State: Clone + Eq + Hash + Send + Sync;
-    /// What a client asks for.
+    /// What a client calls.
     type Operation: Clone + Eq + Hash + Debug + Send + Sync;
-    /// What it is told.
+    /// What the call returns.
     type Answer: Clone + Eq + Hash + Debug + Send + Sync;
 
     /// The state before the first operation.
     fn initial(&self) -> Self::State;
 
-    /// The state after `operation`, or `None` where it cannot be answered like this (or not happen at all) in `state`.
-    /// Without an answer nobody saw one: whatever it would have been is right.
+    /// The state after `operation`, or `None` if it cannot have this answer (or is impossible) in `state`. `None` as the answer
+    /// means that it is not known: any answer fits.
     fn step(
         &self,
         state: &Self::State,
@@ -50,21 +51,21 @@ pub trait Spec: Sync {
         answer: Option<&Self::Answer>,
     ) -> Option<Self::State>;
 
-    /// The parts of the object that an operation reads or changes, as numbers; `None`: any part. Operations that share no
-    /// number must neither see nor disturb one another: they are then decided separately (locality, Herlihy and Wing 1990).
-    /// Two parts with one number, as hashes may have, cost time and are never wrong.
+    /// The parts of the object that an operation reads or changes, as numbers; `None`: any part. Operations that share no number
+    /// must not depend on one another: they are decided separately (P-compositionality, Horn and Kroening 2015). If two parts get
+    /// one number, as hashes may, that costs time and is never wrong.
     fn keys(&self, _operation: &Self::Operation) -> Option<Vec<u64>> {
         None
     }
 
-    /// What is known of an operation for all states. A wrong hint makes wrong verdicts; debug builds compare hints with `step`.
+    /// What is known of an operation in all states. A wrong hint makes wrong verdicts, and no build checks it.
     fn effect(&self, _operation: &Self::Operation, _answer: Option<&Self::Answer>) -> Effect {
         Effect::Any
     }
 
-    /// The operation as one on a register, where it is nothing else: by far the fastest to decide. It must agree with `step` and
-    /// with [`Spec::content`]. The parts of the object are then the registers that the forms name; `keys` is asked only for the
-    /// operations of a history in which some operation has no form.
+    /// The operation as one on a register, if it does nothing else: by far the fastest to decide. It must agree with `step` and
+    /// with [`Spec::content`]. The parts of the object are then the registers that the forms name. `keys` is called only if some
+    /// operation of the history has no form.
     fn form<'a>(
         &'a self,
         _operation: &'a Self::Operation,
@@ -73,12 +74,12 @@ pub trait Spec: Sync {
         None
     }
 
-    /// What a register that a form names holds in the initial state.
+    /// The value in the initial state of a register that a form names.
     fn content<'a>(&'a self, _register: Value<'a>) -> Value<'a> {
         Value::Absent
     }
 
-    /// A number that equal states share, cheaper than hashing the whole state. It only speeds the comparison up.
+    /// A number that equal states share, cheaper than a hash of the whole state. It only makes comparison faster.
     fn fingerprint(&self, _state: &Self::State) -> Option<u64> {
         None
     }
@@ -89,13 +90,13 @@ pub trait Spec: Sync {
     }
 }
 
-/// What an operation does, in every state in which it can happen, to the parts that it names ([`Spec::keys`]).
+/// What an operation does to the parts that it names ([`Spec::keys`]), in every state in which it is possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Nothing is known.
     Any,
-    /// It leaves the state as it is.
+    /// It leaves the state unchanged.
     Read,
-    /// It can happen in every state, and the state after it does not depend on the one before.
+    /// It is possible in every state, and the state after it does not depend on the one before.
     Overwrite,
 }

@@ -1,11 +1,11 @@
-//! What the provided models say of their operations (forms, effects, keys) against what their steps do.
+//! Compares what the provided models declare of their operations (forms, effects, keys) with their steps.
 
 use super::*;
 use fastrand::Rng;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What a register holds, with the memory for it.
+/// The content of a register, owned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum Held {
     #[default]
@@ -25,7 +25,7 @@ impl From<Value<'_>> for Held {
     }
 }
 
-/// What the form of an operation says that it does.
+/// What a form declares that the operation does.
 fn act(held: &Held, action: Action<'_>) -> Option<Held> {
     match action {
         Action::Nothing => Some(held.clone()),
@@ -62,7 +62,7 @@ fn walk<S: Spec>(spec: &S, mut draw: impl FnMut(&mut Rng) -> (S::Operation, Opti
                 formed += 1;
                 let name = format!("{:?}", form.register);
                 let held = registers.entry(name).or_insert_with(|| spec.content(form.register).into());
-                // What nobody saw the answer of may have failed, unless it took effect.
+                // Without a known answer, an operation may have failed.
                 let unseen = answer.is_none().then(|| held.clone());
                 let held_next = act(held, form.action).or(unseen);
                 assert_eq!(held_next.is_some(), next.is_some(), "{operation:?} {answer:?} at {held:?}");
@@ -71,7 +71,7 @@ fn walk<S: Spec>(spec: &S, mut draw: impl FnMut(&mut Rng) -> (S::Operation, Opti
                     possible += 1;
                 }
             }
-            // What has no form may go on only where it changes nothing that the registers know.
+            // A step without a form may be taken only if it changes nothing that the registers hold.
             if let Some(next) = next
                 && (form.is_some() || next == state)
             {

@@ -1,14 +1,14 @@
-//! A queue that gives its elements in any order.
+//! The model `unordered-queue`: elements leave in any order.
 
 use super::queue::drained;
 use super::recorded::{Log, Meaning, Mismatch, Recorded, Recording};
 use super::{Datum, Spec, number};
 use crate::history::ValueId;
 
-/// A queue without order (knossos `unordered-queue`, Jepsen's `total-queue`): what was put in once comes out once.
+/// A queue without order (`unordered-queue` of knossos, `total-queue` of Jepsen). An element leaves as often as it was put in.
 ///
-/// Which element a dequeue takes is the queue's choice. An operation is therefore named by what it took: a [`Spec`] has one
-/// next state, and with the element in the operation each element is decided by itself.
+/// The queue chooses the element of a dequeue, but a [`Spec`] has one next state. So the operation names the element that was
+/// taken, and each element is decided separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnorderedQueue<V> {
     elements: std::marker::PhantomData<fn() -> V>,
@@ -20,7 +20,7 @@ impl<V> Default for UnorderedQueue<V> {
     }
 }
 
-/// What happens to it.
+/// What happens to a queue.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Operation<V> {
     /// An element is put in.
@@ -32,7 +32,7 @@ pub enum Operation<V> {
 }
 
 impl<V: Datum> Spec for UnorderedQueue<V> {
-    /// The elements, in their order.
+    /// The elements, ascending.
     type State = Vec<V>;
     type Operation = Operation<V>;
     type Answer = ();
@@ -67,8 +67,8 @@ impl<V: Datum> Spec for UnorderedQueue<V> {
     }
 }
 
-/// `enqueue`, `dequeue`, `drain`. A dequeue that nobody saw the answer of may have taken an element or not: where no dequeue
-/// finds the queue empty, whatever holds with it holds without.
+/// `enqueue`, `dequeue`, `drain`. A dequeue without a known answer may have taken an element. It is left out: unless a dequeue
+/// found the queue empty, a history that holds with it also holds without it.
 impl Recorded for UnorderedQueue<ValueId> {
     fn of(_log: &Log<'_>) -> Self {
         UnorderedQueue::default()

@@ -1,31 +1,32 @@
-//! When to stop.
+//! The budget guard: whether a search must end. Input: a [`Budget`] and the results of competing searches. Output: the limit that
+//! is reached. Every loop of a search must ask it, or a deadline passes unnoticed.
 
 use super::verdict::{Budget, Limit};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// A budget that is being spent by one of those that work on a history.
+/// The budget of one search of a history.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BudgetGuard<'b> {
     begun: Instant,
     budget: Budget<'b>,
-    /// Bytes that are held for all of the history.
+    /// Bytes that the history itself holds.
     held: usize,
-    /// Nanoseconds that it will take to let go of what searches hold: a caller has its answer only then.
+    /// Nanoseconds that dropping the states of all searches will take: a caller has its answer only then.
     release: Option<&'b AtomicU64>,
-    /// Those whose result counts before this one's: among parts, in two races, one within the other, in legs of one search, and in
-    /// halves of a leg.
+    /// Results that count before the one of this search: among parts, in two portfolios, one within the other, in segments of one
+    /// search, and in halves of a segment.
     rivals: [Option<Competitor<'b>>; 5],
 }
 
-/// Who of several was first, by rank: lower ranks count before higher ones, whoever is faster.
+/// The best rank that has a result. A lower rank counts before a higher one, even if it is slower.
 #[derive(Clone, Copy, Debug)]
 struct Competitor<'b> {
     won: &'b AtomicUsize,
     rank: usize,
 }
 
-/// Nobody has won.
+/// No result yet.
 pub(super) const NOBODY: usize = usize::MAX;
 
 impl<'b> BudgetGuard<'b> {
@@ -33,7 +34,7 @@ impl<'b> BudgetGuard<'b> {
         BudgetGuard { begun: Instant::now(), budget: *budget, held: 0, release: None, rivals: [None; 5] }
     }
 
-    /// The same, with a count of what it will take to let go of what is held.
+    /// The same, with time set aside for dropping states.
     pub(super) fn releasing<'c>(self, release: &'c AtomicU64) -> BudgetGuard<'c>
     where
         'b: 'c,
@@ -41,12 +42,12 @@ impl<'b> BudgetGuard<'b> {
         BudgetGuard { release: Some(release), ..self }
     }
 
-    /// Nanoseconds that it will take to let go of what searches hold; `None`: nobody waits for it.
+    /// Nanoseconds that dropping the states will take; `None` without a deadline.
     pub(super) fn release(&self) -> Option<&'b AtomicU64> {
         self.release.filter(|_| self.budget.time.is_some())
     }
 
-    /// The same, to end also as soon as one of a lower rank has won.
+    /// The same, but it also ends as soon as a lower rank has a result.
     pub(super) fn competing<'c>(self, won: &'c AtomicUsize, rank: usize) -> BudgetGuard<'c>
     where
         'b: 'c,
@@ -60,7 +61,8 @@ impl<'b> BudgetGuard<'b> {
         BudgetGuard { held: self.held + held, ..self }
     }
 
-    /// The limit that has been reached. Tens of nanoseconds: for every step of a user's specification, or every few hundred own.
+    /// The limit that is reached. Takes tens of nanoseconds: ask before every step of a user's specification, but only once in
+    /// some hundred steps of the program's own.
     pub(super) fn reached(&self) -> Option<Limit> {
         let outrun = |rival: &Competitor<'_>| rival.won.load(Ordering::Relaxed) < rival.rank;
         if self.rivals.iter().flatten().any(outrun) {

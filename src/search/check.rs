@@ -1,4 +1,6 @@
-//! From a history to its verdict.
+//! The verdict of a history. Input: a specification, a history and a budget. Output: a linearization, a core, or what is
+//! undecided. Parts are decided separately. If all operations have register forms, the register search decides. If its
+//! linearization fails the validation, the forms contradict each other and the history is decided again by steps.
 
 use super::budget::BudgetGuard;
 use super::config::SearchConfig;
@@ -17,17 +19,18 @@ use crate::model::Spec;
 use rustc_hash::FxHashMap;
 use std::sync::atomic::AtomicU64;
 
-/// Decides whether some order of the calls, in which each happens between its invocation and its return, explains every answer.
+/// Decides whether a linearization exists: an order of the calls, each between its invocation and its return, that explains every
+/// answer.
 ///
-/// The core of a violation is not minimal: [`super::minimal`] makes it so, for people.
+/// The core of a violation is not minimal. [`super::minimal`] reduces it.
 ///
-/// The verdict and its certificate are the same for any number of threads (of the [`rayon`] pool in which this is called), except
-/// where a limit ends the search.
+/// The verdict and its certificate are the same for any number of threads of the current [`rayon`] pool, unless a limit ends the
+/// search.
 pub fn check<S: Spec>(spec: &S, history: &History<S::Operation, S::Answer>, budget: &Budget<'_>) -> Verdict {
     check_with(spec, history, budget, &SearchConfig::default())
 }
 
-/// [`check`] with some of the ways to a verdict switched off, for tests that compare them.
+/// [`check`] with some searches switched off, for tests that compare them.
 #[doc(hidden)]
 pub fn check_with<S: Spec>(
     spec: &S,
@@ -53,7 +56,7 @@ pub fn check_with<S: Spec>(
     }
 }
 
-/// The operations as registers see them, if all have a form, and their events; both at once where another thread may be idle.
+/// The register forms, if all operations have one, and the events. Two threads prepare a long history.
 fn forms_and_events<'h, S: Spec>(
     spec: &'h S,
     history: &'h History<S::Operation, S::Answer>,
@@ -69,10 +72,10 @@ fn forms_and_events<'h, S: Spec>(
     }
 }
 
-/// What is held of each call at least, in bytes: its form and its events.
+/// Bytes held for each call, at least: its form and its events.
 const LEAST: usize = 32;
 
-/// A history on its way to a verdict.
+/// A history that is being decided.
 struct Trial<'t, S: Spec> {
     spec: &'t S,
     history: &'t History<S::Operation, S::Answer>,
@@ -81,16 +84,16 @@ struct Trial<'t, S: Spec> {
 }
 
 impl<'t, S: Spec> Trial<'t, S> {
-    /// Decides with nothing but the steps of the specification.
+    /// Decides without register forms, by steps of the specification.
     fn by_steps(&self) -> Verdict {
         let parts = partition::parts(self.spec, self.history);
         let watch = self.watch.reserving(parts.iter().map(Part::bytes).sum());
         Trial { watch, ..*self }
             .decide(&parts, None)
-            .unwrap_or_else(|| unreachable!("only orders from forms are doubted"))
+            .unwrap_or_else(|| unreachable!("only linearizations from forms are validated"))
     }
 
-    /// `None` where an order came out that is none: forms that contradict one another.
+    /// `None` if a linearization is not valid: the forms contradict each other.
     fn decide(&self, parts: &[Part], forms: Option<&Forms<'_>>) -> Option<Verdict> {
         let begin = |part| self.search(part, forms, None);
         Some(match schedule::decide(parts, begin, &self.watch) {
@@ -99,7 +102,7 @@ impl<'t, S: Spec> Trial<'t, S> {
                     let holds =
                         |(part, order): (&Part, &Vec<u32>)| register::is_valid_linearization(part, forms, order);
                     if !parts.iter().zip(&orders).all(holds) {
-                        debug_assert!(false, "the search of registers gave an order that is none");
+                        debug_assert!(false, "the register search found an invalid linearization");
                         return None;
                     }
                 }
@@ -120,7 +123,7 @@ impl<'t, S: Spec> Trial<'t, S> {
         })
     }
 
-    /// A search of a part, up to an event.
+    /// The search of a part, up to event `goal` or to its end.
     fn search<'p>(&self, part: &'p Part, forms: Option<&Forms<'_>>, goal: Option<usize>) -> Search<'p>
     where
         't: 'p,
@@ -139,14 +142,15 @@ impl<'t, S: Spec> Trial<'t, S> {
         Box::new(WglSearch::new(part, slots, transitions, class, goal))
     }
 
-    /// Adds to an order of a part what can happen anywhere, was asked of the same register, and was invoked before the last of it.
+    /// Adds to an order of a part the calls of the same register that can be linearized anywhere, if they were invoked before its
+    /// last point.
     fn add_free(&self, part: &Part, parts: &[Part], forms: &Forms<'_>, order: &mut Vec<u32>) {
         if parts.len() == 1 {
             return;
         }
         let invoked: FxHashMap<u32, u32> = part.calls.iter().copied().zip(part.invoked.iter().copied()).collect();
         let mut point = 0;
-        // The point of a call is the latest invocation up to it, as where orders of parts are woven.
+        // The point of a call is the latest invocation up to it, as in `merge_linearizations`.
         let mut points: Vec<(u32, u32)> = Vec::with_capacity(order.len());
         for &call in order.iter() {
             point = point.max(invoked[&call]);
@@ -159,7 +163,7 @@ impl<'t, S: Spec> Trial<'t, S> {
         order.extend(points.into_iter().map(|(_, call)| call));
     }
 
-    /// The calls up to the earliest return that no order gets past.
+    /// The core: the calls up to the earliest return that no linearization gets past.
     fn core(&self, part: &Part, parts: &[Part], dead: DeadEnd, forms: Option<&Forms<'_>>) -> Core {
         let answered = |end: usize| {
             let mut calls = part.answered_before(end);
@@ -175,7 +179,7 @@ impl<'t, S: Spec> Trial<'t, S> {
             return core::initial_core(self.history, &answered(dead.reached + 1), named(longest));
         }
         let try_to = |goal| schedule::finish(self.search(part, forms, Some(goal)), &self.watch);
-        // An order gets to `low`, and none gets to `high`.
+        // A linearization gets to `low`, and none gets to `high`.
         let (mut low, mut high) = (dead.reached, part.events.len());
         let mut longest = None;
         let (mut goal, mut step) = (dead.suspect + 1, 1);
@@ -190,10 +194,10 @@ impl<'t, S: Spec> Trial<'t, S> {
                     (low, high) = (low.max(dead.reached), goal);
                     goal = if dead.suspect + 1 < high { dead.suspect + 1 } else { high.saturating_sub(step) };
                 }
-                // A spent budget does not take the verdict back.
+                // A spent budget does not withdraw the verdict.
                 Err(_) => break,
             }
-            // Far from where it was suspected, the middle is as good as any place.
+            // Far from the suspected return, halving the interval is as good.
             step *= 2;
             if step > 64 {
                 goal = usize::midpoint(low, high);
@@ -209,7 +213,7 @@ impl<'t, S: Spec> Trial<'t, S> {
     }
 }
 
-/// What can happen anywhere and was asked of the register of a part, each with the place of its invocation among all events.
+/// The calls on the register of a part that can be linearized anywhere, each with the place of its invocation among all events.
 fn free_beside(part: &Part, parts: &[Part], forms: &Forms<'_>) -> impl Iterator<Item = (u32, u32)> {
     let own = forms.register(part.calls[0]);
     let free = parts.iter().filter(|part| forms.deed[part.calls[0] as usize] == RegisterOp::Nothing);
@@ -217,7 +221,7 @@ fn free_beside(part: &Part, parts: &[Part], forms: &Forms<'_>) -> impl Iterator<
     all.filter(move |&(call, _)| forms.register(call) == own)
 }
 
-/// Whether a history is linearizable, with nothing but steps. `None`: it takes more work.
+/// Whether a history is linearizable, decided by steps. `None` if that takes more work.
 #[cfg(test)]
 pub(super) fn by_steps_within<S: Spec>(spec: &S, history: &super::history::SpecHistory<S>, work: u64) -> Option<bool> {
     let watch = BudgetGuard::begin(&Budget::default());

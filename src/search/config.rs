@@ -1,17 +1,18 @@
-//! Which of the ways to a verdict are gone. None of them changes it: for tests that compare them.
+//! The configuration of a search: which searches and which kinds of pruning decide a history. Only tests and benchmarks depart
+//! from the default. No setting changes a verdict.
 
 use super::register::{MIN_SEGMENT_EVENTS, Reductions, Width};
 
-/// How a history is decided.
+/// Which searches decide a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SearchConfig {
-    /// Forms are used where there are some.
+    /// Register forms are used if all operations have one.
     pub forms: bool,
-    /// Registers: one way only, not a race.
+    /// Registers: one search with this width, no portfolio.
     pub width: Option<Width>,
-    /// Registers: the race is begun in legs of at least so many events.
+    /// Registers: events of a segment of the speculative search, at least.
     pub min_segment_events: usize,
-    /// Registers: what makes the search small.
+    /// Registers: which kinds of pruning are used.
     pub reductions: Reductions,
 }
 

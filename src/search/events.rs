@@ -1,4 +1,5 @@
-//! Times become ranks: only the order counts.
+//! The events of a history in order. Input: calls with times. Output: invocations and returns, whose places replace the times. At
+//! one time all invocations come before all returns, because intervals are closed.
 
 use super::history::{Call, Outcome};
 
@@ -15,7 +16,7 @@ impl Event {
         Event(of << 1 | 1)
     }
 
-    /// Of which call, or operation of a part.
+    /// The call, or the operation of a part.
     pub(super) const fn of(self) -> u32 {
         self.0 >> 1
     }
@@ -25,27 +26,26 @@ impl Event {
     }
 }
 
-/// More calls than this have more events than there are ranks.
+/// Calls whose events have places in a `u32`, at most.
 pub(super) const MOST_CALLS: usize = (u32::MAX / 2) as usize;
 
-/// The events of the calls that may have happened, first to last. At one time invocations come before returns: intervals are
-/// closed.
+/// The events of the calls that may have taken effect, in order. At one time invocations come before returns.
 pub(super) fn events<O, A>(calls: &[Call<O, A>]) -> Vec<Event> {
     let timed = || (0..).zip(calls).flat_map(|(at, call)| times(at, call));
     let (mut count, mut first, mut last) = (0, i64::MAX, i64::MIN);
     timed().for_each(|(time, _)| (count, first, last) = (count + 1, first.min(time), last.max(time)));
     match last.checked_sub(first).and_then(|span| usize::try_from(span).ok()) {
-        // Hardly more times than events: numbers of lines.
+        // Hardly more times than events, as with line numbers.
         Some(span) if span < 2 * count => by_counting(timed, count, first, span),
         _ => by_sorting(timed()),
     }
 }
 
-/// Invocations are mostly in order already, and returns nearly.
+/// Invocations are mostly in order already, and returns nearly so.
 fn by_sorting(timed: impl Iterator<Item = (i64, Event)>) -> Vec<Event> {
     let (mut invocations, mut returns): (Vec<_>, Vec<_>) = timed.partition(|(_, event)| !event.is_return());
     for events in [&mut invocations, &mut returns] {
-        // Those of one time stay in the order of their calls.
+        // Events of one time stay in the order of their calls.
         events.sort_by_key(|&(time, _)| time);
     }
     let mut events = Vec::with_capacity(invocations.len() + returns.len());
@@ -70,7 +70,7 @@ fn times<O, A>(at: u32, call: &Call<O, A>) -> impl Iterator<Item = (i64, Event)>
     invoked.into_iter().chain(returned.map(|time| (time, Event::ret(at))))
 }
 
-/// `timed` gives so many events by call, from time `first` to `first + span`.
+/// `timed` yields `count` events, by call, at times from `first` to `first + span`.
 fn by_counting<I: Iterator<Item = (i64, Event)>>(
     timed: impl Fn() -> I,
     count: usize,

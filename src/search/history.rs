@@ -1,15 +1,16 @@
-//! The input of the search: calls with intervals.
+//! The input of the search: calls with intervals. [`History::new`] refuses calls that overlap within one process or return before
+//! they are invoked.
 
 use crate::model::Spec;
 
 /// One operation of one process.
 #[derive(Clone, Debug)]
 pub struct Call<O, A> {
-    /// Who asked. A process does one thing at a time.
+    /// The process that called. It makes one call at a time.
     pub process: u32,
-    /// What it asked for.
+    /// What it called.
     pub operation: O,
-    /// When it was sent: nanoseconds, or the number of an event in a log; only the order counts.
+    /// When it was sent: nanoseconds, or the number of an event in a log. Only the order counts.
     pub invoke: i64,
     /// How it ended.
     pub outcome: Outcome<A>,
@@ -25,27 +26,27 @@ pub enum Outcome<A> {
         /// The answer.
         answer: A,
     },
-    /// It certainly did not happen and never will.
+    /// It certainly had no effect and never will.
     Failed,
-    /// Nobody knows: it may have happened at any time from its invocation on, may still happen, or never.
+    /// Not known: it may have taken effect at any time from its invocation on, may still do so, or never.
     Unknown,
 }
 
-/// Why calls are no history.
+/// Why calls are not a history.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HistoryError {
     /// An answer arrived before its request was sent.
-    #[error("call {call} returned at {returned}, before it was invoked at {invoke}")]
+    #[error("call {call}: expected a return at {invoke} or later, found {returned}; correct the recorded times")]
     ReturnBeforeInvoke {
         /// Index of the call.
         call: usize,
-        /// Its begin.
+        /// The time of its invocation.
         invoke: i64,
-        /// Its end.
+        /// The time of its return.
         returned: i64,
     },
-    /// One process did two things at once.
-    #[error("process {process} began call {second} before call {first} had returned")]
+    /// One process made two calls at once.
+    #[error("process {process}: call {second} began before call {first} returned; use a process for each caller")]
     Overlap {
         /// The process.
         process: u32,
@@ -54,32 +55,33 @@ pub enum HistoryError {
         /// Index of the later one.
         second: usize,
     },
-    /// More calls than indices.
-    #[error("{0} calls are more than a history can hold")]
+    /// More calls than there are indices.
+    #[error("expected fewer than 4294967296 calls, found {0}; check parts of the history separately")]
     TooMany(usize),
 }
 
 /// The calls of a [`Spec`].
 pub type SpecHistory<S> = History<<S as Spec>::Operation, <S as Spec>::Answer>;
 
-/// Calls that were found to be a history.
+/// Calls that form a history.
 ///
-/// **Time.** Intervals are closed: a call that returns at the very time at which another is invoked is concurrent with it,
-/// because a recorder that takes both times from one clock of limited resolution cannot tell which came first, and a false
-/// order would be a false alarm. A call of no length happened at that time. One process may invoke at the time of its own
-/// last return; the two then count as concurrent like any others, so that the order stays one of intervals. Earlier it may
-/// not: such a recording is wrong somewhere, and is refused with both calls named. After an unknown outcome a process may
-/// go on, while the call stays open for ever.
+/// **Time.** Intervals are closed: a call that returns at the very time at which another is invoked is concurrent with it. A
+/// recorder that takes both times from one clock of limited resolution cannot say which came first, and a false order would be a
+/// false alarm. The interval of a call may be a single time.
+///
+/// A process may invoke at the time of its own last return; the two calls then count as concurrent. An earlier invocation is
+/// refused with both calls named, because such a recording is wrong somewhere. After an unknown outcome a process may continue,
+/// while that call stays pending for ever.
 #[derive(Clone, Debug)]
 pub struct History<O, A> {
     calls: Vec<Call<O, A>>,
 }
 
 impl<O, A> History<O, A> {
-    /// Takes calls in any order.
+    /// Accepts calls in any order.
     ///
     /// # Errors
-    /// Where a call ends before it begins, or a process overlaps itself.
+    /// If a call returns before its invocation, or calls of a process overlap.
     pub fn new(calls: Vec<Call<O, A>>) -> Result<Self, HistoryError> {
         if u32::try_from(calls.len()).is_err() {
             return Err(HistoryError::TooMany(calls.len()));
@@ -106,7 +108,7 @@ impl<O, A> History<O, A> {
         Ok(History { calls })
     }
 
-    /// The calls, in the order in which they were given: their indices name them everywhere.
+    /// The calls in the order given. Their indices name them in every result.
     pub fn calls(&self) -> &[Call<O, A>] {
         &self.calls
     }

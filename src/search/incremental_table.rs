@@ -1,17 +1,18 @@
-//! Large hash tables that never pause for long: a table grows at once, so many small ones grow one after the other.
+//! A hash table that grows in small steps: one large table would move all items at once, while many small ones grow one after the
+//! other. Callers count [`IncrementalTable::growth`] before they insert, to keep within a memory limit.
 
 use hashbrown::HashTable;
 
 /// Items by hash.
 #[derive(Debug)]
 pub(super) struct IncrementalTable<T> {
-    /// One table, and [`SHARDS`] as soon as it holds more than [`FEW`].
+    /// One table until it holds [`FEW`] items, then [`SHARDS`].
     tables: Vec<HashTable<T>>,
-    /// Items that the tables have room for.
+    /// The capacity of all tables.
     room: usize,
 }
 
-/// So many items are moved in a moment.
+/// Items that are moved at once, at most.
 const FEW: usize = 1 << 15;
 
 /// A power of two.
@@ -22,7 +23,7 @@ impl<T> IncrementalTable<T> {
         IncrementalTable { tables: vec![HashTable::new()], room: 0 }
     }
 
-    /// Which table holds items of a hash. Its first and last bits tell places in a table.
+    /// The index of the table for a hash. Its first and last bits choose the place within the table.
     fn table(&self, hash: u64) -> usize {
         (hash >> 40) as usize & (self.tables.len() - 1)
     }
@@ -60,7 +61,7 @@ impl<T> IncrementalTable<T> {
         bytes_of::<T>(self.room)
     }
 
-    /// Bytes that are held more while an item is added.
+    /// Additional bytes held while an item is added.
     pub(super) fn growth(&self, hash: u64) -> usize {
         let table = &self.tables[self.table(hash)];
         match table.capacity() {
@@ -71,12 +72,12 @@ impl<T> IncrementalTable<T> {
     }
 }
 
-/// Bytes of tables with room for so many items.
+/// Bytes of tables with this capacity.
 const fn bytes_of<T>(room: usize) -> usize {
     room / 7 * 8 * (size_of::<T>() + 1)
 }
 
-/// A hash from half of one, which is what items keep that would take long to hash again.
+/// A hash from half of one. Items that take long to hash keep only that half.
 pub(super) const fn spread(half: u32) -> u64 {
     (half as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }

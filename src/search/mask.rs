@@ -1,12 +1,12 @@
-//! Sets of slots: small, fixed, and compared as a whole.
+//! Sets of slots, as the words of a bit set. Their size is fixed when the search begins, so small sets need no allocation.
 
 use super::tight_vec::OVERHEAD;
 use std::fmt::Debug;
 use std::hash::Hash;
 
-/// A set of slots.
+/// A set of slots of one fixed size.
 pub(super) trait Mask: Clone + Eq + Hash + Debug + Send + Sync {
-    /// The empty set with room for `slots`.
+    /// The empty set of up to `slots` slots.
     fn none(slots: usize) -> Self;
     fn words(&self) -> &[u64];
     fn words_mut(&mut self) -> &mut [u64];
@@ -23,7 +23,7 @@ pub(super) trait Mask: Clone + Eq + Hash + Debug + Send + Sync {
         self.words_mut()[slot as usize / 64] &= !(1 << (slot % 64));
     }
 
-    /// Those that are not in another set.
+    /// The slots that are not in another set.
     fn minus(&self, other: &Self) -> impl Iterator<Item = u32> + use<Self> {
         let (mut word, mine, other) = (0, self.clone(), other.clone());
         let mut left = mine.words().first().map_or(0, |m| m & !other.words()[0]);
@@ -59,7 +59,7 @@ impl<const WORDS: usize> Mask for [u64; WORDS] {
     }
 }
 
-/// For more operations at a time than anybody has clients.
+/// For more than 1024 slots.
 impl Mask for Box<[u64]> {
     fn none(slots: usize) -> Self {
         vec![0; slots.div_ceil(64)].into_boxed_slice()

@@ -1,11 +1,12 @@
-//! One order out of the orders of parts.
+//! Merges the linearizations of the parts into one of the history (locality, Herlihy and Wing 1990). Input: an order of each
+//! part. Output: an order of all calls that respects every interval.
 
 use super::partition::Part;
 
-/// Merges an order of each part, given as operations of it, into one of all calls.
+/// Merges an order of each part, given as operations, into an order of all calls.
 ///
-/// An operation is given the latest invocation among itself and those before it as its point: none of those returned before that,
-/// or the order of the part would be wrong. So points lie within intervals, and sorting by them keeps every order.
+/// The point of an operation is the latest invocation among itself and those before it in its part. None of them returned before
+/// that, or the order of the part would be invalid. So points are within intervals, and sorting by them keeps every order.
 pub(super) fn merge_linearizations(parts: &[Part], orders: &[Vec<u32>]) -> Vec<u32> {
     if let ([part], [order]) = (parts, orders) {
         return order.iter().map(|&operation| part.calls[operation as usize]).collect();
@@ -18,7 +19,7 @@ pub(super) fn merge_linearizations(parts: &[Part], orders: &[Vec<u32>]) -> Vec<u
             points.push((point, part.calls[operation as usize]));
         }
     }
-    // Each part's points are of its own ranks: a stable sort keeps its order.
+    // No two parts have a point in common: a stable sort keeps the order of each.
     points.sort_by_key(|&(point, _)| point);
     points.into_iter().map(|(_, call)| call).collect()
 }

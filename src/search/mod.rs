@@ -1,5 +1,6 @@
-//! Linearizability where the order is not given. Input: a [`History`] of calls and a [`crate::model::Spec`]. Output: a
-//! [`Verdict`] with its certificate. Invariant: never a wrong one; a spent budget is [`Verdict::Unknown`].
+//! Linearizability where the order of the calls is not given. Input: a [`History`] of calls and a [`crate::model::Spec`]. Output:
+//! a [`Verdict`] with its certificate. No verdict is wrong; a spent budget gives [`Verdict::Unknown`]. Operations with a register
+//! form are decided by `register`, others by `wgl`.
 
 mod budget;
 mod check;

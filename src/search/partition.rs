@@ -1,4 +1,6 @@
-//! Locality: a history is linearizable where each of its objects is (Herlihy and Wing 1990).
+//! P-compositionality: a history is linearizable if each of its parts is, where no call touches two parts (Herlihy and Wing 1990
+//! for objects, Horn and Kroening 2015 for keys). Input: a history. Output: its parts, ordered by first invocation. A call whose
+//! keys are unknown connects everything; a failed call is in no part.
 
 use super::events::{self, Event};
 use super::history::{History, Outcome};
@@ -8,14 +10,14 @@ use crate::model::Spec;
 use petgraph::unionfind::UnionFind;
 use rustc_hash::FxHashMap;
 
-/// Operations that are decided together. An operation without return is one of unknown outcome.
+/// Calls that are decided together, as operations. An operation without a return is crashed.
 #[derive(Debug, Default)]
 pub(super) struct Part {
-    /// The calls; their indices here are the operations. By invocation.
+    /// The calls, by invocation; their indices here are the operations.
     pub(super) calls: Vec<u32>,
-    /// The events, first to last.
+    /// The events, in order.
     pub(super) events: Vec<Event>,
-    /// By operation: the place of its invocation among the events of all parts. Empty where there is one part.
+    /// By operation: the place of its invocation among the events of all parts. Empty if there is one part.
     pub(super) invoked: Vec<u32>,
 }
 
@@ -25,7 +27,7 @@ impl Part {
         tight_vec::bytes(&self.calls) + tight_vec::bytes(&self.events) + tight_vec::bytes(&self.invoked)
     }
 
-    /// The answered calls invoked before event `end`. Nothing that was not answered shows anything.
+    /// The answered calls invoked before event `end`. Only an answer is evidence.
     pub(super) fn answered_before(&self, end: usize) -> Vec<u32> {
         let mut answered = vec![false; self.calls.len()];
         self.events.iter().filter(|event| event.is_return()).for_each(|event| answered[event.of() as usize] = true);
@@ -34,7 +36,7 @@ impl Part {
     }
 }
 
-/// The parts of a history, by their first invocation.
+/// The parts of a history by shared keys.
 pub(super) fn parts<S: Spec>(spec: &S, history: &History<S::Operation, S::Answer>) -> Vec<Part> {
     let calls = history.calls();
     let events = events::events(calls);
@@ -63,10 +65,10 @@ pub(super) fn parts<S: Spec>(spec: &S, history: &History<S::Operation, S::Answer
     split(calls.len(), &events, |call| Some(sets.find_mut(set_of[call as usize])))
 }
 
-/// Stands for the register of operations that can happen anywhere.
+/// In place of a register: operations that can be linearized anywhere.
 const FREE: u32 = u32::MAX;
 
-/// The registers of a history with these events, by their first invocation, and a part of the operations that can happen anywhere.
+/// The registers of a history with these events, and a part with the operations that can be linearized anywhere.
 pub(super) fn registers<O, A>(history: &History<O, A>, events: Vec<Event>, forms: &Forms<'_>) -> Vec<Part> {
     let calls = history.calls();
     let register_of = |call: u32| match (forms.deed[call as usize], &calls[call as usize].outcome) {
@@ -78,8 +80,8 @@ pub(super) fn registers<O, A>(history: &History<O, A>, events: Vec<Event>, forms
         .map_or_else(|events| split(calls.len(), &events, register_of), |part| vec![part])
 }
 
-/// Most histories are of one part and invoked in the order of their calls: nothing is to be divided, only left out what is of no part.
-/// `Err`: the events of another history.
+/// The only part of a history whose calls are in the order of their invocations, as most are: events of no part are removed in
+/// place. `Err` returns the events of any other history.
 fn one_part(calls: usize, mut events: Vec<Event>, part_of: impl Fn(u32) -> Option<u32>) -> Result<Part, Vec<Event>> {
     let mut parts = (0..calls as u32).filter_map(&part_of);
     let one = parts.next().is_some_and(|first| parts.all(|part| part == first));
@@ -103,12 +105,12 @@ fn one_part(calls: usize, mut events: Vec<Event>, part_of: impl Fn(u32) -> Optio
     Ok(Part { calls: of_part, events, invoked: Vec::new() })
 }
 
-/// The operation of a call that is of no part.
+/// The part, and the operation, of a call that is in no part.
 const NOWHERE: u32 = u32::MAX;
 
-/// Distributes events to the parts that their calls belong to.
+/// Distributes events to the parts of their calls.
 fn split(calls: usize, events: &[Event], mut part_of: impl FnMut(u32) -> Option<u32>) -> Vec<Part> {
-    // By part: how many calls and how many events it has. By call: its part, and its operation there.
+    // By part: its numbers of calls and of events. By call: its part, and its operation there.
     let mut sizes: Vec<(u32, u32)> = Vec::new();
     let mut place = vec![(NOWHERE, 0); calls];
     let mut index: FxHashMap<u32, u32> = FxHashMap::default();

@@ -1,53 +1,54 @@
-//! Two ways to one result, raced: different growth laws beat the splitting of one search.
+//! A portfolio: two strategies (searches with different costs) for one problem. Some histories are hard for one strategy and easy
+//! for the other.
 //!
-//! The result does not depend on threads or time. Work is counted, not clocked, and done in rounds of doubling size. The way that
-//! comes to an end in the earlier round counts, the first one where both do in one. So where one has come to an end, the other goes
-//! on only until it is known not to do so in an earlier round. Where a result is such that the other way can come to no other
-//! ([`Outcome::is_settled`]), nobody waits, but for a first way that may soon say more of it.
+//! The result depends on no thread and no clock. Work is counted and done in rounds of doubling size. The strategy that ends in
+//! the earlier round counts, and the first one if both end in the same round. So once a strategy has ended, the other continues
+//! only until it cannot end in an earlier round. A decisive result ([`Outcome::is_decisive`]) counts at once, except that a first
+//! strategy which may soon report more is waited for.
 //!
-//! On two threads neither way waits for the other after each round, unless it is more than a round ahead: both run at their own
-//! speed. On one they take turns.
+//! On two threads, a strategy waits for the other only if it is more than a round ahead. On one thread they take turns.
 
 use super::budget::{BudgetGuard, NOBODY};
 use super::verdict::Limit;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
-/// What a way comes to.
+/// The result of a strategy.
 pub(super) trait Outcome: Send {
-    /// Whether every other way comes to the same.
+    /// Whether every other strategy has the same result.
     fn is_decisive(&self) -> bool;
 }
 
-/// One way: it can be stopped after some work, and go on.
+/// A strategy, which can be interrupted and continued.
 pub(super) trait Runner: Send {
-    /// What it comes to.
+    /// Its result.
     type Found: Outcome;
 
-    /// Goes on until it has done so much work in all. `None`: not yet at an end. About one unit is one configuration looked at.
+    /// Continues until it has done `until` units of work in all, about one for each configuration looked at. `None`: not yet at
+    /// its end.
     ///
     /// # Errors
-    /// The limit that ended it. After [`Limit::Memory`] it is not to be run again.
+    /// The limit that ended it. It must not run again after [`Limit::Memory`].
     fn run(&mut self, until: u64, memory: usize, watch: &BudgetGuard<'_>) -> Result<Option<Self::Found>, Limit>;
 }
 
-/// A race. The second way is begun where the first does not come to an end in its first round.
+/// Two strategies. The second begins when the first has not ended in its first round.
 pub(super) struct Portfolio<A: Runner, B: Runner, F> {
     /// Work of the first round.
     base: u64,
     first: Strategy<A>,
     second: Strategy<B>,
     begin: Option<F>,
-    /// The first way does its rounds before this, whatever the second one has settled.
+    /// Rounds that the first strategy does even if the second has a decisive result.
     patience: u32,
 }
 
-/// A way, and how far it has come.
+/// A strategy and its progress.
 struct Strategy<R: Runner> {
-    /// `None`: at an end, or out of memory.
+    /// `None`: it has ended, or is out of memory.
     runner: Option<R>,
-    /// The round that comes next.
+    /// The next round.
     next: u32,
-    /// What it came to, and in which round.
+    /// Its result, and the round in which it was found.
     found: Option<(u32, R::Found)>,
     /// The limit that ended it, other than memory.
     limit: Option<Limit>,
@@ -58,7 +59,7 @@ impl<R: Runner> Strategy<R> {
         Strategy { runner, next, found: None, limit: None }
     }
 
-    /// Does one round. Memory ends a way, not the race.
+    /// Does one round. A strategy that is out of memory does not end the portfolio.
     fn round(&mut self, base: u64, memory: usize, watch: &BudgetGuard<'_>) {
         let Some(runner) = &mut self.runner else { return };
         match runner.run(until(base, self.next), memory, watch) {
@@ -77,7 +78,7 @@ impl<R: Runner> Strategy<R> {
         self.runner.is_some() && self.limit.is_none() && self.next < end
     }
 
-    /// The first round of which it is not known what comes of it.
+    /// The first round whose result is not known.
     fn known(&self) -> u32 {
         if self.runner.is_some() { self.next } else { u32::MAX }
     }
@@ -108,7 +109,7 @@ where
         }
     }
 
-    /// The first way says more than the second, if it comes to an end in so many rounds: it does these in any case.
+    /// The first strategy reports more if it ends in its first `rounds` rounds, so it does these in any case.
     pub(super) fn grace_rounds(self, rounds: u32) -> Self {
         Portfolio { patience: rounds, ..self }
     }
@@ -130,12 +131,12 @@ where
         found.map(|(_, found)| found)
     }
 
-    /// Both ways, each on its thread where there are two, until one is at an end, or has done the rounds before `end`, or is
-    /// a round ahead.
+    /// Runs both strategies, each on its own thread if there are two. Returns when one has ended, has done the rounds before
+    /// `end`, or is a round ahead.
     fn together(&mut self, end: u32, memory: usize, watch: &BudgetGuard<'_>) {
         let (first, second, base) = (&mut self.first, &mut self.second, self.base);
         let known = [first.known(), second.known()].map(AtomicU32::new);
-        // A way that is too far ahead waits, and the other one goes on no further than it must.
+        // A strategy that is too far ahead waits, and the other one does no more rounds than it must.
         let waits = [false, false].map(AtomicBool::new);
         let pauses = |at: usize, next: u32| {
             let other = known[1 - at].load(Ordering::Relaxed);
@@ -143,9 +144,9 @@ where
             waits[at].store(is_ahead, Ordering::Relaxed);
             is_ahead || waits[1 - at].load(Ordering::Relaxed) && next.saturating_add(1) >= other
         };
-        // Where no other thread takes the second way, they take turns as on one.
+        // Without another thread for the second strategy, they take turns.
         let [beside, first_rests] = [false, false].map(AtomicBool::new);
-        // The round from which on the other one need not go on, and one more.
+        // The first round in which the other strategy need not continue. Its rank is one more than its round.
         let [first_won, second_won] = [NOBODY, NOBODY].map(AtomicUsize::new);
         let patience = self.patience as usize;
         rayon::join(
@@ -229,7 +230,7 @@ mod tests {
     use super::super::verdict::Budget;
     use super::*;
 
-    /// Comes to an end after so much work.
+    /// Ends after `end` units of work.
     struct Count {
         work: u64,
         end: u64,

@@ -1,4 +1,6 @@
-//! Parts are decided in rounds, the shortest first in each.
+//! The schedule of the parts of a history. Input: the parts and a search for each. Output: an order of every part, one refuted
+//! part, or the undecided parts. All undecided parts are searched in rounds of growing work, the shortest part first. Which part
+//! is refuted must not depend on threads.
 
 use super::budget::{BudgetGuard, NOBODY};
 use super::partition::Part;
@@ -8,12 +10,12 @@ use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How a search over the events of a part before a goal ended.
+/// The result of a search over the events of a part before a goal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// Operations in an order that explains every answer before the goal.
+    /// The operations in an order that explains every answer before the goal.
     Order(Vec<u32>),
-    /// No order does.
+    /// No order explains them.
     Impossible(DeadEnd),
 }
 
@@ -23,32 +25,32 @@ impl Outcome for Found {
     }
 }
 
-/// Where a search came to an end without an order.
+/// How far a search without a linearization got.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DeadEnd {
-    /// Some order gets to this event.
+    /// A linearization gets to this event.
     pub(super) reached: usize,
-    /// Perhaps the return that none gets past: a search that looks ahead gives up where it sees that it will not get past one.
+    /// The return that perhaps none gets past: a search that looks ahead gives up before it.
     pub(super) suspect: usize,
-    /// The operations of an order that gets to `reached`, where it is certain that none gets further.
+    /// The operations of a linearization that gets to `reached`, if it is certain that none gets further.
     pub(super) longest: Option<Vec<u32>>,
 }
 
-/// What the parts of a history come to.
+/// The results of the parts of a history.
 #[derive(Clone, Debug)]
 pub(super) enum Parts {
-    /// An order of each.
+    /// An order of each part.
     Orders(Vec<Vec<u32>>),
-    /// This part has none.
+    /// This part has no linearization.
     Refuted(usize, DeadEnd),
-    /// These parts are not decided, the others have an order.
+    /// These parts are not decided. The others have a linearization.
     Undecided(Limit, Vec<usize>),
 }
 
 /// A search of a part.
 pub(super) type Search<'p> = Box<dyn Runner<Found = Found> + 'p>;
 
-/// An order that is known without a search.
+/// An order that needed no search.
 pub(super) struct Known(pub(super) Vec<u32>);
 
 impl Runner for Known {
@@ -65,8 +67,8 @@ struct Running<'p> {
     result: Result<Option<Found>, Limit>,
 }
 
-/// Decides all parts, or finds one that no order explains. Which one does not depend on threads: it is of the first round in which
-/// there is one, and the shortest of those.
+/// Decides all parts, or finds one without a linearization. Which one does not depend on threads: the first round that refutes a
+/// part counts, and the shortest of the refuted parts.
 pub(super) fn decide<'p>(
     parts: &'p [Part],
     begin: impl Fn(&'p Part) -> Search<'p> + Sync,
@@ -82,7 +84,7 @@ pub(super) fn decide<'p>(
         let won = AtomicUsize::new(NOBODY);
         let memory = watch.memory()
             / running.len().min(rayon::current_num_threads()).max(if round == 0 { 1 } else { running.len() }).max(1);
-        // Nobody has to wait for its turn.
+        // No other part waits for its turn.
         let alone = running.len() == 1;
         let all: u64 = running.iter().map(|running| work(&parts[running.part], round)).fold(0, u64::saturating_add);
         let step = |(rank, running): (usize, &mut Running<'p>)| {
@@ -144,24 +146,24 @@ pub(super) fn finish(mut search: Search<'_>, watch: &BudgetGuard<'_>) -> Result<
     }
 }
 
-/// Less work than this is done before other threads have woken up.
+/// Work that is done before another thread would be awake.
 const LITTLE: u64 = 20_000;
 
-/// How much work a part is worth up to a round. Most parts need a few units for each event.
+/// The work of a part up to a round. Most parts need a few units for each event.
 fn work(part: &Part, round: u32) -> u64 {
     initial_budget(part.events.len()) << round.min(40)
 }
 
-/// How much work so many events are worth at first.
+/// The work of a first round for `events` events.
 pub(super) fn initial_budget(events: usize) -> u64 {
     events as u64 * 4 + 256
 }
 
-/// So many calls are made ready by two threads: fewer take less time than to wake one, and what both hold at once counts where there
-/// are more.
+/// Numbers of calls that two threads prepare. Fewer take less time than to wake a thread; with more, the memory that both hold at
+/// once matters.
 const AT_ONCE: Range<usize> = 1 << 13..1 << 19;
 
-/// Whether two halves of what makes so many calls ready are worth doing at once, and another thread may be idle.
+/// Whether two halves of preparing `calls` calls run at once: another thread may be idle.
 pub(super) fn is_for_two(calls: usize) -> bool {
     AT_ONCE.contains(&calls) && rayon::current_num_threads() > 1
 }

@@ -1,25 +1,26 @@
-//! Open operations get small numbers, so that what is done of them is a few words however long the history.
+//! Slots for the search by steps: a pending operation has a small number, free again after its return. So the linearized
+//! operations are a few words, however long the history is. Crashed operations of one class are interchangeable and only counted.
 
 use super::partition::Part;
 use rustc_hash::FxHashMap;
 
-/// An operation that never returns has this for a return.
+/// The return of an operation that never returns.
 pub(super) const NEVER: u32 = u32::MAX;
 
-/// Where the operations of a part are kept while they are open.
+/// The slots of the operations of a part.
 #[derive(Debug)]
 pub(super) struct SlotAllocation {
-    /// The slot of an operation that returns; of another, which of `kinds` it is.
+    /// The slot of an operation that returns; of a crashed one, the index of its kind.
     pub(super) of: Vec<u32>,
     /// The event at which an operation returns, or [`NEVER`].
     pub(super) returns: Vec<u32>,
-    /// Where it is counted how many of each kind are done; a kind is the operations without return of a class.
+    /// By kind: the bits that count how many operations were used. A kind is the crashed operations of one class.
     pub(super) kinds: Vec<BitField>,
-    /// Words that a bit for each slot and the counts of all kinds take.
+    /// Words for a bit of each slot and the counts of all kinds.
     pub(super) words: usize,
 }
 
-/// A number among the bits of a few words.
+/// A number in some bits of a word.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BitField {
     word: usize,
@@ -28,7 +29,7 @@ pub(super) struct BitField {
 }
 
 impl BitField {
-    /// The first field from bit `from` on that can hold numbers up to `most`.
+    /// The first field from bit `from` on that holds numbers up to `most`.
     fn new(from: usize, most: u32) -> Self {
         let bits = u32::BITS - most.leading_zeros();
         let over = from % 64 + bits as usize > 64;
@@ -45,12 +46,12 @@ impl BitField {
         (words[self.word] >> self.shift & ((1 << self.bits) - 1)) as u32
     }
 
-    /// One more.
+    /// Adds one.
     pub(super) fn increase(self, words: &mut [u64]) {
         words[self.word] += 1 << self.shift;
     }
 
-    /// One less.
+    /// Subtracts one.
     pub(super) fn decrease(self, words: &mut [u64]) {
         words[self.word] -= 1 << self.shift;
     }
@@ -98,7 +99,7 @@ impl SlotAllocation {
         SlotAllocation { of, returns, kinds, words: end.div_ceil(64) }
     }
 
-    /// Which of the kinds of unknown outcome an operation is.
+    /// The index of the kind of a crashed operation.
     pub(super) fn kind(&self, operation: u32) -> Option<usize> {
         (self.returns[operation as usize] == NEVER).then_some(self.of[operation as usize] as usize)
     }

@@ -1,6 +1,7 @@
-//! Vectors that hold little more than they need, so that a limit on memory means what it says.
+//! Vectors with little spare capacity, so that the memory counted for a limit is the memory held. Use [`push`] wherever bytes are
+//! counted.
 
-/// Adds an item to a vector that grows by an eighth of itself, and a short one by [`FEW`]. How many more items it has room for now.
+/// Adds an item; a full vector grows by an eighth, at least by [`FEW`]. Returns by how many items the capacity grew.
 pub(super) fn push<T>(vec: &mut Vec<T>, item: T) -> usize {
     let before = vec.capacity();
     if vec.len() == before {
@@ -10,7 +11,7 @@ pub(super) fn push<T>(vec: &mut Vec<T>, item: T) -> usize {
     vec.capacity() - before
 }
 
-/// So much room is soon filled.
+/// Items that a vector grows by, at least.
 const FEW: usize = 16;
 
 /// Bytes that a vector holds.
@@ -18,5 +19,5 @@ pub(super) const fn bytes<T>(vec: &Vec<T>) -> usize {
     vec.capacity() * size_of::<T>()
 }
 
-/// What an allocation holds beyond what was asked for.
+/// Bytes of an allocation beyond those asked for.
 pub(super) const OVERHEAD: usize = 16;

@@ -1,4 +1,5 @@
-//! A specification as a table: states and operations are numbers, and no step is taken twice.
+//! The transitions of a specification, computed on demand. Input: a [`Spec`] and the operations of a part. Output: numbers for
+//! states and classes, and the state after each step. No step is computed twice, and equal states have equal numbers.
 
 use super::budget::BudgetGuard;
 use super::drop_cost::DropCostEstimator;
@@ -11,13 +12,13 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::hash::BuildHasher;
 use std::sync::atomic::AtomicU64;
 
-/// Operations with equal answers are of one class.
+/// Calls with equal operations and answers are of one class.
 type Class<'h, S> = (&'h <S as Spec>::Operation, Option<&'h <S as Spec>::Answer>);
 
-/// A state that is not there.
+/// No state: the step is impossible.
 const NONE: u32 = u32::MAX;
 
-/// The steps of a specification that were needed so far.
+/// The steps of a specification that were computed so far.
 pub(super) struct Transitions<'h, S: Spec> {
     spec: &'h S,
     classes: Vec<Class<'h, S>>,
@@ -46,7 +47,7 @@ impl<'h, S: Spec> Transitions<'h, S> {
     /// The number of the initial state.
     pub(super) const INITIAL: u32 = 0;
 
-    /// For the operations of a part; with the class of each. `release`: nanoseconds that it will take to let go of all states.
+    /// For the operations of a part; also returns the class of each. `release`: nanoseconds that dropping all states will take.
     pub(super) fn of(
         spec: &'h S,
         history: &'h History<S::Operation, S::Answer>,
@@ -83,10 +84,10 @@ impl<'h, S: Spec> Transitions<'h, S> {
         (transitions, class_of)
     }
 
-    /// The state after an operation of a class in a state, if it can happen there.
+    /// The state after an operation of a class in a state, if it is possible there.
     ///
     /// # Errors
-    /// At a deadline: a step of the specification may take long, so the clock is looked at before each.
+    /// The limit that is reached. A step of a user's specification may take long, so each is preceded by a check.
     pub(super) fn step(&mut self, state: u32, class: u32, watch: &BudgetGuard<'_>) -> Result<Option<u32>, Limit> {
         let hash = Step::hash(state, class);
         if let Some(known) = self.memo.find(hash, |step| step.state == state && step.class == class) {
@@ -100,7 +101,7 @@ impl<'h, S: Spec> Transitions<'h, S> {
         let next = self.spec.step(&self.states[state as usize], operation, answer).map(|next| self.intern(next));
         let count = self.states.len();
         if count > states && self.release.samples(count) && watch.reached().is_none() {
-            // A clone would perhaps share what it holds with the state.
+            // A clone might share memory with the state.
             let twin = self.spec.step(&self.states[state as usize], operation, answer);
             self.release.sample(twin, count);
         }

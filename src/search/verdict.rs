@@ -1,4 +1,4 @@
-//! What a search comes to.
+//! The budget of a search, and its result.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -10,47 +10,48 @@ pub struct Budget<'a> {
     pub time: Option<Duration>,
     /// Bytes that the search may hold at a time beyond its input; `None`: no limit.
     pub memory: Option<usize>,
-    /// Set by somebody else to end the search.
+    /// A flag by which another thread ends the search.
     pub cancel: Option<&'a AtomicBool>,
 }
 
 /// The decision about one history. Indices are those of [`super::History::calls`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Some order of the calls explains every answer.
+    /// An order of the calls explains every answer.
     Linearizable(Linearization),
-    /// No order does.
+    /// No order explains every answer.
     Violated(Core),
     /// Not decided within the budget.
     Unknown(Undecided),
 }
 
-/// An order that explains every answer: each call once, except unknown ones that never happened and failed ones.
+/// A linearization: each call once, without failed ones and without unknown ones that never happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Linearization {
-    /// The calls, first to last.
+    /// The calls, in order.
     pub order: Vec<u32>,
 }
 
-/// Calls that no order explains, even if the outcome of every other call were unknown (see [`super::minimal`]).
+/// An unsatisfiable core: no order explains these calls, even if the outcome of every other call were unknown (see
+/// [`super::minimal`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Core {
-    /// The calls, by invocation: completed ones, and ones that failed.
+    /// The calls, by invocation: completed and failed ones.
     pub calls: Vec<u32>,
-    /// Whether it was proved that no one of them can be left out.
+    /// Whether it is proved that no call can be left out.
     pub minimal: bool,
-    /// A longest order found that begins the history and explains every answer in it.
+    /// A longest partial linearization that was found.
     pub longest_prefix: Vec<u32>,
 }
 
-/// What was left open, and why.
+/// What is undecided, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Undecided {
     /// Which limit ended it.
     pub limit: Limit,
-    /// What was spent.
+    /// The time that was spent.
     pub spent: Duration,
-    /// The calls of the part that is not decided, by invocation; the others have an order.
+    /// The undecided calls, by invocation; the parts of all other calls have a linearization.
     pub calls: Vec<u32>,
 }
 

@@ -1,5 +1,5 @@
-//! Which rows of words there are. Rows are kept in a few large blocks: nothing is moved when there are more, and to forget them all
-//! takes a moment.
+//! The set of visited states, each a row of words. Rows are stored in a few large blocks: no row moves when the set grows, and
+//! dropping all of them is fast. A memory limit relies on [`VisitedSet::growth`].
 
 use super::incremental_table::{IncrementalTable, spread};
 use super::tight_vec;
@@ -22,11 +22,11 @@ pub(super) struct VisitedSet {
 /// Words of a block, about.
 const BLOCK: usize = 1 << 17;
 
-/// The first block begins with so many rows.
+/// Rows in the first block at first.
 const FEW: usize = 16;
 
 impl VisitedSet {
-    /// No row yet of so many words, at least one.
+    /// The empty set of rows of `width` words, at least one.
     pub(super) fn new(width: usize) -> Self {
         let shift = (BLOCK / width).max(1).ilog2();
         VisitedSet { width, shift, blocks: vec![Vec::new()], count: 0, index: IncrementalTable::new() }
@@ -66,7 +66,7 @@ impl VisitedSet {
         self.count += 1;
     }
 
-    /// Words that room is made for before a row is added.
+    /// Words to reserve before a row is added.
     fn more(&self) -> usize {
         let full = self.width << self.shift;
         match self.blocks.last().map(|block| (block.len(), block.capacity())) {
@@ -82,18 +82,18 @@ impl VisitedSet {
         full + self.blocks.last().map_or(0, tight_vec::bytes) + tight_vec::bytes(&self.blocks) + self.index.bytes()
     }
 
-    /// Bytes that are held more while a row is added.
+    /// Additional bytes held while a row is added.
     pub(super) fn growth(&self, hash: u32) -> usize {
         let more = match self.more() {
             0 => 0,
-            // The first block is copied.
+            // Growing the first block copies it.
             more if self.blocks.len() == 1 => more + tight_vec::bytes(&self.blocks[0]) / size_of::<u64>(),
             more => more,
         };
         more * size_of::<u64>() + self.index.growth(spread(hash))
     }
 
-    /// Whether there can be no more.
+    /// Whether all row numbers are used.
     pub(super) fn is_full(&self) -> bool {
         self.count == u32::MAX
     }

@@ -1,4 +1,7 @@
-//! Depth first: Wing and Gong's search with the memo of Lowe (*Testing for linearizability*, 2017).
+//! The search of Wing and Gong (1993), depth first, with the visited states of Lowe (2017): for any specification. Input: a part,
+//! its slots and transitions. Output: a linearization, or the furthest return. A visited state is known by the next return, the
+//! state of the object, and the linearized operations. If memory is short, visited states are forgotten and refuted again, so the
+//! verdict does not depend on it.
 
 use super::budget::BudgetGuard;
 use super::partition::Part;
@@ -11,36 +14,36 @@ use super::verdict::Limit;
 use super::visited::VisitedSet;
 use crate::model::Spec;
 
-/// A choice that was made, and what it takes to undo it.
+/// A choice, and what it takes to undo it.
 struct Frame {
-    /// The event that came next before it, and the state.
+    /// The next event and the state before the choice.
     at: u32,
     state: u32,
-    /// Where its alternatives begin.
+    /// Where its alternatives begin in `choices`.
     choices: usize,
     /// The operation that was chosen.
     chosen: u32,
 }
 
-/// Searches for an order of the operations of a part that explains every answer before event `goal`.
+/// Searches for a linearization of every answer before event `goal`.
 ///
-/// Only states at which some operation must come next because it returns are remembered. An operation is chosen among those that
-/// were invoked before that return; those done are known by slots, of which there are as many as operations were open at a time.
+/// Only states at which an unlinearized operation returns are visited. The next operation is one of those invoked before that
+/// return. Linearized operations are known by slots, of which there are as many as operations were pending at once.
 pub(super) struct WglSearch<'p, S: Spec> {
     part: &'p Part,
     slots: SlotAllocation,
     transitions: Transitions<'p, S>,
     class: Vec<u32>,
     goal: usize,
-    /// The event that comes next: a return of an operation that is not done.
+    /// The next event: a return of an operation that is not linearized.
     at: u32,
-    /// What tells two situations at the same return apart: the return and the state, then which operations in slots are done,
-    /// and how often each kind of unknown outcome was used.
+    /// The key of the visited states: the return and the state, then the linearized operations in slots, and how many of each
+    /// kind of crashed operations were used.
     now: Box<[u64]>,
     state: u32,
-    /// Open operations that have slots.
+    /// Pending operations that have slots.
     open: Vec<u32>,
-    /// Operations of unknown outcome invoked so far, by kind.
+    /// Crashed operations invoked so far, by kind.
     supply: Vec<Vec<u32>>,
     frames: Vec<Frame>,
     choices: Vec<u32>,
@@ -50,7 +53,7 @@ pub(super) struct WglSearch<'p, S: Spec> {
     work: u64,
 }
 
-/// Where the words of what is done begin.
+/// Index of the first word about linearized operations.
 const DONE: usize = 1;
 
 impl<'p, S: Spec> WglSearch<'p, S> {
@@ -84,7 +87,7 @@ impl<'p, S: Spec> WglSearch<'p, S> {
         depth
     }
 
-    /// Whether the configuration is new.
+    /// Whether the configuration was not visited before.
     fn remember(&mut self) -> Result<bool, Limit> {
         self.now[0] = u64::from(self.at) << 32 | u64::from(self.state);
         let hash = VisitedSet::hash(&self.now);
@@ -94,7 +97,7 @@ impl<'p, S: Spec> WglSearch<'p, S> {
         let others = self.transitions.bytes() + tight_vec::bytes(&self.frames) + tight_vec::bytes(&self.choices);
         let needed = |visited: &VisitedSet| (visited.bytes() + visited.growth(hash)).saturating_add(others);
         if !self.visited.is_empty() && (needed(&self.visited) > self.memory || self.visited.is_full()) {
-            // What was refuted is forgotten, and may have to be refuted again.
+            // What was refuted is forgotten, and may be refuted again.
             self.visited = VisitedSet::new(self.now.len());
         }
         if needed(&self.visited) > self.memory {
@@ -104,17 +107,17 @@ impl<'p, S: Spec> WglSearch<'p, S> {
         Ok(true)
     }
 
-    /// Whether an operation in a slot is done.
+    /// Whether the operation in a slot is linearized.
     fn is_done(&self, slot: u32) -> bool {
         self.now[DONE + slot as usize / 64] >> (slot % 64) & 1 == 1
     }
 
-    /// Makes an operation in a slot be done, or not any more.
+    /// Adds the operation in a slot to the linearized ones, or removes it.
     fn toggle(&mut self, slot: u32) {
         self.now[DONE + slot as usize / 64] ^= 1 << (slot % 64);
     }
 
-    /// Puts what could come next on the pile; the best last.
+    /// Pushes the possible next operations; the one that returns first is last.
     fn offer(&mut self) {
         for kind in (0..self.supply.len()).rev() {
             let used = self.slots.kinds[kind].get(&self.now[DONE..]);
@@ -131,7 +134,7 @@ impl<'p, S: Spec> WglSearch<'p, S> {
         self.choices[first..].sort_unstable_by_key(|&o| std::cmp::Reverse(self.slots.returns[o as usize]));
     }
 
-    /// Takes the best choice left above `first` that is possible.
+    /// Takes the last choice above `first` that is possible.
     fn take(&mut self, first: usize, watch: &BudgetGuard<'_>) -> Result<bool, Limit> {
         while self.choices.len() > first {
             let Some(operation) = self.choices.pop() else { break };
@@ -151,7 +154,7 @@ impl<'p, S: Spec> WglSearch<'p, S> {
         Ok(false)
     }
 
-    /// Goes back to the last choice that has an alternative, and takes that.
+    /// Backtracks to the last choice with a possible alternative, and takes that.
     fn back(&mut self, watch: &BudgetGuard<'_>) -> Result<bool, Limit> {
         while let Some(frame) = self.frames.pop() {
             self.rewind(frame.at);
@@ -167,7 +170,7 @@ impl<'p, S: Spec> WglSearch<'p, S> {
         Ok(false)
     }
 
-    /// Goes on to the next return of an operation that is not done, or to the goal.
+    /// Continues to the next return of an operation that is not linearized, or to the goal.
     fn advance(&mut self) {
         while (self.at as usize) < self.goal {
             let event = self.part.events[self.at as usize];
@@ -188,7 +191,7 @@ impl<'p, S: Spec> WglSearch<'p, S> {
         }
     }
 
-    /// Makes the events from `to` on not have happened.
+    /// Goes back to event `to`.
     fn rewind(&mut self, to: u32) {
         for event in self.part.events[to as usize..self.at as usize].iter().rev() {
             let operation = event.of();
@@ -228,7 +231,7 @@ impl<S: Spec> Runner for WglSearch<'_, S> {
                 self.offer();
             }
             if !self.take(first, watch)? && !self.back(watch)? {
-                // It does not look ahead.
+                // This search does not look ahead.
                 return Ok(Some(Found::Impossible(DeadEnd {
                     reached: self.furthest,
                     suspect: self.furthest,

@@ -1,4 +1,4 @@
-//! Allocations: fields which say that an object holds something that only one may hold at a time.
+//! Allocations: fields by which an object claims something that only one may hold at a time.
 
 use super::condition::{self, Condition};
 use super::reader::Reader;
@@ -6,37 +6,36 @@ use crate::ingest::fields::{Path, ResourceName};
 use serde::Deserialize;
 use toml::Spanned;
 
-/// Objects of a resource hold values, each of which has one holder at a time.
+/// Objects of a resource that hold values, each with one holder at a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allocation {
     /// Its name.
     pub name: String,
     /// What is held, in a few words for sentences: "the address", "the node port".
     pub what: String,
-    /// Objects of this resource hold values.
+    /// The resource of the objects that hold values.
     pub resource: ResourceName,
-    /// What makes up a value. Paths that begin alike up to a `[*]` go through its elements together.
+    /// What makes up a value. Paths with a common beginning up to a `[*]` go through its elements together.
     pub value: Vec<Path>,
     /// How values are compared.
     pub compare: Compare,
-    /// Who holds it; without it, the object itself.
+    /// The holder; without it, the object itself.
     pub holder: Option<Path>,
     /// Values of allocations with one space exclude each other; without it, the allocation's name.
     pub space: String,
-    /// It is held only while all of these hold.
+    /// The value is held only while all of these hold.
     pub when: Vec<Condition>,
-    /// It is not held while one of these holds.
+    /// The value is not held while one of these holds.
     pub unless: Vec<Condition>,
-    /// Values that stand for none.
+    /// Values that mean none.
     pub except: Vec<String>,
-    /// The allocation that the allocator itself keeps: once its entry for this value and holder is gone, the field only
-    /// lags behind.
+    /// The allocation that the allocator itself keeps: once its entry for this value and holder is gone, the field is only stale.
     pub record: Option<String>,
-    /// Whether the field is reported behind the time: two holders are then a suspect at most.
+    /// Whether the field is reported late: two holders are then a suspect at most.
     pub reported: bool,
-    /// The name of the node that reports it: where that node is gone or not ready, the field says nothing of the present.
+    /// The name of the node that reports the field: if the node is gone or not ready, the field is stale.
     pub node: Option<Path>,
-    /// Whether holding is being bound: `double-bind` speaks of it, not `double-allocation`.
+    /// Whether to hold is to be bound: `double-bind` then reports it, not `double-allocation`.
     pub binds: bool,
 }
 

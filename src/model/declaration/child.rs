@@ -6,7 +6,7 @@ use crate::ingest::fields::{Path, ResourceName};
 use serde::Deserialize;
 use toml::Spanned;
 
-/// Objects that a controller makes for an owner, so many and no more.
+/// Objects that a controller makes for an owner, up to a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Child {
     /// Its name.
@@ -15,9 +15,9 @@ pub struct Child {
     pub resource: ResourceName,
     /// The owner's resource: that of the owner reference which says `controller: true`.
     pub owner: ResourceName,
-    /// Where the owner says how many; without it, one.
+    /// The owner's field with the number; without it, one.
     pub desired: Option<Path>,
-    /// What tells the places of children apart, each of which has `desired` of them: a node, an ordinal.
+    /// What distinguishes the places of children, each of which has `desired` of them: a node, an ordinal.
     pub place: Vec<Path>,
     /// A child does not count while one of these holds.
     pub unless: Vec<Condition>,
@@ -53,7 +53,7 @@ impl Written {
         let unless = condition::checked(self.unless, reader);
         if self.desired.is_none() && self.place.is_empty() {
             let expected =
-                "where the owner says how many children it has (`desired`), or what tells their places apart (`place`)";
+                "`desired` (the owner's number of children) or `place` (what distinguishes their places) is expected";
             reader.mistake(self.name.span(), expected);
             return None;
         }

@@ -5,17 +5,17 @@ use crate::ingest::fields::Path;
 use std::collections::BTreeMap;
 use toml::Spanned;
 
-/// A field, and the values that it is compared with.
+/// A field and the values that it may have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
     /// The field.
     pub path: Path,
-    /// Texts, numbers and truth values as text; `*` is any value.
+    /// Texts, numbers and truth values as text; `*` fits any value.
     pub values: Vec<String>,
 }
 
 impl Condition {
-    /// Whether what its field holds is one of its values.
+    /// Whether the value of the field is one of its values.
     pub fn admits(&self, text: Option<&str>) -> bool {
         text.is_some_and(|text| self.values.iter().any(|value| value == "*" || value == text))
     }
@@ -24,7 +24,7 @@ impl Condition {
 /// `{ "status.phase" = ["Succeeded", "Failed"] }`
 pub(super) type Written = BTreeMap<Spanned<String>, Vec<String>>;
 
-/// Reads conditions; `None` where one is wrong.
+/// Reads conditions; `None` if one is wrong.
 pub(super) fn checked(written: Written, reader: &mut Reader<'_>) -> Option<Vec<Condition>> {
     let mut conditions = Some(Vec::new());
     for (path, values) in written {

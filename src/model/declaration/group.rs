@@ -1,43 +1,43 @@
-//! Groups: several writes to several objects that mean one thing together.
+//! Groups: several writes to several objects that belong together.
 
 use super::reader::Reader;
 use super::{Path, ResourceName, Step};
 use serde::Deserialize;
 use toml::Spanned;
 
-/// Writes that mean one thing. The API has no transaction over objects, so whoever looks in between sees it half done.
+/// Writes that belong together. The API has no transaction over objects, so a client that reads in between sees a part of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     /// Its name.
     pub name: String,
-    /// What the writes do together, in words for sentences: "giving an address to a pod".
+    /// What the writes do together, as words for sentences: "giving an address to a pod".
     pub title: String,
-    /// Its parts, in the order in which they are written. The last one completes it.
+    /// Its parts, in the order in which they are written. The last one completes the group.
     pub parts: Vec<Part>,
 }
 
-/// One part: an object, an entry of a map inside one, or a field of one.
+/// One part: an object, an entry of a map in an object, or a field of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Objects of this resource have it.
+    /// The resource of its objects.
     pub resource: ResourceName,
-    /// What joins it with the other parts: texts, put together with `/`. Paths that begin alike up to a `[*]` go through its
-    /// elements together.
+    /// What joins it with the other parts: texts, put together with `/`. Paths with a common beginning up to a `[*]` go through
+    /// its elements together.
     pub of: Vec<Path>,
-    /// It is an entry of a list or map: what tells the entry from others of its object.
+    /// The part is an entry of a list or map: what distinguishes it from other entries of its object.
     pub entry: Option<Path>,
-    /// It is there once this field has a value; without it (and without `entry`), as long as the object is.
+    /// The part exists once this field has a value; without it (and without `entry`), as long as the object.
     pub field: Option<Path>,
 }
 
 impl Part {
-    /// The paths that have to be kept of its objects.
+    /// The paths that must be kept of its objects.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.of.iter().chain(&self.entry).chain(&self.field)
     }
 
-    /// Whether nothing joins it but what its object is called. (A field may name an object with its namespace, as `default/web-0`, and so
-    /// stand for two texts.)
+    /// Whether only the name, namespace or uid of its object joins it. (A field may name an object with its namespace, as
+    /// `default/web-0`, and so replace two texts.)
     pub fn is_joined_by_names(&self) -> bool {
         let is_name = |path: &Path| match path.steps.as_slice() {
             [Step::Member(metadata), Step::Member(field)] => {
@@ -70,7 +70,7 @@ impl Written {
     pub fn checked(self, reader: &mut Reader<'_>) -> Option<Group> {
         let name = reader.name("group", &self.name);
         if self.part.len() < 2 {
-            reader.mistake(self.name.span(), "two parts are expected at least: one write is no group");
+            reader.mistake(self.name.span(), "at least two parts are expected");
             return None;
         }
         let spans: Vec<_> = self.part.iter().map(|part| part.of.span()).collect();
@@ -78,8 +78,8 @@ impl Written {
         let (name, parts) = (name?, parts.into_iter().collect::<Option<Vec<_>>>()?);
         let most = parts.iter().map(|part| part.of.len()).max().unwrap_or(0);
         for (_, span) in parts.iter().zip(spans).filter(|(part, _)| part.of.len() < most && part.is_joined_by_names()) {
-            let expected = "as many paths as another part has are expected";
-            let why = "names and uids hold no `/` that could stand between two texts";
+            let expected = "expected as many paths as another part has";
+            let why = "names and uids have no `/`, so fewer paths cannot match";
             reader.mistake(span, &format!("{expected}, {most}: {why}"));
         }
         let title = reader.words(self.title).unwrap_or_else(|| name.replace('-', " "));
@@ -91,7 +91,7 @@ impl WrittenPart {
     fn checked(self, reader: &mut Reader<'_>) -> Option<Part> {
         let resource = reader.resource(&self.resource);
         if resource.as_ref().is_some_and(|resource| resource.plural == "*") {
-            reader.mistake(self.resource.span(), "one resource is expected: a part of everything is no part");
+            reader.mistake(self.resource.span(), "one resource is expected, found `*`");
             return None;
         }
         let span = self.of.span();
@@ -101,7 +101,7 @@ impl WrittenPart {
             return None;
         }
         if let (Some(entry), Some(_)) = (&self.entry, &self.field) {
-            reader.mistake(entry.span(), "a part is an entry, or a field, or the object: not two of them");
+            reader.mistake(entry.span(), "`entry` or `field` is expected, found both");
             return None;
         }
         let of: Vec<Option<Path>> = of.iter().map(|path| reader.path(path)).collect();

@@ -1,4 +1,4 @@
-//! Invariants: expressions in CEL that must be true over T.
+//! Invariants: expressions in CEL that must be true of every version, change or revision in the revision order.
 
 use super::condition::{self, Condition};
 use super::reader::Reader;
@@ -7,37 +7,38 @@ use crate::model::expression::{Expression, Gives, Sees};
 use serde::Deserialize;
 use toml::Spanned;
 
-/// An expression that must be true over T.
+/// An expression that must be true in the revision order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invariant {
     /// Its name.
     pub name: String,
-    /// What it says, in a few words.
+    /// What it requires, in a few words.
     pub title: String,
-    /// Objects of this resource.
+    /// The resource of its objects.
     pub resource: ResourceName,
-    /// What it looks at.
+    /// What it is evaluated on.
     pub scope: Scope,
     /// The expression.
     pub expression: Expression,
-    /// What is said where it is false; else its title is.
+    /// The message of a failure; without it, the title.
     pub message: Option<String>,
-    /// The same as an expression.
+    /// The message of a failure, as an expression.
     pub message_expression: Option<Expression>,
-    /// Objects of namespaces that are as one of these says; empty: of all. `*` stands for any text.
+    /// Patterns of namespaces in which it holds; empty: all. `*` fits any text.
     pub namespaces: Vec<String>,
-    /// Objects of which all of these hold.
+    /// It holds for objects that fulfil all of these.
     pub when: Vec<Condition>,
-    /// Objects of which none of these holds.
+    /// It does not hold for objects that fulfil one of these.
     pub unless: Vec<Condition>,
-    /// Of `live`: objects that agree in these are looked at together, apart from others. An object that has several values has a
-    /// place with each.
+    /// With `live`: objects that agree in these fields are evaluated together, apart from others. An object with several values
+    /// is in several groups.
     pub per: Vec<Path>,
-    /// Of `transition`: what holds of each change holds of any two versions of a life, one after the other.
+    /// With `transition`: what holds for each change holds for any two versions of one incarnation of an object, the earlier
+    /// first.
     pub transitive: bool,
-    /// What a failure is.
+    /// The kind of a failure.
     pub severity: Severity,
-    /// Where it stands: `FILE:LINE`.
+    /// Its place: `FILE:LINE`.
     pub place: String,
 }
 
@@ -52,14 +53,14 @@ impl Invariant {
         self.expression.paths().iter().chain(self.message_expression.iter().flat_map(Expression::paths))
     }
 
-    /// Whether it speaks of the objects of a namespace.
+    /// Whether it holds in a namespace.
     pub fn speaks_of(&self, namespace: &str) -> bool {
         self.namespaces.is_empty()
             || self.namespaces.iter().any(|pattern| super::presumption::matches(pattern, namespace))
     }
 }
 
-/// What an invariant looks at.
+/// What an invariant is evaluated on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
@@ -68,7 +69,7 @@ pub enum Scope {
     Object,
     /// Every change of an object: `oldSelf` and `self`.
     Transition,
-    /// All objects that live at a revision, at every revision: `objects`.
+    /// All objects that live at a revision, for every revision: `objects`.
     Live,
 }
 
@@ -82,14 +83,14 @@ impl Scope {
     }
 }
 
-/// What a failure is.
+/// The kind of a failure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
-    /// Broken.
+    /// Forbidden.
     #[default]
     Violation,
-    /// Allowed, unsafe as a pattern.
+    /// Allowed, but unsafe as a pattern.
     Hazard,
 }
 
@@ -128,11 +129,11 @@ impl Written {
         let said = self.message_expression.as_ref().map(|text| reader.expression(text, sees, Gives::Text));
         let per: Vec<Option<Path>> = self.per.iter().map(|path| reader.path(path)).collect();
         if let (Some(first), true) = (self.per.first(), self.scope != Scope::Live) {
-            reader.mistake(first.span(), "`per` is for scope = \"live\": it says which objects are looked at together");
+            reader.mistake(first.span(), "`per` is for scope = \"live\": it groups the objects of an evaluation");
             return None;
         }
         if let (Some(word), true) = (&self.transitive, self.scope != Scope::Transition) {
-            reader.mistake(word.span(), "`transitive` is for scope = \"transition\": it speaks of two versions");
+            reader.mistake(word.span(), "`transitive` is for scope = \"transition\": it concerns two versions");
             return None;
         }
         let place = reader.place(&self.expression);

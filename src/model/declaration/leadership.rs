@@ -1,4 +1,4 @@
-//! Leadership: objects that say which of several replicas is the one that acts.
+//! Leadership: objects that name the acting one of several replicas.
 
 use super::condition::{self, Condition};
 use super::reader::Reader;
@@ -6,23 +6,23 @@ use super::{Path, ResourceName};
 use serde::Deserialize;
 use toml::Spanned;
 
-/// Objects of a resource name the replica that leads.
+/// Objects of a resource that name the leading replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leadership {
     /// Its name.
     pub name: String,
     /// Objects of this resource.
     pub resource: ResourceName,
-    /// Who leads; empty while nobody does.
+    /// The leader; empty without one.
     pub holder: Path,
-    /// For how many seconds after a renewal it does.
+    /// The seconds that it leads after a renewal.
     pub duration: Path,
-    /// An object for which one of these holds elects nobody.
+    /// An object for which one of these holds names no leader.
     pub unless: Vec<Condition>,
 }
 
 impl Leadership {
-    /// The paths that have to be kept of its objects.
+    /// The paths that must be kept of its objects.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         [&self.holder, &self.duration].into_iter().chain(self.unless.iter().map(|condition| &condition.path))
     }

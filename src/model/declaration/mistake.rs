@@ -1,28 +1,28 @@
-//! Mistakes in files of declarations, shown where they stand.
+//! Mistakes in files of declarations, shown at their place in the line.
 
 use std::fmt;
 use std::ops::Range;
 
-/// One mistake.
+/// A mistake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
     /// The file.
     pub file: String,
-    /// Line, from 1.
+    /// The line, from 1.
     pub line: usize,
-    /// Column, from 1, in characters.
+    /// The column, from 1, in characters.
     pub column: usize,
     /// The line's text, shortened.
     pub excerpt: String,
-    /// How many characters before the mistake the excerpt has.
+    /// Characters of the excerpt before the mistake.
     before: usize,
-    /// How many characters are wrong.
+    /// Characters that are wrong.
     width: usize,
     /// What is wrong.
     pub message: String,
 }
 
-/// Characters shown of a line on either side of the mistake.
+/// Characters shown on either side of the mistake.
 const MARGIN: usize = 60;
 
 impl Mistake {

@@ -1,10 +1,11 @@
-//! Declarations: what the fields of objects mean, as data. Which fields refer to other objects, which say that an object holds
-//! something that only one may hold, what must be true of every object.
+//! Declarations: what the fields of objects mean, as data. They name the fields that refer to other objects, the fields that
+//! claim what only one object may hold, and what must be true of every object. Output: [`Declarations`], or every mistake with
+//! its place.
 //!
 //! A file of declarations is TOML; `docs/rules-file.md` describes it. The packs in `src/model/packs/` are such files, compiled
-//! in; `--rules FILE` adds the user's own. There is no other source: no rule knows a resource by name.
+//! in; `--rules FILE` adds the user's own. No rule knows a resource by name from any other source.
 //!
-//! Names of resources leave their group open unless they say it: see [`ResourceName`].
+//! A name of a resource without a group fits any group: see [`ResourceName`].
 
 mod allocation;
 mod child;
@@ -42,21 +43,21 @@ use std::sync::Arc;
 pub struct Declarations {
     /// Which fields refer to other objects.
     pub references: Vec<Reference>,
-    /// Which fields say that an object holds something of which there is one.
+    /// Which fields claim something that only one object may hold.
     pub allocations: Vec<Allocation>,
     /// How many children controllers keep for their owners.
     pub children: Vec<Child>,
     /// What must be true of objects.
     pub invariants: Vec<Invariant>,
-    /// Which writes mean one thing together.
+    /// Which writes belong together.
     pub groups: Vec<Group>,
-    /// What certain writes take for granted.
+    /// What the writer of certain requests presumes.
     pub presumptions: Vec<Presumption>,
-    /// Which objects say who leads.
+    /// Which objects name a leader.
     pub leaderships: Vec<Leadership>,
 }
 
-/// A file as it is written.
+/// A file as written.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 struct File {
@@ -73,19 +74,19 @@ struct File {
 }
 
 impl Declarations {
-    /// Those that are compiled in.
+    /// The compiled-in declarations.
     pub fn shipped() -> &'static Declarations {
         pack::all()
     }
 
-    /// Reads a file beside the packs. The first hundred mistakes in it are returned, not only the first, unless the file is no TOML.
+    /// Reads a file that is used beside the packs. Returns the first hundred mistakes in it, or one if the file is not TOML.
     pub fn read(file: &str, text: &str) -> Result<Declarations, Vec<Mistake>> {
         Declarations::read_after(file, text, Declarations::shipped())
     }
 
-    /// The same of a file that comes after others: it may name what they declare.
+    /// The same for a file after others: it may name what they declare.
     pub fn read_after(file: &str, text: &str, others: &Declarations) -> Result<Declarations, Vec<Mistake>> {
-        // Once for all its expressions.
+        // One deep stack for all expressions of the file.
         deep(|| Declarations::read_here(file, text, others))
     }
 
@@ -112,7 +113,7 @@ impl Declarations {
         if mistakes.is_empty() { Ok(declarations) } else { Err(mistakes) }
     }
 
-    /// The fields that have to be kept of objects when evidence is read, so that every declaration can be followed.
+    /// The fields that must be kept when evidence is read, so that every declaration can be evaluated.
     pub fn fields(&self) -> Arc<Fields> {
         let references = self.references.iter().flat_map(|r| r.paths().map(|path| (&r.from, path)));
         let allocations = self.allocations.iter().flat_map(|a| a.paths().map(|path| (&a.resource, path)));
@@ -121,7 +122,7 @@ impl Declarations {
             .iter()
             .filter_map(|text| Some((ResourceName::parse("nodes.core").ok()?, Path::parse(text).ok()?)));
         let children = self.children.iter().flat_map(|c| c.paths());
-        // What has begun to end, and what owns it, is asked of every object.
+        // Every object is asked for its end and for its owners.
         let every = ["metadata.deletionTimestamp", "metadata.ownerReferences"];
         let every = every.iter().filter_map(|text| Some((ResourceName::parse("*").ok()?, Path::parse(text).ok()?)));
         let parts = self.groups.iter().flat_map(|group| &group.parts);
@@ -137,7 +138,7 @@ impl Declarations {
         )
     }
 
-    /// Adds those of another file. One of a kind and name replaces the one that was there: a user's file can say otherwise than
+    /// Adds the declarations of another file. A declaration replaces one of the same kind and name, so a user's file can override
     /// a pack.
     pub fn add(&mut self, other: Declarations) {
         fn put<T>(all: &mut Vec<T>, more: Vec<T>, name: impl Fn(&T) -> &str) {
@@ -163,10 +164,10 @@ impl Declarations {
     }
 }
 
-/// What tells whether a node is ready: type and status of its conditions.
+/// The fields that show whether a node is ready: type and status of its conditions.
 pub const READINESS: [&str; 2] = ["status.conditions[*].type", "status.conditions[*].status"];
 
-/// The message about an unknown field or word, with the one that was probably meant.
+/// The message about an unknown field or word, with the nearest known name.
 fn with_hint(message: &str) -> String {
     let names: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
     match names.split_first() {
@@ -216,7 +217,7 @@ mod tests {
     fn a_part_of_a_group_is_of_one_resource() {
         let part = "[[group.part]]\nresource = \"*\"\nof = [\"metadata.namespace\"]\n";
         let found = mistakes(&format!("[[group]]\nname = \"all\"\n{part}{}", part.replace('*', "pods")));
-        assert_eq!(found, ["4:12 one resource is expected: a part of everything is no part"]);
+        assert_eq!(found, ["4:12 one resource is expected, found `*`"]);
     }
 
     #[test]
@@ -227,10 +228,11 @@ mod tests {
             ))
         };
         let (both, name) = ("\"metadata.namespace\", \"metadata.name\"", "\"metadata.name\"");
-        let expected = "as many paths as another part has are expected, 2: names and uids hold no `/` that could stand between two texts";
+        let expected =
+            "expected as many paths as another part has, 2: names and uids have no `/`, so fewer paths cannot match";
         assert_eq!(group(both, name), [format!("8:6 {expected}")]);
         assert_eq!(group(name, both), [format!("5:6 {expected}")]);
-        // A field may name an object with its namespace, in one text.
+        // A field may name an object with its namespace in one text.
         assert!(group(both, "\"spec.podref\"").is_empty() && group(both, both).is_empty());
     }
 
@@ -254,8 +256,8 @@ mod tests {
     fn of_many_mistakes_the_first_hundred_are_told_and_the_others_counted() {
         let found = mistakes(&"[[reference]]\nname = \"Bad\"\nfrom = \"pods\"\n".repeat(250));
         assert_eq!(found.len(), 100);
-        assert!(found[99].ends_with(" more mistakes are not told)"), "{}", found[99]);
-        assert!(!found[98].contains("not told"), "{}", found[98]);
+        assert!(found[99].ends_with(" more mistakes are not listed)"), "{}", found[99]);
+        assert!(!found[98].contains("not listed"), "{}", found[98]);
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! The packs that are compiled in: files of declarations like a user's own.
+//! The packs that are compiled in: files of declarations like a user's own. A pack that cannot be read is left out, and a test
+//! fails.
 
 use super::Declarations;
 use std::sync::OnceLock;
@@ -15,13 +16,13 @@ pub(super) const PACKS: [(&str, &str); 8] = [
     ("leaders", include_str!("../packs/leaders.toml")),
 ];
 
-/// All of them, read once.
+/// The declarations of all packs, read once.
 pub(super) fn all() -> &'static Declarations {
     static ALL: OnceLock<Declarations> = OnceLock::new();
     ALL.get_or_init(|| {
         let mut all = Declarations::default();
         for (name, text) in PACKS {
-            // A pack that does not read is a broken build, which the test below shows.
+            // A pack with mistakes is a broken build, which the test below reports.
             if let Ok(pack) = Declarations::read_after(name, text, &all) {
                 all.add(pack);
             }

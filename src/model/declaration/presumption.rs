@@ -1,41 +1,40 @@
-//! Presumptions: what a process takes for granted when it does a certain write, whatever it read.
+//! Presumptions: what a writer presumes when it does a certain write, whatever it read.
 
 use super::reader::Reader;
 use super::{Path, ResourceName};
 use serde::Deserialize;
 use toml::Spanned;
 
-/// Deleting an object of one resource takes for granted that an object of another is absent: that is the only reason for which
-/// these writers do it.
+/// A writer that deletes an object of one resource presumes that an object of another is absent: it deletes for no other reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Presumption {
     /// Its name.
     pub name: String,
-    /// Deleting an object of this resource.
+    /// The resource of the deleted object.
     pub deletes: ResourceName,
-    /// By these users; `*` stands for any text.
+    /// The users that delete; `*` fits any text.
     pub by: Vec<String>,
-    /// Takes for granted that this resource has no object.
+    /// The resource of the absent object.
     pub absent: ResourceName,
-    /// Of this namespace; without it, that of the deleted object.
+    /// The path to its namespace; without it, that of the deleted object.
     pub namespace: Option<Path>,
-    /// Of this name.
+    /// The path to its name.
     pub target: Path,
 }
 
 impl Presumption {
-    /// Whether it speaks of a user.
+    /// Whether it applies to a user.
     pub fn speaks_of(&self, user: &str) -> bool {
         self.by.iter().any(|pattern| matches(pattern, user))
     }
 
-    /// The paths that have to be kept of the objects that are deleted.
+    /// The paths that must be kept of the deleted objects.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.namespace.iter().chain([&self.target])
     }
 }
 
-/// Whether a text is as a pattern says, in which every `*` stands for any text.
+/// Whether a text fits a pattern in which every `*` fits any text.
 pub(super) fn matches(pattern: &str, text: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(mut left) = text.strip_prefix(head) else { return false };

@@ -1,4 +1,5 @@
-//! What the readers of all kinds of declarations share: names, paths, resources, and where a mistake stands.
+//! What the readers of all kinds of declarations share: names, paths, resources, and the place of a mistake. A reader notes every
+//! mistake and continues, so that a user sees all of them at once.
 
 use super::mistake::Mistake;
 use crate::ingest::fields::{Path, ResourceName};
@@ -7,27 +8,27 @@ use rustc_hash::FxHashSet;
 use std::ops::Range;
 use toml::Spanned;
 
-/// The longest text for people, in bytes.
+/// Bytes of a text for people, at most.
 const WORDS: usize = 1_000;
 
-/// Names at most that a wrong one is compared with, to find the one that was meant.
+/// Names that a wrong name is compared with, at most.
 const MOST_NAMES: usize = 1_000;
 
-/// Mistakes that are told of one file. More of them say nothing new, and each is shown with its line.
+/// Mistakes that are listed of one file, at most.
 pub(super) const TOLD: usize = 100;
 
-/// One file being read.
+/// A file that is being read.
 pub(super) struct Reader<'t> {
     file: &'t str,
     text: &'t str,
     /// The byte at which each line begins.
     lines: Vec<usize>,
     names: FxHashSet<(&'static str, String)>,
-    /// Allocations that others name as their allocator's records.
+    /// Names of allocations that other allocations declare as their allocator's records.
     records: Vec<Spanned<String>>,
-    /// Mistakes so far, the first [`TOLD`] of them.
+    /// The first mistakes, at most [`TOLD`].
     pub mistakes: Vec<Mistake>,
-    /// How many there are besides.
+    /// How many more there are.
     untold: usize,
 }
 
@@ -38,7 +39,7 @@ impl<'t> Reader<'t> {
         Reader { file, text, lines, names, records, mistakes, untold: 0 }
     }
 
-    /// Where a value stands: `FILE:LINE`.
+    /// The place of a value: `FILE:LINE`.
     pub fn place(&self, value: &Spanned<String>) -> String {
         format!("{}:{}", self.file, self.line(self.start(value)))
     }
@@ -48,7 +49,7 @@ impl<'t> Reader<'t> {
         self.lines.partition_point(|&begins| begins <= at)
     }
 
-    /// The byte at which a value begins, its quotes and the line break after them left out.
+    /// The byte at which a value begins, without its quotes and the line break after them.
     fn start(&self, value: &Spanned<String>) -> usize {
         let span = value.span();
         let inside = self.text.get(span.clone()).and_then(|written| written.find(value.get_ref().trim_start()));
@@ -64,15 +65,15 @@ impl<'t> Reader<'t> {
         self.mistakes.push(Mistake::new(self.file, self.text, span, message));
     }
 
-    /// The mistakes. The last one says how many are not told.
+    /// The mistakes. The last one names the number of those that are not listed.
     pub fn mistakes(mut self) -> Vec<Mistake> {
         if let Some(last) = self.mistakes.last_mut().filter(|_| self.untold > 0) {
-            last.message += &format!(" ({} more mistakes are not told)", self.untold);
+            last.message += &format!(" ({} more mistakes are not listed)", self.untold);
         }
         self.mistakes
     }
 
-    /// Notes a mistake that begins at a byte of a value, where the value stands in the file as it is.
+    /// Notes a mistake at a byte of a value, if the file has the value verbatim; else at the whole value.
     pub fn mistake_in(&mut self, value: &Spanned<String>, at: usize, length: usize, message: &str) {
         let span = value.span();
         let inside = self.text.get(span.clone()).and_then(|written| written.find(value.get_ref().as_str()));
@@ -85,7 +86,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// The name of a declaration: it is part of slugs and reports.
+    /// The name of a declaration, which is part of slugs and reports.
     pub fn name(&mut self, kind: &'static str, name: &Spanned<String>) -> Option<String> {
         let text = name.get_ref();
         let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
@@ -100,13 +101,13 @@ impl<'t> Reader<'t> {
         Some(text.clone())
     }
 
-    /// The name of the allocation that an allocator itself keeps, which may stand further down.
+    /// The name of an allocation that the allocator itself keeps. It may be declared further down.
     pub fn record(&mut self, name: Spanned<String>) -> String {
         self.records.push(name.clone());
         name.into_inner()
     }
 
-    /// Whether every such name is that of an allocation of this file, or of one of those before it.
+    /// Checks that every such name is an allocation of this file or of an earlier one.
     pub fn check_records<'n>(&mut self, others: impl Iterator<Item = &'n str>) {
         let own = self.names.iter().filter(|(kind, _)| *kind == "allocation").map(|(_, name)| name.clone());
         let known: FxHashSet<String> = own.chain(others.map(str::to_owned)).collect();
@@ -114,7 +115,7 @@ impl<'t> Reader<'t> {
             if known.contains(name.get_ref()) {
                 continue;
             }
-            // To compare one with all of many names takes long.
+            // Comparing each name with all of many names takes long.
             let is_told = self.mistakes.len() < TOLD && known.len() <= MOST_NAMES;
             let near = nearest(name.get_ref(), known.iter().map(String::as_str).filter(|_| is_told));
             let near = near.map(|near| format!("; did you mean `{near}`?"));
@@ -135,7 +136,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// A path where one is written; `None` inside where none is, outside where it is wrong.
+    /// A path, if one is written: the inner `None` if not, the outer one if it is wrong.
     pub fn optional_path(&mut self, written: Option<&Spanned<String>>) -> Option<Option<Path>> {
         match written {
             None => Some(None),
@@ -143,7 +144,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Words for people: every finding has them.
+    /// A text for people.
     pub fn words(&mut self, written: Option<Spanned<String>>) -> Option<String> {
         let written = written?;
         if written.get_ref().len() > WORDS {
@@ -183,7 +184,8 @@ pub(in crate::model) fn nearest<'n>(written: &str, names: impl Iterator<Item = &
     names.map(|name| (distance(written, name), name)).filter(|(far, _)| *far <= most).min().map(|(_, name)| name)
 }
 
-/// How many letters have to be put in, taken out, changed or exchanged with their neighbour.
+/// How many letters must be inserted, removed, changed or exchanged with a neighbour (the restricted distance of Damerau and
+/// Levenshtein).
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(64).collect(), b.chars().take(64).collect());
     let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];

@@ -1,4 +1,4 @@
-//! References: fields in which one object names another.
+//! References: fields by which one object names another, by uid, by name, or by both.
 
 use super::condition::{self, Condition};
 use super::reader::Reader;
@@ -11,31 +11,31 @@ use toml::Spanned;
 pub struct Reference {
     /// Its name.
     pub name: String,
-    /// Objects of this resource refer.
+    /// The resource of the objects that refer.
     pub from: ResourceName,
-    /// To objects of this resource; `None` where the reference says the kind itself.
+    /// The resource of the targets; `None` if the reference itself names the kind.
     pub to: Option<ResourceName>,
-    /// The uid of what is referred to.
+    /// The uid of the target.
     pub uid: Option<Path>,
-    /// Its name.
+    /// The name of the target.
     pub target: Option<Path>,
-    /// Its namespace; without it, that of the object that refers, or none where the target has none.
+    /// The namespace of the target; without it, that of the referring object, or none if the target has none.
     pub namespace: Option<Path>,
-    /// Its kind, where `to` does not say it.
+    /// The kind of the target, if `to` does not name it.
     pub kind: Option<Path>,
-    /// Its API version, beside `kind`.
+    /// The API version of the target, beside `kind`.
     pub api_version: Option<Path>,
-    /// `true` where the target's controller made the reference itself.
+    /// `true` if the target's controller made the reference itself.
     pub controller: Option<Path>,
     /// The target owns the object: the garbage collector removes the object after its last owner.
     pub owns: bool,
-    /// Making the reference gives the object to its target: a pod to a node.
+    /// The reference gives the object to its target, as a pod to a node.
     pub binds: bool,
     /// The reference is made once in the life of the object and never changes.
     pub once: bool,
-    /// The object means nothing without this target: who reads it without looking whether the target lives is misled.
+    /// The object is meaningless without this target: a client that reads it without a check whether the target lives is misled.
     pub belongs: bool,
-    /// Controllers that make it follow the target, and clear up after its end by themselves: one that they make late is no fault.
+    /// Controllers that make the reference follow the target and clean up after it: a late reference is not a fault.
     pub followed: bool,
     /// It counts only while all of these hold.
     pub when: Vec<Condition>,
@@ -95,23 +95,23 @@ impl Written {
         let unless = condition::checked(self.unless, reader);
         let span = self.name.span();
         if self.uid.is_none() && self.target.is_none() {
-            reader.mistake(span, "a reference has a path `uid`, a path `target` (the name), or both");
+            reader.mistake(span, "a reference needs a path `uid`, a path `target` (the name), or both");
             return None;
         }
         if self.to.is_some() == self.kind.is_some() {
-            reader.mistake(span, "a reference says what it refers to: a resource `to`, or a path `kind`");
+            reader.mistake(span, "a reference needs a resource `to` or a path `kind`, not both");
             return None;
         }
         if (self.binds || self.once) && self.target.is_none() {
-            reader.mistake(span, "a reference that `binds`, or is made `once`, names its target: a path `target`");
+            reader.mistake(span, "a reference that `binds` or is made `once` needs a path `target`");
             return None;
         }
         if (self.owns || self.belongs) && self.uid.is_none() {
-            reader.mistake(span, "a reference to an owner, or to what the object `belongs` to, has a path `uid`");
+            reader.mistake(span, "a reference that `owns` or `belongs` needs a path `uid`");
             return None;
         }
         if self.followed && (self.uid.is_none() || self.to.is_none()) {
-            reader.mistake(span, "a reference that is `followed` has a path `uid`, and a resource `to`");
+            reader.mistake(span, "a reference that is `followed` needs a path `uid` and a resource `to`");
             return None;
         }
         Some(Reference {

@@ -1,23 +1,22 @@
-//! What more objects can do to the outcome of an expression over objects.
+//! Growth: how more objects can change the result of an expression over objects.
 //!
-//! Evidence seldom shows every object. `objects.all(a, objects.all(b, ...))` that is false for the objects that are known is
-//! false whatever others there are; `objects.exists(o, ...)` is not. So before an expression convicts over a part of the
-//! objects, it has to be of a form that more objects cannot make true again. The forms are read off the expression; one that
-//! is not understood convicts only where all objects are known.
+//! Evidence seldom shows every object. If `objects.all(a, objects.all(b, ...))` is false for the known objects, it is false with
+//! any others; `objects.exists(o, ...)` is not. So a failure over a part of the objects counts only if the form of the expression
+//! excludes that more objects make it true again. An expression of any other form fails only if all objects are known.
 
 use super::metering::{below, collected};
 use cel::common::ast::{CallExpr, ComprehensionExpr, Expr, IdedExpr, LiteralValue, operators};
 
-/// What more objects can do to an outcome.
+/// How more objects can change a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Growth {
-    /// Nothing: it does not look at the objects.
+    /// Not at all: it does not depend on the objects.
     Free,
-    /// Once false it stays false.
+    /// False stays false.
     False,
-    /// Once true it stays true.
+    /// True stays true.
     True,
-    /// Anything.
+    /// In any way.
     Open,
 }
 
@@ -41,7 +40,7 @@ impl Growth {
 
 const OBJECTS: &str = "objects";
 
-/// What more objects can do to an expression.
+/// How more objects can change the result of a part.
 pub fn of(part: &IdedExpr) -> Growth {
     if is_free(part) {
         return Growth::Free;
@@ -61,11 +60,11 @@ pub fn of(part: &IdedExpr) -> Growth {
     }
 }
 
-/// The variable of the objects that are new. No expression can name it.
+/// The variable of the new objects. No expression can name it.
 pub const NEW: &str = "@new";
 
-/// What is left to ask of an expression that was true, now that there are new objects: it is true still if all of these are.
-/// Empty where its form is not one of `objects.all(a, ...)`, in each other, and `&&`.
+/// The parts to evaluate for an expression that was true before there were new objects: it is still true if all of them are.
+/// Empty unless it consists of nested `objects.all(a, ...)` and `&&`.
 pub fn news(part: &IdedExpr) -> Vec<IdedExpr> {
     asked_anew(part).unwrap_or_default()
 }
@@ -102,7 +101,7 @@ fn asked_anew(part: &IdedExpr) -> Option<Vec<IdedExpr>> {
     }
 }
 
-/// A list that grows with the objects, of the new ones alone.
+/// A list that grows with the objects, reduced to the new ones.
 fn of_new(part: &IdedExpr) -> IdedExpr {
     let expr = match &part.expr {
         Expr::Ident(name) if name == OBJECTS => Expr::Ident(NEW.to_owned()),
@@ -114,7 +113,7 @@ fn of_new(part: &IdedExpr) -> IdedExpr {
     IdedExpr { id: part.id, expr }
 }
 
-/// `a < b` where one side counts objects.
+/// `a < b`, if one side counts objects.
 fn compared(a: &IdedExpr, b: &IdedExpr) -> Growth {
     match (counts(a), counts(b)) {
         (true, false) if is_free(b) => Growth::False,
@@ -123,7 +122,7 @@ fn compared(a: &IdedExpr, b: &IdedExpr) -> Growth {
     }
 }
 
-/// `all` and `exists`: over objects, or over something else.
+/// `all` and `exists`, over objects or other lists.
 fn quantified(c: &ComprehensionExpr) -> Growth {
     let Expr::Call(step) = &c.loop_step.expr else { return Growth::Open };
     let [IdedExpr { expr: Expr::Ident(result), .. }, inner] = step.args.as_slice() else { return Growth::Open };
@@ -140,7 +139,7 @@ fn quantified(c: &ComprehensionExpr) -> Growth {
         () if grows(&c.iter_range) => more,
         () => Growth::Open,
     };
-    // A loop variable of that name hides the objects.
+    // A loop variable of this name hides the objects.
     if c.iter_var == OBJECTS { Growth::Open } else { range.and(of(inner)) }
 }
 
@@ -156,7 +155,7 @@ fn grows(part: &IdedExpr) -> bool {
     }
 }
 
-/// Whether a part is the number of elements of such a list.
+/// Whether a part is the size of such a list.
 fn counts(part: &IdedExpr) -> bool {
     match &part.expr {
         Expr::Call(call) if call.func_name == "size" => call.target.as_deref().into_iter().chain(&call.args).all(grows),
@@ -164,7 +163,7 @@ fn counts(part: &IdedExpr) -> bool {
     }
 }
 
-/// Whether a part does not look at the objects.
+/// Whether a part does not depend on the objects.
 fn is_free(part: &IdedExpr) -> bool {
     !matches!(&part.expr, Expr::Ident(name) if name == OBJECTS) && below(part).into_iter().all(is_free)
 }

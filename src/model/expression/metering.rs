@@ -1,9 +1,9 @@
-//! Bounds of an evaluation. The evaluator of `cel` cannot be interrupted, so expressions are rewritten before they are run:
-//! every round of a loop asks whether there are steps left, and whatever can make a value longer pays for its length. A loop
-//! that is told no ends, and so does every loop around it.
+//! Bounds of an evaluation. The evaluator of `cel` cannot be interrupted, so expressions are rewritten first: every round of a
+//! loop checks whether steps are left, and whatever can make a value longer pays for its length. If none are left, the loop and
+//! all loops around it end.
 //!
-//! What one step does is bounded: a round costs more where the expression is long, and more where values are long. Values that are
-//! compared with each other are paid for as well.
+//! A step does bounded work: a round costs more if the expression is long or its values are. Comparing two values is paid for
+//! too. Every new way of making or reading a large value must pay, or an expression may run for ever.
 
 use super::pattern::{self, Refusal};
 use cel::common::ast::{
@@ -16,17 +16,17 @@ use cel::common::value::{CowVal, Val};
 use cel::{Env, ExecutionError};
 use std::cell::Cell;
 
-/// The variable that is true while there are steps left, with what a round costs behind it. No expression can name it.
+/// The variable that is true while steps are left, followed by the cost of a round. No expression can name it.
 const GO_ON: &str = "@go";
 const STOP: &str = "@stop";
 const RANGE: &str = "@range";
 const SIZED: &str = "@sized";
 const COMPARED: &str = "@compared";
 
-/// Bytes of a value that cost as much as a step.
+/// Bytes of a value that cost one step.
 const BYTES: u64 = 64;
 
-/// Parts of an expression that cost as much as a step.
+/// Parts of an expression that cost one step.
 const PARTS: u64 = 24;
 
 thread_local! {
@@ -35,7 +35,7 @@ thread_local! {
     static SPENT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What a part of an expression costs at least, each time that it is evaluated.
+/// The cost of evaluating a part, at least.
 pub fn cost(part: &IdedExpr) -> u64 {
     let (mut parts, mut open) = (0, vec![part]);
     while let Some(part) = open.pop() {
@@ -45,8 +45,8 @@ pub fn cost(part: &IdedExpr) -> u64 {
     1 + parts / PARTS
 }
 
-/// Evaluates something that costs so much with so many steps, over values of which the longest has so many bytes; whether they
-/// were spent.
+/// Evaluates something at a cost, with the steps that are left, over values whose longest text has `longest` bytes. Whether the
+/// steps were spent.
 pub fn during<R>(steps: &mut u64, cost: u64, longest: u64, act: impl FnOnce() -> R) -> (R, bool) {
     LEFT.set(*steps);
     ROUND.set(1 + longest / BYTES);
@@ -71,7 +71,7 @@ fn pay(steps: u64) -> bool {
     }
 }
 
-/// Whether a loop may go on, if that is what a variable says.
+/// Whether a loop may continue, if the variable asks for that.
 pub fn go_on(variable: &str) -> Option<CowVal<'static, 'static>> {
     static TRUE: CelBool = CelBool::TRUE;
     static FALSE: CelBool = CelBool::FALSE;
@@ -79,7 +79,7 @@ pub fn go_on(variable: &str) -> Option<CowVal<'static, 'static>> {
     Some(CowVal::Borrowed(if pay(ROUND.get().saturating_mul(cost)) { &TRUE } else { &FALSE }))
 }
 
-/// Declares what metered expressions call.
+/// Declares the functions of metered expressions.
 pub fn declare(env: &mut Env) {
     let matches = vec![STRING_TYPE.to_owned(), STRING_TYPE.to_owned()];
     let declared = [
@@ -98,8 +98,8 @@ pub fn declare(env: &mut Env) {
     debug_assert!(declared.iter().all(Result::is_ok), "{declared:?}");
 }
 
-/// What a loop goes through: paid for, since every element is copied; and the keys of a map in order, so that no outcome
-/// depends on chance.
+/// The range of a loop, which is paid for because every element is copied. The keys of a map are sorted, so that the result is
+/// deterministic.
 fn range<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
     let value = sized(args)?;
     if value.downcast_ref::<CelList<'_>>().is_none()
@@ -133,7 +133,7 @@ fn stopped() -> ExecutionError {
     ExecutionError::UndeclaredReference(STOP.to_owned().into())
 }
 
-/// Adds up the bytes of a value; false once they are more than can be paid.
+/// Adds the bytes of a value; `false` once there are too few steps for them.
 fn weigh(value: &dyn Val, bytes: &mut u64) -> bool {
     *bytes += 16;
     if *bytes / BYTES > LEFT.get() {
@@ -163,12 +163,12 @@ fn is_match<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Executi
         Err(Refusal::Unpaid) => Err(stopped()),
         Err(Refusal::Unfit) => Err(ExecutionError::FunctionError {
             function: "matches".to_owned(),
-            message: "its pattern is no regular expression of moderate size".to_owned(),
+            message: "its pattern is not a regular expression, or is too large".to_owned(),
         }),
     }
 }
 
-/// The parts right below a part.
+/// The direct parts of a part.
 pub fn below(part: &IdedExpr) -> Vec<&IdedExpr> {
     match &part.expr {
         Expr::Call(call) => call.target.iter().map(|target| &**target).chain(&call.args).collect(),
@@ -196,7 +196,7 @@ fn ident(id: u64, name: &str) -> IdedExpr {
     IdedExpr { id, expr: Expr::Ident(name.to_owned()) }
 }
 
-/// The names of fields as Kubernetes writes those that CEL could not read otherwise: `foo__dash__bar`, `__namespace__`.
+/// The name of a field whose name CEL cannot read, decoded from Kubernetes' escapes: `foo__dash__bar`, `__namespace__`.
 pub fn field_name(written: &str) -> String {
     if !written.contains("__") {
         return written.to_owned();
@@ -233,11 +233,11 @@ pub fn field_name(written: &str) -> String {
     parts.iter().fold(written.to_owned(), |name, (escaped, plain)| name.replace(escaped, plain))
 }
 
-/// Rewrites an expression so that it pays for what it does. Its outcome stays the same while it can pay.
+/// Rewrites an expression so that it pays for its evaluation. The result is the same as long as it can pay.
 pub fn metered(part: IdedExpr) -> IdedExpr {
     let IdedExpr { id, expr } = part;
     let expr = match expr {
-        // By index, a member is found without looking for names with dots in them first.
+        // An index finds the member without looking first for names with dots.
         Expr::Select(select) if !select.test => {
             let field = LiteralValue::String(field_name(&select.field).into());
             let field = IdedExpr { id, expr: Expr::Literal(field) };
@@ -280,7 +280,7 @@ pub fn metered(part: IdedExpr) -> IdedExpr {
     IdedExpr { id, expr }
 }
 
-/// Whether a call compares two values, both of which can be large.
+/// Whether a call compares two values that may both be large.
 fn compares(call: &CallExpr) -> bool {
     let is_small = |part: &IdedExpr| match &part.expr {
         Expr::Literal(_) => true,
@@ -300,7 +300,7 @@ fn compares(call: &CallExpr) -> bool {
 fn metered_loop(id: u64, c: ComprehensionExpr) -> ComprehensionExpr {
     let go_on = format!("{GO_ON}{}", cost(&c.loop_step));
     let (loop_cond, loop_step) = match collected(&c).is_some() {
-        // The evaluator knows a loop that collects by its condition.
+        // The evaluator recognises a collecting loop by its condition.
         true => (c.loop_cond, metered_collection(id, &go_on, c.loop_step)),
         false => {
             (call(id, operators::LOGICAL_AND, vec![ident(id, &go_on), metered(c.loop_cond)]), metered(c.loop_step))
@@ -316,7 +316,7 @@ fn metered_loop(id: u64, c: ComprehensionExpr) -> ComprehensionExpr {
     }
 }
 
-/// `guard ? @result + [element] : @result`, or without the guard: asks before each round, pays for each element.
+/// `guard ? @result + [element] : @result`, or without the guard: checks before each round, pays for each element.
 fn metered_collection(id: u64, go_on: &str, step: IdedExpr) -> IdedExpr {
     let asked = |part: IdedExpr| call(id, operators::CONDITIONAL, vec![ident(id, go_on), part, ident(id, STOP)]);
     let Expr::Call(CallExpr { func_name, target, args }) = step.expr else { return step };
@@ -346,7 +346,7 @@ fn metered_collection(id: u64, go_on: &str, step: IdedExpr) -> IdedExpr {
     IdedExpr { id: step.id, expr: Expr::Call(CallExpr { func_name, target, args }) }
 }
 
-/// What a loop of `map` or `filter` collects: its guard, and the element.
+/// What a loop of `map` or `filter` collects: its guard and its element.
 pub fn collected(c: &ComprehensionExpr) -> Option<(Option<&IdedExpr>, &IdedExpr)> {
     let is_result = |part: &IdedExpr| matches!(&part.expr, Expr::Ident(name) if *name == c.accu_var);
     let starts_empty = matches!(&c.accu_init.expr, Expr::List(list) if list.elements.is_empty());
@@ -365,7 +365,7 @@ pub fn collected(c: &ComprehensionExpr) -> Option<(Option<&IdedExpr>, &IdedExpr)
     }
 }
 
-/// `@result + [element]`: the element.
+/// The element of `@result + [element]`.
 fn appended<'c>(step: &'c IdedExpr, result: &str) -> Option<&'c IdedExpr> {
     let Expr::Call(add) = &step.expr else { return None };
     match add.args.as_slice() {

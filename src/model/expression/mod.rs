@@ -1,8 +1,9 @@
-//! Expressions in CEL, as Kubernetes' validation rules are written: read, checked, and evaluated within bounds.
+//! Expressions in CEL, as in Kubernetes' validation rules: read, checked, and evaluated within bounds. Input: a text and what it
+//! sees. Output: an [`Expression`], or its flaws with their places.
 //!
-//! The language itself is the business of the crate `cel`. Here is what it leaves to its users: which names there are, which
-//! fields of objects an expression reads (they are kept when evidence is read), whether more objects can make a false
-//! expression true again ([`Growth`]), and that no expression runs for ever (`metering`).
+//! The crate `cel` parses and evaluates. The modules here do what it leaves open. `reading` finds names and the fields of objects
+//! that must be kept. `growth` decides whether more objects can make a false expression true again. `metering` ends every
+//! expression. Reading and evaluating need a stack of [`STACK`] bytes: see [`deep`].
 
 mod growth;
 mod metering;
@@ -24,16 +25,16 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-/// Longer expressions are refused: those of Kubernetes are nowhere near.
+/// Bytes of an expression, at most. Those of Kubernetes are much shorter.
 pub const LONGEST: usize = 8 << 10;
 
-/// Deeper ones too: evaluation goes down as far as the expression does.
+/// Nesting of an expression, at most: evaluation recurses as deep.
 const DEEPEST: usize = 120;
 
-/// The stack that reading and evaluating need at most, in bytes.
+/// Bytes of stack that reading and evaluating need, at most.
 pub const STACK: usize = 64 << 20;
 
-/// What an expression sees.
+/// The variables of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sees {
     /// One object: `self`, also called `object`.
@@ -45,7 +46,7 @@ pub enum Sees {
 }
 
 impl Sees {
-    /// The names of what is seen.
+    /// The names of the variables.
     fn names(self) -> &'static [&'static str] {
         match self {
             Sees::Object => &["self", "object"],
@@ -55,7 +56,7 @@ impl Sees {
     }
 }
 
-/// What an expression is for.
+/// The type of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gives {
     /// A truth value.
@@ -64,7 +65,7 @@ pub enum Gives {
     Text,
 }
 
-/// Something wrong with an expression, and where: bytes of its text.
+/// A flaw of an expression, and its place: bytes of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flaw {
     /// The bytes.
@@ -73,7 +74,7 @@ pub struct Flaw {
     pub message: String,
 }
 
-/// An expression that was read without a flaw.
+/// An expression without flaws.
 #[derive(Clone)]
 pub struct Expression {
     text: Arc<str>,
@@ -82,7 +83,7 @@ pub struct Expression {
 
 struct Program {
     root: Metered,
-    /// What new objects leave to ask.
+    /// The parts to evaluate when only new objects can have changed the result.
     news: Vec<Metered>,
     paths: Vec<Path>,
     /// Whether it reads `metadata.resourceVersion`.
@@ -90,10 +91,10 @@ struct Program {
     growth: Growth,
 }
 
-/// A part that pays for what it does.
+/// A part that pays for its evaluation.
 struct Metered {
     part: IdedExpr,
-    /// Steps of each evaluation at least.
+    /// Steps of each evaluation, at least.
     cost: u64,
 }
 
@@ -104,16 +105,16 @@ impl Metered {
     }
 }
 
-/// What an expression came to.
+/// The result of an evaluation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// True or false.
     Truth(bool),
     /// A text.
     Text(String),
-    /// Nothing: why.
+    /// It failed, with the reason.
     Failed(String),
-    /// It took more steps than one evaluation may.
+    /// It needed more steps than one evaluation may take.
     Endless,
 }
 
@@ -161,27 +162,28 @@ impl Expression {
         &self.program.paths
     }
 
-    /// Whether it reads the version of an object, which no other version has.
+    /// Whether it reads the version of an object, which differs in every version.
     pub fn reads_version(&self) -> bool {
         self.program.version
     }
 
-    /// What more objects can do to its outcome.
+    /// How more objects can change its result.
     pub fn growth(&self) -> Growth {
         self.program.growth
     }
 
-    /// Evaluates it. Needs a stack of [`STACK`] bytes: see [`deep`]. `steps` is what it may take, and is left with what remains.
+    /// Evaluates it. Needs a stack of [`STACK`] bytes: see [`deep`]. `steps` is what it may take, and is reduced by what it
+    /// takes.
     pub fn evaluate(&self, bindings: &Bindings<'_>, steps: &mut u64) -> Outcome {
         evaluate(&self.program.root, bindings, steps)
     }
 
-    /// Whether, of what was true, only what is new has to be asked.
+    /// Whether only new objects need to be looked at if it was true before.
     pub fn asks_only_news(&self) -> bool {
         !self.program.news.is_empty()
     }
 
-    /// Evaluates what was true before there were the new ones of the objects.
+    /// Evaluates an expression that was true before there were new objects.
     pub fn evaluate_news(&self, bindings: &Bindings<'_>, steps: &mut u64) -> Outcome {
         let mut outcome = Outcome::Truth(true);
         for part in &self.program.news {
@@ -211,7 +213,7 @@ fn evaluate(Metered { part, cost }: &Metered, bindings: &Bindings<'_>, steps: &m
         _ if is_spent => Outcome::Endless,
         Ok(Ok(truth)) => Outcome::Truth(truth),
         Ok(Err((Some(text), _))) => Outcome::Text(text),
-        Ok(Err((None, kind))) => Outcome::Failed(format!("it gives no truth value but a {kind}")),
+        Ok(Err((None, kind))) => Outcome::Failed(format!("a truth value is expected, found a {kind}")),
         Err(error) => Outcome::Failed(words(&error)),
     }
 }
@@ -235,7 +237,7 @@ thread_local! {
     static IS_DEEP: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-/// Runs something on a stack that is large enough for any expression. Where no such thread can be made, it runs here.
+/// Runs something on a stack that is large enough for any expression. If no such thread can be started, it runs on this one.
 pub fn deep<R: Send>(act: impl FnOnce() -> R + Send) -> R {
     if IS_DEEP.get() {
         return act();
@@ -261,7 +263,7 @@ pub fn deep<R: Send>(act: impl FnOnce() -> R + Send) -> R {
     }
 }
 
-/// The functions that expressions have.
+/// The functions that expressions may call.
 fn environment() -> &'static Arc<Env> {
     static ENVIRONMENT: OnceLock<Arc<Env>> = OnceLock::new();
     ENVIRONMENT.get_or_init(|| {
@@ -271,7 +273,7 @@ fn environment() -> &'static Arc<Env> {
     })
 }
 
-/// Where the parts of an expression stand in its text.
+/// The places of the parts of an expression in its text.
 struct Places<'t> {
     text: &'t str,
     info: &'t SourceInfo,
@@ -299,16 +301,16 @@ fn place(text: &str, (line, column): (isize, isize)) -> Range<usize> {
     at..at + word
 }
 
-/// A parser's message without what only its makers know.
+/// A parser's message without its list of token names.
 fn plain(message: &str) -> String {
     let message = message.strip_prefix("Syntax error: ").unwrap_or(message);
     let message =
         message.split(", expecting {").next().unwrap_or(message).split(" expecting {").next().unwrap_or(message);
     let message: String = message.replace("<EOF>", "the end").chars().take(160).collect();
-    format!("no expression in CEL: {message}")
+    format!("not an expression in CEL: {message}")
 }
 
-/// Why an evaluation failed, without values: those can be long, and maps have no order.
+/// Why an evaluation failed, without values: they can be long, and maps have no order.
 fn words(error: &ExecutionError) -> String {
     let short = |text: &str| text.chars().take(120).collect::<String>();
     match error {
@@ -317,17 +319,17 @@ fn words(error: &ExecutionError) -> String {
         ExecutionError::Overflow(..) => "a number is too large".to_owned(),
         ExecutionError::IndexOutOfBounds(_) => "a list has no element at that place".to_owned(),
         ExecutionError::NoSuchOverload(overload) => short(&overload.to_string()),
-        ExecutionError::UnexpectedType { got, want } => format!("a {want} is needed where there is a {got}"),
+        ExecutionError::UnexpectedType { got, want } => format!("a {want} is expected, found a {got}"),
         ExecutionError::UnsupportedBinaryOperator(operator, ..) => {
-            format!("two values do not go together: {}", short(operator))
+            format!("two values cannot be used together: {}", short(operator))
         }
         ExecutionError::UndeclaredReference(name) => format!("there is no `{}`", short(name)),
         ExecutionError::FunctionError { function, message } => format!("{}: {}", short(function), short(message)),
-        _ => "its values do not go together".to_owned(),
+        _ => "its values cannot be used together".to_owned(),
     }
 }
 
-/// How deep a tree of parts is.
+/// The nesting of a tree of parts.
 fn depth(root: &IdedExpr) -> usize {
     let mut deepest = 0;
     let mut open = vec![(root, 1)];

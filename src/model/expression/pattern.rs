@@ -1,9 +1,9 @@
-//! Regular expressions of expressions. A pattern can come from evidence, so what it takes to compile one, to keep it and to use it
-//! is paid for before it is done.
+//! Regular expressions in expressions. A pattern may come from evidence, so the cost of compiling, keeping and using it is paid
+//! before it is incurred.
 //!
-//! A pattern is simulated: each byte of a text can cost as much as the pattern has states. A pattern of sixteen bytes can have
-//! fifteen thousand of them. One that has cost as much as a table takes to make becomes a table, if that is small: then a text costs
-//! its length.
+//! A pattern is simulated at first: each byte of a text may cost as much as the pattern has states, and a pattern of sixteen
+//! bytes can have fifteen thousand. A pattern that has cost as much as making a table becomes a table (a DFA), if that is small.
+//! Then a text costs its length.
 
 use regex_automata::dfa::{Automaton, StartKind, dense};
 use regex_automata::nfa::thompson::{self, NFA, pikevm::PikeVM};
@@ -11,29 +11,29 @@ use regex_automata::{Anchored, Input};
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
 
-/// Longer patterns are refused, in bytes.
+/// Bytes of a pattern, at most.
 const LONGEST: usize = 2 << 10;
 
-/// The memory of the states of a pattern, in bytes. Larger ones are refused.
+/// Bytes of the states of a pattern, at most.
 const LARGEST: usize = 1 << 20;
 
-/// The memory of a table, and of what it takes to make it. Larger ones are simulated.
+/// Bytes of a table and of making it, at most. Larger ones are simulated.
 const TABLE: usize = 128 << 10;
 
-/// The memory of all patterns that a thread keeps. Once they are more, it forgets all of them.
+/// Bytes of all patterns of a thread. Above it, the thread drops all of them.
 const KEPT: usize = if cfg!(test) { 256 << 10 } else { 16 << 20 };
 
-/// Steps that compiling takes at least.
+/// Steps of compiling a pattern, at least.
 const COMPILING: u64 = 200;
 
-/// Steps that a class of characters takes, and one of which the case is ignored: all of Unicode is gone through for it.
+/// Steps for a class of characters, and for one that ignores case, which visits all of Unicode.
 const CLASS: u64 = 40;
 const FOLDED_CLASS: u64 = 1_000;
 
-/// Bytes of a table that cost a step to make.
+/// Bytes of a table that cost one step to make.
 const MADE: u64 = 32;
 
-/// Bytes that one step reads by a table, and states that one step looks at where a pattern is simulated.
+/// Bytes that one step reads with a table, and states that one step visits in a simulation.
 const READ: u64 = 64;
 const STATES: u64 = 128;
 
@@ -43,7 +43,7 @@ thread_local! {
     static COMPILED: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Patterns that were compiled; `None` of what is none.
+/// Compiled patterns; `None` for a text that is not a pattern.
 #[derive(Default)]
 struct Known {
     patterns: FxHashMap<String, Option<Pattern>>,
@@ -53,9 +53,9 @@ struct Known {
 /// Why a text was not compared with a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It is no pattern, or too large a one.
+    /// It is not a pattern, or it is too large.
     Unfit,
-    /// There are not steps enough.
+    /// There are too few steps.
     Unpaid,
 }
 
@@ -63,20 +63,20 @@ pub enum Refusal {
 struct Pattern {
     simulated: Box<PikeVM>,
     states: u64,
-    /// Steps that were paid for simulating it.
+    /// Steps paid for simulating it.
     paid: u64,
     table: Table,
 }
 
 enum Table {
-    /// Not asked for yet.
+    /// Not needed yet.
     Open,
     Made(Box<dense::DFA<Vec<u32>>>),
     /// It would be too large.
     Refused,
 }
 
-/// Whether a text has something that a pattern describes. `pay` takes steps, and says whether there were so many.
+/// Whether a part of a text matches a pattern. `pay` takes steps; `false` if there are too few.
 pub fn is_match(text: &str, pattern: &str, pay: impl Fn(u64) -> bool) -> Result<bool, Refusal> {
     if pattern.len() > LONGEST {
         return Err(Refusal::Unfit);
@@ -115,7 +115,7 @@ impl Known {
     }
 }
 
-/// The steps that reading a pattern takes.
+/// The steps of reading a pattern.
 fn price(pattern: &str) -> u64 {
     let classes = pattern.bytes().filter(|byte| matches!(byte, b'\\' | b'[' | b'.')).count() as u64;
     let flags = pattern.split("(?").skip(1);
@@ -132,7 +132,7 @@ fn states(pattern: &str) -> Option<NFA> {
 }
 
 impl Pattern {
-    /// `None` where it cannot be paid.
+    /// `None` if there are too few steps.
     fn of(nfa: NFA, pay: &impl Fn(u64) -> bool) -> Option<Pattern> {
         let states = nfa.states().len() as u64;
         if !pay(states) {
@@ -142,12 +142,12 @@ impl Pattern {
         Some(Pattern { simulated, states, paid: 0, table: Table::Open })
     }
 
-    /// Its bytes at most.
+    /// Its bytes, at most.
     fn bytes(&self) -> usize {
         self.simulated.get_nfa().memory_usage() + TABLE
     }
 
-    /// `None` where it cannot be paid.
+    /// `None` if there are too few steps.
     fn is_match(&mut self, text: &str, pay: &impl Fn(u64) -> bool) -> Option<bool> {
         let length = text.len() as u64;
         let price = (length + 1).saturating_mul(self.states) / STATES;
@@ -160,7 +160,7 @@ impl Pattern {
         }
         if let Table::Made(table) = &self.table {
             let input = Input::new(text).anchored(Anchored::No).earliest(true);
-            // It gives up nothing: no byte is one that it was told to stop at.
+            // The search cannot fail: the table has no byte at which it quits.
             return pay(length / READ).then(|| matches!(table.try_search_fwd(&input), Ok(Some(_))));
         }
         self.paid = self.paid.saturating_add(price);
@@ -183,7 +183,7 @@ fn table(nfa: &NFA) -> Table {
 mod tests {
     use super::*;
 
-    /// What it comes to, and the steps that it takes.
+    /// The result, and the steps that it takes.
     fn asked(text: &str, pattern: &str, steps: u64) -> (Result<bool, Refusal>, u64) {
         let left = Cell::new(steps);
         let pay = |price: u64| match left.get().checked_sub(price) {
@@ -217,7 +217,7 @@ mod tests {
             let plain = PikeVM::new(pattern).unwrap_or_else(|error| panic!("{error}"));
             let mut made =
                 states(pattern).and_then(|nfa| Pattern::of(nfa, &|_| true)).unwrap_or_else(|| panic!("{pattern}"));
-            // As if it had been used for long.
+            // As after long use.
             made.paid = u64::MAX;
             for text in ["", "abc", "ABC", "a-b", "\u{e9}t\u{e9}", "a\nb", "12", "-a", "ab c", "\u{4e00}"] {
                 let expected = plain.is_match(&mut plain.create_cache(), text);
@@ -241,7 +241,7 @@ mod tests {
         let text = "a".repeat(1 << 16);
         // Fifteen thousand states.
         assert_eq!(asked(&text, "((a{50}){50}){6}", 1_000_000).0, Err(Refusal::Unpaid));
-        // A table from here on: the length of the text alone.
+        // From here on a table, which costs only the length of the text.
         assert_eq!(asked(&text, "^[a-z]{1,63}$", 1 << 20).0, Ok(false));
         let (found, steps) = asked(&text, "^[a-z]{1,63}$", 1 << 20);
         assert_eq!((found, steps), (Ok(false), (1 << 16) / READ));

@@ -1,4 +1,6 @@
-//! Which names an expression uses, and which fields of objects it reads.
+//! The names of an expression, and the fields of objects that it reads. Input: a parsed expression. Output: the paths to keep
+//! when evidence is read, or the flaws of its names. A field that is missing from the paths is missing from every object, and the
+//! expression then decides wrongly.
 
 use super::metering::{below, collected, field_name};
 use super::{Flaw, Places, Sees};
@@ -7,29 +9,29 @@ use crate::model::declaration::nearest;
 use cel::common::ast::{ComprehensionExpr, Expr, IdedExpr, LiteralValue, operators};
 use std::collections::BTreeSet;
 
-/// Functions that stand alone, or in front of values.
+/// Functions without a target.
 const FUNCTIONS: [&str; 10] = ["size", "matches", "int", "uint", "double", "string", "bytes", "bool", "type", "dyn"];
 
-/// Functions behind a value and a dot.
+/// Methods of a value.
 const METHODS: [&str; 9] =
     ["size", "contains", "startsWith", "endsWith", "matches", "hasValue", "value", "orValue", "or"];
 
-/// Functions behind `optional` and a dot.
+/// Methods of `optional`.
 const OPTIONAL: [&str; 3] = ["of", "none", "ofNonZeroValue"];
 
 /// Names of types.
 const TYPES: [&str; 10] = ["int", "uint", "double", "string", "bytes", "bool", "type", "list", "map", "null_type"];
 
-/// What loops are written as, for those who mistype them.
+/// Macros, for users who mistype them.
 const LOOPS: [&str; 7] = ["all", "exists", "exists_one", "map", "filter", "has", "existsOne"];
 
-/// Steps that are kept of a path. What lies below is kept with it.
+/// Steps of a path that are kept. Everything below is kept too.
 const DEEPEST: usize = 24;
 
-/// Where a value comes from.
+/// The origin of a value.
 #[derive(Clone)]
 enum Origin {
-    /// A part of an object.
+    /// A part of an object, by its path.
     Part(Vec<String>),
     /// A list of objects.
     Objects,
@@ -66,7 +68,7 @@ impl Reading<'_, '_> {
         self.flaws.push(self.places.flaw(part, message));
     }
 
-    /// A value that is used as it is: all of it is kept.
+    /// A value that is used as a whole: all of it is kept.
     fn value(&mut self, part: &IdedExpr) {
         let origin = self.origin(part);
         self.keep(part, origin);
@@ -123,7 +125,7 @@ impl Reading<'_, '_> {
             },
             Expr::Comprehension(c) => self.looped(c),
             Expr::Struct(_) | Expr::Unspecified => {
-                self.flaw(part, "no message of a named type is expected: objects are maps");
+                self.flaw(part, "a message of a named type is not supported: objects are maps");
                 Origin::Made
             }
             Expr::List(_) | Expr::Map(_) => {
@@ -161,14 +163,14 @@ impl Reading<'_, '_> {
             let scopes = self.scopes.iter().map(|(known, _)| known.as_str()).filter(|known| !known.starts_with('@'));
             let near = nearest(name, names.iter().copied().chain(scopes)).map(str::to_owned);
             let there = names.join(", ");
-            let hint = near.map_or(format!("there is {there}"), |near| format!("did you mean {near}?"));
+            let hint = near.map_or(format!("known: {there}"), |near| format!("did you mean {near}?"));
             self.flaw(part, format!("there is no `{name}` here; {hint}"));
         }
         Origin::Made
     }
 
     fn function(&mut self, part: &IdedExpr, name: &str, target: Option<&IdedExpr>) {
-        // Operators have names that nobody can write.
+        // Users cannot write the names of operators.
         if !name.chars().all(|c| c.is_alphanumeric() || c == '_') || !name.contains(char::is_alphabetic) {
             return;
         }
@@ -185,7 +187,7 @@ impl Reading<'_, '_> {
         } else {
             match nearest(name, known.iter().chain(&LOOPS).copied()) {
                 Some(near) => format!("did you mean {near}?"),
-                None => format!("there are {}", known.join(", ")),
+                None => format!("known: {}", known.join(", ")),
             }
         };
         self.flaw(part, format!("there is no function `{name}` like this; {hint}"));
@@ -204,7 +206,7 @@ impl Reading<'_, '_> {
         self.scopes.push((c.accu_var.clone(), Origin::Made));
         let is_element = |part: &IdedExpr| matches!(&part.expr, Expr::Ident(name) if *name == c.iter_var);
         let origin = match collected(c) {
-            // A part of the objects.
+            // A subset of the objects.
             Some((guard, element)) if over_objects && is_element(element) => {
                 guard.into_iter().for_each(|guard| self.value(guard));
                 Origin::Objects

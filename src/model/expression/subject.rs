@@ -1,4 +1,5 @@
-//! Objects of the history as values of expressions: identity, and the declared fields that the evidence shows.
+//! Objects of the history as values of expressions: their identity, and the declared fields that the evidence shows. A version
+//! becomes a value only when it is first read.
 
 use super::{growth, metering};
 use crate::history::{AttributesId, History, KeyId, Part, PartId, Revision, Symbol};
@@ -16,7 +17,7 @@ use std::sync::{Arc, OnceLock};
 /// Fields of `metadata` that every version has.
 pub const IDENTITY: [&str; 4] = ["name", "namespace", "uid", "resourceVersion"];
 
-/// One version of an object; made a value when it is first looked at.
+/// A version of an object.
 #[derive(Clone)]
 pub struct Subject<'h>(Arc<Seen<'h>>);
 
@@ -31,11 +32,11 @@ struct Seen<'h> {
 
 struct Shown<'h> {
     fields: CelMap<'h>,
-    /// The length of its longest text.
+    /// Bytes of its longest text.
     longest: u64,
 }
 
-/// Values by name, of objects in any order.
+/// The variables of an expression and their values.
 #[derive(Clone, Debug, Default)]
 pub struct Bindings<'h> {
     now: Option<Subject<'h>>,
@@ -48,7 +49,7 @@ pub struct Bindings<'h> {
 struct All<'h>(Arc<[Subject<'h>]>);
 
 impl<'h> Subject<'h> {
-    /// What the evidence shows of a version.
+    /// A version and what the evidence shows of it.
     pub fn of(
         history: &'h History,
         (key, uid, revision): (KeyId, Symbol, Revision),
@@ -112,12 +113,12 @@ impl<'h> Bindings<'h> {
         Bindings { all: Some(All(all.into_iter().collect())), ..Bindings::default() }
     }
 
-    /// The same, with those of them that are new.
+    /// The same, with the new ones of the objects.
     pub fn with_new(self, new: impl IntoIterator<Item = Subject<'h>>) -> Bindings<'h> {
         Bindings { new: Some(All(new.into_iter().collect())), ..self }
     }
 
-    /// The length of the longest text.
+    /// Bytes of the longest text.
     pub(super) fn longest(&self) -> u64 {
         let all = self.all.iter().flat_map(|all| all.0.iter());
         self.now.iter().chain(&self.before).chain(all).map(|subject| subject.shown().longest).max().unwrap_or(0)

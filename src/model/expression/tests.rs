@@ -107,12 +107,12 @@ fn what_cannot_be_evaluated_says_why() {
         ("self.spec.n % (self.spec.n - 3) == 1", "it divides by zero"),
         ("self.spec.l[7] == 1", "a list has no element at that place"),
         ("self.spec.n < self.spec.s", "found no matching overload for '_<_' applied to '(int, string)'"),
-        ("self.spec.n", "it gives no truth value but a int"),
+        ("self.spec.n", "a truth value is expected, found a int"),
         ("self.spec.n * 9223372036854775807 > 1", "a number is too large"),
-        ("self.spec.s.matches('(')", "matches: its pattern is no regular expression of moderate size"),
+        ("self.spec.s.matches('(')", "matches: its pattern is not a regular expression, or is too large"),
         (
             "self.spec.s.matches('((a{1000}){1000}){1000}')",
-            "matches: its pattern is no regular expression of moderate size",
+            "matches: its pattern is not a regular expression, or is too large",
         ),
         ("self.spec.n.size() == 1", "found no matching overload for 'size' applied to 'int.()'"),
     ] {
@@ -123,21 +123,21 @@ fn what_cannot_be_evaluated_says_why() {
 #[test]
 fn flaws_are_told_where_they_stand() {
     for (text, at, why) in [
-        ("self.spec.n >", "", "no expression in CEL: "),
-        ("self.spec.n == 1 )", ")", "no expression in CEL: "),
+        ("self.spec.n >", "", "not an expression in CEL: "),
+        ("self.spec.n == 1 )", ")", "not an expression in CEL: "),
         ("slef.spec.n == 1", "slef", "there is no `slef` here; did you mean self?"),
         ("oldSelf.spec.n == 1", "oldSelf", "there is no `oldSelf` here; "),
         ("self.spec.s.startWith('a')", "", "there is no function `startWith` like this; did you mean startsWith?"),
-        ("lenght(self.spec.s) == 1", "", "there is no function `lenght` like this; there are size"),
+        ("lenght(self.spec.s) == 1", "", "there is no function `lenght` like this; known: size"),
         ("self == self", "self", "name a field of the object"),
         ("self.metadata == {}", "", "name a field of metadata"),
         ("self.spec.n + 1", "self.spec.n + 1", "a truth value is expected, found a whole number"),
-        ("1 == 'a'", "", "a whole number and a text do not go together"),
+        ("1 == 'a'", "", "a whole number and a text cannot be used together"),
         ("self.spec.n > 1 && 'yes'", "'yes'", "a truth value is expected here, found a text"),
         ("!1", "1", "a truth value is expected here, found a whole number"),
         ("size(1) == 1", "", "a list is expected here, found a whole number"),
         ("  ", "  ", "an expression in CEL is expected"),
-        ("T{a: 1}.a == 1", "", "no message of a named type is expected"),
+        ("T{a: 1}.a == 1", "", "a message of a named type is not supported"),
     ] {
         let found = flaws(text, Sees::Object);
         let (place, message) = found.first().unwrap_or_else(|| panic!("{text}: nothing wrong"));
@@ -220,7 +220,7 @@ fn of_what_was_true_only_what_is_new_is_asked() {
     }
 }
 
-/// Nothing of this may run for long, take much memory, or be said to be true or false.
+/// None of these may run long, take much memory, or be true or false.
 #[test]
 fn no_expression_runs_for_ever() {
     let ten = "[0,1,2,3,4,5,6,7,8,9]";
@@ -278,7 +278,7 @@ fn values_that_are_compared_are_paid_for_each_time() {
     let numbers: Vec<String> = (0..10_000).map(|nth| nth.to_string()).collect();
     let spec = format!(r#"{{"l":[{}]}}"#, numbers.join(","));
     let (once, often) = ("self.spec.l == object.spec.l", "10001 in self.spec.l || ".repeat(20) + "true");
-    // Sixteen bytes a number, 64 a step.
+    // Sixteen bytes for a number, 64 for a step.
     assert!(steps_of(once, &spec) >= 2_500 && steps_of(&often, &spec) >= 20 * 2_500);
 }
 
@@ -304,7 +304,7 @@ fn a_pattern_of_an_object_is_compiled_once_and_paid_for() {
     assert_eq!(outcome("self.spec.s.matches(self.spec.p)", Sees::Object, [&long, "{}"]), Outcome::Endless);
 }
 
-/// A random expression: most give a truth value.
+/// A random expression; most have a truth value.
 fn drawn(random: &mut impl FnMut(usize) -> usize, depth: usize, names: &[&str]) -> String {
     let leaves = [
         "true",

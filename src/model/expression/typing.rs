@@ -1,5 +1,5 @@
-//! Types, as far as they follow from the expression alone. Fields of objects can be anything; what cannot be right whatever
-//! they are is told before evidence is read.
+//! Types as far as the expression alone determines them. A field of an object may have any type; only what is wrong for every
+//! type is reported, before evidence is read.
 
 use super::metering::{below, collected};
 use super::{Flaw, Gives, Places};
@@ -49,7 +49,7 @@ struct Typing<'p, 't> {
     flaws: Vec<Flaw>,
 }
 
-/// Whether an expression can give what it is for.
+/// Checks whether an expression can have the expected type.
 pub fn check(root: &IdedExpr, gives: Gives, places: &Places<'_>) -> Result<(), Vec<Flaw>> {
     let mut typing = Typing { places, flaws: Vec::new() };
     let found = typing.of(root);
@@ -73,7 +73,7 @@ impl Typing<'_, '_> {
     }
 
     fn unlike(&mut self, part: &IdedExpr, a: Type, b: Type) {
-        let message = format!("{} and {} do not go together", a.word(), b.word());
+        let message = format!("{} and {} cannot be used together", a.word(), b.word());
         self.flaws.push(self.places.flaw(part, message));
     }
 

@@ -1,22 +1,23 @@
-//! The calls that a violation is about.
+//! Minimal cores: the calls that a violation is about. Input: a history and the core that the search found. Output: a core from
+//! which no call can be left out, or the given one if that takes too long.
 //!
-//! **Theorem.** Let K be calls of a history H that are completed or failed. Take the outcome of every other call of H for
-//! unknown: it may have happened at any time from its invocation on, with whatever answer, or never. If no order explains the
-//! history H|K so made, none explains H.
+//! **Theorem.** Let K be completed or failed calls of a history H. Let the outcome of every other call of H be unknown: it may
+//! have taken effect at any time from its invocation on, with any answer, or never. If no order explains this history H|K, none
+//! explains H.
 //!
-//! *Proof.* An order that explains H contains every completed call once, within its interval and with its answer, and no
-//! failed one. H|K asks no more of the calls in K, and less of the others: the same order explains it. ∎
+//! *Proof.* An order that explains H contains every completed call once, within its interval and with its answer, and no failed
+//! one. H|K asks no more of the calls in K, and less of the others: the same order explains it. ∎
 //!
-//! By the same argument what is impossible for K is impossible for every set that contains K. So K is minimal when no single
-//! call can be taken from it, and a call that was needed beside more calls is needed beside fewer. [`minimal`] proves both: no
-//! order explains H|K, and for every call of K an order was found without it. Simply leaving calls out would prove nothing: a
-//! read is impossible where its write was left out.
+//! By the same argument, what is impossible for K is impossible for every set that contains K. So K is minimal if no single call
+//! can be left out, and a call that is needed in a larger core is needed in a smaller one. [`minimal`] proves both: no order
+//! explains H|K, and for every call of K an order was found without it. To remove calls from the history would prove nothing: a
+//! read is impossible if its write was removed.
 //!
-//! K grows from the call at whose return the search had to give up. An order that explains H|K contradicts H somewhere: it
-//! uses a call that had returned, or that failed, or with another answer than it got; or it has no place for a completed
-//! call. What it contradicts is added, until nothing explains H|K. Then calls are taken away again, as many as possible.
+//! K grows from the call whose return the search could not pass. An order that explains H|K contradicts H somewhere. It uses a
+//! call that had returned or that failed, or with another answer than it got; or it has no place for a completed call. What it
+//! contradicts is added until no order explains H|K. Then as many calls as possible are removed again.
 //!
-//! All this counts its steps, and so comes to the same result on every machine, unless a deadline ends it first.
+//! All steps are counted, so the result is the same on every machine unless a deadline ends it first.
 
 mod reason;
 mod registers;
@@ -34,34 +35,34 @@ use relaxed::{Budget, Decision, Placed, Relaxation};
 use rustc_hash::{FxHashMap, FxHashSet};
 use world::{CoreModel, Required, Steps, Times};
 
-/// Steps that one question may take.
+/// Steps of one decision, at most.
 const STEPS_EACH: u64 = 100_000;
 
-/// Steps that one core may take.
+/// Steps of one core, at most.
 const STEPS: u64 = 4_000_000;
 
-/// Completed calls that are tried one by one against an order before they are tried together.
+/// Completed calls that are tried alone against an order before they are tried together.
 const ALONE: usize = 20_000;
 
-/// The core as the search leaves it: the completed ones among the calls of one part of the object that were invoked before a
-/// return past which no order gets, and those that failed until then.
+/// The core that the search leaves. It has the completed calls among `part`: calls of one part that were invoked before a return
+/// that no linearization gets past. It also has the calls that failed until then.
 pub(super) fn initial_core<O, A>(history: &History<O, A>, part: &[u32], longest_prefix: Vec<u32>) -> Core {
     let all = history.calls();
     let is_completed = |call: &u32| matches!(all[*call as usize].outcome, Outcome::Completed { .. });
     let mut calls: Vec<u32> = part.iter().copied().filter(is_completed).collect();
     let end = part.iter().map(|&call| returned(&all[call as usize].outcome)).max().unwrap_or(i64::MAX);
-    // One that failed could otherwise have been of help, to whichever part it belongs.
+    // A failed call could otherwise be used to explain them, whichever part it is of.
     let failed = (0..).zip(all).filter(|(_, call)| matches!(call.outcome, Outcome::Failed) && call.invoke <= end);
     calls.extend(failed.map(|(at, _)| at));
     calls.sort_by_key(|&call| (all[call as usize].invoke, call));
     Core { calls, minimal: false, longest_prefix }
 }
 
-/// A core from which no call can be taken, out of one that [`super::check`] found; where that takes too long, that one.
+/// Reduces a core that [`super::check`] found until no call can be left out; returns `found` if that takes too long.
 ///
-/// Takes a millisecond where the core is small, and at most a few seconds.
+/// Takes a millisecond for a small core, and a few seconds at most.
 pub fn minimal<S: Spec>(spec: &S, history: &SpecHistory<S>, found: &Core, budget: &super::Budget<'_>) -> Core {
-    // What the longest order has no place for, though it had to come next.
+    // Calls that had to be next in the longest partial linearization and have no place in it.
     let placed: FxHashSet<u32> = found.longest_prefix.iter().copied().collect();
     let end = |call: &u32| returned(&history.calls()[*call as usize].outcome);
     let missing = found.calls.iter().copied().filter(|call| end(call) < i64::MAX && !placed.contains(call));
@@ -75,7 +76,7 @@ pub fn minimal<S: Spec>(spec: &S, history: &SpecHistory<S>, found: &Core, budget
     Core { calls: core, minimal, longest_prefix: found.longest_prefix.clone() }
 }
 
-/// Something to do with a core, in whatever world its calls belong to.
+/// A task for a core, with the model that fits its calls.
 trait Task<O, A> {
     type Output;
 
@@ -83,7 +84,7 @@ trait Task<O, A> {
     fn run<W: CoreModel>(self, search: Search<'_, O, A, W>) -> Option<Self::Output>;
 }
 
-/// Does it in the world that a call belongs to.
+/// Runs a task with the model that fits a call: a register, or the steps of the specification.
 fn in_world<S: Spec, T: Task<S::Operation, S::Answer>>(
     spec: &S,
     history: &SpecHistory<S>,
@@ -129,15 +130,15 @@ fn returned<A>(outcome: &Outcome<A>) -> i64 {
     }
 }
 
-/// The calls that can have to do with one, by invocation.
+/// The calls that can be connected with one call, by invocation.
 enum Scope {
-    /// All on one register.
+    /// All calls on its register.
     Register(Vec<u32>),
-    /// All that are connected by keys.
+    /// All calls that are connected with it by keys.
     Keys(Vec<u32>),
 }
 
-/// Also failed calls, which connect parts that have nothing to do with one another as long as they are known to have failed.
+/// Failed calls are included: they connect parts that are independent as long as the calls are known to have failed.
 fn scope<S: Spec>(spec: &S, history: &SpecHistory<S>, one: u32, times: &Times) -> Scope {
     let calls = history.calls();
     let mut all: Vec<u32> = (0..calls.len() as u32).collect();
@@ -174,12 +175,12 @@ fn scope<S: Spec>(spec: &S, history: &SpecHistory<S>, one: u32, times: &Times) -
     Scope::Keys(all)
 }
 
-/// The calls that can have to do with a core, and what they do.
+/// The calls that can be connected with a core, and their model.
 struct Search<'a, O, A, W> {
     world: W,
     history: &'a History<O, A>,
     times: &'a Times,
-    /// The calls that can have to do with it, by invocation.
+    /// These calls, by invocation.
     scope: &'a [u32],
 }
 
@@ -197,11 +198,11 @@ impl<O: PartialEq, A, W: CoreModel> Search<'_, O, A, W> {
         matches!(self.history.calls()[call as usize].outcome, Outcome::Completed { .. })
     }
 
-    /// Calls that no order explains. `None`: the budget was spent.
+    /// Grows a core until no order explains it. `None`: the budget was spent.
     fn grow(&mut self, last: u32, budget: &mut Budget<'_, '_>) -> Option<Vec<u32>> {
         let mut core = vec![last];
         let end = self.times.returned[last as usize];
-        // Before the end, the nearest to it first, and those that change something before those that only look.
+        // Calls before the end first, the nearest to it first, and calls that change the state before reads.
         let mut others: Vec<u32> = self.scope.iter().copied().filter(|&call| self.is_completed(call)).collect();
         others.sort_by_key(|&call| {
             let returned = self.times.returned[call as usize];
@@ -222,8 +223,8 @@ impl<O: PartialEq, A, W: CoreModel> Search<'_, O, A, W> {
         }
     }
 
-    /// Calls that an order uses although they had returned or failed, or otherwise than they were answered; with those that
-    /// could stand for them and would be used no better.
+    /// Calls that an order uses after their return, although they failed, or with another answer. Also calls that could replace
+    /// them and would be used no better.
     fn misused(&mut self, order: &[Placed], core: &[u32]) -> Vec<u32> {
         let mut found = Vec::new();
         let mut state = 0;
@@ -233,7 +234,7 @@ impl<O: PartialEq, A, W: CoreModel> Search<'_, O, A, W> {
             let next = self.world.step(state, call, placed.known);
             if !placed.known && self.is_contradicted(call, state, latest) {
                 found.push(call);
-                // Whoever does the same and had returned as early would only be the next one to be used like this.
+                // An equal call that returned as early would only be the next one to be misused.
                 let alike = self.scope.iter().copied().filter(|&other| {
                     other != call
                         && self.history.calls()[other as usize].operation == self.history.calls()[at].operation
@@ -250,7 +251,7 @@ impl<O: PartialEq, A, W: CoreModel> Search<'_, O, A, W> {
         found
     }
 
-    /// Whether what is known of a call forbids it to happen in a state, after a call that was invoked at `latest`.
+    /// Whether the known outcome of a call forbids it in a state, after a call that was invoked at `latest`.
     fn is_contradicted(&mut self, call: u32, state: u32, latest: i64) -> bool {
         match self.history.calls()[call as usize].outcome {
             Outcome::Unknown => false,
@@ -259,8 +260,8 @@ impl<O: PartialEq, A, W: CoreModel> Search<'_, O, A, W> {
         }
     }
 
-    /// A completed call that has no place in an order which explains others: in the order as it is, or, failing that, after
-    /// as many as possible of the rest were given a place in it. There is one, since no order explains all.
+    /// A completed call that has no place in an order that explains others. If every call has one alone, as many as possible are
+    /// placed together. Such a call exists, because no order explains all.
     fn without_place(&mut self, order: Vec<Placed>, others: &[u32], budget: &mut Budget<'_, '_>) -> Option<u32> {
         let mut order: Vec<u32> = order.into_iter().map(|placed| placed.call).collect();
         let placed: FxHashSet<u32> = order.iter().copied().collect();
@@ -279,10 +280,11 @@ impl<O: PartialEq, A, W: CoreModel> Search<'_, O, A, W> {
         None
     }
 
-    /// Where a call can be put into an order so that everything in it stays explained. The outer `None`: no budget is left.
+    /// Where a call can be inserted into an order so that everything in it stays explained. The outer `None`: the budget was
+    /// spent.
     fn place(&mut self, order: &[u32], call: u32, budget: &mut Budget<'_, '_>) -> Option<Option<usize>> {
         let (invoke, returned) = (self.times.invoke[call as usize], self.times.returned[call as usize]);
-        // After everything that had returned before it was invoked, before everything that was invoked after it returned.
+        // After everything that returned before its invocation, before everything that was invoked after its return.
         let after =
             order.iter().rposition(|&other| self.times.returned[other as usize] < invoke).map_or(0, |at| at + 1);
         let before =
@@ -311,9 +313,9 @@ impl<O: PartialEq, A, W: CoreModel> Search<'_, O, A, W> {
         Some(None)
     }
 
-    /// Takes away what is not needed; and whether it was shown that everything left is.
+    /// Removes the calls that are not needed. Returns whether it is proved that every remaining call is needed.
     fn shrink(&mut self, mut core: Vec<u32>, last: u32, budget: &mut Budget<'_, '_>) -> (Vec<u32>, bool) {
-        // What only looks goes first, and what is far from the end.
+        // Reads are removed first, and calls far from the end.
         core.sort_by_key(|&call| (call == last, self.world.changes(call), self.times.returned[call as usize], call));
         let mut minimal = true;
         let mut size = core.len().next_power_of_two() / 2;

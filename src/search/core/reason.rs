@@ -1,4 +1,6 @@
-//! Why no order explains the calls of a core, in pieces that people can follow.
+//! The reason of a violation: why no order explains the calls of a core, in pieces that people can follow. Input: a core. Output:
+//! which parts of its calls count, every order that explains as many of them as possible, and what other calls could contribute.
+//! All lists are bounded; `complete` and `minimal` say whether a bound was reached.
 
 use super::relaxed::{Budget, Decision, Place, Relaxation};
 use super::world::{CoreModel, Required, Times};
@@ -13,66 +15,66 @@ use std::collections::BTreeSet;
 /// Why no order explains the calls of a core.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reason {
-    /// What of each call counts; by invocation.
+    /// What counts of each call, by invocation.
     pub claims: Vec<Claim>,
-    /// Whether it was shown that every part of every claim counts.
+    /// Whether it is proved that every part of every claim counts.
     pub minimal: bool,
-    /// Calls of the core of which the first had returned before the second was invoked: the pairs that count and do not follow
-    /// from others.
+    /// Pairs of calls of which the first returned before the second was invoked. Only pairs that count and do not follow from
+    /// others.
     pub before: Vec<(u32, u32)>,
-    /// Every order of the calls of the core that explains as many of them as can be, and where it ends.
+    /// Every order that explains as many calls of the core as possible, and where it ends.
     pub alternatives: Vec<Alternative>,
-    /// Whether these are all.
+    /// Whether `alternatives` has all of them.
     pub complete: bool,
-    /// What the core would take of the others.
+    /// What calls outside the core could contribute.
     pub others: Missing,
 }
 
-/// What it would take to explain a core, of calls that are not in it.
+/// Calls that are not in the core and could explain it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Missing {
-    /// Not found in the time there was.
+    /// Not found within the budget.
     #[default]
     Open,
-    /// These, had they not been invoked only after a call of the core had returned: each with the first such call.
+    /// These calls would explain it, but were invoked only after a call of the core had returned: each with the first such call.
     TooLate(Vec<(u32, u32)>),
-    /// Nothing: no order explains the core even if each of them could have happened at any time.
+    /// None: no order explains the core even if each other call could take effect at any time.
     NoHelp,
 }
 
-/// What of a call of a core counts: no order explains the core even if the rest were otherwise.
+/// What counts of a call of a core: no order explains the core even if the rest were different.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// The call.
     pub call: u32,
-    /// Its answer; of a failed call, that it failed. Otherwise only that it happened counts.
+    /// Its answer counts; of a failed call, that it failed. Otherwise only its effect counts.
     pub answer: bool,
-    /// That it did not happen before its invocation.
+    /// It counts that it took effect after its invocation.
     pub invoked: bool,
-    /// That it had happened by its return.
+    /// It counts that it took effect by its return.
     pub returned: bool,
 }
 
-/// One way in which the calls of a core could have happened, up to where it fails.
+/// A possible order of calls of a core, up to where it fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Alternative {
-    /// Calls of the core, first to last. Others may have happened in between.
+    /// Calls of the core, in order. Other calls may be between them.
     pub order: Vec<u32>,
-    /// Of these calls of the core one had to come next: the others were invoked after one of them had returned. None of them
-    /// can have been answered as it was, whatever else happened in between.
+    /// Calls of the core of which one had to be next: the others were invoked after one of them had returned. None of them can
+    /// have got its answer, whatever other calls are in between.
     pub next: Vec<u32>,
 }
 
-/// At most so many alternatives are listed.
+/// Alternatives that are listed, at most.
 const ALTERNATIVES: usize = 16;
 
-/// At most so many orders are looked at for them.
+/// Orders that are looked at for the alternatives, at most.
 const ORDERS: usize = 2_000;
 
-/// At most so many states may be possible at one place.
+/// States that are possible at one place, at most.
 const STATES: usize = 5_000;
 
-/// Why no order explains the calls of a core. Takes about as long as [`super::minimal`].
+/// Explains why no order explains the calls of a core. Takes about as long as [`super::minimal`].
 pub fn reason<S: Spec>(spec: &S, history: &SpecHistory<S>, core: &Core, budget: &crate::search::Budget<'_>) -> Reason {
     let watch = BudgetGuard::begin(budget);
     let budget = Budget { steps: STEPS, each: STEPS_EACH, watch: &watch };
@@ -81,7 +83,7 @@ pub fn reason<S: Spec>(spec: &S, history: &SpecHistory<S>, core: &Core, budget: 
     in_world(spec, history, call, Explain { core, budget }).unwrap_or_default()
 }
 
-/// Explains a core in the world that it belongs to.
+/// The task of explaining a core.
 struct Explain<'a, 'w, 'b> {
     core: &'a Core,
     budget: Budget<'w, 'b>,
@@ -110,7 +112,7 @@ impl<O, A> Task<O, A> for Explain<'_, '_, '_> {
         let others = what.others(&mut search, &known, &is_failed, &mut self.budget);
         let mut minimal = true;
         for at in (0..what.claims.len()).filter(|&at| !is_failed[at]) {
-            // The first that is given up is missed the least: most writes have nothing to say, and the past says less.
+            // What is given up first is missed least: most answers of writes say nothing, and the past says less.
             for part in [Part::Answer, Part::Returned, Part::Invoked] {
                 let kept = what.give_up(at, part);
                 let required = what.required(&is_failed);
@@ -137,7 +139,7 @@ enum Part {
     Returned,
 }
 
-/// What is still claimed of the calls of a core, and the times that remain of that.
+/// The remaining claims about the calls of a core, and their remaining times.
 struct Claims {
     times: Times,
     claims: Vec<Claim>,
@@ -181,8 +183,8 @@ impl Claims {
         required
     }
 
-    /// What it would take of the calls that are not known, could they happen at any time. Before any claim is given up: what
-    /// explains less of the core may not explain all of it.
+    /// The calls outside the core that would explain it if they could take effect at any time. Must run before any claim is given
+    /// up: calls that explain less of the core may not explain all of it.
     fn others<O, A, W: CoreModel>(
         &self,
         search: &mut Search<'_, O, A, W>,
@@ -200,7 +202,7 @@ impl Claims {
             Decision::Explained(order) => order,
         };
         let mut late = Vec::new();
-        // Of the calls of the core that come behind, the one that returned first.
+        // Of the calls of the core that come later in the order, the one that returned first.
         let mut first: Option<u32> = None;
         for placed in order.iter().rev() {
             let (call, returned) = (placed.call, &self.times.returned);
@@ -235,16 +237,15 @@ impl Claims {
     }
 }
 
-/// A state that is possible at some place, and how many of each group were used to come there.
+/// A state that is possible at a place, and the uses of each group that lead to it.
 type Possible = (u32, Box<[u8]>);
 
-/// What is possible at some place. Of one state only with the fewest uses: whatever can be done after more uses can be done after
-/// fewer.
+/// What is possible at a place. Of each state only the fewest uses: whatever is possible after more uses is possible after fewer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Reached(BTreeSet<Possible>);
 
 impl Reached {
-    /// Whether it says anything new.
+    /// Whether it was new.
     fn add(&mut self, state: u32, used: &[u8]) -> bool {
         let least = |fewer: &[u8], more: &[u8]| fewer.iter().zip(more).all(|(fewer, more)| fewer <= more);
         let begin: Possible = (state, Box::default());
@@ -259,7 +260,7 @@ impl Reached {
     }
 }
 
-/// The search for orders that end somewhere.
+/// The search for the alternatives.
 struct Orders<'a, 'o, W> {
     relaxed: &'o mut Relaxation<'a, W>,
     counting: bool,
@@ -271,7 +272,7 @@ struct Orders<'a, 'o, W> {
 
 impl<W: CoreModel> Orders<'_, '_, W> {
     fn of(mut relaxed: Relaxation<'_, W>, budget: &mut Budget<'_, '_>) -> (Vec<Alternative>, bool) {
-        // Whether some uses have to be counted, or nothing explains the core even if none is.
+        // Counts uses only if the core can be explained without counting.
         let counting = relaxed.is_impossible_without_counting(budget) != Some(true);
         let none = vec![0; if counting { relaxed.optional.len() } else { 0 }].into_boxed_slice();
         let mut orders = Orders {
@@ -288,7 +289,7 @@ impl<W: CoreModel> Orders<'_, '_, W> {
         (orders.found, orders.complete)
     }
 
-    /// Goes on from a place, at which some states are possible. No deeper than there are calls in the core.
+    /// Continues from a place at which some states are possible. The depth is at most the number of required calls.
     fn extend(&mut self, place: Place, possible: &Reached, budget: &mut Budget<'_, '_>) {
         if self.found.len() >= ALTERNATIVES || self.seen.len() >= ORDERS || self.order.len() > 200 {
             self.complete = false;
@@ -326,12 +327,12 @@ impl<W: CoreModel> Orders<'_, '_, W> {
         }
     }
 
-    /// The states that are possible after any of the other calls. `None`: too many.
+    /// The states that are possible after any of the optional calls. `None` if there are too many.
     fn reach(&mut self, possible: &Reached, bound: i64, budget: &mut Budget<'_, '_>) -> Option<Reached> {
         let mut reached = possible.clone();
         let mut open: Vec<Possible> = possible.0.iter().cloned().collect();
         while let Some((state, used)) = open.pop() {
-            // Others come to as much with less by now.
+            // It was replaced by one with fewer uses.
             if !reached.0.contains(&(state, used.clone())) {
                 continue;
             }

@@ -1,4 +1,5 @@
-//! Calls on one register, of which the normal form tells what they do.
+//! The core model of one register, by register forms. Input: calls on the register. Output: the state after each. Values that no
+//! call can distinguish become one, [`SOME_VALUE`]; [`CoreModel::relax`] decides which.
 
 use super::world::{CoreModel, Group, Required, Times, latest};
 use crate::model::{Action, RegisterForm, Spec, Value};
@@ -6,7 +7,7 @@ use crate::search::history::{Outcome, SpecHistory};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 
-/// What a register holds.
+/// A value of a register.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Content<'h> {
     Absent,
@@ -36,7 +37,7 @@ impl Content<'_> {
             }
     }
 
-    /// Whether appending can lead from this to the other.
+    /// Whether appends can lead from this to the other.
     fn begins(&self, other: &Content<'_>) -> bool {
         match (self, other) {
             (Content::Absent, Content::Text(_) | Content::List(_)) => true,
@@ -47,7 +48,7 @@ impl Content<'_> {
     }
 }
 
-/// [`Action`] with numbers for values.
+/// An [`Action`] with values by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Act {
     Nothing,
@@ -58,30 +59,30 @@ enum Act {
     Append(u32),
 }
 
-/// What calls on one register do.
+/// The calls on one register.
 pub(super) struct Registers<'h> {
     contents: Vec<Content<'h>>,
     numbers: FxHashMap<Content<'h>, u32>,
-    /// With the answer, and whatever the answer.
+    /// By call: with its answer, and with any answer.
     acts: Vec<(Act, Act)>,
-    /// Calls that do the same whatever the answer, by invocation.
+    /// Calls with the same effect with any answer, by invocation.
     classes: Vec<(Act, Group)>,
     class_of: FxHashMap<Act, usize>,
-    /// All that would write, by invocation.
+    /// All calls that would write, by invocation.
     writes: Vec<u32>,
     appends: bool,
-    /// Values that can be told from others; `None`: all.
+    /// Values that calls distinguish; `None`: all.
     told: Option<FxHashSet<u32>>,
-    /// Whether a value counts as one of those.
+    /// By value: whether appends lead from it to one of those.
     tells: FxHashMap<u32, bool>,
     bytes: usize,
 }
 
-/// A value that nobody tells from others.
+/// A value that no call distinguishes from others.
 const SOME_VALUE: u32 = u32::MAX;
 
 impl<'h> Registers<'h> {
-    /// `calls` are those that matter, by invocation: all of them on one register. `None` where one has no form.
+    /// `calls`: those that matter, by invocation, all on one register. `None` if one has no form.
     pub(super) fn new<S: Spec>(spec: &'h S, history: &'h SpecHistory<S>, calls: &[u32]) -> Option<Self> {
         let all = history.calls();
         let mut registers = Registers {
@@ -104,14 +105,14 @@ impl<'h> Registers<'h> {
                 Outcome::Failed | Outcome::Unknown => relaxed,
             };
             if registers.contents.is_empty() {
-                // The first value has the number of the initial state.
+                // The first value is the initial state, which has number 0.
                 registers.number(spec.content(relaxed.register).into());
             }
             let acts = (registers.act(answered), registers.act(relaxed));
             registers.acts[at as usize] = acts;
             registers.appends |= matches!(acts.1, Act::Append(_));
             match acts.1 {
-                // An observation that nobody made.
+                // An observation without an answer.
                 Act::Nothing | Act::Read(_) | Act::FailedCas(_) => continue,
                 Act::Write(_) => registers.writes.push(at),
                 Act::Cas(..) | Act::Append(_) => {}
@@ -146,7 +147,7 @@ impl<'h> Registers<'h> {
         }
     }
 
-    /// The number of a value, or of those that nobody tells from it.
+    /// The number of a value, or [`SOME_VALUE`] if no call distinguishes it.
     fn seen(&mut self, value: u32) -> u32 {
         let Some(told) = &self.told else { return value };
         if told.contains(&value) || value == SOME_VALUE {
@@ -189,8 +190,8 @@ impl CoreModel for Registers<'_> {
         }
     }
 
-    /// The values that count are those that required calls observe, and those from which optional compare-and-sets lead to
-    /// such a value.
+    /// The distinguished values are those that required calls observe, and those from which optional compare-and-sets lead to one
+    /// of them.
     fn relax(&mut self, required: &[Required], known: &[bool]) -> Vec<Group> {
         let mut told = FxHashSet::default();
         for required in required {
@@ -213,8 +214,8 @@ impl CoreModel for Registers<'_> {
         }
         self.tells.clear();
         self.told = Some(told);
-        // Between two required calls an explanation needs one write at most, the last one, and no value twice; appending can
-        // lead through as many as there are.
+        // Between two required calls an explanation needs at most one write, the last one, and no value twice. Appends can lead
+        // through any number of values.
         let enough = required.len() + 1;
         let mut groups = Vec::new();
         for at in 0..self.classes.len() {

@@ -1,16 +1,18 @@
-//! Histories of which only some outcomes are known.
+//! A relaxation: a history in which only some outcomes are known. Input: required calls, and groups of optional ones. Output: an
+//! order that explains the required calls, or the proof that there is none. It is a search depth first, as by Wing and Gong
+//! (1993), with visited states as by Lowe (2017). A place is visited only with the fewest uses of each group.
 
 use super::world::{CoreModel, Group, Required, Times};
 use crate::search::budget::BudgetGuard;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Bytes that states may hold.
+/// Bytes of states, at most.
 const BYTES: usize = 256 << 20;
 
-/// So many optional calls are few.
+/// Optional calls above which the first search does not count uses.
 const FEW: usize = 24;
 
-/// One call in an explanation.
+/// A call in an explanation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Placed {
     /// The call.
@@ -19,29 +21,29 @@ pub(super) struct Placed {
     pub(super) known: bool,
 }
 
-/// What asking came to.
+/// The result of a decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Decision {
     /// No order explains the calls whose outcomes are known.
     Impossible,
-    /// This one does.
+    /// This order explains them.
     Explained(Vec<Placed>),
     /// The budget was spent.
     Open,
 }
 
-/// What deciding may cost.
+/// The budget of decisions.
 pub(super) struct Budget<'w, 'b> {
-    /// Steps that are left for everything.
+    /// Steps left for all decisions.
     pub(super) steps: u64,
-    /// Steps that one question may take.
+    /// Steps of one decision, at most.
     pub(super) each: u64,
     /// The budget of the whole search.
     pub(super) watch: &'w BudgetGuard<'b>,
 }
 
 impl Budget<'_, '_> {
-    /// Spends a step, if there is one.
+    /// Spends a step; `false` if none is left.
     pub(super) fn spend(&mut self) -> bool {
         let Some(left) = self.steps.checked_sub(1) else { return false };
         self.steps = left;
@@ -52,29 +54,29 @@ impl Budget<'_, '_> {
     }
 }
 
-/// A history of which only some outcomes are known: does an order explain those?
+/// The question whether an order explains the known outcomes of a history.
 pub(super) struct Relaxation<'a, W> {
     world: &'a mut W,
     times: &'a Times,
     known: &'a [bool],
-    /// Calls that must have happened, by invocation.
+    /// Calls that must have taken effect, by invocation.
     pub(super) required: Vec<Required>,
-    /// The others.
+    /// All other calls, in groups.
     pub(super) optional: Vec<Group>,
 }
 
-/// How far an order has come.
+/// A place in an order: the state and the required calls that are linearized.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Place {
     /// The state.
     pub(super) state: u32,
-    /// The first required call that is not done.
+    /// The first required call that is not linearized.
     pub(super) first: u32,
-    /// Which of those after it are.
+    /// The linearized ones of the calls after it, as bits.
     pub(super) after: u128,
 }
 
-/// Required calls that one can tell apart behind the first that is not done.
+/// Required calls that `after` can hold.
 const WINDOW: usize = u128::BITS as usize;
 
 impl Place {
@@ -83,7 +85,7 @@ impl Place {
         required < first || required > first && self.after >> (required - first - 1) & 1 == 1
     }
 
-    /// With one more required call done.
+    /// The same with one more required call linearized.
     pub(super) fn with(mut self, required: usize) -> Self {
         match required - self.first as usize {
             0 => {
@@ -99,15 +101,15 @@ impl Place {
 
 struct Frame {
     place: Place,
-    /// Whoever was invoked later has to wait.
+    /// Calls that were invoked later must wait.
     bound: i64,
-    /// The next choice: a required call, or, counted from their number on, a group.
+    /// The next choice: a required call, or a group, numbered after the required calls.
     choice: usize,
     /// The choice that led here, and the bound at which it was taken.
     chosen: Option<(usize, i64)>,
 }
 
-/// Places that lead nowhere, and how many of each group had been used there: fewer would do as well.
+/// Places that lead nowhere, each with the uses of every group. More uses lead nowhere either.
 type Refuted = FxHashMap<Place, Vec<Box<[u8]>>>;
 
 enum Found {
@@ -117,16 +119,17 @@ enum Found {
 }
 
 impl<'a, W: CoreModel> Relaxation<'a, W> {
-    /// `required` are completed calls among those that are `known`, by invocation.
+    /// `required`: completed calls among the `known` ones, by invocation.
     pub(super) fn new(world: &'a mut W, times: &'a Times, known: &'a [bool], required: Vec<Required>) -> Self {
         let optional = world.relax(&required, known);
         Relaxation { world, times, known, required, optional }
     }
 
-    /// Tries orders, depth first.
+    /// Tries orders depth first.
     ///
-    /// Where that ends, first as if each optional call could happen any number of times once it was invoked: what is
-    /// impossible even so is impossible, and an order found so is one if enough calls are there to stand for those uses.
+    /// If that is finite or there are many optional calls, it first lets each optional call take effect any number of times after
+    /// its invocation. What is impossible even so is impossible. An order found so is valid if there are enough calls for its
+    /// uses.
     pub(super) fn decide(&mut self, budget: &mut Budget<'_, '_>) -> Decision {
         if self.world.is_finite() || self.optional.iter().map(Vec::len).sum::<usize>() > FEW {
             match self.search(false, budget) {
@@ -146,7 +149,7 @@ impl<'a, W: CoreModel> Relaxation<'a, W> {
         }
     }
 
-    /// Whether it is impossible even if every optional call could happen any number of times; `None`: the budget was spent.
+    /// Whether it is impossible even if every optional call could take effect any number of times; `None`: the budget was spent.
     pub(super) fn is_impossible_without_counting(&mut self, budget: &mut Budget<'_, '_>) -> Option<bool> {
         match self.search(false, budget) {
             Found::Nothing => Some(true),
@@ -155,7 +158,7 @@ impl<'a, W: CoreModel> Relaxation<'a, W> {
         }
     }
 
-    /// The state after a required call, or any other.
+    /// The state after a required call, or else after `other`.
     pub(super) fn take(&mut self, state: u32, required: Option<Required>, other: u32) -> Option<u32> {
         match required {
             Some(Required { call, answered: true }) => self.world.step(state, call, true),
@@ -164,18 +167,18 @@ impl<'a, W: CoreModel> Relaxation<'a, W> {
         }
     }
 
-    /// The call that a group offers after so many of it were used, if it was invoked by a time.
+    /// The next call of a group of which `used` were used, if it was invoked by a time.
     pub(super) fn available(&self, group: usize, used: usize, bound: i64) -> Option<u32> {
         self.optional[group].get(used).copied().filter(|&call| self.times.invoke[call as usize] <= bound)
     }
 
-    /// The required calls that can come next.
+    /// The required calls that can be next.
     pub(super) fn next(&self, place: Place, bound: i64) -> impl Iterator<Item = usize> {
         let open = move |at: &usize| !place.has(*at) && self.times.invoke[self.required[*at].call as usize] <= bound;
         (place.first as usize..self.required.len()).filter(open)
     }
 
-    /// The earliest return of what is not done: who was invoked later has to wait.
+    /// The earliest return of a required call that is not linearized: calls that were invoked later must wait.
     pub(super) fn bound(&self, place: &Place) -> i64 {
         let mut bound = i64::MAX;
         for at in place.first as usize..self.required.len() {
@@ -235,7 +238,7 @@ impl<'a, W: CoreModel> Relaxation<'a, W> {
                 return Found::Open;
             }
             left -= 1;
-            // Of two overwrites nobody looks between, the first may as well never have happened.
+            // Of two overwrites with no call between them, the first may as well never have taken effect.
             let after_optional = frame.chosen.is_some_and(|(before, _)| before >= self.required.len());
             if group.is_some() && after_optional && self.world.overwrites(call) {
                 continue;
@@ -250,11 +253,11 @@ impl<'a, W: CoreModel> Relaxation<'a, W> {
                 None => {
                     next = next.with(at);
                     if answered && !self.world.changes(call) {
-                        // What never changes anything can as well happen now: no order needs it later.
+                        // A read can be linearized at once: no order needs it later.
                         frame.choice = usize::MAX - 1;
                     }
                 }
-                // The order without it is one as well.
+                // The order without this call explains as much.
                 Some(_) if state == before => continue,
                 Some(_) if !counting => {}
                 Some(group) if used[group] == u8::MAX => return Found::Open,
@@ -281,19 +284,19 @@ impl<'a, W: CoreModel> Relaxation<'a, W> {
         Frame { place, bound: self.bound(&place), choice: 0, chosen }
     }
 
-    /// The calls that stand for the choices of an order: of a group the latest that can, since what is still to be seen of a
-    /// later one contradicts less. `None`: there are too few.
+    /// Assigns calls to the choices of an order. Of a group it takes the latest that fits, because the known outcome of a later
+    /// call contradicts less. `None` if there are too few calls.
     fn staffed(&mut self, choices: &[(usize, i64)]) -> Option<Vec<Placed>> {
         let mut order = Vec::with_capacity(choices.len());
         let mut taken = FxHashSet::default();
-        // From behind, because those that can stand later include those that can stand earlier.
+        // From the end, because the calls that fit later include those that fit earlier.
         for &(at, bound) in choices.iter().rev() {
             let placed = match self.required.get(at) {
                 Some(required) => Placed { call: required.call, known: true },
                 None => {
                     let group = &self.optional[at - self.required.len()];
                     let mut alike = self.world.alike(group[0], self.known, self.times, bound);
-                    // Where only the latest few were looked at, any earlier one will do.
+                    // Only the latest few were looked at, so any earlier one of the group will do.
                     alike.extend(group.iter().rev().filter(|&&call| self.times.invoke[call as usize] <= bound));
                     Placed { call: alike.into_iter().find(|call| !taken.contains(call))?, known: false }
                 }

@@ -1,25 +1,27 @@
-//! What calls do to states, for questions about some of them.
+//! The core model: what the calls of a core do to states. Input: a specification and a history. Output: the state after each
+//! call, with its answer or with any. A relaxation may merge states that no required call can distinguish; only
+//! [`CoreModel::tell_all`] separates them again.
 
 use crate::model::{Effect, Spec};
 use crate::search::history::{Outcome, SpecHistory};
 use rustc_hash::FxHashMap;
 
-/// When calls began and ended.
+/// The times of all calls.
 #[derive(Clone, Debug)]
 pub(super) struct Times {
-    /// Invocation of each.
+    /// By call: its invocation.
     pub(super) invoke: Vec<i64>,
-    /// Return of each; [`i64::MAX`] where it has none.
+    /// By call: its return; [`i64::MAX`] without one.
     pub(super) returned: Vec<i64>,
 }
 
-/// Calls that do the same if nothing is known of their outcome, by invocation.
+/// Calls with the same effect if their outcome is unknown, by invocation.
 pub(super) type Group = Vec<u32>;
 
-/// At most so many of the calls that could stand for one another are looked at.
+/// Calls of a group that are looked at, at most.
 const ALIKE: usize = 64;
 
-/// The latest of some calls that were invoked by a time, the last first.
+/// The latest of some calls that were invoked by a time, newest first.
 pub(super) fn latest<'a>(
     calls: &'a [u32],
     times: &Times,
@@ -30,49 +32,49 @@ pub(super) fn latest<'a>(
     calls[..end].iter().rev().copied().filter(move |&call| fits(call)).take(ALIKE)
 }
 
-/// States as numbers; 0 is the initial one.
+/// What calls do to numbered states; 0 is the initial state.
 pub(super) trait CoreModel {
-    /// The state after a call; with its answer if that is `known`, else whatever the answer would have been.
+    /// The state after a call: with its answer if `known`, else with any answer.
     fn step(&mut self, state: u32, call: u32, known: bool) -> Option<u32>;
 
-    /// From now on states may be taken for equal that no call tells apart whose outcome counts, however the others are used.
-    /// Those others, in groups; as many of each as an explanation can need, the earliest.
+    /// Allows states to be merged that no required call can distinguish, however the other calls are used. Returns those other
+    /// calls in groups: of each group the earliest, as many as an explanation can need.
     fn relax(&mut self, required: &[Required], known: &[bool]) -> Vec<Group>;
 
-    /// Calls that can stand for a member of a group of the last [`World::relax`], among those invoked by a time; the latest
-    /// first, not all of them.
+    /// Calls that can replace a member of a group of the last [`CoreModel::relax`] and were invoked by a time, newest first. Not
+    /// all of them.
     fn alike(&mut self, call: u32, known: &[bool], times: &Times, by: i64) -> Vec<u32>;
 
-    /// From now on every state is told from every other.
+    /// Separates all states again.
     fn tell_all(&mut self);
 
-    /// The state after a call that happened whatever its answer was.
+    /// The state after a call that took effect with any answer.
     fn happen(&mut self, state: u32, call: u32) -> Option<u32> {
         self.step(state, call, false)
     }
 
-    /// Whether the state after a call, whatever its answer, is the same after every state.
+    /// Whether the state after a call, with any answer, does not depend on the state before it.
     fn overwrites(&self, call: u32) -> bool;
 
-    /// Whether there are no more states than the calls name.
+    /// Whether the calls name all states.
     fn is_finite(&self) -> bool;
 
     /// Whether a call may change the state.
     fn changes(&self, call: u32) -> bool;
 
-    /// Bytes that the states met so far hold.
+    /// Bytes that the states held so far take.
     fn bytes(&self) -> usize;
 }
 
-/// A specification, step by step.
+/// The core model of any specification, by its steps.
 pub(super) struct Steps<'h, S: Spec> {
     spec: &'h S,
     history: &'h SpecHistory<S>,
-    /// Calls that do the same whatever the answer, by invocation.
+    /// Calls with equal operations, by invocation.
     groups: Vec<Group>,
-    /// Operations with equal answers.
+    /// By call: the number of its operation with its answer.
     class: Vec<u32>,
-    /// Operations.
+    /// By call: the number of its operation.
     kind: Vec<u32>,
     states: Vec<S::State>,
     numbers: FxHashMap<S::State, u32>,
@@ -81,7 +83,7 @@ pub(super) struct Steps<'h, S: Spec> {
 }
 
 impl<'h, S: Spec> Steps<'h, S> {
-    /// `calls` are those that matter, by invocation.
+    /// `calls`: those that matter, by invocation.
     pub(super) fn new(spec: &'h S, history: &'h SpecHistory<S>, calls: &[u32]) -> Self {
         let all = history.calls();
         let (mut kind, mut class) = (vec![0; all.len()], vec![0; all.len()]);
@@ -167,7 +169,7 @@ impl<S: Spec> CoreModel for Steps<'_, S> {
     }
 }
 
-/// A call that must have happened.
+/// A call that must have taken effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Required {
     /// The call.

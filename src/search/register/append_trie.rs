@@ -1,8 +1,9 @@
-//! What a register can hold that is appended to.
+//! The states of a register with appends. Input: the appended values and the values asked for. Output: the states and their
+//! transitions.
 //!
-//! **Only beginnings of answers are states.** What is not the beginning of a value that somebody asks for, nor such a value, can
-//! by appending never become one; all such contents are [`super::automaton::OTHER`]. So no text is ever built: a state is a
-//! place in the sorted list of the values asked for, and a length.
+//! Only prefixes of values asked for are states. Any other content can never become one by appending, so it is
+//! [`super::automaton::DONT_CARE`]. No text is built: a state is a place in the sorted list of the values asked for, and a
+//! length.
 
 use super::by_value::{ByValue, NONE};
 use super::forms::RegisterOp;
@@ -13,17 +14,17 @@ use std::hash::Hash;
 use std::mem::discriminant;
 use std::ops::Range;
 
-/// States, and how appending leads from one to another.
+/// States, and the transitions between them by appends.
 pub(super) struct AppendOnly {
     pub(super) states: usize,
-    /// From which state, what is appended, to which state.
+    /// Source state, appended value, target state.
     pub(super) edges: Vec<(u32, u32, u32)>,
     /// The state of each value that is one.
     pub(super) state: ByValue,
 }
 
-/// `None` where something stands that cannot be appended to, or not this; and where a limit is reached. `state` has the values
-/// asked for, each with its place there.
+/// `state` numbers the values asked for by their place in `asked`. `None` if a value is absent or of another type where something
+/// is appended, or if a limit is reached.
 pub(super) fn grow(
     deeds: &[RegisterOp],
     content: u32,
@@ -65,17 +66,17 @@ pub(super) fn grow(
     }
 }
 
-/// The values asked for, with the places in them that are states.
+/// The values asked for, and the prefixes of them that are states.
 struct Trie<'a, T> {
     /// Sorted, each with its state.
     asked: Vec<(&'a [T], u32)>,
-    /// The states: the values that begin like this, as far as they are known already, and the length.
+    /// By state: the values with this prefix, as far as they are known already, and its length.
     states: Vec<(Range<u32>, u32)>,
-    /// By the first of the values, and the length: those that are not the whole of a value.
+    /// By the first value and the length: the states that are proper prefixes.
     index: FxHashMap<(u32, u32), u32>,
 }
 
-/// The state of no sequence at all, which is no beginning of one.
+/// Range of the state of the absent value, which is no prefix.
 const ABSENT: u32 = u32::MAX;
 
 impl<'a, T: Ord + Hash> Trie<'a, T> {
@@ -101,7 +102,7 @@ impl<'a, T: Ord + Hash> Trie<'a, T> {
         };
         trie.asked.extend((0..).zip(asked).filter_map(|(at, &value)| of(value).map(|sequence| (sequence, at))));
         trie.asked.sort_unstable();
-        // What is appended once leads on from one state.
+        // A value that is appended once leads out of one state.
         trie.states.reserve(pieces.len());
         trie.index.reserve(pieces.len());
         for (first, &(sequence, at)) in (0..).zip(&trie.asked) {
@@ -123,7 +124,7 @@ impl<'a, T: Ord + Hash> Trie<'a, T> {
         while let Some((values, length)) = trie.states.get(from) {
             let (Range { start, end }, length) = (values.clone(), *length as usize);
             let values = match (start, end) {
-                // Nothing is the beginning of everything.
+                // What is appended to the absent value may begin any value.
                 (ABSENT, _) => 0..trie.asked.len(),
                 (start, end) if start < end => start as usize..end as usize,
                 (start, _) => {
@@ -147,7 +148,8 @@ impl<'a, T: Ord + Hash> Trie<'a, T> {
         Some(AppendOnly { states: trie.states.len(), edges, state })
     }
 
-    /// The ways out of a state by pieces of one length. The state: the values asked for that begin so, and how long that is.
+    /// Adds the transitions out of a state by pieces of length `more`. The state is given as the values with its prefix, and the
+    /// length of the prefix.
     fn extend(
         &mut self,
         from: u32,
@@ -177,7 +179,7 @@ impl<'a, T: Ord + Hash> Trie<'a, T> {
         begins.then(|| self.add(at as u32..at as u32, sequence.len() as u32))
     }
 
-    /// The state of values that begin alike, for so long.
+    /// The state of a prefix: the values that have it, and its length.
     fn add(&mut self, values: Range<u32>, length: u32) -> u32 {
         match self.asked.get(values.start as usize) {
             Some(&(value, state)) if value.len() == length as usize => state,
@@ -189,7 +191,7 @@ impl<'a, T: Ord + Hash> Trie<'a, T> {
     }
 }
 
-/// How many of these begin so, which are the first of them. Often all do: answers grow.
+/// How many of these sorted values have a prefix; they are the first ones. Often all do, because answers grow.
 fn so_many<T>(asked: &[(&[T], u32)], begins: impl Fn(&[T]) -> bool) -> usize {
     match asked.last() {
         Some((last, _)) if begins(last) => asked.len(),
@@ -203,7 +205,7 @@ mod tests {
     use crate::search::verdict::Budget;
     use std::sync::atomic::AtomicBool;
 
-    /// Pieces that make up a text, which is read.
+    /// The number of states of a text that is appended in pieces and then read.
     fn states_of_a_text(pieces: u32, cancel: &AtomicBool) -> Option<usize> {
         let texts: Vec<String> = (0..pieces).map(|piece| format!("{piece} ")).collect();
         let whole = texts.concat();

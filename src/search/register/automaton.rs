@@ -1,7 +1,8 @@
-//! What a register can hold, as far as anybody can tell, and how it changes.
+//! A register as an automaton. Input: the register operations of a part. Output: states, the class of each operation, and the
+//! transitions of each class. Two operations of one class have the same effect.
 //!
-//! **Values nobody asks for are one.** A state that no read, no failed or possible compare-and-set and no beginning of a later
-//! answer names is [`OTHER`]: no operation that is left tells two such states apart, so they are one state.
+//! A value that no read, failed compare-and-set or source of a compare-and-set names is the state [`DONT_CARE`]; with appends,
+//! also one that is no prefix of such a value. No operation can distinguish two of these values.
 
 use super::append_trie::{self, AppendOnly};
 use super::by_value::{ByValue, NONE};
@@ -10,25 +11,25 @@ use crate::search::budget::BudgetGuard;
 use crate::search::tight_vec;
 use rustc_hash::FxHashMap;
 
-/// The state of a register that holds something nobody asks for.
+/// The state of every value that no operation asks for.
 pub(super) const DONT_CARE: u32 = NONE;
 
-/// What the operations of a class do.
+/// When an operation of a class is possible, and the state after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Kind {
-    /// Only in this state; it stays.
+    /// Only in this state; the state stays.
     Read(u32),
-    /// Only outside this state; it stays.
+    /// Only outside this state; the state stays.
     FailedCas(u32),
     /// Always; then this state.
     Write(u32),
     /// Only in the first state; then the second.
     Cas(u32, u32),
-    /// Always; along its edge, or to [`OTHER`].
+    /// Always; then the target of its transition, or [`DONT_CARE`] without one.
     Append,
 }
 
-/// The classes of operations that name one state and no other, or [`NONE`].
+/// The classes that name one state alone, or [`NONE`].
 #[derive(Clone, Copy, Debug)]
 struct Named {
     reads: u32,
@@ -36,27 +37,27 @@ struct Named {
     writes: u32,
 }
 
-/// A register of which the states are numbers.
+/// A register with numbered states.
 #[derive(Debug)]
 pub(super) struct Automaton {
     pub(super) initial: u32,
-    /// What each class does.
+    /// By class: what its operations do.
     pub(super) kinds: Vec<Kind>,
     /// By state: the classes that name it alone.
     states: Vec<Named>,
     write_other: u32,
-    /// By state: classes that lead out of it, and where to.
+    /// By state: the classes that lead out of it, each with the target.
     out: Lists,
-    /// By state: classes other than writes that lead into it, and where from.
+    /// By state: the classes other than writes that lead into it, each with the source.
     into: Lists,
-    /// By class: states out of which it leads, and where to.
+    /// By class: its transitions, each as source and target.
     by_class: Lists,
 }
 
 impl Automaton {
-    /// For deeds on one register; with the class of each, [`NONE`] for those that do nothing. `None` where a value cannot be
-    /// appended to, and for appends with failed compare-and-sets: any append might be needed to make one fail, also one that leads
-    /// to [`OTHER`], and that is not followed here; and where a limit is reached.
+    /// Returns the automaton for the operations of one register, and the class of each, [`NONE`] for those that do nothing.
+    /// `None` if a value cannot be appended to, if a limit is reached, or if appends meet failed compare-and-sets: any append
+    /// might make one fail, even one to [`DONT_CARE`], and the automaton has no such transitions.
     pub(super) fn new(
         deeds: &[RegisterOp],
         content: u32,
@@ -142,32 +143,32 @@ impl Automaton {
         if state == DONT_CARE { NONE } else { self.states[state as usize].reads }
     }
 
-    /// The class of compare-and-sets that failed because the state was not this.
+    /// The class of compare-and-sets that failed because the register did not hold this state, or [`NONE`].
     pub(super) fn failures(&self, state: u32) -> u32 {
         if state == DONT_CARE { NONE } else { self.states[state as usize].failures }
     }
 
-    /// The class of writes of a state.
+    /// The class of writes of a state, or [`NONE`].
     pub(super) fn writes(&self, state: u32) -> u32 {
         if state == DONT_CARE { self.write_other } else { self.states[state as usize].writes }
     }
 
-    /// Classes that lead out of a state, with where to.
+    /// The classes that lead out of a state, each with the target.
     pub(super) fn out(&self, state: u32) -> &[(u32, u32)] {
         if state == DONT_CARE { &[] } else { self.out.of(state) }
     }
 
-    /// Classes other than writes that lead into a state, with where from.
+    /// The classes other than writes that lead into a state, each with the source.
     pub(super) fn into(&self, state: u32) -> &[(u32, u32)] {
         if state == DONT_CARE { &[] } else { self.into.of(state) }
     }
 
-    /// Where an operation of a class leads from a state.
+    /// The target of a class from a state, if it has a transition there.
     pub(super) fn edge(&self, from: u32, class: u32) -> Option<u32> {
         self.out(from).iter().find(|way| way.0 == class).map(|way| way.1)
     }
 
-    /// States out of which operations of a class lead, and where to.
+    /// The transitions of a class, each as source and target.
     pub(super) fn ways(&self, class: u32) -> &[(u32, u32)] {
         self.by_class.of(class)
     }
@@ -179,13 +180,13 @@ impl Automaton {
     }
 }
 
-/// More classes than these are seldom needed.
+/// Capacity for classes and values asked for, at most.
 const FEW: usize = 32;
 
-/// Lists of pairs, one after the other.
+/// Lists of pairs in one allocation.
 #[derive(Debug, Default)]
 struct Lists {
-    /// Where each begins, and where the last ends. Empty where all are.
+    /// Where each list begins, and where the last one ends. Empty if all are.
     begin: Vec<u32>,
     pairs: Vec<(u32, u32)>,
 }

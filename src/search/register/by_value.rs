@@ -1,20 +1,21 @@
-//! Numbers of values, in a table where the values are few and in a map where they are many.
+//! A map from the numbers of values to other numbers (states, classes). It is a table if the history has few values, and a hash
+//! map if it has many.
 
 use rustc_hash::FxHashMap;
 
-/// No class, no slot.
+/// No class, no state, no slot.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Numbers of some values.
+/// Numbers of values; a value without an entry has [`NONE`].
 #[derive(Default)]
 pub(super) struct ByValue {
-    /// By value: its number, or [`NONE`]. Empty where the values of the history are many more than those of this register.
+    /// Indexed by value. Empty if the history has many more values than this register has operations.
     dense: Vec<u32>,
     sparse: FxHashMap<u32, u32>,
 }
 
 impl ByValue {
-    /// For so many operations, of a history with so many values.
+    /// For a register with `operations` operations, in a history with `values` different values.
     pub(super) fn new(operations: usize, values: usize) -> Self {
         let dense = if values <= 8 * operations + 64 { vec![NONE; values] } else { Vec::new() };
         ByValue { dense, sparse: FxHashMap::default() }
@@ -28,7 +29,7 @@ impl ByValue {
         }
     }
 
-    /// Where the number of a value stands; at first [`NONE`].
+    /// The entry of a value; at first [`NONE`].
     pub(super) fn place(&mut self, value: u32) -> &mut u32 {
         match self.dense.get_mut(value as usize) {
             Some(place) => place,

@@ -1,27 +1,29 @@
-//! Where a search stands: what an order of the operations so far has come to.
+//! A configuration: a partial linearization at a return, reduced to what later steps depend on. Everything else at an event is
+//! common to all configurations; see [`super::pending::PendingOps`]. The path to a configuration is not part of its identity. A
+//! new field must also be compared in `dominance.rs`.
 
 use crate::search::mask::Mask;
 
-/// What an order of operations has come to, at a return.
+/// A partial linearization at a return.
 #[derive(Clone, Debug)]
 pub(super) struct Configuration<M> {
-    /// What the register holds.
+    /// The state of the register: a number of the automaton.
     pub(super) state: u32,
-    /// The optional operations used, by number in [`super::used::Uses`].
+    /// The crashed operations used: a number of [`super::crashed_uses::CrashedUseSets`].
     pub(super) used: u32,
-    /// The gap: the event up to which operations had been invoked when the last write happened that did not need the state before
-    /// it. What was open then can still be put right before that write. 0: there was none.
+    /// The event at which the last write was linearized that does not depend on the state before it; 0 if there is none. An
+    /// operation that was invoked before this event can still be put right before that write.
     pub(super) last_overwrite_at: u32,
-    /// How it came about: a place in [`super::path::Paths`].
+    /// The last step to it in [`super::parent_links::ParentLinks`].
     pub(super) path: u32,
-    /// The open operations that are done.
+    /// The pending operations that are linearized.
     pub(super) linearized: M,
-    /// Open writes, not done, of a value that the register held while they were open: they can be put there.
+    /// Pending writes, not linearized, of a value that the register held while they were pending: they can be put there.
     pub(super) absorbable: M,
 }
 
 impl<M: Mask> Configuration<M> {
-    /// Whether both are one, however they came about.
+    /// Whether both are one configuration, whatever their paths.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         (self.state, self.used, self.last_overwrite_at) == (other.state, other.used, other.last_overwrite_at)
             && self.linearized == other.linearized

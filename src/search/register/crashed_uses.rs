@@ -1,21 +1,21 @@
-//! Sets of optional operations that were used, by number.
+//! Sets of used crashed operations, numbered (hash consing): equal sets have equal numbers in one table. A configuration holds
+//! only the number. [`CrashedUseSets::retain`] renumbers, so each kept number must be passed to it.
 
 use crate::search::tight_vec::{self, OVERHEAD};
 use hashbrown::HashTable;
 
-/// How many operations of one class were used.
+/// How many operations of one crashed class were used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Use {
-    /// The place of the class among the optional ones.
+    /// The index of the class in the event schedule.
     class: u32,
-    /// How many.
     count: u32,
-    /// How many of them were invoked after the gap.
+    /// How many of them were invoked after the last overwrite.
     recent: u32,
 }
 
 impl Use {
-    /// A number with bits as if drawn (the finaliser of splitmix64); numbers of the uses in a set are added up.
+    /// A pseudorandom number, by the finaliser of splitmix64.
     fn number(self) -> u64 {
         let mut bits = u64::from(self.class).wrapping_mul(0x9E37_79B9_7F4A_7C15)
             ^ (u64::from(self.count) << 32 | u64::from(self.recent)).wrapping_mul(0xD129_0D3E_6F4D_A9E5);
@@ -25,12 +25,12 @@ impl Use {
     }
 }
 
-/// What was used of each class of which anything was, by class.
+/// The uses of each class with at least one, by class.
 #[derive(Clone, Debug)]
 struct Set {
-    /// The sum of the numbers of its uses: sets that differ seldom have the same.
+    /// The sum of [`Use::number`] of its uses: different sets seldom have the same.
     hash: u64,
-    /// Bits of the classes that it has operations of: a class has the bit of its number modulo 64.
+    /// The bit `class % 64` of each of its classes.
     classes: u64,
     /// How many operations are in it.
     total: u32,
@@ -38,7 +38,7 @@ struct Set {
 }
 
 impl Set {
-    /// Of these uses, by class.
+    /// `uses` is sorted by class.
     fn of(uses: Box<[Use]>) -> Self {
         let hash = uses.iter().copied().map(Use::number).fold(0, u64::wrapping_add);
         let classes = uses.iter().fold(0, |classes, used| classes | 1 << (used.class % 64));
@@ -47,11 +47,11 @@ impl Set {
     }
 }
 
-/// The sets that were met.
+/// A table of sets.
 ///
-/// Operations of one class differ only by their invocation: what is used in the gap must have been invoked before it. So what is
-/// used after the gap is the newest that there is, and of each class two numbers are enough: the sets of what can be used at a time
-/// grow with time, and in such sets taking the newest never takes what is needed more elsewhere.
+/// Operations of one class differ only in their invocation: one that is put before the last overwrite must have been invoked
+/// before it. So a use after the last overwrite takes the newest available operation, and two numbers for each class suffice.
+/// Whatever is available at one time is available later too. Therefore the newest one is never needed more elsewhere.
 #[derive(Clone, Debug)]
 pub(super) struct CrashedUseSets {
     sets: Vec<Set>,
@@ -78,7 +78,7 @@ impl CrashedUseSets {
         self.get(set, class).map_or(0, |u| u.count)
     }
 
-    /// How many of them were invoked after the gap.
+    /// How many of them were invoked after the last overwrite.
     pub(super) fn recent(&self, set: u32, class: u32) -> u32 {
         self.get(set, class).map_or(0, |u| u.recent)
     }
@@ -88,7 +88,7 @@ impl CrashedUseSets {
         self.sets[set as usize].total
     }
 
-    /// The set with one operation more.
+    /// The set with one more operation of a class.
     pub(super) fn add(&mut self, set: u32, class: u32, recent: bool) -> u32 {
         let Set { hash, classes, total, uses } = &self.sets[set as usize];
         let (at, before) = match uses.binary_search_by_key(&class, |u| u.class) {
@@ -116,12 +116,12 @@ impl CrashedUseSets {
         }
     }
 
-    /// The classes that a set has operations of.
+    /// The classes of which a set has operations.
     pub(super) fn classes(&self, set: u32) -> impl Iterator<Item = u32> {
         self.sets[set as usize].uses.iter().map(|used| used.class)
     }
 
-    /// The set without the operations of these classes, which are in order.
+    /// The set without the operations of these classes, which are sorted.
     pub(super) fn without(&mut self, set: u32, classes: &[u32]) -> u32 {
         let is_left = |used: &&Use| classes.binary_search(&used.class).is_err();
         let uses: Box<[Use]> = self.sets[set as usize].uses.iter().filter(is_left).copied().collect();
@@ -132,7 +132,7 @@ impl CrashedUseSets {
         }
     }
 
-    /// The set after a new gap: nothing is recent.
+    /// The set after a new overwrite: no operation is recent.
     pub(super) fn seal(&mut self, set: u32) -> u32 {
         let Set { hash, classes, total, uses } = &self.sets[set as usize];
         if uses.iter().all(|u| u.recent == 0) {
@@ -154,7 +154,7 @@ impl CrashedUseSets {
         }
     }
 
-    /// The set of the first operations of each class, so many of each.
+    /// The set of the first `counts[class]` operations of each class.
     pub(super) fn first(&mut self, counts: &[u32]) -> u32 {
         let used = (0..).zip(counts).filter(|used| *used.1 > 0);
         let uses: Box<[Use]> = used.map(|(class, &count)| Use { class, count, recent: 0 }).collect();
@@ -164,7 +164,7 @@ impl CrashedUseSets {
         self.number(Set::of(uses))
     }
 
-    /// A set of another search.
+    /// Adds a set of another table.
     pub(super) fn adopt(&mut self, others: &CrashedUseSets, set: u32) -> u32 {
         if set == UNUSED {
             return UNUSED;
@@ -173,7 +173,7 @@ impl CrashedUseSets {
         self.known(set).unwrap_or_else(|| self.keep(set.clone()))
     }
 
-    /// The number of a set that is not empty.
+    /// The number of a set that is not empty; adds it if it is new.
     fn number(&mut self, set: Set) -> u32 {
         self.known(&set).unwrap_or_else(|| self.keep(set))
     }
@@ -186,13 +186,13 @@ impl CrashedUseSets {
         self.index.find(set.hash, is_it).copied()
     }
 
-    /// Whether whatever can be used after `more` can be used after `less`: no more were used of any class, nor of those from before
-    /// the gap.
+    /// Whether whatever can be used after `more` can be used after `less`: `less` has no more operations of any class, nor more
+    /// that were invoked before the last overwrite.
     pub(super) fn is_within(&self, less: u32, more: u32) -> bool {
         less == more || self.is_within_of(less, self, more)
     }
 
-    /// The same of a set of another search.
+    /// The same, with `more` in another table.
     pub(super) fn is_within_of(&self, less: u32, others: &CrashedUseSets, more: u32) -> bool {
         if less == UNUSED {
             return true;
@@ -206,7 +206,7 @@ impl CrashedUseSets {
             })
     }
 
-    /// Forgets the sets that none of these name.
+    /// Drops the sets that none of these numbers name, and renumbers the rest.
     pub(super) fn retain<'a>(&mut self, named: impl Iterator<Item = &'a mut u32>) {
         let mut place = vec![u32::MAX; self.sets.len()];
         let mut kept = CrashedUseSets::new();
@@ -227,7 +227,7 @@ impl CrashedUseSets {
         self.held + tight_vec::bytes(&self.sets) + self.index.capacity() * (size_of::<u32>() + 1) * 8 / 7
     }
 
-    /// Keeps a set that is not there yet.
+    /// Adds a set that is not in the table.
     fn keep(&mut self, set: Set) -> u32 {
         let fresh = self.sets.len() as u32;
         let sets = &self.sets;

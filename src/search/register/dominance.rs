@@ -1,17 +1,20 @@
-//! Dominance: which configuration can do whatever another one can, so that the other need not be kept.
+//! Dominance: one configuration can do whatever another can, so the other is dropped. Input: two configurations at one event. A
+//! wrong answer can make a wrong verdict: `frontier/tests.rs` compares what both can reach.
 
 use super::configuration::Configuration;
 use super::pending::PendingOps;
 use crate::search::mask::Mask;
 
 impl<M: Mask> Configuration<M> {
-    /// Whether this one can do whatever `other` can.
+    /// Whether this configuration can do whatever `other` can, at the same event. It can if all of this holds:
     ///
-    /// Both are in the same state. No optional operation is used up here that is not there. What could be put into the gap there can
-    /// be put into the gap here. A read or failed compare-and-set that is done there is done here. Another operation is done in both
-    /// or neither; or it is a write that is done there, and here could be put where nobody sees it when it returns. And a write that
-    /// could be put so there, and is not done, can be put so here. `is_within`: as [`super::used::Uses::is_within`], of what is used
-    /// here and there.
+    /// - Both have the same state, and the last overwrite here is not the earlier one.
+    /// - A read or failed compare-and-set that is linearized there is linearized here.
+    /// - Any other operation is linearized in both or in neither. The exception is a write that is linearized there and not here,
+    ///   but is absorbable here or was invoked before the last overwrite here.
+    /// - A write that is absorbable and not linearized there is absorbable here, or was invoked before the last overwrite here.
+    /// - `is_within` holds for the crashed operations used here and there; see
+    ///   [`super::crashed_uses::CrashedUseSets::is_within`].
     pub(super) fn dominates(
         &self,
         other: &Self,
@@ -27,7 +30,7 @@ impl<M: Mask> Configuration<M> {
             if there & !here & observers[word] != 0 || here & !there & !observers[word] != 0 {
                 return false;
             }
-            // Done there, not here.
+            // Linearized there, not here.
             let mut open_here = there & !here & !observers[word];
             if open_here & !writes[word] != 0 {
                 return false;
@@ -47,7 +50,7 @@ impl<M: Mask> Configuration<M> {
                 idle_there &= idle_there - 1;
             }
         }
-        // What is used lies elsewhere in memory.
+        // Compared last: the sets are elsewhere in memory.
         is_within(self.used, other.used)
     }
 }

@@ -1,4 +1,6 @@
-//! The operations of a part up to a goal, as the search wants them.
+//! The operations of a part up to a goal, prepared for the search. Input: a part and its register operations. Output: for each
+//! operation its class, its events and its slot. A slot is a bit of a mask that an operation has while it is pending. An
+//! operation that does not return before the goal is crashed: a linearization may leave it out.
 
 use super::by_value::NONE;
 use super::forms::RegisterOp;
@@ -6,24 +8,25 @@ use crate::search::events::Event;
 use crate::search::partition::Part;
 use crate::search::tight_vec;
 
-/// An operation that nobody waits for returns here.
+/// The return of an operation that does not return before the goal.
 pub(super) const NEVER: u32 = u32::MAX;
 
-/// Operations that may have happened or not: of unknown outcome, or returning beyond the goal.
+/// The crashed operations of one class: their outcome is unknown, or they return beyond the goal.
 #[derive(Debug)]
 pub(super) struct CrashedClass {
-    /// Their class.
+    /// The class.
     pub(super) class: u32,
-    /// They, by invocation.
+    /// The operations, by invocation.
     pub(super) operations: Vec<u32>,
 }
 
-/// An operation on its way.
+/// An operation and its events.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operation {
-    /// Its class, or `NONE`.
+    /// Its class, or `NONE` if it does nothing.
     pub(super) class: u32,
-    /// Its slot while it is open, or for an option the place of its class in [`Course::optionals`].
+    /// Its slot while it is pending. For a crashed operation, the index of its class in [`EventSchedule::crashed_classes`].
+    /// `NONE` if the search ignores it.
     pub(super) slot: u32,
     /// The event of its invocation.
     pub(super) invoked: u32,
@@ -31,25 +34,23 @@ pub(super) struct Operation {
     pub(super) returned: u32,
 }
 
-/// The operations of a part, and what happens when.
-///
-/// What returns beyond the goal need not have happened before it: it is one of [`Course::optionals`].
+/// The operations of a part and their events.
 #[derive(Debug)]
 pub(super) struct EventSchedule<'p> {
-    /// Invocations and returns, the goal being the end.
+    /// Invocations and returns before the goal.
     pub(super) events: &'p [Event],
     /// The operations, by invocation.
     pub(super) operations: Vec<Operation>,
     /// How many slots are needed.
     pub(super) slots: usize,
-    /// The optional operations, by class.
+    /// The crashed operations, by class.
     pub(super) crashed_classes: Vec<CrashedClass>,
-    /// By class: its place in `optionals`, or `NONE`. Empty where none has one.
+    /// By class: its index in `crashed_classes`, or `NONE`. Empty if no class has one.
     option_of: Vec<u32>,
 }
 
 impl<'p> EventSchedule<'p> {
-    /// Of operations that do this, and are not yet of any class.
+    /// Orders the events and assigns slots. The operations get their classes from [`Self::classify`].
     pub(super) fn new(part: &'p Part, deeds: &[RegisterOp], goal: usize) -> Self {
         let events = &part.events[..goal];
         let fresh = Operation { class: NONE, slot: NONE, invoked: NEVER, returned: NEVER };
@@ -71,7 +72,8 @@ impl<'p> EventSchedule<'p> {
         EventSchedule { events, operations, slots: slots as usize, crashed_classes: Vec::new(), option_of: Vec::new() }
     }
 
-    /// Says of which class each operation is, and which of so many classes are of optional ones where they do not return.
+    /// Assigns each operation its class, of `classes` in all. `optional`: whether operations of a class can matter if they do not
+    /// return.
     pub(super) fn classify(&mut self, class: &[u32], classes: usize, optional: impl Fn(u32) -> bool) {
         for (at, (operation, &class)) in (0..).zip(self.operations.iter_mut().zip(class)) {
             operation.class = class;
@@ -96,12 +98,12 @@ impl<'p> EventSchedule<'p> {
         &self.operations[operation as usize]
     }
 
-    /// The place of a class in [`Self::optionals`], or `NONE`.
+    /// The index of a class in [`Self::crashed_classes`], or `NONE`.
     pub(super) fn crashed_class_of(&self, class: u32) -> u32 {
         self.option_of.get(class as usize).copied().unwrap_or(NONE)
     }
 
-    /// Whether an operation may be left out.
+    /// Whether a linearization may leave the operation out.
     pub(super) fn is_crashed(&self, operation: u32) -> bool {
         self.operation(operation).returned == NEVER
     }

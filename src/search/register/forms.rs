@@ -1,14 +1,16 @@
-//! The operations of a history as registers see them, in numbers.
+//! The calls of a history as register operations with numbered values. Input: a [`Spec`] and a [`History`] of it. Output:
+//! [`Forms`], or `None` if an operation has no form. Equal values have equal numbers. The values themselves are kept only if
+//! something is appended; to find out, the calls may be read twice.
 
 use crate::model::{Action, Spec, Value};
 use crate::search::history::{History, Outcome};
 use crate::search::tight_vec;
 use rustc_hash::FxHashMap;
 
-/// What a call does, with values by number.
+/// What a call does to its register, with values by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in crate::search) enum RegisterOp {
-    /// Nothing that anybody could see; or it did not happen.
+    /// It changes nothing and no answer depends on the state; or the call failed.
     Nothing,
     Read(u32),
     FailedCas(u32),
@@ -17,29 +19,30 @@ pub(in crate::search) enum RegisterOp {
     Append(u32),
 }
 
-/// The calls of a history in which every operation has a form.
+/// The register forms of all calls of a history.
 pub(in crate::search) struct Forms<'h> {
-    /// The register of each call; empty where there is only one.
+    /// By call: its register. Empty if there is only one.
     register: Vec<u32>,
-    /// What each call does.
+    /// By call: what it does.
     pub(in crate::search) deed: Vec<RegisterOp>,
-    /// What each register holds at first.
+    /// By register: its initial value.
     pub(in crate::search) content: Vec<u32>,
-    /// How many values there are.
+    /// How many different values there are.
     pub(in crate::search) count: usize,
-    /// The values, where something is appended: else nobody asks what they are.
+    /// The values by number. Empty unless something is appended: else only their equality matters.
     pub(in crate::search) values: Vec<Value<'h>>,
 }
 
 impl<'h> Forms<'h> {
-    /// `None` where an operation has no form.
+    /// `None` if an operation has no form.
     pub(in crate::search) fn of<S: Spec>(spec: &'h S, history: &'h History<S::Operation, S::Answer>) -> Option<Self> {
         let mut appends = false;
         let forms = Self::read(spec, history, &mut appends);
         if appends { Self::read(spec, history, &mut appends) } else { forms }
     }
 
-    /// Keeps the values where something is appended; `None` also where that comes as a surprise.
+    /// Reads the calls once; values are kept if `appends`. If it meets an append without `appends`, it sets `appends` and returns
+    /// `None`.
     fn read<S: Spec>(spec: &'h S, history: &'h History<S::Operation, S::Answer>, appends: &mut bool) -> Option<Self> {
         let calls = history.calls();
         let mut values = Numbers::expecting(calls.len(), *appends);
@@ -63,7 +66,7 @@ impl<'h> Forms<'h> {
             let form = spec.form(&call.operation, answer)?;
             let deed = match form.action {
                 Action::Nothing => RegisterOp::Nothing,
-                // Nobody saw an answer that would say anything about the state.
+                // Without an answer they say nothing about the state.
                 Action::Read(_) | Action::FailedCas(_) if answer.is_none() => RegisterOp::Nothing,
                 Action::Read(value) => RegisterOp::Read(values.of(value)),
                 Action::FailedCas(value) => RegisterOp::FailedCas(values.of(value)),
@@ -89,13 +92,13 @@ impl<'h> Forms<'h> {
 }
 
 impl Forms<'_> {
-    /// Adds one of so many calls.
+    /// Adds the form of the next of `calls` calls.
     fn push(&mut self, register: u32, deed: RegisterOp, calls: usize) {
         if self.register.is_empty() && register != 0 {
             self.register.reserve_exact(calls);
             self.register.resize(self.deed.len(), 0);
         }
-        // Most histories are of one register.
+        // Most histories have one register and need no list.
         if self.register.capacity() > 0 {
             self.register.push(register);
         }
@@ -116,30 +119,30 @@ impl Forms<'_> {
     }
 }
 
-/// Values by number.
+/// Numbers the values in the order of their first use.
 #[derive(Default)]
 struct Numbers<'h> {
     index: FxHashMap<Value<'h>, u32>,
-    /// Those of small numbers, which most values are; [`u32::MAX`]: not seen yet.
+    /// The numbers of [`Value::Absent`] (first) and of small integers; [`u32::MAX`] before the first use.
     small: Vec<u32>,
-    /// Numbers below this are small.
+    /// Integers from 0 to below this are small.
     below: i64,
     count: u32,
-    /// How many are expected, where these are few.
+    /// Capacity of the map and the list, at most [`EXPECTED`].
     expected: usize,
-    /// The values, where they are kept.
+    /// The values by number, if they are kept.
     names: Option<Vec<Value<'h>>>,
 }
 
-/// Numbers below this are small in any history, and in a long one those that are not above the number of its calls so many times.
+/// Integers below this are small, or in a long history those below [`TIMES`] times the number of calls.
 const SMALL: i64 = 1 << 12;
 const TIMES: usize = 4;
 
-/// More values than these are not expected.
+/// Values to reserve memory for, at most.
 const EXPECTED: usize = 64;
 
 impl<'h> Numbers<'h> {
-    /// For the values of so many calls.
+    /// For the values of `calls` calls.
     fn expecting(calls: usize, keeps: bool) -> Self {
         let below = i64::try_from(calls.saturating_mul(TIMES)).map_or(i64::MAX, |below| below.max(SMALL));
         let expected = calls.min(EXPECTED);
@@ -147,7 +150,7 @@ impl<'h> Numbers<'h> {
         Numbers { below, expected, names, ..Numbers::default() }
     }
 
-    /// The number of one that was not seen before.
+    /// Gives a new value its number.
     fn fresh(count: &mut u32, names: &mut Option<Vec<Value<'h>>>, value: Value<'h>) -> u32 {
         if let Some(names) = names {
             names.push(value);

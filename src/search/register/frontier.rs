@@ -1,10 +1,11 @@
-//! The search: from return to return, with as many configurations at a time as it is allowed, and back where none is left.
+//! The frontier search: decides from return to return whether a register has a linearization. Input: a [`Problem`]. Output:
+//! [`Reached`]. It is the search of Wing and Gong (1993), with dominance where Lowe (2017) remembers visited states.
 //!
-//! A *rung* holds the configurations that got past one return. With no bound on how many go on at a time this is a search breadth
-//! first, one rung at a time; with a small one it is a beam that never begins again: what was not taken waits on its rung, and
-//! when all configurations that went on have ended, the search goes on from those that wait, the nearer rungs first. It ends when
-//! one reaches the goal, or none waits anywhere: then no order exists. A configuration is given up where another one on the same
-//! rung can do whatever it can, taken or waiting: so nothing is refuted twice. Rungs far back are folded: see [`fold`].
+//! A *layer* holds the configurations that got past one return, as *nodes*. No node dominates an open one, so the open nodes of a
+//! layer are an antichain; nothing is refuted twice. With [`Width::Everything`] the search is breadth first. With [`Width::Beam`]
+//! it expands some nodes and leaves the others open. When all that it expanded have ended, it backtracks to open nodes, on the
+//! nearer layers first. If no node is open, no linearization exists, unless open nodes were dropped for want of memory
+//! (`incomplete`). Layers far back are replaced by checkpoints: see [`checkpoint`].
 
 use super::Problem;
 use super::automaton::{DONT_CARE, Kind};
@@ -37,21 +38,21 @@ pub(super) use speculation::SpeculativeSearch;
 /// How a search up to a goal ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reached<M> {
-    /// The steps of an order that explains every answer before the goal; places between them, and what comes of those before the
-    /// first, which an order is sooner made of.
+    /// The steps of a linearization of every answer before the goal. Segment boundaries and the partial witness before the first
+    /// one let it be built faster.
     Goal(Vec<Step>, Vec<SegmentBoundary<M>>, Option<PartialWitness<M>>),
-    /// No order does.
+    /// No linearization exists.
     Nothing(DeadEnd, Furthest),
 }
 
-/// What a search that came to nothing knows of how far an order gets.
+/// What a search without a linearization knows about how far one gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Furthest {
-    /// By these steps to [`Dead::reached`]; none gets further.
+    /// By these steps to [`DeadEnd::reached`]; none gets further.
     Steps(Vec<Step>),
-    /// Something was given up for what was still to come: perhaps further.
+    /// Perhaps further: last-producer pruning dropped a branch for what was still to come.
     Doubtful,
-    /// Nothing that another search would say as well.
+    /// Not known: another search might find another value.
     Unknown,
 }
 
@@ -61,20 +62,21 @@ impl<M: Send> Outcome for Reached<M> {
     }
 }
 
-/// So many rounds of a race are worth knowing how far an order gets.
+/// Rounds of the portfolio that it is worth to find out how far a linearization gets.
 pub(super) const ROUNDS: u32 = 2;
 
-/// A configuration on a rung.
+/// A configuration on a layer.
 #[derive(Debug)]
 struct Node<M> {
     at: Configuration<M>,
-    /// How many optional operations its next moves use at least; see [`most_optional`].
+    /// How many crashed operations its next successors use at least; see [`most_optional`].
     optional: u32,
     is_open: bool,
 }
 
-/// How many optional operations moves use at most that use at least so many: 0, 1 and so on to 7, 8 to 15, 16 to 31 and so on. Of
-/// those that use one more there may be ten times as many; where the most that are ever used are many, there are few of each.
+/// The most crashed operations of the successors that are generated together with those that use `least`. The ranges are 0, 1 and
+/// so on to 7, 8 to 15, 16 to 31 and so on. With one crashed operation more there may be ten times as many successors. Histories
+/// that use many have few successors for each number.
 fn most_optional(least: u32) -> u32 {
     if least < 8 { least } else { 2 * least - 1 }
 }
@@ -86,7 +88,7 @@ struct Layer<M> {
     event: u32,
     entries: Vec<Node<M>>,
     open_count: u32,
-    /// What several rungs are made again from for which it stands: all of their waiting ones, and no entries.
+    /// A checkpoint in place of several layers: `open_count` counts all of their open nodes, and there are no entries.
     checkpoint: Option<Box<Checkpoint<M>>>,
 }
 
@@ -95,14 +97,14 @@ impl<M> Layer<M> {
         Layer { event, entries, open_count: 0, checkpoint: None }
     }
 
-    /// All that it keeps.
+    /// The configurations that it keeps, in nodes and in its checkpoint.
     fn configurations(&mut self) -> impl Iterator<Item = &mut Configuration<M>> {
         let folded = self.checkpoint.iter_mut().flat_map(|fold| fold.begins());
         self.entries.iter_mut().map(|entry| &mut entry.at).chain(folded)
     }
 }
 
-/// Forgets the state of a configuration past a return, if nothing that is left can tell it from others.
+/// Replaces the state of a configuration past a return, if no remaining operation can distinguish it from others.
 fn project_dont_care<M: Mask>(
     at: &mut Configuration<M>,
     reductions: Reductions,
@@ -118,7 +120,7 @@ fn project_dont_care<M: Mask>(
     }
 }
 
-/// One search.
+/// One search with one width.
 pub(super) struct FrontierSearch<'p, M> {
     open: PendingOps<'p, M>,
     reductions: Reductions,
@@ -127,29 +129,29 @@ pub(super) struct FrontierSearch<'p, M> {
     paths: ParentLinks,
     layers: Vec<Layer<M>>,
     checkpoints: CheckpointLog<M>,
-    /// Room for the entries of new ones.
+    /// Memory for the entries of new layers.
     free_layers: Vec<Vec<Node<M>>>,
-    /// The rung of those that go on.
+    /// The layer of the active configurations.
     current_layer: usize,
-    /// Which entries go on, and what has become of them since.
+    /// The nodes that are expanded, by index on the current layer, and what their configurations are by now.
     active: Vec<(usize, Configuration<M>)>,
     moves: Successors<M>,
     open_total: usize,
-    /// How many configurations are on all rungs, and what each holds beyond its own size.
+    /// The number of configurations on all layers, and the bytes that each holds beyond its own size.
     entries: usize,
     heap: usize,
-    /// How many there is room for.
+    /// Capacity of the entries of all layers.
     room: usize,
-    /// How far any came, by which path, and how often all ended since one came so far.
+    /// The furthest return that any configuration reached, its path, and the dead ends since.
     furthest: u32,
     longest: u32,
     failures: u32,
-    /// Something was forgotten: that nothing is left proves nothing.
+    /// Open nodes were dropped: that none is left proves nothing.
     incomplete: bool,
     work: u64,
-    /// The work done when the limits were last looked at.
+    /// The work at the last check of the limits.
     last_check: u64,
-    /// Where it waits for somebody else.
+    /// The event at which it stops, to be continued.
     pause: u32,
     splice_candidates: SpliceCandidates<M>,
 }
@@ -159,7 +161,7 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
         FrontierSearch::before(0, problem, reductions, width)
     }
 
-    /// One that knows what is open before an event.
+    /// A search whose pending operations are those before an event. Its first node is still the initial one.
     fn before(event: u32, problem: Arc<Problem<'p>>, reductions: Reductions, width: Width) -> Self {
         let (automaton, course) = (&problem.automaton, &problem.schedule);
         let first = Configuration {
@@ -197,12 +199,12 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
         }
     }
 
-    /// What was done so far: configurations and drafts looked at.
+    /// Configurations and partial moves looked at so far.
     fn work(&self) -> u64 {
         self.work + self.moves.work
     }
 
-    /// What is invoked and changes nothing happens at once where it can.
+    /// Linearizes an invoked read or failed compare-and-set at once in the active configurations where it is possible.
     fn invoke(&mut self, slot: u32) {
         let kind = self.open.kind(slot);
         for (_, at) in &mut self.active {
@@ -218,7 +220,7 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
         self.work += self.active.len() as u64 / 4;
     }
 
-    /// Takes those that go on past a return.
+    /// Takes the active configurations past a return.
     fn pass(&mut self, slot: u32, memory: usize, watch: &BudgetGuard<'_>) -> Result<(), Limit> {
         self.work += self.active.len() as u64 / 4;
         let first = self.open.at > self.furthest;
@@ -260,7 +262,7 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
             }
             self.current_layer = 0;
         } else {
-            // It stays, perhaps to the end: half a million of them do.
+            // It stays, perhaps to the end: a long history has half a million such layers.
             let entries = &mut self.layers[next - 1].entries;
             self.room -= entries.capacity();
             entries.shrink_to_fit();
@@ -274,7 +276,7 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
         Ok(())
     }
 
-    /// Keeps what a configuration comes to past the return of a slot on the next rung.
+    /// Inserts the successors of a configuration past the return of a slot into the next layer.
     fn expand(
         &mut self,
         entry: usize,
@@ -299,7 +301,7 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
             let (mut kept, mut looked) = (Ok(()), self.work);
             for found in &moves.found {
                 self.insert_if_undominated(self.current_layer + 1, found.to.clone(), moves.steps(found));
-                // Thousands that are held against thousands take seconds.
+                // Comparing thousands with thousands takes seconds.
                 if self.work - looked > 1024 {
                     looked = self.work;
                     kept = watch.reached().map_or(Ok(()), Err);
@@ -321,7 +323,7 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
         }
     }
 
-    /// One of those that went on waits for its next moves, which use at least so many optional operations.
+    /// Opens an expanded node again: its next successors use at least `least` crashed operations.
     fn set_open(&mut self, entry: usize, least: u32) {
         let rung = &mut self.layers[self.current_layer];
         rung.entries[entry].optional = least;
@@ -330,7 +332,7 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
         self.open_total += 1;
     }
 
-    /// Makes room for those that get past this return.
+    /// Makes sure that there is a layer for this return.
     fn next_layer(&mut self, watch: &BudgetGuard<'_>) -> Result<(), Limit> {
         let (next, event) = (self.current_layer + 1, self.open.at + 1);
         if self.layers.get(next).is_none_or(|rung| rung.event != event) {
@@ -340,14 +342,14 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
         self.recompute(next, watch).map(|_| ())
     }
 
-    /// Keeps a configuration on a rung, unless another one there stands for it.
+    /// Adds a configuration to a layer, unless a node there dominates it.
     fn insert_if_undominated(&mut self, rung: usize, mut at: Configuration<M>, steps: &[Step]) {
         project_dont_care(&mut at, self.reductions, &self.open, &self.uses);
         self.insert_after(rung, at, steps, &mut 0, true);
     }
 
-    /// The same of one whose state is forgotten if it can be, and for which none of the first `seen` there stands; and whether it may
-    /// stand for one of them.
+    /// The same for a configuration whose state is forgotten if it can be. None of the first `seen` nodes dominates it. `stands`:
+    /// whether it may dominate one of them. Removed nodes are subtracted from `seen`.
     fn insert_after(&mut self, rung: usize, mut at: Configuration<M>, steps: &[Step], seen: &mut usize, stands: bool) {
         self.count_insertion(rung);
         let (open, uses) = (&self.open, &self.uses);
@@ -372,7 +374,7 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
             self.open_total -= before - rung.entries.len();
         }
         at.path = self.paths.extend(at.path, steps);
-        // Most rungs hold one.
+        // Most layers hold one node.
         let full = rung.entries.len() == rung.entries.capacity() && rung.entries.len() < 8;
         let few = if full { rung.entries.len().max(1) } else { 0 };
         rung.entries.reserve_exact(few);
@@ -382,12 +384,12 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
         self.open_total += 1;
     }
 
-    /// Looking at what a new one is held against on a rung is work: a cache line is about a unit.
+    /// Counts the comparisons of an insertion as work: about one unit for each cache line.
     fn count_insertion(&mut self, rung: usize) {
         self.work += (size_of_val(&*self.layers[rung].entries) / 64) as u64 + 1;
     }
 
-    /// Those that go on from this rung: the best of those that wait.
+    /// Activates open nodes of the current layer, those with the fewest crashed operations first.
     fn choose(&mut self) {
         let width = match self.width {
             Width::Everything => usize::MAX,
@@ -419,7 +421,7 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
         }
     }
 
-    /// Goes back to a rung where some wait, if there is one.
+    /// Backtracks to a layer with open nodes. `false` if there is none, or if [`SpliceCandidates::leave`] gives the search up.
     fn backtrack(&mut self, watch: &BudgetGuard<'_>) -> Result<bool, Limit> {
         if self.open_total == 0 {
             return Ok(false);
@@ -430,7 +432,7 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
             let far = self.behind((1 << (self.failures / 4).min(30)) - 1);
             let near = self.layers[..=far].iter().rposition(waits);
             let Some(rung) = near.or_else(|| self.layers.iter().position(waits)) else { return Ok(false) };
-            // What it stands for may begin or end elsewhere.
+            // Its open nodes may be on any of the recomputed layers.
             if !self.recompute(rung, watch)? {
                 break rung;
             }
@@ -445,15 +447,16 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
         Ok(true)
     }
 
-    /// Where all came to an end.
+    /// The furthest return, and the one that is suspected to be impossible.
     fn dead_end(&self) -> DeadEnd {
         let reached = self.furthest as usize;
         let suspect = self.moves.suspicion.first_return(&self.open, self.furthest).unwrap_or(0) as usize;
         DeadEnd { reached, suspect: suspect.max(reached), longest: None }
     }
 
-    /// How far an order gets, once all have ended. Only a search that goes the same way on any number of threads knows, and only after
-    /// so little work that each such search has come to its end, or a search made for this comes to the same.
+    /// How far a linearization gets, after a search that found none. Only a search with beam width 1 knows, because it does the
+    /// same on any number of threads. It must have needed little work: then either every such search ends within that work, or a
+    /// search made for this finds the same.
     fn longest(&self) -> Furthest {
         match self.width == Width::Beam(1) && self.work() < self.how_far() {
             true if self.moves.suspicion.is_any() => Furthest::Doubtful,
@@ -462,12 +465,12 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
         }
     }
 
-    /// How much work it is worth to know how far an order gets.
+    /// The work that it is worth to find out how far a linearization gets.
     pub(super) fn how_far(&self) -> u64 {
         initial_budget(self.open.schedule().events.len()) << (ROUNDS - 1)
     }
 
-    /// Looks at the limits now and then.
+    /// Checks the limits after every 1024 units of work.
     fn check_limits(&mut self, memory: usize, watch: &BudgetGuard<'_>) -> Result<(), Limit> {
         if self.work() - self.last_check <= 1024 {
             return Ok(());
@@ -480,7 +483,7 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
         }
     }
 
-    /// Holds to the memory limit: what lies furthest back is forgotten first.
+    /// Keeps to the memory limit. If collecting is not enough, it drops the first half of the layers, repeatedly.
     fn free_memory(&mut self, memory: usize) -> Result<(), Limit> {
         if self.paths.is_due() {
             self.collect();
@@ -489,7 +492,7 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
             return Ok(());
         }
         self.collect();
-        // With less room than this it would soon have to be done again.
+        // With less free memory it would soon have to be done again.
         while self.bytes() > memory - memory / 8 {
             if self.current_layer == 0 {
                 return Err(Limit::Memory);
@@ -509,7 +512,7 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
         Ok(())
     }
 
-    /// Forgets paths and sets that belong to no configuration.
+    /// Drops the paths and sets that no configuration uses.
     fn collect(&mut self) {
         let entries = self.layers.iter_mut().flat_map(Layer::configurations).chain(self.checkpoints.begins());
         let going = self.active.iter_mut().map(|(_, at)| at).chain(self.splice_candidates.configurations());
@@ -519,7 +522,7 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
     }
 
     fn bytes(&self) -> usize {
-        // Beside each a place in a list while paths are collected.
+        // Each also needs an entry in a list while paths are collected.
         let each = size_of::<usize>() + self.heap;
         (self.entries + self.active.len()) * each
             + self.room * size_of::<Node<M>>()

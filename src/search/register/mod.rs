@@ -1,5 +1,9 @@
-//! Registers: read, written, compared and set, appended to. By far the most histories are of these, and of the forms of their
-//! operations much more can be said than of steps of a specification.
+//! Linearizability of a register: reads, writes, compare-and-sets and appends. Input: a part of a history and the register forms
+//! of its operations. Output: a linearization, or the dead end of the search. The problem is NP-complete (Gibbons and Korach
+//! 1997, *Testing shared memories*), so every search has a budget.
+//!
+//! Three searches compete in a portfolio: a speculative one with beam width 1, a beam, and breadth first. No pruning and no
+//! thread changes the verdict. The search is not trusted: [`is_valid_linearization`] checks every linearization without its code.
 
 mod append_trie;
 mod automaton;
@@ -37,7 +41,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use witness::WitnessBuilder;
 
-/// A register, and the operations of a part as operations on it.
+/// The state machine of one register, and the operations of a part in the order of their events.
 #[derive(Debug)]
 struct Problem<'p> {
     automaton: Automaton,
@@ -45,16 +49,17 @@ struct Problem<'p> {
 }
 
 impl<'p> Problem<'p> {
-    /// The operations of a part up to an event. `None` where the forms are not enough, or a limit is reached.
+    /// The operations of a part up to event `goal`. `None` if the register forms do not suffice (see [`Automaton::new`]), if a
+    /// [`Step`] cannot number all operations, or if a limit is reached.
     fn new(part: &'p Part, forms: &Forms<'_>, goal: usize, watch: &BudgetGuard<'_>) -> Option<Self> {
-        // Operations are numbered by invocation: later ones do not matter.
+        // Operations are numbered by invocation, so those after the goal are the last ones.
         let invoked = match part.events.len() {
             all if all == goal => part.calls.len(),
             _ => part.events[..goal].iter().filter(|event| !event.is_return()).count(),
         };
         let calls = &part.calls[..invoked];
         let deeds: Cow<'_, [RegisterOp]> = match (0..).zip(calls).all(|(at, &call)| at == call) {
-            // Nearly the whole history is of this register.
+            // The part has the first calls of the history: nearly all are of this register.
             true => Cow::Borrowed(&forms.deed[..invoked]),
             false => calls.iter().map(|&call| forms.deed[call as usize]).collect(),
         };
@@ -75,8 +80,9 @@ impl<'p> Problem<'p> {
     }
 }
 
-/// A search for an order of the operations on one register that explains every answer before event `goal`, or of all where there is
-/// none; such a search also says how far an order gets. `None` where the forms are not enough, or a limit is reached.
+/// Returns a search for a linearization of every answer before event `goal`, or of the whole part. A search of the whole part
+/// also reports how far a linearization gets if there is none. `None` if the register forms do not suffice, or if a limit is
+/// reached.
 pub(super) fn search<'p>(
     part: &'p Part,
     forms: &Forms<'_>,
@@ -102,7 +108,7 @@ pub(super) fn search<'p>(
     })
 }
 
-/// The operations that return, where each does so before the next of them is invoked and no other is needed to explain their answers.
+/// The returning operations, if no two of them overlap and they explain every answer in that order.
 fn in_turn(part: &Part, forms: &Forms<'_>) -> Option<Vec<u32>> {
     // Operations are numbered by invocation.
     let (mut invoked, mut before) = (0, 0);
@@ -117,8 +123,8 @@ fn in_turn(part: &Part, forms: &Forms<'_>) -> Option<Vec<u32>> {
     is_valid_linearization(part, forms, &order).then_some(order)
 }
 
-/// Configurations that go on at a time where one alone goes back and back: some histories take a twentieth of the work so, others
-/// five times as much.
+/// Beam width of the second search. Compared with beam width 1, some histories take a twentieth of the work, others five times as
+/// much.
 const WIDE: usize = 8;
 
 fn within<'p, M: Mask + 'p>(problem: Arc<Problem<'p>>, switches: SearchConfig, whole: bool) -> Search<'p> {
@@ -142,18 +148,18 @@ fn within<'p, M: Mask + 'p>(problem: Arc<Problem<'p>>, switches: SearchConfig, w
     }
 }
 
-/// A search that says its steps as an order.
+/// A search whose steps are made into a linearization.
 struct Ordered<'p, W> {
     problem: Arc<Problem<'p>>,
-    /// `None`: it has come to an end.
+    /// `None` once the search has ended.
     way: Option<W>,
-    /// Those of a search that says how far an order gets.
+    /// Set if the search reports how far a linearization gets.
     reductions: Option<Reductions>,
 }
 
 impl<W> Ordered<'_, W> {
-    /// The steps of an order that gets as far as any does where none gets to the end, if that is soon known. The same however it
-    /// was found out that none does.
+    /// Repeats a search without a linearization, to find the steps that get furthest. `None` if it needs more work than
+    /// [`FrontierSearch::how_far`]. The steps are the same whichever search of the portfolio ended first.
     fn longest<M: Mask>(&self, memory: usize, watch: &BudgetGuard<'_>) -> Option<(DeadEnd, Vec<Step>)> {
         let reductions = Reductions { last_producer: false, ..self.reductions? };
         let mut ladder = FrontierSearch::<M>::new(self.problem.clone(), reductions, Width::Beam(1));
@@ -174,7 +180,7 @@ impl<'p, M: Mask, W: Runner<Found = Reached<M>>> Runner for Ordered<'p, W> {
         let Some(found) = way.run(until, memory, watch)? else {
             return Ok(None);
         };
-        // An order takes as much room as the search for it.
+        // The linearization needs as much memory as the search, which is therefore freed first.
         self.way = None;
         Ok(Some(match found {
             Reached::Nothing(dead, furthest) => {
@@ -196,7 +202,7 @@ impl<'p, M: Mask, W: Runner<Found = Reached<M>>> Runner for Ordered<'p, W> {
                 let in_parts = || WitnessBuilder::in_parts(problem, &steps, &seams, first, end);
                 let order = (!seams.is_empty() && rayon::current_num_threads() > 1).then(in_parts).flatten();
                 let order = order.or_else(|| WitnessBuilder::<M>::new(problem.clone()).order(&steps, end));
-                // An order that is none is not believed: see `audit`.
+                // `is_valid_linearization` rejects a wrong order.
                 Found::Order(order.unwrap_or_default())
             }
         }))

@@ -1,8 +1,10 @@
-//! How configurations came about.
+//! Parent links: the steps to each configuration, stored as a tree of links from a step to the one before it. Output: the steps
+//! of a path, for the witness builder. Unreachable steps are collected by mark and compact. That renumbers all paths, so each
+//! path that is kept must be passed to [`ParentLinks::retain`].
 
 use crate::search::tight_vec;
 
-/// One step of an order in the making.
+/// A step of a partial linearization: an operation and its [`Place`] in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step(u32);
 
@@ -12,26 +14,26 @@ const MORE: u32 = HIDDEN | 1 << 30;
 const IDLE: u32 = 1 << 30;
 const OPERATION: u32 = (1 << 30) - 1;
 
-/// More operations than this have no room in a step.
+/// Operations that a step can number, at most.
 pub(super) const MOST_OPERATIONS: usize = OPERATION as usize;
 
 impl Step {
-    /// The operation changes the present state.
+    /// The operation is linearized last and may change the present state.
     pub(super) const fn change(operation: u32) -> Self {
         Step(operation)
     }
 
-    /// The operation begins a block in the gap.
+    /// The operation begins a block right before the last overwrite.
     pub(super) const fn gap(operation: u32) -> Self {
         Step(operation | GAP)
     }
 
-    /// The operation goes on with that block.
+    /// The operation continues that block.
     pub(super) const fn more(operation: u32) -> Self {
         Step(operation | MORE)
     }
 
-    /// The operation is a write of the value that the register held while it was open.
+    /// The operation is an absorbable write: it is put where the register held its value.
     pub(super) const fn idle(operation: u32) -> Self {
         Step(operation | IDLE)
     }
@@ -49,13 +51,13 @@ impl Step {
         }
     }
 
-    /// Whether the state that the operation leads to is not the present one.
+    /// Whether the operation leads to a state that is not the present one.
     pub(super) const fn is_hidden(self) -> bool {
         self.0 & !OPERATION != 0
     }
 }
 
-/// Where a step happens.
+/// Where a step puts its operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Present,
@@ -64,22 +66,22 @@ pub(super) enum Place {
     Idle,
 }
 
-/// The steps of all configurations that are kept, each with the one before it.
+/// The steps of all kept configurations, each linked to the one before it.
 #[derive(Debug, Default)]
 pub(super) struct ParentLinks {
     steps: Vec<(u32, Step)>,
-    /// How many there were after the last clearing.
+    /// Steps after the last collection.
     kept: usize,
 }
 
-/// A look for so few steps more is not worth it.
+/// New steps between two collections, at least.
 const FEW: usize = if cfg!(test) { 1 << 6 } else { 1 << 16 };
 
-/// The path without steps.
+/// The empty path.
 pub(super) const BEGIN: u32 = u32::MAX;
 
 impl ParentLinks {
-    /// A path with more steps.
+    /// The path with these steps at its end.
     pub(super) fn extend(&mut self, mut path: u32, steps: &[Step]) -> u32 {
         for &step in steps {
             tight_vec::push(&mut self.steps, (path, step));
@@ -100,12 +102,12 @@ impl ParentLinks {
         steps
     }
 
-    /// Whether so much was added that a look for what nobody needs any more pays off.
+    /// Whether enough steps are new since the last collection.
     pub(super) fn is_due(&self) -> bool {
         self.steps.len() > self.kept + self.kept / 2 + FEW
     }
 
-    /// Forgets what is on none of these paths.
+    /// Drops the steps that are on none of these paths, and renumbers the paths.
     pub(super) fn retain<'a>(&mut self, paths: impl Iterator<Item = &'a mut u32>) {
         let mut paths: Vec<&mut u32> = paths.collect();
         let mut needed = Needed { words: vec![(0, 0); self.steps.len().div_ceil(64)] };
@@ -131,19 +133,19 @@ impl ParentLinks {
         }
     }
 
-    /// Bytes held, with those that [`Self::retain`] takes for a while.
+    /// Bytes held, with those that [`Self::retain`] needs while it runs.
     pub(super) fn bytes(&self) -> usize {
         tight_vec::bytes(&self.steps) + self.steps.len().div_ceil(64) * size_of::<(u64, u32)>()
     }
 }
 
-/// Steps that stay: of each 64 a bit each, and how many stay before them.
+/// The steps that are kept, as a bit set: for each 64 steps their bits, and how many are kept before them.
 struct Needed {
     words: Vec<(u64, u32)>,
 }
 
 impl Needed {
-    /// Adds one. Whether it is new.
+    /// Adds a step. Whether it is new.
     fn add(&mut self, at: u32) -> bool {
         let (word, bit) = (&mut self.words[at as usize / 64].0, 1 << (at % 64));
         let is_new = *word & bit == 0;
@@ -151,7 +153,7 @@ impl Needed {
         is_new
     }
 
-    /// How many they are; [`Self::place`] knows from then on.
+    /// Counts the steps. [`Self::place`] is valid from then on.
     fn count(&mut self) -> usize {
         let mut count = 0;
         for (word, before) in &mut self.words {
@@ -161,13 +163,13 @@ impl Needed {
         count as usize
     }
 
-    /// How many stay before one.
+    /// How many kept steps precede this one: its new number.
     fn place(&self, at: u32) -> u32 {
         let (word, before) = self.words[at as usize / 64];
         before + (word & ((1 << (at % 64)) - 1)).count_ones()
     }
 
-    /// They, in order.
+    /// The kept steps, ascending.
     fn all(&self) -> impl Iterator<Item = u32> {
         (0..).step_by(64).zip(&self.words).flat_map(|(first, &(word, _))| {
             let mut left = word;

@@ -1,4 +1,6 @@
-//! The operations that are open at an event, and those that are still to come.
+//! The operations that are pending at an event, and those still to come. All configurations at the event share them. The search
+//! moves this table forward and back with its own event. The pending operations of a class form a list in the order of their
+//! returns.
 
 use super::Problem;
 use super::automaton::{Automaton, DONT_CARE, Kind};
@@ -10,24 +12,24 @@ use crate::search::mask::Mask;
 use crate::search::tight_vec;
 use std::sync::Arc;
 
-/// The operations of a class.
+/// The returning operations of a class.
 #[derive(Clone, Copy, Debug)]
 struct Class {
-    /// The open one that returns first, as a slot, or `NONE`; the others follow by return.
+    /// The slot of the pending one that returns first, or `NONE`; the others follow by return.
     head: u32,
-    /// The open one that returns last, or `NONE`.
+    /// The slot of the pending one that returns last, or `NONE`.
     tail: u32,
-    /// How many must happen and are not yet invoked.
+    /// How many return before the goal and are not yet invoked.
     future: u32,
 }
 
-/// An open operation.
+/// A pending operation.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     operation: u32,
-    /// The slot of the one of its class that returns before it, or `NONE`.
+    /// The slot of the operation of its class that returns before it, or `NONE`.
     before: u32,
-    /// The slot of the one of its class that returns next, or `NONE`.
+    /// The slot of the operation of its class that returns next, or `NONE`.
     next: u32,
 }
 
@@ -39,20 +41,20 @@ pub(super) struct PendingOps<'p, M> {
     pub(super) at: u32,
     classes: Vec<Class>,
     slots: Vec<Slot>,
-    /// Open failed compare-and-sets.
+    /// Pending failed compare-and-sets.
     pub(super) failed: M,
-    /// Open reads and failed compare-and-sets.
+    /// Pending reads and failed compare-and-sets.
     pub(super) observers: M,
-    /// Open writes.
+    /// Pending writes.
     pub(super) writes: M,
     /// Failed compare-and-sets that are not yet invoked.
     failing: u32,
-    /// By optional class: how many were invoked.
+    /// By crashed class: how many of its operations were invoked.
     pub(super) available: Vec<u32>,
 }
 
 impl<'p, M: Mask> PendingOps<'p, M> {
-    /// Before an event.
+    /// The operations at an event, which is next.
     pub(super) fn new(problem: Arc<Problem<'p>>, at: u32) -> Self {
         let (automaton, course) = (&problem.automaton, &problem.schedule);
         let mut open = PendingOps {
@@ -81,7 +83,7 @@ impl<'p, M: Mask> PendingOps<'p, M> {
         open
     }
 
-    /// What is left when nothing of it is needed any more.
+    /// Drops all but the problem.
     pub(super) fn close(self) -> Arc<Problem<'p>> {
         self.problem
     }
@@ -98,7 +100,7 @@ impl<'p, M: Mask> PendingOps<'p, M> {
         &self.problem.schedule
     }
 
-    /// Takes the next event if it is no return of an operation that has a class; else says which slot returns.
+    /// Passes the next event, except a return of an operation that has a slot: that slot is only named.
     pub(super) fn forward(&mut self) -> Passed {
         let event = self.schedule().events[self.at as usize];
         let operation = event.of();
@@ -123,7 +125,7 @@ impl<'p, M: Mask> PendingOps<'p, M> {
         Passed::Invocation(slot)
     }
 
-    /// Takes the return of a slot.
+    /// Passes the return of a slot.
     pub(super) fn leave(&mut self, slot: u32) {
         let class = self.class(slot) as usize;
         let Slot { before, next, .. } = self.slots[slot as usize];
@@ -134,7 +136,7 @@ impl<'p, M: Mask> PendingOps<'p, M> {
         self.at += 1;
     }
 
-    /// Goes to another event.
+    /// Moves to another event, forward or back.
     pub(super) fn go(&mut self, to: u32) {
         while self.at < to {
             if let Passed::Return(slot) = self.forward() {
@@ -180,10 +182,10 @@ impl<'p, M: Mask> PendingOps<'p, M> {
         }
     }
 
-    /// Between which open operations of a class one belongs that returns at an event.
+    /// The neighbours, by return, of an operation among the pending ones of its class.
     ///
-    /// The walk goes from both ends at once: most operations return after all that are open when they are invoked, and a search that
-    /// goes back comes to returns before all of them.
+    /// The walk goes from both ends at once. Most operations return after all that are pending when they are invoked, and a
+    /// search that backtracks meets returns before all of them.
     fn place(&self, class: u32, returned: u32) -> (u32, u32) {
         let Class { head, tail, .. } = self.classes[class as usize];
         let (mut next, mut before) = (head, tail);
@@ -198,7 +200,7 @@ impl<'p, M: Mask> PendingOps<'p, M> {
         }
     }
 
-    /// Makes two open operations of a class neighbours by return; `NONE` stands for its ends.
+    /// Links two pending operations of a class that are neighbours by return; `NONE` is an end of the list.
     fn link(&mut self, class: usize, before: u32, next: u32) {
         match before {
             NONE => self.classes[class].head = next,
@@ -233,17 +235,17 @@ impl<'p, M: Mask> PendingOps<'p, M> {
         self.schedule().operation(self.operation(slot)).returned
     }
 
-    /// The open operation of a class that returns first, or `NONE`.
+    /// The slot of the pending operation of a class that returns first, or `NONE`.
     pub(super) fn first(&self, class: u32) -> u32 {
         if class == NONE { NONE } else { self.classes[class as usize].head }
     }
 
-    /// The one of its class that returns next, or `NONE`.
+    /// The slot of the operation of the same class that returns next, or `NONE`.
     pub(super) fn next(&self, slot: u32) -> u32 {
         self.slots[slot as usize].next
     }
 
-    /// A slot, or the first of those behind it, whose operation is not done; or `NONE`.
+    /// The first slot from this one on, by return, whose operation is not linearized; or `NONE`.
     fn first_undone(&self, mut slot: u32, done: &M) -> u32 {
         while slot != NONE && done.has(slot) {
             slot = self.next(slot);
@@ -251,7 +253,7 @@ impl<'p, M: Mask> PendingOps<'p, M> {
         slot
     }
 
-    /// The open operations of a class that are not done, by return.
+    /// The pending operations of a class that are not linearized, by return.
     pub(super) fn undone<'o>(&'o self, class: u32, done: &M) -> impl Iterator<Item = u32> + use<'o, 'p, M> {
         let (mut slot, done) = (self.first(class), done.clone());
         std::iter::from_fn(move || {
@@ -261,7 +263,8 @@ impl<'p, M: Mask> PendingOps<'p, M> {
         })
     }
 
-    /// The states that writes lead to: of those open, not done, and invoked before an event, and of all optional ones.
+    /// The states that writes lead to: pending ones that are not linearized and were invoked before an event, and available
+    /// crashed ones.
     pub(super) fn written(&self, done: &M, before: u32) -> Vec<u32> {
         let mut states: Vec<u32> = Vec::new();
         for slot in self.writes.minus(done) {
@@ -283,7 +286,8 @@ impl<'p, M: Mask> PendingOps<'p, M> {
         states
     }
 
-    /// What waits for a state, invoked before an event, happens. Whether anything did.
+    /// Linearizes the pending reads and failed compare-and-sets that a state explains and that were invoked before an event.
+    /// Whether there was any.
     pub(super) fn serve(&self, done: &mut M, state: u32, before: u32) -> bool {
         let mut any = false;
         let mut slot = self.first(self.automaton().reads(state));
@@ -303,17 +307,17 @@ impl<'p, M: Mask> PendingOps<'p, M> {
         any
     }
 
-    /// Whether operations of a class must still happen.
+    /// Whether an operation of a class must still be linearized.
     pub(super) fn is_required(&self, class: u32, done: &M) -> bool {
         class != NONE && (self.classes[class as usize].future > 0 || self.first_undone(self.first(class), done) != NONE)
     }
 
-    /// How many operations of a class must still happen.
+    /// How many operations of a class must still be linearized.
     pub(super) fn obligations(&self, class: u32, done: &M) -> u32 {
         if class == NONE { 0 } else { self.classes[class as usize].future + self.undone(class, done).count() as u32 }
     }
 
-    /// Whether operations of a class may still happen.
+    /// Whether an operation of a class may still be linearized.
     pub(super) fn is_possible(&self, class: u32, at: &Configuration<M>, uses: &CrashedUseSets) -> bool {
         if class == NONE {
             return false;
@@ -327,7 +331,7 @@ impl<'p, M: Mask> PendingOps<'p, M> {
                 > uses.count(at.used, optional)
     }
 
-    /// Whether some operation must still happen in a state.
+    /// Whether an operation needs a state and must still be linearized.
     pub(super) fn is_needed(&self, state: u32, at: &Configuration<M>) -> bool {
         self.is_required(self.automaton().reads(state), &at.linearized)
             || self.automaton().out(state).iter().any(|&(class, _)| {
@@ -336,20 +340,20 @@ impl<'p, M: Mask> PendingOps<'p, M> {
             })
     }
 
-    /// Whether the register can hold this again.
+    /// Whether the register can hold a state again.
     pub(super) fn can_return(&self, state: u32, at: &Configuration<M>, uses: &CrashedUseSets) -> bool {
         self.is_possible(self.automaton().writes(state), at, uses)
             || self.automaton().into(state).iter().any(|&(class, _)| self.is_possible(class, at, uses))
     }
 
-    /// Whether anything could still happen in a state that could not happen in others.
+    /// Whether a remaining operation is possible in this state and not in all others.
     pub(super) fn is_useful(&self, state: u32, at: &Configuration<M>, uses: &CrashedUseSets) -> bool {
         state != DONT_CARE
             && (self.is_required(self.automaton().reads(state), &at.linearized)
                 || self.automaton().out(state).iter().any(|&(class, _)| self.is_possible(class, at, uses)))
     }
 
-    /// Whether nothing can come of one more operation of an optional class, however many of it are left.
+    /// Whether another use of a crashed class cannot matter, however many operations of it are left.
     pub(super) fn is_spent(&self, optional: u32, at: &Configuration<M>, uses: &CrashedUseSets) -> bool {
         match self.automaton().kinds[self.schedule().crashed_classes[optional as usize].class as usize] {
             Kind::Write(state) | Kind::Cas(_, state) => {
@@ -359,7 +363,7 @@ impl<'p, M: Mask> PendingOps<'p, M> {
         }
     }
 
-    /// Whether a compare-and-set must still fail because the register does not hold this.
+    /// Whether a compare-and-set must still fail because the register does not hold this state.
     pub(super) fn is_shunned(&self, state: u32, at: &Configuration<M>) -> bool {
         self.is_required(self.automaton().failures(state), &at.linearized)
     }
@@ -369,12 +373,12 @@ impl<'p, M: Mask> PendingOps<'p, M> {
         self.failing > 0 || self.failed.minus(done).next().is_some()
     }
 
-    /// Whether something still needs a state that can no longer come back.
+    /// Whether an operation still needs a state that cannot come back.
     pub(super) fn is_lost(&self, state: u32, at: &Configuration<M>, uses: &CrashedUseSets) -> bool {
         state != DONT_CARE && self.is_needed(state, at) && !self.can_return(state, at, uses)
     }
 
-    /// How many operations there are at most that still want a state: no more visits of it are of use.
+    /// How many operations may still want a state, at most: more visits of the state are of no use.
     pub(super) fn wanted(&self, state: u32, at: &Configuration<M>, uses: &CrashedUseSets) -> u32 {
         let mut wanted = self.obligations(self.automaton().reads(state), &at.linearized);
         for &(class, _) in self.automaton().out(state) {
@@ -393,7 +397,7 @@ impl<'p, M: Mask> PendingOps<'p, M> {
         tight_vec::bytes(&self.classes) + tight_vec::bytes(&self.slots) + tight_vec::bytes(&self.available)
     }
 
-    /// The optional operations of a class that were invoked before an event.
+    /// How many crashed operations of a class were invoked before an event.
     pub(super) fn available_before(&self, optional: u32, event: u32) -> u32 {
         let offered = self.available[optional as usize];
         let operations = &self.schedule().crashed_classes[optional as usize].operations[..offered as usize];
@@ -404,13 +408,13 @@ impl<'p, M: Mask> PendingOps<'p, M> {
     }
 }
 
-/// What an event was.
+/// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Passed {
-    /// Of no concern to configurations.
+    /// Configurations do not depend on it.
     Nothing,
-    /// An operation is open now.
+    /// The operation of this slot is pending now.
     Invocation(u32),
-    /// An operation returns: it must be done. The event is not passed yet.
+    /// The operation of this slot returns: it must be linearized. The event is not passed yet.
     Return(u32),
 }

@@ -1,34 +1,35 @@
-//! What makes the search small, each to be switched off by itself so that tests can compare.
+//! Pruning: branches that the search leaves out because they cannot change the verdict. Each kind has a switch, and tests compare
+//! with and without. A new kind needs an argument here why it is sound, also together with the others.
 
-/// Which reductions are used. None changes a verdict.
+/// Which kinds of pruning are used. None changes a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reductions {
-    /// **Earliest first.** Of equal operations the one that returns first is used first. Sound: in any order that uses the later
-    /// one and still needs the earlier, the two can change places, as the later one is open wherever the earlier one would have
-    /// happened. In the gap only those open then are equal; see `Moves::follow`.
+    /// **Earliest first.** Of equal pending operations, the search uses the one that returns first. Sound: if a linearization
+    /// uses the later one first, the two can change places, because the later one is pending wherever the earlier one would be
+    /// linearized. Before the last overwrite only operations that were pending there are equal; see `Generator::follow`.
     pub earliest_first: bool,
-    /// **Last producer.** A state that some operation still needs is not left, and the last operation that leads to it is not
-    /// used up unseen, where nothing can lead back to it. Sound: such a configuration cannot get past the return of the operation
-    /// that needs the state, unless it is the present one; then what was put unseen can follow it as well, beginning after the
-    /// last operation that leads to it and ending with that one.
+    /// **Last producer.** If no operation can lead back to a state that an operation still needs, the search does not leave that
+    /// state. Nor does it use the last operation that leads to the state in a hidden step. Sound: such a configuration cannot get
+    /// past the return of the operation that needs the state, unless the register holds it at present. In that case the hidden
+    /// block can also follow the present state: it begins after the operation that last led there, and ends with the last
+    /// producer.
     pub last_producer: bool,
-    /// **Useless writes.** A write that can be put into the gap, of a value that nothing can use any more, is put there only. Sound
-    /// while no compare-and-set must still fail: of what comes after a write of such a value, nothing happens before the next write,
-    /// and it can as well happen in the state before.
+    /// **Useless writes.** A write that can be put before the last overwrite, and whose value no operation can use any more, is
+    /// put only there. Sound while no compare-and-set must still fail: whatever is linearized between this write and the next one
+    /// is as possible in the state before it.
     pub useless_writes: bool,
-    /// **Supply.** Of a class of optional operations of which at least as many are left as operations still want the state they
-    /// lead to, uses are not counted. Sound: a use serves at least one operation, and no two the same. For the same reason uses are
-    /// forgotten of a class whose state no operation wants any more.
+    /// **Supply.** The uses of a crashed class are not counted while at least as many of its operations are left as operations
+    /// may want its state. Sound: a use serves at least one operation, and no two uses serve the same one. For the same reason,
+    /// uses of a class are forgotten once no operation can want its state.
     pub supply: bool,
-    /// **Dominance.** A configuration that can do whatever another one can stands for both; see
-    /// `Configuration::dominates`.
+    /// **Dominance.** A configuration that another one dominates is dropped; see `Configuration::dominates`.
     pub dominance: bool,
-    /// **Nobody asks.** A state in which nothing is left that could happen in it and not in others is no state of its own.
+    /// **Forgotten states.** A state becomes `DONT_CARE` if no remaining operation can distinguish it from others.
     pub forgotten_states: bool,
 }
 
 impl Reductions {
-    /// None of them.
+    /// No pruning.
     pub const NONE: Reductions = Reductions {
         earliest_first: false,
         last_producer: false,
@@ -52,14 +53,14 @@ impl Default for Reductions {
     }
 }
 
-/// How many configurations go on at a time.
+/// How many configurations of a layer are expanded at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Width {
-    /// At first so many; more where the search has to go back.
+    /// At first this many. The number doubles with every second dead end after the furthest return.
     Beam(usize),
-    /// All.
+    /// The whole layer.
     Everything,
 }
 
-/// Events of a leg, at least.
+/// Default for [`SearchConfig::min_segment_events`](crate::search::SearchConfig::min_segment_events).
 pub(in crate::search) const MIN_SEGMENT_EVENTS: usize = 1 << 13;

@@ -1,11 +1,12 @@
-//! An order of a register is looked at once more before anybody is told, without anything that the search believes.
+//! Validation of a linearization. Input: an order of the operations of a part. Output: whether it is a linearization. It must use
+//! nothing that the search computes, because it is the check on the search.
 
 use super::forms::{Forms, RegisterOp};
 use crate::model::Value;
 use crate::search::partition::Part;
 
-/// Whether an order has every operation that returns, each once, keeps to the intervals, and explains every answer. The former and
-/// the latter are asked at once where the order is long and another thread may be idle.
+/// Whether an order contains every returning operation and none twice, respects the intervals, and explains every answer. Two
+/// threads check a long order.
 pub(in crate::search) fn is_valid_linearization(part: &Part, forms: &Forms<'_>, order: &[u32]) -> bool {
     let (intervals, answers) = (|| keeps_to_intervals(part, order), || explains_answers(part, forms, order));
     match order.len() >= LONG && rayon::current_num_threads() > 1 {
@@ -14,13 +15,13 @@ pub(in crate::search) fn is_valid_linearization(part: &Part, forms: &Forms<'_>, 
     }
 }
 
-/// Such an order is worth waking another thread for.
+/// Operations from which a second thread is worth waking.
 const LONG: usize = 1 << 13;
 
-/// Whether an order has every operation that returns, each once, and each happens between its invocation and its return.
+/// Whether an order contains every returning operation and none twice, each between its invocation and its return.
 fn keeps_to_intervals(part: &Part, order: &[u32]) -> bool {
     const NEVER: u32 = u32::MAX;
-    // By operation: when it is invoked, and when it returns.
+    // By operation: the events of its invocation and its return.
     let mut open = vec![(0, NEVER); part.calls.len()];
     for (at, event) in (0..).zip(&part.events) {
         let (invoked, returned) = &mut open[event.of() as usize];
@@ -30,7 +31,7 @@ fn keeps_to_intervals(part: &Part, order: &[u32]) -> bool {
     for &operation in order {
         let Some((invoked, returned)) = open.get_mut(operation as usize) else { return false };
         latest = latest.max(*invoked);
-        // What happened once cannot happen again: it has returned before it is invoked.
+        // The invocation of an operation that occurred already is `NEVER`.
         if *returned < latest || *invoked == NEVER {
             return false;
         }
@@ -39,7 +40,7 @@ fn keeps_to_intervals(part: &Part, order: &[u32]) -> bool {
     open.iter().all(|&(invoked, returned)| invoked == NEVER || returned == NEVER)
 }
 
-/// Whether the register answers what was answered, where the operations happen in this order.
+/// Whether the register gives every recorded answer if the operations run in this order.
 fn explains_answers(part: &Part, forms: &Forms<'_>, order: &[u32]) -> bool {
     let Some(&first) = part.calls.first() else { return order.is_empty() };
     let mut held = Held::Known(forms.content[forms.register(first) as usize]);
@@ -67,12 +68,12 @@ fn explains_answers(part: &Part, forms: &Forms<'_>, order: &[u32]) -> bool {
     true
 }
 
-/// Most texts do not grow beyond so many bytes.
+/// Bytes reserved for a text; most texts stay shorter.
 const ROOM: usize = 256;
 
 /// What the register holds.
 enum Held {
-    /// This value.
+    /// A value of the history, by number.
     Known(u32),
     Text(String),
     List(Vec<i64>),

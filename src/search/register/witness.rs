@@ -1,4 +1,6 @@
-//! From the steps of a search to an order of all operations.
+//! The witness builder. Input: the steps of a search. Output: a linearization of all operations, or `None` if the steps do not
+//! fit. Reads and failed compare-and-sets have no steps; each is put where it first can be. A long witness is built in parts
+//! between segment boundaries, and must come out the same.
 
 use super::Problem;
 use super::automaton::{DONT_CARE, Kind};
@@ -10,58 +12,58 @@ use crate::search::mask::Mask;
 use rayon::prelude::*;
 use std::sync::Arc;
 
-/// Says where each operation stands, given the steps that a search took. Reads and failed compare-and-sets stand where they first
-/// could.
+/// Puts each operation in its place, given the steps of a search.
 pub(super) struct WitnessBuilder<'p, M> {
     open: PendingOps<'p, M>,
     made: PartialWitness<M>,
 }
 
-/// What comes of the steps between two places on the way of a search.
+/// The places of the operations that a part of the steps linearizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PartialWitness<M> {
     done: M,
     state: u32,
-    /// The event of the last write.
+    /// The event of the last overwrite.
     gap: u32,
-    /// What happened, in the order in which the search came to it.
+    /// The operations, in the order in which the search linearized them.
     items: Vec<Item>,
-    /// The last write: the gap is before it.
+    /// The item of the last overwrite.
     last_write: u32,
-    /// The state at the end of the last block in the gap.
+    /// The state after the last block before the last overwrite.
     gap_state: u32,
-    /// By slot: what a write stands right before that was open while the register held its value.
+    /// By slot: the item that an absorbable write goes right before.
     insert_before: Vec<u32>,
-    /// Items of these numbers stand for some of those before the seam that it began at: the last write, then by slot what the
-    /// write there would stand right before.
+    /// Lower item numbers are items before the boundary at which this part began: 0 is the last overwrite there, then by slot
+    /// what `insert_before` has there.
     outer: u32,
 }
 
-/// A place on the way of a search where it is known what has happened, however that came about.
+/// A place in the steps of a search at which the linearized operations are known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SegmentBoundary<M> {
-    /// The event, which is next.
+    /// The next event.
     pub(super) event: u32,
-    /// How many steps were taken before it.
+    /// How many steps precede it.
     pub(super) steps: usize,
-    /// The event of the last write.
+    /// The event of the last overwrite.
     pub(super) gap: u32,
-    /// The slots of what has happened and not yet returned.
+    /// The slots that are linearized and have not returned.
     pub(super) done: M,
 }
 
-/// The state in the gap before a seam, which nobody asks for behind it.
+/// The state of a block that began before the boundary, which no step after it may need.
 const UNKNOWN: u32 = DONT_CARE - 1;
 
-/// An operation in its place.
+/// An operation and its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Item {
     operation: u32,
-    /// The item that it stands right before, behind others that do; [`LAST`]: behind all items so far.
+    /// The item that it goes right before, after others that do; [`LAST`]: after all items so far.
     before: u32,
 }
 
-/// From here on it is no item, and how many stand before it: those that stand before others have none before them.
+/// From here on, `before` is not an item but a count of the items that go right before this one. Items that go before another
+/// have none before themselves.
 const LAST: u32 = 1 << 31;
 
 impl<'p, M: Mask> WitnessBuilder<'p, M> {
@@ -80,14 +82,14 @@ impl<'p, M: Mask> WitnessBuilder<'p, M> {
         WitnessBuilder { made, open: PendingOps::new(problem, 0) }
     }
 
-    /// Behind a seam, to which these steps led, and on the way to an event.
+    /// The builder after a boundary, on the way to event `to`. `steps` led to the boundary.
     fn behind(problem: Arc<Problem<'p>>, seam: &SegmentBoundary<M>, steps: &[Step], to: usize) -> Option<Self> {
         let slots = problem.schedule.slots as u32;
         let made = PartialWitness {
             done: seam.done.clone(),
             state: problem.automaton.initial,
             gap: seam.gap,
-            // One for each return, and some that do not.
+            // Capacity: an item for each return, and some crashed operations.
             items: Vec::with_capacity(to.saturating_sub(seam.event as usize) * 5 / 8),
             last_write: 0,
             gap_state: UNKNOWN,
@@ -111,28 +113,28 @@ impl<'p, M: Mask> WitnessBuilder<'p, M> {
         Some(replay)
     }
 
-    /// The order of the operations before an event, without those that never happened. `None` if these are not the steps of a
-    /// search up to there.
+    /// The linearization of the operations before an event, without crashed operations that never took effect. `None` if `steps`
+    /// are not the steps of a search up to there.
     pub(super) fn order(mut self, steps: &[Step], end: usize) -> Option<Vec<u32>> {
         self.take_all(steps, end)?;
-        // Room for the order, which is as long as the history.
+        // Frees memory for the order, which is as long as the history.
         Some(self.made.flat(&self.open.close()))
     }
 
-    /// Bytes that one of all operations holds.
+    /// Bytes of the items of all operations.
     pub(super) fn bytes(problem: &Problem<'p>) -> usize {
         problem.schedule.operations.len() * size_of::<Item>()
     }
 
-    /// What comes of the steps of a search on its way to an event.
+    /// The partial witness of the steps of a search up to an event.
     pub(super) fn up_to(problem: Arc<Problem<'p>>, steps: &[Step], event: u32) -> Option<PartialWitness<M>> {
         let mut replay = WitnessBuilder::new(problem);
         replay.take_all(steps, event as usize)?;
         Some(replay.made)
     }
 
-    /// The order that [`Self::order`] makes, in parts between seams, at once. What comes of the first part may be known already.
-    /// `None` also where what was behind a seam is not what is there.
+    /// The order that [`Self::order`] returns, built in parts between boundaries at once. The first part may be built already.
+    /// Also `None` if the steps do not lead to what a boundary says.
     pub(super) fn in_parts(
         problem: &Arc<Problem<'p>>,
         steps: &[Step],
@@ -140,7 +142,7 @@ impl<'p, M: Mask> WitnessBuilder<'p, M> {
         first: Option<PartialWitness<M>>,
         end: usize,
     ) -> Option<Vec<u32>> {
-        // With the state at the seam.
+        // A part, and the state at the boundary where it begins.
         let make = |at: usize| {
             let (to, event) = seams.get(at).map_or((steps.len(), end), |seam| (seam.steps, seam.event as usize));
             let (from, mut replay) = match at.checked_sub(1).map(|before| &seams[before]) {
@@ -164,7 +166,7 @@ impl<'p, M: Mask> WitnessBuilder<'p, M> {
         Some(whole.flat(problem))
     }
 
-    /// Takes all steps of a search on its way to an event. `None` if they are not.
+    /// Takes all steps of a search up to an event. `None` if they do not fit.
     fn take_all(&mut self, steps: &[Step], end: usize) -> Option<()> {
         let mut steps = steps.iter().copied().peekable();
         while (self.open.at as usize) < end {
@@ -239,7 +241,7 @@ impl<'p, M: Mask> WitnessBuilder<'p, M> {
         Some(())
     }
 
-    /// Where a compare-and-set or append leads.
+    /// The target of a compare-and-set or append from a state.
     fn follow(&self, from: u32, class: u32) -> Option<u32> {
         match (self.open.automaton().edge(from, class), self.open.automaton().kinds[class as usize]) {
             (Some(to), _) => Some(to),
@@ -248,7 +250,7 @@ impl<'p, M: Mask> WitnessBuilder<'p, M> {
         }
     }
 
-    /// What waits for a state, invoked before an event, happens.
+    /// Linearizes the pending reads and failed compare-and-sets that a state explains and that were invoked before an event.
     fn serve(&mut self, state: u32, before: u32, place: u32) {
         let mut after = self.made.done.clone();
         self.open.serve(&mut after, state, before);
@@ -264,7 +266,7 @@ impl<'p, M: Mask> WitnessBuilder<'p, M> {
 }
 
 impl<M: Mask> PartialWitness<M> {
-    /// Adds what comes of the steps behind a seam, at which this one ends.
+    /// Appends the part after the boundary at which this one ends.
     fn append(&mut self, behind: Self) -> Option<()> {
         let moved = self.items.len() as u32 + self.outer;
         let place = |item: u32| match item {
@@ -289,14 +291,14 @@ impl<M: Mask> PartialWitness<M> {
         Some(())
     }
 
-    /// Puts an operation last before another one, or last of all.
+    /// Puts an operation right before an item, after others that are there, or after all items.
     fn put(&mut self, operation: u32, place: u32) -> u32 {
         let item = self.outer + self.items.len() as u32;
         self.items.push(Item { operation, before: place.min(LAST) });
         item
     }
 
-    /// One order. Of equal optional operations, those invoked first are used first.
+    /// The order of the items. Of equal crashed operations, those invoked first come first.
     fn flat(mut self, problem: &Problem<'_>) -> Vec<u32> {
         let items = &mut self.items;
         for at in 0..items.len() {
@@ -307,7 +309,7 @@ impl<M: Mask> PartialWitness<M> {
         }
         let mut order = vec![NONE; items.len()];
         let mut end = 0;
-        // Then where the next of those goes that stand before it.
+        // From here on `before` is the place in the order of the next item that goes before this one.
         for item in items.iter_mut().filter(|item| item.before >= LAST) {
             let count = item.before - LAST;
             item.before = LAST + end;
@@ -328,7 +330,7 @@ impl<M: Mask> PartialWitness<M> {
         for operation in order.iter_mut().filter(|operation| course.is_crashed(**operation)) {
             let class = course.operation(*operation).slot as usize;
             used[class] += 1;
-            // A search that does not count uses knows that there are enough.
+            // If the search did not count uses, it knew that there were enough.
             *operation = course.crashed_classes[class].operations.get(used[class] - 1).copied().unwrap_or(*operation);
         }
         order

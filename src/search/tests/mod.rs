@@ -1,4 +1,4 @@
-//! Small random histories, each decided by trying every order.
+//! Small random histories, each compared with a decision by trying every order.
 
 mod oracle;
 pub(super) mod random;
@@ -19,10 +19,10 @@ use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// Even a small history has several legs of so many events.
+/// Events of a segment: even a small history has several of them.
 const SHORT_LEG: usize = 5;
 
-/// All ways to a verdict.
+/// All configurations of the search.
 fn ways() -> Vec<SearchConfig> {
     let (all, none) = (Reductions::default(), Reductions::NONE);
     let reductions = [
@@ -44,20 +44,19 @@ fn ways() -> Vec<SearchConfig> {
     ways
 }
 
-/// Calls of a history of which all orders can be tried.
+/// Calls of a history whose orders can all be tried.
 const FEW: u64 = 12;
 
-/// Calls of a history that is decided by steps alone, for comparison with registers.
+/// Calls of a history that steps alone decide, for comparison with registers.
 const MANY: u64 = 24;
 
-/// The ways that decide such a history in a moment.
+/// The configurations that decide such a history fast.
 fn small(mut ways: Vec<SearchConfig>) -> Vec<SearchConfig> {
     ways.retain(|way| way.reductions.dominance);
     ways
 }
 
-/// Whether a history is linearizable, by trying all orders or, where they are many, with nothing but steps. `None`: it would take
-/// too long.
+/// Whether a history is linearizable, by trying all orders; for many calls by steps alone. `None` if that takes too long.
 fn expect<S: Spec>(spec: &S, history: &SpecHistory<S>) -> Option<bool> {
     if history.calls().len() <= FEW as usize {
         return is_linearizable(spec, history.calls());
@@ -65,7 +64,8 @@ fn expect<S: Spec>(spec: &S, history: &SpecHistory<S>) -> Option<bool> {
     by_steps_within(spec, history, 100_000)
 }
 
-/// Decides by these ways and looks at the certificates. Whether it is linearizable; `None` where it would take too long to say.
+/// Decides with these configurations and checks the certificates. Whether the history is linearizable; `None` if that takes too
+/// long.
 fn compare<S: Spec>(spec: &S, calls: Vec<Call<S::Operation, S::Answer>>, ways: &[SearchConfig]) -> Option<bool> {
     let history = History::new(calls).unwrap_or_else(|e| panic!("{e}"));
     let expected = expect(spec, &history)?;
@@ -89,11 +89,11 @@ fn compare<S: Spec>(spec: &S, calls: Vec<Call<S::Operation, S::Answer>>, ways: &
             Verdict::Unknown(undecided) => panic!("{way:?}: no limit was given: {undecided:?}"),
         }
     }
-    assert!(cores.iter().all(|core| *core == cores[0]), "cores differ by the way to them: {cores:?} of {calls:#?}");
+    assert!(cores.iter().all(|core| *core == cores[0]), "cores differ by configuration: {cores:?} of {calls:#?}");
     Some(expected)
 }
 
-/// Draws histories and compares. Some are linearizable and some are not, and of few there are too many orders to try.
+/// Draws histories and compares. There must be enough of both verdicts, and few may be skipped.
 fn compare_all<S: Spec>(
     spec: &S,
     count: u32,
@@ -112,7 +112,7 @@ fn compare_all<S: Spec>(
     assert!(right.min(wrong) > count / 12, "{right} of {count} are linearizable, {wrong} are not: too few of one sort");
 }
 
-/// The history in which only some answers are known, and what failed.
+/// The history in which only the answers of `known` calls are known, and the failed calls.
 fn restricted<O: Clone, A: Clone>(calls: &[Call<O, A>], known: &[u32]) -> Vec<Call<O, A>> {
     let restrict = |(at, call): (u32, &Call<O, A>)| Call {
         outcome: match call.outcome {
@@ -180,7 +180,7 @@ fn millions_of_random_histories_are_decided_like_by_trying_every_order() {
         let mut random = Random(seed << 32 | u64::from(batch) << 8);
         let all = ways();
         let mut drawn = Random(!random.0);
-        // Three ways of the many, and the default.
+        // The default, and three others.
         let mut some = move || {
             let mut some = vec![SearchConfig::default()];
             some.extend((0..3).map(|_| all[drawn.below(all.len() as u64) as usize]));
@@ -215,7 +215,7 @@ fn random_histories_of_queues_are_decided_like_by_trying_every_order() {
     compare_all(&Queue, 2000, || (queue_history(FEW, &mut random), vec![SearchConfig::default()]));
 }
 
-/// A specification of which every step takes a while.
+/// A specification whose every step takes a while.
 struct Slow;
 
 impl Spec for Slow {
@@ -244,7 +244,7 @@ fn a_deadline_ends_a_search_of_slow_steps_and_names_the_calls() {
     });
     let history = History::new(calls.collect()).unwrap_or_else(|e| panic!("{e}"));
     let budget = Budget { time: Some(Duration::from_millis(20)), ..Budget::default() };
-    // Two operations answer as if they had come first: wrong, but proved only by trying.
+    // Each answers as if it had come first. That is wrong, but can only be proved by trying.
     match check(&Slow, &history, &budget) {
         Verdict::Unknown(undecided) => {
             assert_eq!(undecided.limit, Limit::Time);
@@ -255,10 +255,10 @@ fn a_deadline_ends_a_search_of_slow_steps_and_names_the_calls() {
     }
 }
 
-/// Keeps what was appended, in its order. To let go of a state takes much longer than to make one.
+/// A specification that keeps what was appended, in order. Dropping a state takes much longer than computing it.
 struct Clinging {
     deadline: Instant,
-    /// How many states were let go of, and how many of them after the deadline.
+    /// Dropped states, and those of them that were dropped after the deadline.
     dropped: AtomicU32,
     late: AtomicU32,
 }
@@ -297,7 +297,7 @@ impl<'c> Spec for &'c Clinging {
         Held(Vec::new(), self)
     }
 
-    /// 0 finds a list that nobody can have made.
+    /// Call 0 reads a list that no order yields.
     fn step(&self, state: &Held<'c>, append: &u32, _answer: Option<&()>) -> Option<Held<'c>> {
         (*append > 0).then(|| Held(state.0.iter().copied().chain([*append]).collect(), self))
     }
@@ -317,8 +317,8 @@ fn states_that_take_long_to_let_go_of_are_let_go_of_by_the_deadline() {
     let verdict = check(&&clinging, &history, &Budget { time: Some(time), ..Budget::default() });
     assert!(matches!(verdict, Verdict::Unknown(undecided) if undecided.limit == Limit::Time));
     let [dropped, late] = [&clinging.dropped, &clinging.late].map(|count| count.load(Ordering::Relaxed));
-    // On a busy machine it may take longer than it did.
-    assert!(dropped > 500 && late < dropped / 2, "{late} of {dropped} states are let go of after the deadline");
+    // On a busy machine dropping may take longer than measured.
+    assert!(dropped > 500 && late < dropped / 2, "{late} of {dropped} states are dropped after the deadline");
 }
 
 #[test]

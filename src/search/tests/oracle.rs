@@ -1,4 +1,4 @@
-//! Trying every order, in as few lines as possible.
+//! The oracle: tries every order, in as few lines as possible.
 
 use super::super::{Call, Outcome};
 use crate::model::Spec;
@@ -17,7 +17,7 @@ fn answer<O, A>(call: &Call<O, A>) -> Option<&A> {
     }
 }
 
-/// Whether some order explains every answer. `None`: there are too many to try.
+/// Whether an order explains every answer. `None` if there are too many orders.
 pub(super) fn is_linearizable<S: Spec>(spec: &S, calls: &[Call<S::Operation, S::Answer>]) -> Option<bool> {
     fn search<S: Spec>(
         spec: &S,
@@ -52,7 +52,7 @@ pub(super) fn is_linearizable<S: Spec>(spec: &S, calls: &[Call<S::Operation, S::
     (found || steps > 0).then_some(found)
 }
 
-/// Whether an order has every call that was answered, keeps to the intervals, and explains every answer.
+/// Whether an order contains every answered call, respects the intervals, and explains every answer.
 pub(super) fn is_order<S: Spec>(
     spec: &S,
     calls: &[Call<S::Operation, S::Answer>],
@@ -65,7 +65,7 @@ pub(super) fn is_order<S: Spec>(
     }
 }
 
-/// Whether an order keeps to the intervals and explains the answers of its calls.
+/// Whether an order respects the intervals and explains the answers of its calls.
 pub(super) fn is_beginning<S: Spec>(
     spec: &S,
     calls: &[Call<S::Operation, S::Answer>],

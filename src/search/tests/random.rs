@@ -1,4 +1,4 @@
-//! Random histories: an execution is drawn, recorded, and sometimes one answer is changed.
+//! Random histories: an execution is drawn and recorded, and sometimes an answer is changed.
 
 use super::super::{Call, Outcome};
 use crate::model::{Action, RegisterForm, Spec, Value};
@@ -120,7 +120,7 @@ impl Spec for Text {
     }
 }
 
-/// First in, first out; an empty one gives nothing.
+/// A queue, first in, first out. An empty one returns nothing.
 pub(in crate::search) struct Queue;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -152,8 +152,8 @@ impl Spec for Queue {
     }
 }
 
-/// Who asks what, how long it takes, and what was told: three moments for each call. Up to six clients; many
-/// times are equal, and a call may take no time. What fails did not happen.
+/// Draws the calls of two to six clients: what each calls, and when it is invoked, takes effect and returns. Many times are
+/// equal, and a call may take no time. A failed call has no effect.
 fn record<S: Spec>(
     spec: &S,
     most: u64,
@@ -231,8 +231,8 @@ pub(in crate::search) fn register_history(most: u64, random: &mut Random) -> Vec
     })
 }
 
-/// Long calls of few values, some of unknown outcome: an order of them, each call reaching far over its neighbours, with a few
-/// answers changed. Much of what is open before a write can only be explained right before it.
+/// Long calls of few values, some of unknown outcome. They are drawn in an order, and each overlaps many neighbours; a few
+/// answers are changed. Many pending operations can only be explained right before a write.
 pub(in crate::search) fn long_history(most: u64, random: &mut Random) -> Vec<Call<Ask, Told>> {
     let count = 6 + random.below(most - 5);
     let (values, reach) = (2 + random.below(3), 10 + random.below(60));
@@ -245,7 +245,7 @@ pub(in crate::search) fn long_history(most: u64, random: &mut Random) -> Vec<Cal
         let operation = match random.below(100) {
             roll if roll < reads => Ask::Read,
             roll if roll < reads + writes => Ask::Write(random.below(values) as i64),
-            // Mostly one that happens.
+            // Mostly one that succeeds.
             _ => {
                 let from = if random.chance(85) { state } else { random.below(values) as i64 };
                 Ask::Cas(from, (from + 1 + random.below(values - 1) as i64) % values as i64)
@@ -271,7 +271,7 @@ pub(in crate::search) fn long_history(most: u64, random: &mut Random) -> Vec<Cal
     calls
 }
 
-/// The same of a text: what is appended leads to another text wherever it happens.
+/// The same for a text. An append has another result wherever it takes effect.
 pub(in crate::search) fn long_text_history(most: u64, random: &mut Random) -> Vec<Call<Edit, Option<String>>> {
     let count = 6 + random.below(most - 5);
     let reach = 10 + random.below(60);

@@ -1,14 +1,14 @@
-//! Histories, seldom drawn, that tell whether a condition of a reduction is kept.
+//! Histories that random drawing seldom finds. Each has a wrong verdict if one condition of a pruning is left out.
 
 use super::super::{Call, Outcome};
 use super::random::{Ask, Edit, Told};
 use Ask::{Cas, Read, Write};
 use Told::{Set, Value, Written};
 
-/// What is asked, when it is invoked, and when it returns with which answer.
+/// What is called, when it is invoked, and when it returns with which answer.
 type Timed<O, A> = (O, i64, Option<(i64, A)>);
 
-/// What a history tells, and the history.
+/// The condition that a history tests, and the history.
 type Shape<O, A> = (&'static str, Vec<Call<O, A>>);
 
 fn calls<O, A>(all: Vec<Timed<O, A>>) -> Vec<Call<O, A>> {
@@ -34,7 +34,7 @@ pub(in crate::search) fn of_registers() -> Vec<Shape<Ask, Told>> {
     let open = |ask: Ask, invoke: i64| (ask, invoke, None);
     vec![
         (
-            "an unseen compare-and-set before the last write may be there for a read",
+            "a hidden compare-and-set before the last write may serve a read",
             calls(vec![
                 read(0, -15, 14),
                 read(0, -1, 13),
@@ -49,7 +49,7 @@ pub(in crate::search) fn of_registers() -> Vec<Shape<Ask, Told>> {
             ]),
         ),
         (
-            "what was used after a write is not there again before the next one",
+            "an operation used after a write is not available again before the next one",
             calls(vec![
                 done(Write(1), 0, 1),
                 open(Cas(1, 2), 2),
@@ -63,7 +63,7 @@ pub(in crate::search) fn of_registers() -> Vec<Shape<Ask, Told>> {
             ]),
         ),
         (
-            "a write is also used up by what it makes fail",
+            "a use of a write for a failed compare-and-set counts too",
             calls(vec![
                 done(Write(2), 0, 1),
                 open(Write(1), 0),
@@ -75,7 +75,7 @@ pub(in crate::search) fn of_registers() -> Vec<Shape<Ask, Told>> {
             ]),
         ),
         (
-            "who used a new operation has an old one for the gap, who used the old one has none",
+            "using the newest operation leaves an old one for the gap, using the old one leaves none",
             calls(vec![
                 done(Write(1), 0, 10),
                 done(Write(1), 0, 30),
@@ -111,7 +111,7 @@ pub(in crate::search) fn of_texts() -> Vec<Shape<Edit, Option<String>>> {
             ]),
         ),
         (
-            "so may one that fits than one of unknown outcome that does not",
+            "an append that fits before the last write may be worth more there than a crashed one that does not",
             calls(vec![
                 write("x", 0, 30),
                 append("a", 0, 30),
@@ -124,7 +124,7 @@ pub(in crate::search) fn of_texts() -> Vec<Shape<Edit, Option<String>>> {
             ]),
         ),
         (
-            "a write that was open while its value stood there is not like one that was not",
+            "a write that was pending while the register held its value differs from one that was not",
             calls(vec![
                 append("a", -3, 8),
                 append("a", 3, 37),

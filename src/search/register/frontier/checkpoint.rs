@@ -1,38 +1,38 @@
-//! Rungs far back are forgotten, and made again where the search goes back to them.
+//! Checkpoints: layers far back are dropped, and computed again if the search backtracks to them.
 //!
-//! Hardly any rung is seen twice, and yet on nearly every one some configuration waits: of a long history these were half of all
-//! that a search held. But what stands on the rungs behind those that went on from one rung follows from these alone, as long as
-//! the search only went forward. So of such a *stretch* of rungs nothing is kept but who went on where it begins, unless it is
-//! near the end. A search that goes back into a stretch, or comes to its first rung once more, makes it again first, and goes on
-//! as if it had never been away.
+//! Hardly any layer is visited twice, yet nearly every layer has an open node. In a long history these nodes were half of all
+//! memory. While the search goes only forward, the layers after one follow from its active configurations. So an *interval* of
+//! layers keeps only the active configurations of the layer before it, except for the newest intervals. If the search backtracks
+//! into an interval, or reaches its first layer again, it recomputes the layers first. Everything that influences the choice of
+//! nodes must be set aside in `recompute`, or the layers come out different.
 
 use super::{Configuration, FrontierSearch, Layer, Node, Passed};
 use crate::search::budget::BudgetGuard;
 use crate::search::mask::Mask;
 use crate::search::verdict::Limit;
 
-/// Rungs of a stretch, at most.
+/// Layers of an interval, at most.
 const LONG: usize = if cfg!(test) { 3 } else { 256 };
 
-/// Shorter ones are not worth it.
+/// Layers of an interval that are worth a checkpoint.
 const SHORT: usize = if cfg!(test) { 2 } else { 32 };
 
-/// So many stretches nearest to the end stay as they are: where a search goes back, it mostly does not go far.
+/// The newest intervals, which keep their layers: the search mostly backtracks over a short distance.
 const NEAR: usize = if cfg!(test) { 1 } else { 4 };
 
-/// Who went on from a rung when it was passed first.
+/// The active configurations of a layer when it was first passed.
 #[derive(Debug)]
 struct Begin<M> {
     event: u32,
     active: Vec<Configuration<M>>,
 }
 
-/// What stands for rungs.
+/// A checkpoint in place of layers.
 #[derive(Debug)]
 pub(super) struct Checkpoint<M> {
-    /// Of the rung before them.
+    /// The layer before them.
     begin: Begin<M>,
-    /// How many they are.
+    /// How many layers it replaces.
     layers: usize,
 }
 
@@ -43,16 +43,16 @@ impl<M> Checkpoint<M> {
     }
 }
 
-/// The stretches that are not folded.
+/// The intervals that have no checkpoint yet.
 #[derive(Debug)]
 pub(super) struct CheckpointLog<M> {
-    /// The place of the rung at which each begins, and of the one before which it ends.
+    /// The index of the layer at which each begins, and of the one before which it ends.
     whole: Vec<(usize, usize, Begin<M>)>,
-    /// One that has no end yet.
+    /// The interval that has no end yet.
     growing: Option<(usize, Begin<M>)>,
-    /// How many configurations are kept at beginnings, of folded stretches too.
+    /// The configurations that intervals keep, including those of checkpoints.
     kept: usize,
-    /// Rungs are being made again: the others are put aside.
+    /// Layers are being recomputed, and the others are set aside.
     pub(super) recomputing: bool,
 }
 
@@ -69,7 +69,7 @@ impl<M> CheckpointLog<M> {
         begins.chain(self.growing.iter_mut().map(|growing| &mut growing.1)).flat_map(|begin| begin.active.iter_mut())
     }
 
-    /// The search goes back to a rung: what lies behind it does not follow from where it began any more.
+    /// The search backtracks to a layer: later layers no longer follow from the beginning of an interval.
     pub(super) fn touch(&mut self, rung: usize) {
         while let Some((.., begin)) = self.whole.pop_if(|whole| whole.1 > rung) {
             self.kept -= begin.active.len();
@@ -77,7 +77,7 @@ impl<M> CheckpointLog<M> {
         self.end(rung);
     }
 
-    /// Ends the one that grows, at a rung.
+    /// Ends the growing interval at a layer.
     fn end(&mut self, rung: usize) {
         match self.growing.take() {
             Some((at, begin)) if rung >= at + SHORT => self.whole.push((at, rung, begin)),
@@ -86,7 +86,7 @@ impl<M> CheckpointLog<M> {
         }
     }
 
-    /// The first rungs are forgotten.
+    /// The first layers are dropped.
     pub(super) fn forget(&mut self, rungs: usize) {
         let forgotten = self.whole.iter().take_while(|whole| whole.0 < rungs).count();
         self.kept -= self.whole.drain(..forgotten).map(|(.., begin)| begin.active.len()).sum::<usize>();
@@ -96,12 +96,12 @@ impl<M> CheckpointLog<M> {
         self.shift(rungs);
     }
 
-    /// A folded stretch is there no more.
+    /// A checkpoint was recomputed or dropped.
     pub(super) fn recomputed(&mut self, fold: Option<Box<Checkpoint<M>>>) {
         self.kept -= fold.map_or(0, |fold| fold.begin.active.len());
     }
 
-    /// So many rungs before all of them are gone.
+    /// Renumbers the intervals after `rungs` layers before all of them are gone.
     fn shift(&mut self, rungs: usize) {
         for (begin, end, _) in &mut self.whole {
             (*begin, *end) = (*begin - rungs, *end - rungs);
@@ -111,14 +111,15 @@ impl<M> CheckpointLog<M> {
         }
     }
 
-    /// Bytes held, where each configuration holds so many beyond its own size.
+    /// Bytes held, where each configuration holds `each` beyond its own size.
     pub(super) fn bytes(&self, each: usize) -> usize {
         self.kept * (size_of::<Configuration<M>>() + each)
     }
 }
 
 impl<M: Mask> FrontierSearch<'_, M> {
-    /// Notes who goes on from the rung that was come to, past a return that none had got past before.
+    /// Notes the active configurations of the current layer if an interval is to begin there. Called after a return that no
+    /// configuration had passed before.
     pub(super) fn mark(&mut self) {
         let begin = self.checkpoints.growing.as_ref().map_or(0, |growing| growing.0);
         if self.current_layer < begin + LONG || self.active.is_empty() {
@@ -135,7 +136,7 @@ impl<M: Mask> FrontierSearch<'_, M> {
             Some((self.current_layer, Begin { event: self.layers[self.current_layer].event, active: going }));
     }
 
-    /// Folds a stretch before all others.
+    /// Replaces the layers of the first interval by a checkpoint.
     fn drop_layers(&mut self, (before, end, begin): (usize, usize, Begin<M>)) {
         let rungs = end - before - 1;
         let mut folded = Layer::new(self.layers[before + 1].event, Vec::new());
@@ -150,11 +151,11 @@ impl<M: Mask> FrontierSearch<'_, M> {
         self.current_layer -= rungs - 1;
     }
 
-    /// Makes the rungs again that one stands for, in its place. Whether it stood for any.
+    /// Recomputes the layers of a checkpoint in its place. `false` if the layer is not a checkpoint.
     pub(super) fn recompute(&mut self, at: usize, watch: &BudgetGuard<'_>) -> Result<bool, Limit> {
         let Some(fold) = self.layers[at].checkpoint.take() else { return Ok(false) };
         let Checkpoint { begin, layers: rungs } = *fold;
-        // Nothing that is a stretch lies behind: a search goes on there, or is about to.
+        // No later layer is in an interval any more: the search continues here, or is about to.
         self.checkpoints.touch(at);
         self.checkpoints.kept -= begin.active.len();
         let aside = (self.current_layer, self.open_total, self.entries, self.room, self.failures, self.open.at);
@@ -167,11 +168,11 @@ impl<M: Mask> FrontierSearch<'_, M> {
         self.checkpoints.recomputing = true;
         self.current_layer = 0;
         self.failures = 0;
-        // Whatever waits now waits elsewhere: no rung is to be forgotten.
+        // The open nodes are set aside. With none of them counted, `pass` would drop layers.
         self.open_total += 1;
         self.open.go(begin.event);
         self.active = (0..).zip(begin.active).collect();
-        // What still waits on a rung is known when the next one is come to.
+        // The open nodes of a layer are final when the next layer begins.
         while self.layers.len() <= rungs + 1 {
             match self.open.forward() {
                 Passed::Nothing => {}
@@ -201,7 +202,7 @@ impl<M: Mask> FrontierSearch<'_, M> {
         Ok(true)
     }
 
-    /// The rung so many rungs before those that go on, or the one that stands for it.
+    /// The index of the layer `rungs` layers before the current one, or of its checkpoint.
     pub(super) fn behind(&self, mut rungs: usize) -> usize {
         let mut at = self.current_layer;
         while at > 0 && rungs > 0 {

@@ -1,11 +1,11 @@
-//! Where many configurations go on at a time, several threads look for what they come to.
+//! Parallel expansion of a wide layer. Input: the active configurations. Output: the next layer, with the same nodes in the same
+//! order and the same counted work as one thread would give.
 //!
-//! What one of them comes to past a return does not depend on the others, but for what is kept of it: a configuration that another
-//! one stands for is not. So those of a layer are shared out among threads, a few to each at a time. A thread looks for their moves,
-//! with a table of its own for the sets of what they use, and leaves out what one that was kept before stands for. Then, in the
-//! order of those that go on, what is left is kept as if it had just been found. That is the same as one after the other: who stood
-//! for something then may since have made way for another one, and that one stands for it as well (standing for others is
-//! transitive). Work is counted as if there were one thread, so a race ends the same way.
+//! The successors of one configuration do not depend on the others; only dominance does. A thread generates the successors of a
+//! chunk, with its own table of sets. It drops those that a node of the next layer dominates already. Then one thread inserts the
+//! rest in the order of the active configurations. If a node that dominated something has since been replaced, the new node
+//! dominates it too, because dominance is transitive. Work must be counted as on one thread, or the portfolio would end
+//! differently.
 
 use super::{FrontierSearch, Node, most_optional, project_dont_care};
 use crate::search::budget::BudgetGuard;
@@ -23,75 +23,77 @@ use rayon::prelude::*;
 #[cfg(test)]
 mod tests;
 
-/// Fewer that go on than this are not worth waking another thread for.
+/// Active configurations from which other threads are worth waking.
 const MIN_PARALLEL_CONFIGURATIONS: usize = if cfg!(test) { 3 } else { 256 };
 
-/// So many are a thread's at a time.
+/// Active configurations of a chunk.
 const CHUNK_CONFIGURATIONS: usize = if cfg!(test) { 1 } else { 16 };
 
-/// So many shares for each thread before what came of them is kept: what comes of more is not held against each other by threads.
+/// Chunks for each thread between two insertions. The successors of these chunks are not compared with each other by several
+/// threads.
 const CHUNKS_PER_THREAD: usize = 4;
 
-/// So many are held against one another between two looks at the limits.
+/// Comparisons between two checks of the limits.
 const MOST: usize = 1 << 14;
 
-/// Of the memory that is left this part is for what threads hold beside the search.
+/// The chunks of one round may hold this part of the free memory: a quarter.
 const BESIDE: usize = 4;
 
-/// What a thread needs to know of the search.
+/// What the threads read of the search.
 struct Expansion<'l, 'p, M> {
     open: &'l PendingOps<'p, M>,
     reductions: Reductions,
     width: Width,
     /// The slot that returns.
     slot: u32,
-    /// Those on the rung of those that go on.
+    /// The nodes of the current layer.
     current: &'l [Node<M>],
-    /// Those that are kept on the next rung, and the sets that they name.
+    /// The nodes of the next layer, and the table of their sets.
     next: &'l [Node<M>],
     uses: &'l CrashedUseSets,
-    /// Bytes for each share, and what each configuration holds beyond its own size.
+    /// Bytes for each chunk, and the bytes that each configuration holds beyond its own size.
     memory: usize,
     heap: usize,
 }
 
-/// What a share of those that go on comes to.
+/// The successors of a chunk.
 struct Chunk<M> {
     moves: Successors<M>,
     uses: CrashedUseSets,
     steps: Vec<Step>,
-    /// In order.
+    /// In the order of the active configurations.
     found: Vec<Found<M>>,
-    /// For each that goes on: the end of its part of `found`, and where its next moves begin, if there may be more.
+    /// For each active configuration: the end of its part of `found`, and the least number of crashed operations of its next
+    /// successors, if there may be more.
     ends: Vec<(usize, Option<u32>)>,
 }
 
 /// A configuration past the return.
 struct Found<M> {
-    /// `None`: one that was kept before stands for it.
+    /// `None`: a node of the next layer dominates it.
     at: Option<Successor<M>>,
-    /// The end of its part of the steps.
+    /// The end of its part of [`Chunk::steps`].
     steps: usize,
 }
 
-/// One that none of those kept before stands for.
+/// A successor that no node of the next layer dominates.
 struct Successor<M> {
     at: Configuration<M>,
-    /// Whether it stands for any of those that wait.
+    /// Whether it dominates an open node of the next layer.
     is_open: bool,
 }
 
 impl<M: Mask> FrontierSearch<'_, M> {
-    /// Whether several threads are to look for moves of those that go on.
+    /// Whether several threads expand the layer.
     pub(super) fn is_wide(&self) -> bool {
         self.active.len() >= MIN_PARALLEL_CONFIGURATIONS
             && self.reductions.dominance
-            // Who waits for a guess must not be given work of somebody who waits for the same.
+            // A thread that waits for a guess must not pick up work that waits for the same guess.
             && !self.splice_candidates.is_guess()
             && rayon::current_num_threads() > 1
     }
 
-    /// Takes those that go on past a return, all of them, by several threads; fewer where there is too little memory: how many.
+    /// Expands the active configurations on several threads. Returns how many: fewer than all if there is too little memory.
     pub(super) fn expand_parallel(
         &mut self,
         slot: u32,
@@ -132,7 +134,7 @@ impl<M: Mask> FrontierSearch<'_, M> {
         Ok(turn)
     }
 
-    /// Keeps what a share came to, where so many were on the rung when it was looked for.
+    /// Inserts the successors of a chunk. When they were generated, the next layer had `seen` nodes.
     fn insert_chunk(
         &mut self,
         share: Chunk<M>,
@@ -149,7 +151,7 @@ impl<M: Mask> FrontierSearch<'_, M> {
                 let next = self.current_layer + 1;
                 match fresh {
                     Some(Successor { at: mut fresh, is_open: stands }) => {
-                        // What was numbered before may have another number since.
+                        // Collections since then may have renumbered paths and sets.
                         fresh.path = self.active[*turn].1.path;
                         fresh.used = self.uses.adopt(&uses, fresh.used);
                         self.insert_after(next, fresh, &steps[begin..end], seen, stands);
@@ -170,7 +172,7 @@ impl<M: Mask> FrontierSearch<'_, M> {
 }
 
 impl<M: Mask> Expansion<'_, '_, M> {
-    /// What some of those that go on come to.
+    /// Generates the successors of a chunk.
     fn expand_chunk(&self, going: &[(usize, Configuration<M>)], watch: &BudgetGuard<'_>) -> Result<Chunk<M>, Limit> {
         let mut share = Chunk {
             moves: Successors::default(),
@@ -193,8 +195,8 @@ impl<M: Mask> Expansion<'_, '_, M> {
         Ok(share)
     }
 
-    /// Adds what a configuration comes to whose moves use at least so many optional operations. Where its next moves begin, if there
-    /// may be more.
+    /// Adds the successors of a configuration that use at least `least` crashed operations. Returns the least number for the next
+    /// ones, if there may be more.
     fn find(
         &self,
         share: &mut Chunk<M>,
@@ -214,7 +216,7 @@ impl<M: Mask> Expansion<'_, '_, M> {
             };
             let more = finder.find(self.memory, watch)?;
             let moves = std::mem::take(&mut share.moves);
-            // Thousands that are held against thousands take seconds.
+            // Comparing thousands with thousands takes seconds.
             let at_a_time = MOST / (self.next.len() + 1) + 1;
             for some in moves.found.chunks(at_a_time) {
                 if let Some(limit) = watch.reached() {
@@ -236,7 +238,7 @@ impl<M: Mask> Expansion<'_, '_, M> {
         }
     }
 
-    /// Adds one, unless one that is kept stands for it.
+    /// Adds a successor, unless a node of the next layer dominates it.
     fn add(&self, share: &mut Chunk<M>, mut at: Configuration<M>, steps: &[Step]) {
         project_dont_care(&mut at, self.reductions, self.open, &share.uses);
         let uses = &share.uses;
@@ -255,7 +257,7 @@ impl<M: Mask> Expansion<'_, '_, M> {
 }
 
 impl<M: Mask> Chunk<M> {
-    /// Bytes held, where each configuration holds so many beyond its own size.
+    /// Bytes held, where each configuration holds `heap` beyond its own size.
     fn bytes(&self, heap: usize) -> usize {
         let found = self.found.capacity() * size_of::<Found<M>>() + self.found.len() * heap;
         found + self.moves.bytes() + self.uses.bytes() + self.steps.capacity() * size_of::<Step>()

@@ -1,25 +1,25 @@
-//! A long history is searched in legs, side by side: the first from the beginning, the others from guesses.
+//! Speculative execution: segments of a long history are searched at once, the first from the initial state, the others from
+//! guesses. Input: a [`FrontierSearch`] with beam width 1. Output: its result, the same on any number of threads.
 //!
-//! Where a search stands after a few hundred operations hardly depends on where it stood before: what was open then has returned.
-//! So a leg that begins somewhere in the middle, at a guess of what the register holds and which open operations are done, soon
-//! stands where the leg before it comes to. There the one before takes over its steps, up to the goal.
+//! The configuration after a few hundred operations hardly depends on the one before: what was pending then has returned. A
+//! segment that begins in the middle guesses the state and the linearized operations. It soon has the same configuration as the
+//! segment before it, which then takes over its steps up to the goal.
 //!
-//! *Why that is an order.* Both stand at one event, in one state and with one gap, and the same open operations are done and idle.
-//! The guess was that all optional operations invoked before are used up. Where the one before has used no more of any class than
-//! the other, it can do whatever that one can (see `Configuration::dominates`), and by the same steps. What was wrong about the
-//! guess concerns what happened before that place, and of that only the steps of the one before count.
+//! *Why the result is a linearization.* Both have the same event, state and last overwrite, and the same operations are
+//! linearized and absorbable. The guess presumes that all crashed operations invoked before are used. If the segment before has
+//! used no more of any class than the other, it can do whatever that one can by the same steps (see `Configuration::dominates`).
+//! A wrong guess affects only what happened before that place. There only the steps of the segment before count.
 //!
-//! Where a guess leads to no goal, or the legs do not meet soon, the first leg goes on alone, and another one begins halfway to the
-//! end, as long as that is far: the first alone says that there is no order. It goes the same way whatever becomes of the others,
-//! and all this depends on the history and on counted work. So where no thread may be idle, a leg is run only when the one before
-//! it has come to where this one stood soon after its guess; and where one may, all are run at once, until the first one has missed
-//! the second.
+//! If a guess leads to no goal, or two segments do not meet soon, the first segment continues alone, and another one begins
+//! halfway to the end if that is far. Only the first segment can prove that no linearization exists. It does the same whatever
+//! becomes of the others, and all of this depends only on the history and on counted work. So without an idle thread, a segment
+//! runs only when the one before it has met it. With idle threads all run at once, until the first one has missed the second.
 //!
-//! Most of the work is often at one place. So a leg is held up there, and the thread of another one has nothing to do: it begins a leg
-//! halfway to the end of the first, which is used if the half before it was hard.
+//! Most of the work is often at one place and holds up one segment. The thread of another segment then begins a segment halfway
+//! to the end of that one. It is used if the half before it was hard.
 //!
-//! The order is made of the steps in parts, at once, between where legs take over and halfway through long ones; that of the first leg
-//! while the others are still on their way.
+//! The witness is built in parts at once, divided where segments meet and halfway through long ones. The part of the first
+//! segment is built while the others still run.
 
 use super::{Configuration, FrontierSearch, Layer, Node, Reached};
 use crate::search::budget::{BudgetGuard, NOBODY};
@@ -43,51 +43,50 @@ use std::sync::{Arc, Mutex, OnceLock};
 #[cfg(test)]
 mod tests;
 
-/// Classes of operations for each event of such a leg, at most: each leg has tables of them.
+/// Classes of operations for each event of a segment, at most: each segment has tables of them.
 const CLASSES: usize = 4;
 
-/// Legs, at most.
+/// Segments, at most.
 const MAX_SEGMENTS: usize = 4;
 
-/// Two legs meet within so many events, or not at all.
+/// Two segments must meet within this many events after the beginning of the later one.
 const SPLICE_WINDOW: u32 = 1 << 10;
 
-/// Half of a leg is hard that does more work than this for each event: mostly it is two.
+/// Half of a segment is hard if it does more work than this for each event. Usual is a work of two.
 const HARD_WORK_PER_EVENT: u64 = if cfg!(test) { 2 } else { 4 };
 
-/// Halves have so many events, at least.
+/// Events of a half, at least.
 const MIN_HALF_EVENTS: u32 = if cfg!(test) { 1 << 6 } else { 1 << 11 };
 
-/// A guess after which so many drafts of one move are looked at was no good one.
+/// Partial moves of one generation after which a guess is given up.
 const MOST_DRAFTS: u64 = 1 << 11;
 
-/// A guess from which there is no way is followed by another one where that ended, or so many events later, within those where legs
-/// may meet.
+/// Events from a guess that fails to the next one, at least. All guesses are within [`SPLICE_WINDOW`].
 const NEXT_GUESS: u32 = 1 << 5;
 
-/// Where a search that began at a guess stood at first, and once in the middle: all places on the way of those that go on now.
+/// Configurations on the path to the active one: those soon after the guess that a search began with, and one in the middle.
 #[derive(Debug)]
 pub(super) struct SpliceCandidates<M> {
-    /// Those at events before this are noted.
+    /// Configurations at events before this are noted.
     end: u32,
-    /// And one from here on.
+    /// The first one from here on is noted too.
     middle: u32,
     /// By event.
     noted: Vec<(u32, Configuration<M>)>,
 }
 
 impl<M: Mask> SpliceCandidates<M> {
-    /// Of a search from the beginning: nobody takes it over.
+    /// For the search from the initial state, which no segment takes over.
     pub(super) fn none() -> Self {
         SpliceCandidates { end: 0, middle: NEVER, noted: Vec::new() }
     }
 
-    /// Whether they are of a search that began at a guess.
+    /// Whether the search began at a guess.
     pub(super) fn is_guess(&self) -> bool {
         self.end > 0
     }
 
-    /// Notes who goes on past a return that none had got past before.
+    /// Notes the active configuration after a return that none had passed before, if it is the only one.
     pub(super) fn note(&mut self, event: u32, going: &[(usize, Configuration<M>)]) {
         let is_middle = || event >= self.middle && self.noted.last().is_some_and(|noted| noted.0 < self.middle);
         if let [(_, at)] = going
@@ -97,13 +96,14 @@ impl<M: Mask> SpliceCandidates<M> {
         }
     }
 
-    /// The search, which has got to `furthest`, goes back to an event. Whether it can still be taken over, or need not be.
+    /// The search has reached `furthest` and backtracks to an event. `false` if it began at a guess and no segment can meet it
+    /// any more.
     pub(super) fn leave(&mut self, event: u32, furthest: u32) -> bool {
         while self.noted.pop_if(|noted| noted.0 >= event).is_some() {}
         !self.is_guess() || furthest < self.end || !self.noted.is_empty()
     }
 
-    /// The place in the middle.
+    /// The configuration in the middle.
     fn middle(&self) -> Option<&(u32, Configuration<M>)> {
         self.noted.last().filter(|noted| noted.0 >= self.middle)
     }
@@ -114,7 +114,7 @@ impl<M: Mask> SpliceCandidates<M> {
     }
 }
 
-/// Where a leg stood soon after its guess.
+/// The configurations of a segment soon after its guess.
 #[derive(Debug)]
 struct SegmentStart<M> {
     begin: u32,
@@ -123,56 +123,56 @@ struct SegmentStart<M> {
     uses: CrashedUseSets,
 }
 
-/// How a search comes to where another one stood.
+/// How a search meets another segment.
 enum Splice<M> {
     /// More work is needed.
     NeedsWork,
-    /// It came to an end before.
+    /// The search ended first.
     Finished(Reached<M>),
-    /// It does not, soon enough.
+    /// It does not meet it soon enough.
     Diverged,
     /// By these steps, at this event.
     At(Vec<Step>, u32),
 }
 
-/// A search from a guess, that has begun or is at its end.
+/// A segment after the first.
 struct Segment<'p, M> {
     start: Arc<SegmentStart<M>>,
     search: FrontierSearch<'p, M>,
-    /// Where the next one begins, or the end.
+    /// The event at which the next one begins, or the end.
     end: u32,
-    /// The steps to the goal, of one that got there.
+    /// The steps to the goal, once it is reached.
     goal: Option<Vec<Step>>,
-    /// No half of it is another one: it is the second half of one itself, or that one came to nothing.
+    /// It is not divided: it is a second half itself, or its second half failed.
     is_half: bool,
 }
 
-/// What is known of the legs after the first.
+/// The segments after the first.
 enum Segments<'p, M> {
-    /// Nothing: the first has not come to where the second begins.
+    /// Not begun: the first has not reached the beginning of the second.
     Unknown,
-    /// The second has begun, or all are at their ends.
+    /// The second has begun, or all have ended.
     Begun(Vec<Segment<'p, M>>),
-    /// They come to nothing, or are not needed any more.
+    /// They failed, or are not needed any more.
     Gone,
 }
 
-/// A search with a beam of one, in legs where the history is long.
+/// A search with beam width 1, in segments if the history is long.
 pub(in crate::search::register) struct SpeculativeSearch<'p, M> {
     first: FrontierSearch<'p, M>,
-    /// Where the others begin, and the end.
+    /// The events at which the other segments begin, and the end.
     bounds: Vec<u32>,
     others: Segments<'p, M>,
-    /// What comes of the steps of the first one, up to where it has met the second.
+    /// The partial witness of the first segment, up to where it has met the second.
     made: Option<PartialWitness<M>>,
-    /// Events of a leg, at least.
+    /// Events of a segment, at least.
     min_events: usize,
-    /// Nobody else runs beside it.
+    /// No other search of the portfolio has begun.
     alone: bool,
 }
 
 impl<'p, M: Mask> SpeculativeSearch<'p, M> {
-    /// In legs of at least so many events.
+    /// `leg`: the events of a segment, at least.
     pub(in crate::search::register) fn new(first: FrontierSearch<'p, M>, leg: usize) -> Self {
         let (events, classes) = (first.open.schedule().events.len(), first.open.automaton().kinds.len());
         let legs = if classes <= CLASSES * leg { (events / leg).clamp(1, MAX_SEGMENTS) } else { 1 };
@@ -181,10 +181,10 @@ impl<'p, M: Mask> SpeculativeSearch<'p, M> {
         SpeculativeSearch { first, bounds, others, made: None, min_events: leg, alone: true }
     }
 
-    /// The others came to nothing: another one may begin halfway to the end.
+    /// The other segments failed: another one may begin halfway to the end.
     fn begin_again(&mut self) {
         self.made = None;
-        // How far the first one is by now depends on threads; it is not farther than this.
+        // How far the first one is depends on threads, but it is not further than this.
         let (at, end) = (self.bounds[0] + 2 * SPLICE_WINDOW, self.first.open.schedule().events.len() as u32);
         if at as usize + self.min_events / 2 <= end as usize {
             self.bounds = vec![at.midpoint(end), end];
@@ -194,7 +194,7 @@ impl<'p, M: Mask> SpeculativeSearch<'p, M> {
         }
     }
 
-    /// Runs the first leg to where the second begins and until it has met that one; and the others, where a thread may be idle.
+    /// Runs the first segment until it has met the second. The others run beside it if a thread may be idle.
     fn run_first(&mut self, until: u64, memory: usize, watch: &BudgetGuard<'_>) -> Result<Option<Reached<M>>, Limit> {
         let SpeculativeSearch { first, bounds, others, alone, .. } = self;
         let beside = *alone && rayon::current_num_threads() > 1;
@@ -202,7 +202,7 @@ impl<'p, M: Mask> SpeculativeSearch<'p, M> {
         let legs = SegmentRunner::after(first, bounds, memory, watch.competing(&ended, 1));
         let (begun, second) = (OnceLock::new(), Mutex::new(None));
         let (mut made, are_through) = (None, AtomicBool::new(false));
-        // Whoever needs it first runs the second leg to where the first one may meet it.
+        // The first thread that needs it runs the second segment to where the first one may meet it.
         let begin = || {
             let begin = || {
                 let leg = legs.begin(&bounds[..2])?;
@@ -225,7 +225,7 @@ impl<'p, M: Mask> SpeculativeSearch<'p, M> {
                 Splice::NeedsWork => (None, true),
                 Splice::At(steps, event) => {
                     let left = memory.saturating_sub(first.bytes());
-                    // Who would wait for the others begins to make an order.
+                    // This thread would wait for the other segments, so it begins the witness.
                     if beside
                         && !are_through.load(Ordering::Relaxed)
                         && WitnessBuilder::<M>::bytes(first.open.problem()) <= left
@@ -273,8 +273,8 @@ impl<'p, M: Mask> SpeculativeSearch<'p, M> {
         Ok(found)
     }
 
-    /// The steps to the goal of the first leg, which came by some steps to where the second one stood at an event; and the places
-    /// where one leg takes over from another, and in the middle of long ones.
+    /// The steps to the goal, and the segment boundaries: where segments meet, and in the middle of long ones. `steps` led the
+    /// first segment to where it met the second, at `event`.
     fn take_over(
         &self,
         mut steps: Vec<Step>,
@@ -283,13 +283,14 @@ impl<'p, M: Mask> SpeculativeSearch<'p, M> {
         memory: usize,
         watch: &BudgetGuard<'_>,
     ) -> Option<(Vec<Step>, Vec<SegmentBoundary<M>>)> {
-        // Of two legs, each is as long as what two threads make an order of at once.
+        // Two segments are long: two threads can build the witness of each.
         let (mut seams, is_long) = (Vec::new(), self.bounds.len() == 2);
         let legs = SegmentRunner::after(&self.first, &self.bounds, memory.saturating_sub(self.first.bytes()), *watch);
         let mut bounds = self.bounds.windows(2).skip(begun.len());
         let mut begun: Vec<Segment<'p, M>> = begun.into_iter().rev().collect();
         let mut leg = begun.pop()?;
-        // One that the other half of it has taken over, and how things stood when it was come to: it may still have to go on itself.
+        // A segment whose second half was taken over, with the steps and boundaries before that. If that half fails, it continues
+        // itself.
         let mut held: Option<(_, _, (usize, usize))> = None;
         loop {
             begun.extend(legs.end(leg)?.into_iter().rev());
@@ -316,7 +317,7 @@ impl<'p, M: Mask> SpeculativeSearch<'p, M> {
                 }
             };
             let (entered, taken) = (event, (steps.len(), seams.len()));
-            // It may have gone another way in the end.
+            // It may have backtracked since and have another path.
             let places = &leg.search.splice_candidates.noted;
             let place = places.binary_search_by_key(&event, |place| place.0).ok()?;
             let there = &places[place].1;
@@ -345,7 +346,7 @@ impl<'p, M: Mask> SpeculativeSearch<'p, M> {
         }
     }
 
-    /// Runs the first leg until it, or another one that it has met, is at its end.
+    /// Runs the first segment until it, or a segment that it has met, is at the end.
     fn run_segments(
         &mut self,
         until: u64,
@@ -395,14 +396,14 @@ impl<M: Mask> Runner for SpeculativeSearch<'_, M> {
     }
 }
 
-/// How the legs after the first are run.
+/// How the segments after the first are run.
 struct SegmentRunner<'p, 'w> {
     problem: Arc<Problem<'p>>,
     reductions: Reductions,
-    /// For each.
+    /// Bytes for each segment.
     memory: usize,
     watch: BudgetGuard<'w>,
-    /// For each: as much as the first one may do in the first round, for some places are hard for each.
+    /// Work for each segment: that of the first round of the first one, because some places are hard for each.
     work: u64,
 }
 
@@ -412,14 +413,14 @@ impl<'p, 'w> SegmentRunner<'p, 'w> {
         SegmentRunner {
             problem,
             reductions,
-            // A hard one is two.
+            // A hard segment becomes two.
             memory: memory / (2 * bounds.len()),
             watch,
             work: initial_budget(first.open.schedule().events.len()),
         }
     }
 
-    /// Begins one between two events, at a guess. `None`: nothing comes of it.
+    /// Begins a segment between two events, at a guess. `None` if no guess leads on.
     fn begin<M: Mask>(&self, bounds: &[u32]) -> Option<Segment<'p, M>> {
         let (mut begin, end) = (bounds[0], bounds[1]);
         let (last, mut work) = (end.min(begin + SPLICE_WINDOW), 0);
@@ -445,10 +446,10 @@ impl<'p, 'w> SegmentRunner<'p, 'w> {
         None
     }
 
-    /// Runs one to its end, or where the next half of it is hard to there, and another one from there on.
+    /// Runs a segment to its end. If the next half is hard, it runs only that half, and a second segment from there on.
     ///
-    /// What is hard is known only behind it. A thread that was idle has begun the other one by then; where none was, it is begun only if
-    /// it is needed.
+    /// That a half is hard is known only afterwards. An idle thread has begun the second half by then; without one, it begins
+    /// only if it is needed.
     fn end<M: Mask>(&self, mut leg: Segment<'p, M>) -> Option<Vec<Segment<'p, M>>> {
         while leg.goal.is_none() && leg.search.open.at < leg.end {
             let (at, end, begun) = (leg.search.open.at, leg.end, leg.search.work());
@@ -479,7 +480,7 @@ impl<'p, 'w> SegmentRunner<'p, 'w> {
         Some(vec![leg])
     }
 
-    /// Runs one up to an event: the steps to the goal if it gets there. `None`: it comes to nothing.
+    /// Runs a search up to an event. Returns the steps to the goal if it gets there; `None` if it fails.
     fn goal<M: Mask>(&self, ladder: &mut FrontierSearch<'p, M>, pause: u32) -> Option<Option<Vec<Step>>> {
         match self.run(ladder, pause)? {
             Some(Reached::Goal(steps, ..)) => Some(Some(steps)),
@@ -488,7 +489,7 @@ impl<'p, 'w> SegmentRunner<'p, 'w> {
         }
     }
 
-    /// Runs one up to an event.
+    /// Runs a search up to an event. `None` if a limit ends it before.
     fn run<M: Mask>(&self, ladder: &mut FrontierSearch<'p, M>, pause: u32) -> Option<Option<Reached<M>>> {
         ladder.pause = pause;
         let found = ladder.run(self.work, self.memory, &self.watch).ok()?;
@@ -497,7 +498,7 @@ impl<'p, 'w> SegmentRunner<'p, 'w> {
 }
 
 impl<M: Mask> Segment<'_, M> {
-    /// It goes on to an end, and no half of it is another one any more.
+    /// Continues to an end without being divided.
     fn alone(self, end: u32) -> Self {
         Segment { end, is_half: true, ..self }
     }
@@ -508,8 +509,8 @@ impl<M: Mask> Segment<'_, M> {
 }
 
 impl<M: Mask> FrontierSearch<'_, M> {
-    /// Begins at a guess: what is open may have happened, writes of it right before the last one, and the register holds what a
-    /// read is the next to say.
+    /// Begins at a guess: pending operations may have been linearized, writes of them right before the last overwrite, and the
+    /// register holds what the next read returns.
     fn guess(&mut self) {
         let (event, automaton, course) = (self.open.at, self.open.automaton(), self.open.schedule());
         let returns = course.events[event as usize..].iter().filter(|event| event.is_return());
@@ -530,7 +531,7 @@ impl<M: Mask> FrontierSearch<'_, M> {
         self.splice_candidates.end = event + SPLICE_WINDOW;
     }
 
-    /// Goes on to where it stands where another leg stood.
+    /// Continues until a configuration is one of another segment.
     fn splice(
         &mut self,
         other: &SegmentStart<M>,
@@ -555,7 +556,7 @@ impl<M: Mask> FrontierSearch<'_, M> {
         }
     }
 
-    /// The way to where another leg stood, of one of those that go on.
+    /// The path of an active configuration that another segment has too.
     fn find_splice_point(&mut self, other: &SegmentStart<M>) -> Option<u32> {
         let place = other.places.binary_search_by_key(&self.open.at, |place| place.0).ok()?;
         let there = &other.places[place].1;
@@ -574,7 +575,7 @@ impl<M: Mask> FrontierSearch<'_, M> {
     }
 }
 
-/// Forgets all uses of optional operations that nothing can come of any more.
+/// Forgets all uses of crashed operations that cannot matter any more.
 fn forget_spent<M: Mask>(
     at: &mut Configuration<M>,
     open: &PendingOps<'_, M>,

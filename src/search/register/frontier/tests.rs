@@ -1,5 +1,5 @@
-//! What the reductions say of single configurations, held against what configurations can do without any. Of a verdict another
-//! configuration may make up for one that was given up wrongly; here each is asked.
+//! Tests what pruning says of single configurations, against what they can do without any. In a verdict, another configuration
+//! may make up for one that was dropped wrongly.
 
 pub(super) mod busy;
 
@@ -16,7 +16,7 @@ use std::slice;
 
 type Slots = [u64; 1];
 
-/// Everything that can be reached without a reduction, from return to return.
+/// All configurations that can be reached without pruning, from return to return.
 struct Walk<'p> {
     problem: Arc<Problem<'p>>,
     ladder: FrontierSearch<'p, Slots>,
@@ -25,7 +25,7 @@ struct Walk<'p> {
 /// More configurations than this at one return are not compared.
 const MOST: usize = 100;
 
-/// More optional operations than a history has, in one move. (Where there are enough, uses are not counted.)
+/// More crashed operations than a move has. (With supply pruning, uses are not counted.)
 const ENOUGH: u32 = 10;
 
 impl<'p> Walk<'p> {
@@ -35,7 +35,7 @@ impl<'p> Walk<'p> {
         Walk { problem, ladder }
     }
 
-    /// Whether one of these, at an event, can come to the end.
+    /// Whether one of these configurations, at an event, can reach the end.
     fn can_end(&self, event: u32, from: &[Configuration<Slots>]) -> bool {
         if from.is_empty() {
             return false;
@@ -52,7 +52,7 @@ impl<'p> Walk<'p> {
         matches!(reached, Ok(Some(Reached::Goal(..))))
     }
 
-    /// What a configuration comes to past the return of a slot with these reductions, whatever it takes.
+    /// The successors of a configuration past the return of a slot with these reductions.
     fn moves(&mut self, from: &Configuration<Slots>, slot: u32, reductions: Reductions) -> Vec<Configuration<Slots>> {
         let FrontierSearch { open, uses, moves, .. } = &mut self.ladder;
         let finder = Generator { open, uses, moves, reductions, from, slot, optional: (0, ENOUGH) };
@@ -61,7 +61,7 @@ impl<'p> Walk<'p> {
         moves.found.iter().map(|found| found.to.clone()).collect()
     }
 
-    /// Compares at every return; how often there was something to compare.
+    /// Compares at every return. Returns how often there was something to compare.
     fn compare(mut self, shown: &dyn Fn() -> String) -> Compared {
         let mut compared = Compared::default();
         while (self.ladder.open.at as usize) < self.ladder.open.schedule().events.len() {
@@ -92,7 +92,7 @@ impl<'p> Walk<'p> {
         compared
     }
 
-    /// With the reductions, a move is left from which the end can be reached if there is one without.
+    /// With pruning, a successor is left that can reach the end if there is one without.
     fn moves_are_enough(
         &mut self,
         from: &Configuration<Slots>,
@@ -122,7 +122,7 @@ impl<'p> Walk<'p> {
         }
     }
 
-    /// The same with all uses forgotten of which nothing can come, if there are any.
+    /// The same configuration with spent uses forgotten, if it has any.
     fn without_spent(&mut self, at: &Configuration<Slots>) -> Option<Configuration<Slots>> {
         let FrontierSearch { open, uses, .. } = &mut self.ladder;
         let spent: Vec<u32> = uses.classes(at.used).filter(|&optional| open.is_spent(optional, at, uses)).collect();
@@ -188,7 +188,8 @@ fn compare<S: Spec>(spec: &S, calls: Vec<Call<S::Operation, S::Answer>>, compare
     }
 }
 
-/// So many histories of registers and of texts. `HISTORIES=200000 SEED=1 cargo test --release --lib each_reduction`
+/// Histories of registers and of texts, 400 unless `HISTORIES` is set. `HISTORIES=200000 SEED=1 cargo test --release --lib
+/// each_reduction`
 #[test]
 fn each_reduction_keeps_what_a_configuration_can_do() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());

@@ -1,4 +1,5 @@
-//! Moves that put a block before the last write.
+//! Moves of way 3: a block is put right before the last overwrite. All its operations were invoked before that event, and the
+//! present state stays. Only the reads and failed compare-and-sets that were invoked before it can see the states of the block.
 
 use super::{Applied, Generator, Partial, Phase, Task};
 use crate::search::mask::Mask;
@@ -8,7 +9,7 @@ use crate::search::register::configuration::Configuration;
 use crate::search::register::parent_links::Step;
 
 impl<M: Mask> Generator<'_, '_, M> {
-    /// Begins blocks with the returning operation in them.
+    /// Begins the blocks with the returning operation in them.
     pub(super) fn enter_gap(&mut self, task: Task, more: &mut bool) {
         let operation = self.open.operation(self.slot);
         self.find_reach(task, self.from.last_overwrite_at);
@@ -20,7 +21,7 @@ impl<M: Mask> Generator<'_, '_, M> {
                 return;
             }
             Kind::Append => {
-                // By itself: nobody sees what it makes.
+                // Without a block around it: no operation sees the state after it.
                 let mut at = self.from.clone();
                 at.linearized.add(self.slot);
                 self.finish(at, 0, Step::gap(operation));
@@ -72,7 +73,7 @@ impl<M: Mask> Generator<'_, '_, M> {
         self.moves.drafts.push(Partial { at, phase: Phase::Gap(to), optional, depth: 0, last });
     }
 
-    /// Goes on with a block in the gap. Once the returning operation is in it, it may end.
+    /// Continues a block before the last overwrite. It may end once the returning operation is in it.
     pub(super) fn gap(&mut self, task: Task, draft: &Partial<M>, state: u32, more: &mut bool) {
         let served = draft.at.linearized.has(self.slot);
         if served && !draft.last.owing {
@@ -105,7 +106,7 @@ impl<M: Mask> Generator<'_, '_, M> {
         }
     }
 
-    /// One operation more.
+    /// Adds one operation to a block.
     fn more_in_gap(
         &mut self,
         draft: &Partial<M>,

@@ -1,24 +1,26 @@
-//! How a configuration gets past a return: the normal form of orders of a register.
+//! The successors of a configuration past a return, by a normal form of linearizations. Input: a configuration, and a returning
+//! operation that is not linearized. Output: configurations in which it is, and the steps to them.
 //!
-//! A write does not need the state before it, so an order is a row of *blocks*: a write and the compare-and-sets and appends after
-//! it, up to the next write. Blocks mean the same wherever they stand. At the return of an operation that is not done, an order in
-//! normal form goes on in one of three ways, and then the operation is done:
+//! A write does not need the state before it, so a linearization is a sequence of *blocks*: a write, then the compare-and-sets
+//! and appends up to the next write. A block has the same effect wherever it is. At the return, a linearization in normal form
+//! continues in one of three ways, and then the operation is linearized:
 //!
 //! 1. **Chain**: compare-and-sets and appends from the present state, then the operation.
-//! 2. **Block**: a chain (what can still be done before the state is lost), then one write, then a chain to the operation.
-//! 3. **Gap**: a whole block with the operation in it is put right before the last write, if all of it was open then. What more
-//!    can be chained to the end of the block may be. The present state stays.
+//! 2. **Block**: a chain (what is still possible before the state is lost), then one write, then a chain to the operation.
+//! 3. **Gap**: a whole block with the operation in it is put right before the last overwrite, if all of it was pending then. The
+//!    block may be longer than the operation needs. The present state stays.
 //!
-//! *Why that is enough.* Take any order, and what it places between what a configuration has done and the returning operation:
-//! `C0 W1 C1 ... Wj Cj`, a chain and blocks. `C0 Wj Cj` is way 2. The blocks `W1 C1` to `Wj-1 Cj-1` stand right before `Wj`, when
-//! all their operations are open; each waits until the first of its operations returns, and is then put there by way 3: the gap
-//! is right before `Wj` then, or before a later write, where they are all still open. A write of the present value changes
-//! nothing, yet makes a gap. A write that was open while its value was the present one can be put there (*idle*).
+//! *Why that is enough.* Take any linearization, and what it has between the linearized operations and the returning one: `C0 W1
+//! C1 ... Wj Cj`, a chain and blocks. `C0 Wj Cj` is way 2. The blocks `W1 C1` to `Wj-1 Cj-1` are right before `Wj`, where all
+//! their operations are pending. Each block waits until the first of its operations returns, and way 3 then puts it there: the
+//! gap is right before `Wj`, or before a later write, and all of the block is still pending there. A write of the present value
+//! changes no state, but moves the gap. A write that was pending while the register held its value can be put there
+//! (*absorbable*).
 //!
-//! Reads and failed compare-and-sets change nothing and happen as soon as they can: no order is worse for it.
+//! Reads and failed compare-and-sets change nothing and are linearized as soon as they can be: no linearization is worse for it.
 //!
-//! Optional operations are used only where something waits for the state that they lead to. In an order that uses one for
-//! nothing it can be left out: what it was written over, or what it led on to, can be had without it.
+//! A crashed operation is used only if an operation waits for the state that it leads to. A linearization that uses one for
+//! nothing can do without it: the state that it overwrote, or the one that it led on to, can be reached without it.
 
 mod gap;
 mod present;
@@ -40,80 +42,80 @@ use hashbrown::HashSet;
 use rustc_hash::FxBuildHasher;
 use suspicion::Suspicion;
 
-/// Where an unfinished move stands.
+/// The way that a partial move takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Phase {
     /// In a chain from the present state.
     Chain,
     /// In a new block.
     Block,
-    /// In a block in the gap, at a state of its own.
+    /// In a block before the last overwrite, at a state of its own.
     Gap(u32),
 }
 
-/// An unfinished move.
+/// A partial move.
 #[derive(Clone, Debug)]
 struct Partial<M> {
     at: Configuration<M>,
     phase: Phase,
-    /// Optional operations used.
+    /// Crashed operations used.
     optional: u32,
-    /// How many steps there were before the last.
+    /// How many steps precede the last one.
     depth: u32,
-    /// The last.
+    /// The last step.
     last: Applied,
 }
 
-/// All that matters of a draft of which nothing is owed: two that are equal in this go on alike.
+/// What the continuation of a partial move depends on, unless its last step is `owing`. Two with equal keys continue alike.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct PartialKey<M> {
     state: u32,
     used: u32,
-    /// The gap is the same for all in one phase.
+    /// The last overwrite is the same for all in one phase.
     phase: Phase,
     optional: u32,
     done: M,
     idle: M,
 }
 
-/// So many drafts are looked at without a thought of whether two are equal. (Small histories have few.)
+/// Partial moves of one configuration before equal ones are looked for. (Small histories have few.)
 const FEW: u64 = if cfg!(test) { 4 } else { 64 };
 
-/// A step of a draft.
+/// A step of a partial move.
 #[derive(Clone, Copy, Debug)]
 struct Applied {
     step: Step,
-    /// The state before it, of the block that it is in.
+    /// The state before it, in its block.
     from: u32,
-    /// It was optional, and nothing has come of it yet.
+    /// It used a crashed operation, and no operation has needed that yet.
     owing: bool,
 }
 
-/// A finished move: what it comes to, and its steps.
+/// A finished move: the successor and the steps to it.
 #[derive(Clone, Debug)]
 pub(super) struct Move<M> {
     pub(super) to: Configuration<M>,
-    /// Begin and end in [`Moves::steps`].
+    /// Begin and end in [`Successors::steps`].
     steps: (u32, u32),
 }
 
-/// The moves of one configuration; the memory for them is used again.
+/// The moves of one configuration. Their memory is used again for the next one.
 #[derive(Debug)]
 pub(super) struct Successors<M> {
     pub(super) found: Vec<Move<M>>,
     steps: Vec<Step>,
-    /// Drafts looked at: a measure of the work.
+    /// Partial moves looked at: a measure of the work.
     pub(super) work: u64,
-    /// Nobody waits for more than so many of one configuration: there can be millions.
+    /// Partial moves of one configuration, at most: there can be millions.
     pub(super) most: u64,
     drafts: Vec<Partial<M>>,
     trail: Vec<Applied>,
-    /// States from which the returning operation can be reached: now, and in the gap.
+    /// States from which the returning operation can be reached: now, and before the last overwrite.
     reach: Vec<u32>,
     reach_in_gap: Vec<u32>,
-    /// Where drafts of this configuration stood.
+    /// The keys of this configuration's partial moves.
     seen: HashSet<PartialKey<M>, FxBuildHasher>,
-    /// Why moves were given up.
+    /// The states that pruned moves lost.
     pub(super) suspicion: Suspicion,
 }
 
@@ -135,12 +137,12 @@ impl<M> Default for Successors<M> {
 }
 
 impl<M: Mask> Successors<M> {
-    /// The steps of a move that was found.
+    /// The steps of a finished move.
     pub(super) fn steps(&self, of: &Move<M>) -> &[Step] {
         &self.steps[of.steps.0 as usize..of.steps.1 as usize]
     }
 
-    /// Adds the work that was done with others beside these, and why moves were given up there.
+    /// Adds the work and the suspicion of moves that another thread generated.
     pub(super) fn join(&mut self, others: Successors<M>) {
         self.work += others.work;
         self.suspicion.join(others.suspicion);
@@ -158,7 +160,7 @@ impl<M: Mask> Successors<M> {
     }
 }
 
-/// Looks for the moves of a configuration past the return of an operation that is not done.
+/// Generates the successors of a configuration past the return of an operation that is not linearized.
 pub(super) struct Generator<'f, 'p, M> {
     pub(super) open: &'f PendingOps<'p, M>,
     pub(super) uses: &'f mut CrashedUseSets,
@@ -167,24 +169,24 @@ pub(super) struct Generator<'f, 'p, M> {
     pub(super) from: &'f Configuration<M>,
     /// The slot that returns.
     pub(super) slot: u32,
-    /// How many optional operations are to be used: at least, and at most.
+    /// How many crashed operations a move uses: at least, and at most.
     pub(super) optional: (u32, u32),
 }
 
-/// What a [`Finder`] knows of the returning operation.
+/// The returning operation.
 #[derive(Clone, Copy)]
 struct Task {
     class: u32,
     kind: Kind,
-    /// It can be put where nobody sees it.
+    /// It can be put where no operation depends on it.
     hideable: bool,
 }
 
 impl<M: Mask> Generator<'_, '_, M> {
-    /// Finds them. Whether there may be moves with more optional operations.
+    /// Generates the moves. Whether there may be moves with more crashed operations.
     ///
     /// # Errors
-    /// A limit that was reached.
+    /// The limit that was reached.
     pub(super) fn find(mut self, memory: usize, watch: &BudgetGuard<'_>) -> Result<bool, Limit> {
         let (open, from, slot) = (self.open, self.from, self.slot);
         let in_gap = open.invoked(slot) < from.last_overwrite_at;
@@ -240,7 +242,7 @@ impl<M: Mask> Generator<'_, '_, M> {
         Ok(more)
     }
 
-    /// Whether no other draft stood where this one stands.
+    /// Whether no partial move had the same key.
     fn is_new(&mut self, draft: &Partial<M>) -> bool {
         let at = &draft.at;
         self.moves.seen.insert(PartialKey {
@@ -253,7 +255,7 @@ impl<M: Mask> Generator<'_, '_, M> {
         })
     }
 
-    /// A write of the present value: what is open can now be put before it.
+    /// A write of the present value: pending operations can now be put before it.
     fn keep_state(&mut self, slot: u32, state: u32) {
         let mut at = self.from.clone();
         at.linearized.add(slot);
@@ -261,7 +263,7 @@ impl<M: Mask> Generator<'_, '_, M> {
         self.finish(at, 0, Step::change(self.open.operation(slot)));
     }
 
-    /// What a write does.
+    /// Linearizes a write.
     fn overwrite(&mut self, at: &mut Configuration<M>, to: u32) {
         at.last_overwrite_at = self.open.at;
         at.used = self.uses.seal(at.used);
@@ -270,7 +272,7 @@ impl<M: Mask> Generator<'_, '_, M> {
         self.open.serve(&mut at.linearized, to, NEVER);
     }
 
-    /// What a compare-and-set or an append does. Whether something was waiting for it.
+    /// Linearizes a compare-and-set or an append. Whether an operation waited for the state.
     fn change(&self, at: &mut Configuration<M>, to: u32) -> bool {
         let open = self.open;
         if at.state != to {
@@ -282,7 +284,8 @@ impl<M: Mask> Generator<'_, '_, M> {
         open.serve(&mut at.linearized, to, NEVER)
     }
 
-    /// Of the open operations of a class, invoked before an event and not done, those that are to be tried: the first to return.
+    /// The pending operations of a class, invoked before an event and not linearized, that are tried: with earliest first, the
+    /// one that returns first.
     fn equals<'o>(
         &self,
         open: &'o PendingOps<'_, M>,
@@ -307,7 +310,7 @@ impl<M: Mask> Generator<'_, '_, M> {
         .take(most)
     }
 
-    /// Uses an optional operation of a class that was invoked before an event, if there is one left.
+    /// Uses a crashed operation of a class that was invoked before an event, if one is left.
     fn optional(&mut self, at: &mut Configuration<M>, class: u32, before: u32) -> Option<u32> {
         let open = self.open;
         let place = open.schedule().crashed_class_of(class);
@@ -321,7 +324,7 @@ impl<M: Mask> Generator<'_, '_, M> {
             if count >= offered {
                 return None;
             }
-            // The newest first: what is older may be wanted in the gap.
+            // The newest first: an older one may be needed before the last overwrite.
             let is_recent = at.last_overwrite_at > 0 && offered - old > recent;
             (if is_recent { offered - 1 - recent } else { count - recent }, is_recent)
         } else {
@@ -336,7 +339,7 @@ impl<M: Mask> Generator<'_, '_, M> {
         Some(open.schedule().crashed_classes[place as usize].operations[chosen as usize])
     }
 
-    /// Whether [`Self::optional`] finds one for the configuration that goes on.
+    /// Whether [`Self::optional`] finds one for the configuration that is expanded.
     fn has_optional(&self, class: u32, before: u32) -> bool {
         let (open, from) = (self.open, self.from);
         let place = open.schedule().crashed_class_of(class);
@@ -351,7 +354,7 @@ impl<M: Mask> Generator<'_, '_, M> {
                         < open.available_before(place, from.last_overwrite_at))
     }
 
-    /// Whether of a class of which so many optional operations are left there are enough for all that may ever want one.
+    /// Whether `left` crashed operations of a class suffice for all operations that may ever want one.
     fn is_free(&self, at: &Configuration<M>, class: u32, left: u32) -> bool {
         match self.open.automaton().kinds[class as usize] {
             Kind::Write(state) | Kind::Cas(_, state) => {
@@ -364,7 +367,7 @@ impl<M: Mask> Generator<'_, '_, M> {
         }
     }
 
-    /// Whether optional operations of which nothing has come lead back to where they began.
+    /// Whether the last crashed operations, which no operation has needed, lead back to an earlier state.
     fn is_round(&self, draft: &Partial<M>, to: u32) -> bool {
         let state = match draft.phase {
             Phase::Gap(state) => state,
@@ -385,7 +388,7 @@ impl<M: Mask> Generator<'_, '_, M> {
         self.finish_from(at, optional, begin);
     }
 
-    /// The returning operation is done, by the steps from `begin` on.
+    /// The returning operation is linearized, by the steps from `begin` on.
     fn finish_from(&mut self, mut at: Configuration<M>, optional: u32, begin: usize) {
         if optional < self.optional.0 || self.loses(&at, begin) {
             self.moves.steps.truncate(begin);
@@ -399,11 +402,12 @@ impl<M: Mask> Generator<'_, '_, M> {
         self.moves.found.push(Move { to: at, steps: (begin as u32, self.moves.steps.len() as u32) });
     }
 
-    /// Forgets uses of optional operations that nothing can come of any more: of the classes that steps from `begin` on used, and now
-    /// and then of all. Each set is a copy of the one before it, so that those of a long history would hold the square of its length.
+    /// Forgets uses of crashed operations that cannot matter any more: of the classes in the steps from `begin` on, and now and
+    /// then of all. Each set is a copy of the one before it, so without this the sets of a long history would hold the square of
+    /// its length.
     fn forget_uses(&mut self, at: &mut Configuration<M>, begin: usize) {
         let (open, uses) = (self.open, &*self.uses);
-        // A search on several threads comes to the same, since this depends on the configuration and the event only.
+        // A search on several threads does the same, because this depends only on the configuration and the event.
         let turn = u64::from(open.at).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
         let of_all = (turn * (uses.classes(at.used).count() as u64 / 2)) >> 32 == 0;
         let steps = self.moves.steps[begin..].iter().filter(|_| !of_all);
@@ -417,7 +421,7 @@ impl<M: Mask> Generator<'_, '_, M> {
         }
     }
 
-    /// Whether something that was used without being seen was the last of its kind, and is needed.
+    /// Whether a hidden step used the last operation that leads to a state that is still needed.
     fn loses(&mut self, at: &Configuration<M>, begin: usize) -> bool {
         if !self.reductions.last_producer {
             return false;
@@ -436,7 +440,7 @@ impl<M: Mask> Generator<'_, '_, M> {
         false
     }
 
-    /// Finds the states from which the returning operation can be reached by operations that were invoked before an event.
+    /// Finds the states from which operations that were invoked before an event lead to the returning one.
     fn find_reach(&mut self, task: Task, before: u32) {
         let open = self.open;
         let mut reach =
@@ -444,7 +448,7 @@ impl<M: Mask> Generator<'_, '_, M> {
         reach.clear();
         match task.kind {
             Kind::Read(state) | Kind::Cas(state, _) => reach.push(state),
-            // Almost every state will do for the one, and the other needs none.
+            // A failed compare-and-set is possible in almost every state, and a write in each.
             Kind::FailedCas(_) | Kind::Write(_) => {}
             Kind::Append => reach.extend(open.automaton().ways(task.class).iter().map(|way| way.0)),
         }

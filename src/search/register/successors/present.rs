@@ -1,4 +1,5 @@
-//! Moves that change the present state.
+//! Moves of ways 1 and 2: they change the present state. A partial move that leaves a state which an operation still needs, and
+//! which cannot come back, is pruned here.
 
 use super::{Applied, Generator, Partial, Phase, Task};
 use crate::search::mask::Mask;
@@ -9,10 +10,10 @@ use crate::search::register::event_schedule::NEVER;
 use crate::search::register::parent_links::Step;
 
 impl<M: Mask> Generator<'_, '_, M> {
-    /// Goes on from the present state; `depth` steps were taken.
+    /// Continues from the present state, after `depth` steps.
     pub(super) fn chain(&mut self, task: Task, draft: &Partial<M>, depth: u32, more: &mut bool) {
         self.last(task, draft, depth);
-        // A write would leave behind what an optional operation led to for nothing.
+        // A write would overwrite what a crashed operation led to before any operation needed it.
         if !draft.last.owing {
             match task.kind {
                 Kind::Write(_) => {}
@@ -35,7 +36,7 @@ impl<M: Mask> Generator<'_, '_, M> {
         }
     }
 
-    /// Goes on in a new block.
+    /// Continues a new block.
     pub(super) fn block(&mut self, task: Task, draft: &Partial<M>, more: &mut bool) {
         let depth = draft.depth + 1;
         self.last(task, draft, depth);
@@ -46,7 +47,7 @@ impl<M: Mask> Generator<'_, '_, M> {
         }
     }
 
-    /// The returning operation itself, where it changes the state.
+    /// Takes the returning operation itself, if it changes the state.
     fn last(&mut self, task: Task, draft: &Partial<M>, depth: u32) {
         let step = Step::change(self.open.operation(self.slot));
         let state = draft.at.state;
@@ -108,10 +109,10 @@ impl<M: Mask> Generator<'_, '_, M> {
         }
     }
 
-    /// One compare-and-set or append further.
+    /// Adds one compare-and-set or append.
     ///
-    /// Of equal operations the one that returns first is used. But one that could be put into the gap may be worth more there
-    /// than one that could not: if the first can, also the first that cannot is tried, or an optional one that cannot.
+    /// Of equal operations, the one that returns first is used. But one that could be put before the last overwrite may be worth
+    /// more there than one that could not. So if the first can, the first that cannot is tried too, or a crashed one that cannot.
     fn follow(&mut self, draft: &Partial<M>, (class, to): (u32, u32), depth: u32, more: &mut bool) {
         let (open, from, gap) = (self.open, draft.at.state, draft.at.last_overwrite_at);
         let each = self.reductions.earliest_first;
@@ -150,7 +151,7 @@ impl<M: Mask> Generator<'_, '_, M> {
         }
     }
 
-    /// Keeps a draft, unless it leaves a state that something still needs and that cannot come back.
+    /// Keeps a partial move, unless it leaves a state that an operation still needs and that cannot come back.
     fn push(
         &mut self,
         draft: &Partial<M>,

@@ -1,22 +1,23 @@
-//! Why moves were given up: which returns there is no getting past. A guess that saves searches, and proves nothing.
+//! Suspicion: which return no configuration can pass, guessed from the states that pruned moves lost. It saves searches for the
+//! core and proves nothing. It must not depend on threads: the core of a violation begins from it.
 
 use crate::search::mask::Mask;
 use crate::search::register::automaton::Kind;
 use crate::search::register::event_schedule::{NEVER, Operation};
 use crate::search::register::pending::PendingOps;
 
-/// States that were left for ever while something needed them.
+/// States that pruned moves left for ever while an operation needed them.
 #[derive(Debug, Default)]
 pub(in crate::search::register) struct Suspicion {
-    /// The latest return of an open operation that needs one.
+    /// The latest return of a pending operation that needs one.
     returned: Option<u32>,
-    /// States that only operations yet to come need.
+    /// States that only operations not yet invoked need.
     states: Vec<u32>,
-    /// Whether there ever was any.
+    /// Whether any move ever lost a state.
     any: bool,
 }
 
-/// More states than this are not remembered.
+/// States that are remembered, at most.
 const MOST: usize = 16;
 
 impl Suspicion {
@@ -25,7 +26,7 @@ impl Suspicion {
         self.states.clear();
     }
 
-    /// A state was lost.
+    /// A move lost a state.
     pub(super) fn add<M: Mask>(&mut self, open: &PendingOps<'_, M>, state: u32, done: &M) {
         self.any = true;
         let automaton = open.automaton();
@@ -37,7 +38,7 @@ impl Suspicion {
         }
     }
 
-    /// What was lost in moves that come after these.
+    /// Adds what later moves lost.
     pub(super) fn join(&mut self, later: Suspicion) {
         self.any |= later.any;
         self.returned = self.returned.max(later.returned);
@@ -50,12 +51,12 @@ impl Suspicion {
         }
     }
 
-    /// Whether any state was ever lost.
+    /// Whether any move ever lost a state.
     pub(in crate::search::register) fn is_any(&self) -> bool {
         self.any
     }
 
-    /// The first return by which every move since the last clearing has lost something that is needed.
+    /// The return before which every pruned move since the last [`Self::clear`] has lost a state that is needed.
     pub(in crate::search::register) fn first_return<M: Mask>(
         &self,
         open: &PendingOps<'_, M>,

@@ -1,4 +1,4 @@
-//! Wide layers, on some threads and on one.
+//! Wide layers, on one and on several threads.
 
 use super::super::Reached;
 use super::super::tests::busy::{Busy, pools, with_problem};
@@ -30,7 +30,7 @@ fn each_history(test: impl Fn(&Arc<Problem<'_>>, Busy)) {
 /// Work of one search, at most.
 const WORK: u64 = 1 << 18;
 
-/// What a search comes to within some work, and what it did, holds and suspects then.
+/// The result of a search within [`WORK`]; its work and counts; its suspicion.
 fn run(
     problem: &Arc<Problem<'_>>,
     width: Width,

@@ -1,4 +1,4 @@
-//! Histories of thousands of operations, on some threads and on one.
+//! Histories of thousands of operations, on one and on several threads.
 
 use super::*;
 use crate::search::check;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 type Slots = [u64; 2];
 
-/// Whether another leg was taken over, and if so whether the first ones came to nothing.
+/// Whether a segment was taken over, and if so whether the first ones failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Met {
     AtOnce,
@@ -21,7 +21,7 @@ enum Met {
     Never,
 }
 
-/// What this way comes to in two rounds of a race, and which legs met.
+/// The result after two rounds of a portfolio, and which segments met.
 fn run(problem: &Arc<Problem<'_>>, leg: usize) -> (Option<Reached<Slots>>, Met) {
     let first = FrontierSearch::new(problem.clone(), Reductions::default(), Width::Beam(1));
     let mut relay = SpeculativeSearch::new(first, leg);
@@ -30,7 +30,7 @@ fn run(problem: &Arc<Problem<'_>>, leg: usize) -> (Option<Reached<Slots>>, Met) 
     let work = initial_budget(problem.schedule.events.len());
     let mut round = |until| relay.run(until, usize::MAX, &watch).unwrap_or_else(|limit| panic!("{limit:?}"));
     let found = round(work).or_else(|| round(2 * work));
-    // What was made of the steps already says no more than they do.
+    // The partial witness follows from the steps.
     let found = found.map(|found| match found {
         Reached::Goal(steps, seams, _) => Reached::Goal(steps, seams, None),
         nothing => nothing,
@@ -44,8 +44,8 @@ fn run(problem: &Arc<Problem<'_>>, leg: usize) -> (Option<Reached<Slots>>, Met) 
     (found, met)
 }
 
-/// Whichever way finds out first that there is no order: the calls, and the longest order, are of the first way where that comes to its
-/// end in its first rounds.
+/// Whichever search proves first that there is no linearization, the core and the longest prefix are those of the first search if
+/// it ends in its first rounds.
 #[test]
 fn violations_are_told_alike_on_any_number_of_threads() {
     let (pools, mut random, mut violated) = (pools(), Random(22), 0);
@@ -78,7 +78,7 @@ fn legs_come_to_the_same_on_any_number_of_threads_whether_they_meet_or_not() {
             wrong: (round == 3).then_some(-1),
         };
         let calls = busy.draw(&mut random);
-        // Four legs, and two.
+        // Four segments, and two.
         for leg in [500, calls.len() * 3 / 4] {
             with_problem(calls.clone(), |problem, part, forms| {
                 let found = pools.each_ref().map(|pool| pool.install(|| run(problem, leg)));
@@ -117,10 +117,10 @@ fn legs_come_to_the_same_on_any_number_of_threads_whether_they_meet_or_not() {
     for (met, least) in [(Met::AtOnce, 20), (Met::Later, 1)] {
         assert!(all.iter().filter(|other| **other == met).count() >= least, "{all:?}");
     }
-    assert!(divided > 20, "{divided} of two legs were divided");
+    assert!(divided > 20, "{divided} of two segments were divided");
 }
 
-/// Wherever a search stood, an order of its steps can be made in parts.
+/// At any configuration of a search, the witness of its steps can be divided into parts.
 #[test]
 fn orders_are_the_same_in_whatever_parts_they_are_made() {
     let (mut random, mut tried) = (Random(31), 0);
@@ -134,7 +134,7 @@ fn orders_are_the_same_in_whatever_parts_they_are_made() {
         };
         with_problem(busy.draw(&mut random), |problem, part, _| {
             let mut ladder = FrontierSearch::<Slots>::new(problem.clone(), Reductions::default(), Width::Beam(1));
-            // All places are noted.
+            // All configurations are noted.
             ladder.splice_candidates.end = NEVER;
             let found = ladder.run(u64::MAX, usize::MAX, &BudgetGuard::begin(&Budget::default()));
             let Ok(Some(Reached::Goal(steps, ..))) = found else { panic!("{busy:?}: {found:?}") };
@@ -166,7 +166,7 @@ fn orders_are_the_same_in_whatever_parts_they_are_made() {
     assert!(tried > 2_000, "{tried}");
 }
 
-/// A leg whose first half is hard ends there, and another one goes on: one that begins there, on any number of threads.
+/// A segment whose first half is hard ends there, and another one begins there, on any number of threads.
 #[test]
 fn a_hard_leg_is_two_on_any_number_of_threads() {
     let (pools, mut random, mut halved) = (pools(), Random(12), 0);
@@ -191,9 +191,9 @@ fn a_hard_leg_is_two_on_any_number_of_threads() {
     assert!((1..12).contains(&halved), "{halved} were halved");
 }
 
-/// The first leg needs an unseen write for a read; the second, whose guess holds its value already, does not. Both stand alike then,
-/// and another read needs it: for the second leg it is still there. (The write of 4 is where that one goes back to, and the last
-/// write keeps the first one from seeing sooner that nothing is left.)
+/// The first segment needs a crashed write for a read; the second, whose guess holds that value already, does not. Both then have
+/// the same configuration apart from uses, and another read needs the write: for the second segment it is still available. (The
+/// second segment backtracks to the write of 4. The last write keeps the first one from seeing sooner that nothing is left.)
 #[test]
 fn what_one_leg_has_used_and_the_other_has_not_is_not_used_twice() {
     let mut calls = Vec::new();

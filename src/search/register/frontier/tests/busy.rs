@@ -1,4 +1,4 @@
-//! Registers of many calls, and what is to be decided about them.
+//! Random registers with many calls, and the problem of each.
 
 use crate::search::budget::BudgetGuard;
 use crate::search::events::events;
@@ -10,15 +10,15 @@ use crate::search::verdict::Budget;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::Arc;
 
-/// How busy a register is.
+/// The shape of a random history of one register.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::search::register::frontier) struct Busy {
     pub(in crate::search::register::frontier) calls: u64,
     pub(in crate::search::register::frontier) clients: u64,
     pub(in crate::search::register::frontier) values: u64,
-    /// Answers that nobody saw, in percent.
+    /// Calls with an unknown outcome, in percent.
     pub(in crate::search::register::frontier) unknown: u64,
-    /// One read is told something else: this.
+    /// One read returns this value instead of its own.
     pub(in crate::search::register::frontier) wrong: Option<i64>,
 }
 
@@ -71,7 +71,7 @@ pub(in crate::search::register::frontier) fn pools() -> [ThreadPool; 3] {
     })
 }
 
-/// Tests what is to be decided about the register of these calls: the problem, its calls and their forms.
+/// Runs a test on the register of these calls: the problem, its part and the forms.
 pub(in crate::search::register::frontier) fn with_problem(
     calls: Vec<Call<Ask, Told>>,
     test: impl FnOnce(&Arc<Problem<'_>>, &Part, &Forms<'_>),
