@@ -1,10 +1,10 @@
-//! Intervals of truth against all revisions of small random histories.
+//! Validity intervals, compared with all revisions of small random histories.
 
 use super::{Order, OrderOptions, Reading, Seen, ValidityIntervals};
 use crate::history::sketch::sketch;
 use crate::history::{History, KeyId, Revision};
 
-/// A small generator of numbers.
+/// A xorshift generator.
 struct Dice(u64);
 
 impl Dice {
@@ -16,7 +16,7 @@ impl Dice {
     }
 }
 
-/// What really happened: at each revision from 11 on, what the changed key holds after it.
+/// The true history: at each revision from 11, the changed key and its new value.
 struct Truth {
     changes: Vec<(u64, usize, Option<u64>)>,
 }
@@ -35,7 +35,7 @@ impl Truth {
     }
 }
 
-/// A random history of some keys, and a sketch that shows part of it.
+/// A random history of three keys, and a sketch that shows part of it.
 fn history(seed: u64, whole: bool) -> (Truth, String) {
     let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
     let mut truth = Truth { changes: Vec::new() };
@@ -109,7 +109,7 @@ fn every_revision_at_which_a_value_was_true_lies_in_its_interval_and_with_a_witn
                 let (low, high) = (read - dice.roll(3).min(read - FIRST), (read + dice.roll(3)).min(truth.last()));
                 let seen = Seen { from: Revision::from(low), through: Some(Revision::from(high)) };
                 let of = truths.of(key, value, seen);
-                // The stretch around the read in which the key held the same.
+                // The interval around the read in which the key held the same value.
                 let same = |r: u64| truth.at(index, r) == truth.at(index, read);
                 let first = (FIRST..=read).rev().take_while(|r| same(*r)).last().unwrap_or(read);
                 let last = (read..=truth.last()).take_while(|r| same(*r)).last().unwrap_or(read);

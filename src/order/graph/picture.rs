@@ -1,4 +1,4 @@
-//! Small graphs for people: petgraph is the form in which they are exchanged, reduced and drawn.
+//! Small graphs for reports. Petgraph reduces them and draws them as DOT.
 
 use super::edge::EdgeKinds;
 use super::sparse::{Graph, Node};
@@ -7,11 +7,11 @@ use petgraph::algo::{condensation, toposort};
 use petgraph::dot::{Config, Dot};
 use petgraph::graph::DiGraph;
 
-/// A small graph: nodes by their number in the large one.
+/// A small graph. Each node has its number in the large graph.
 pub type Picture = DiGraph<Node, EdgeKinds>;
 
 impl Graph {
-    /// The part between some nodes.
+    /// The subgraph of some nodes.
     pub fn picture(&self, nodes: &[Node]) -> Picture {
         let part = self.part(nodes, &mut vec![u32::MAX; self.nodes() as usize]);
         let mut picture = Picture::new();
@@ -29,7 +29,7 @@ impl Graph {
     }
 }
 
-/// Leaves out the edges that follow from others. Those inside a cycle all stay: none of them follows.
+/// Removes the edges that follow from others. All edges inside a cycle stay, because none of them follows.
 pub fn reduced<N: Clone, E: Clone>(picture: &DiGraph<N, E>) -> DiGraph<N, E> {
     let groups = condensation(picture.map(|at, _| at, |_, _| ()), true);
     let mut group_of = vec![0; picture.node_count()];
@@ -49,7 +49,7 @@ pub fn reduced<N: Clone, E: Clone>(picture: &DiGraph<N, E>) -> DiGraph<N, E> {
     )
 }
 
-/// DOT text (Graphviz), with these words at the nodes.
+/// DOT text for Graphviz, with these labels at the nodes.
 pub fn dot(picture: &Picture, words: impl Fn(Node) -> String) -> String {
     let named = picture.map(|_, node| words(*node), |_, kinds| kinds.to_string());
     let quoted = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
