@@ -11,7 +11,7 @@ pub fn preventions(evidence: &Evidence<'_>, finding: &Finding, fault: OperationI
     if o.verb.is_write() {
         return super::write::preventions(evidence, finding, fault);
     }
-    // What a stream delivers follows from its start revision.
+    // The events of a stream follow from its start revision.
     let reached = finding.certificate.facts.iter().map(|f| f.revision).max().unwrap_or(Revision::NONE);
     if o.verb == Verb::Watch && o.asked == Asked::From && o.asked_revision < reached {
         return resumptions(evidence, finding, fault);

@@ -27,7 +27,7 @@ pub struct OwnRemoval {
     pub operation: OperationId,
 }
 
-/// What one session had seen and written of one resource.
+/// The observations and commits of one session for one resource.
 #[derive(Clone, Copy, Debug)]
 pub struct Frontier<'l> {
     /// By scope: lists, stream progress, bookmarks, and the start revisions of its watches.
@@ -132,7 +132,7 @@ pub struct Frontiers {
     facts: Facts,
     /// By session, then resource.
     kept: Vec<(ResourceId, Kept)>,
-    /// Where the frontiers of each session begin, with one more element at the end.
+    /// The start of each session's frontiers, with one more element at the end.
     starts: Vec<u32>,
     steady: bool,
     current: Flags,
@@ -188,7 +188,7 @@ impl Frontiers {
         collection.frontiers()
     }
 
-    /// What the session of an incarnation saw and wrote of a resource.
+    /// The frontier of an incarnation's session for a resource; `None` if it touched no scope of it.
     pub fn of<'l>(
         &'l self,
         history: &'l History,

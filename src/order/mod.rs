@@ -47,7 +47,7 @@ use crate::history::{Asked, ClockId, History, Marks, OperationId, Revision, Verb
 use crate::ingest::Time;
 use std::sync::OnceLock;
 
-/// What the user declares about clocks and processes.
+/// The user's declarations about clocks and processes.
 #[derive(Clone, Debug, Default)]
 pub struct OrderOptions {
     /// `--clock-skew`: the largest difference between two clocks, in nanoseconds.
@@ -67,7 +67,7 @@ pub enum ListRevision {
     Asked,
 }
 
-/// What the evidence shows about order.
+/// The order of a history as far as the evidence shows it.
 #[derive(Debug, Default)]
 pub struct Order {
     /// The revision order of every domain.
@@ -80,7 +80,7 @@ pub struct Order {
     pub chains: ReflectorChains,
     /// Sessions.
     pub sessions: Sessions,
-    /// What every session had seen and written.
+    /// The frontiers of every session: what it had seen and written.
     pub frontiers: Frontiers,
     /// Results of an etcd cluster; `None` without etcd evidence.
     pub etcd: Option<Box<etcd::Analysis>>,

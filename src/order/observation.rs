@@ -248,13 +248,13 @@ fn sort_nearly_sorted<T: Copy>(all: &mut [T], compare: impl Fn(&T, &T) -> Orderi
 pub(super) struct Moments {
     facts: Vec<u32>,
     times: Vec<Time>,
-    /// Where the facts of each clock begin, or of each key and clock. Empty where they are not kept. Without them, a search among
+    /// The start of each clock's facts, or of those of each key and clock. Empty where they are not kept. Without them, a search among
     /// many clocks reads many facts.
     runs: Vec<(ClockId, u32)>,
     /// For each of these, if there are several: the first time and the highest revision. They exclude most clocks without a
     /// search.
     spans: Vec<(Time, Revision)>,
-    /// Where the last search ended. Most questions come in order of time, so the next answer is near.
+    /// The end of the last search. Most questions come in order of time, so the next answer is near.
     near: AtomicUsize,
 }
 

@@ -43,7 +43,7 @@ pub enum After {
 
 /// The proven existence intervals of one history.
 ///
-/// A uid belongs to one incarnation of a name, so two known versions of one uid prove everything between them; a version and a
+/// A uid belongs to one incarnation of a name, so two known versions of one uid prove everything between them. A version and a
 /// later deletion of its uid do too. A list at revision L that shows a version proves it through L. A read of the most recent
 /// state, or a request that removed the object, proves it through the revision that was complete at the send time. An etcd
 /// witness proves that nothing happened in between; a watch that delivers every change promises it, and if that is false the

@@ -54,7 +54,7 @@ pub struct Span {
     pub scope: ScopeId,
     /// The kind of evidence.
     pub provenance: Provenance,
-    /// Where the evidence begins in its file.
+    /// The position of the evidence in its file.
     pub position: Position,
 }
 

@@ -132,8 +132,8 @@ impl<'h> ValidityIntervals<'h> {
         self.order.timeline.removals_of(key, uid).first().filter(|_| uid.is_some())
     }
 
-    /// The name was free: from the end of the object before the earliest state that the read can have shown, to the start of the
-    /// object after the latest such state.
+    /// The interval in which the name was free. It begins after the object before the earliest state that the read can have
+    /// shown, and ends before the object after the latest such state.
     fn of_absence(&self, key: KeyId, seen: Seen) -> ValidityInterval {
         let lives = self.presence.of(key);
         let at = |revision| self.order.timeline.version_at(key, revision);

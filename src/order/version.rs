@@ -66,7 +66,7 @@ pub struct Version {
     pub key: KeyId,
     /// Uid of the object, also of a removed one; none if no evidence names it.
     pub uid: Symbol,
-    /// What happened.
+    /// The kind of change.
     pub change: Change,
     /// The labels and fields that selectors can match.
     pub attributes: AttributesId,
@@ -144,7 +144,7 @@ pub struct VersionId(pub u32);
 /// The piece of evidence for a version or a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// What kind of evidence.
+    /// The kind of evidence.
     pub provenance: Provenance,
     /// Index of the witness event or delivery; otherwise the number of the operation.
     pub row: u32,

@@ -10,8 +10,8 @@ use rustc_hash::FxHashMap;
 /// More is a step: ntpd steps a clock only if it is wrong by more than 128 ms (`tinker step`).
 const APPENDED: i64 = 100_000_000;
 
-/// Evidence that a clock stepped or that two clocks drift: an answer before its own request, falling times of an append-only
-/// recorder, or an answer before the request that it shows on a clock whose times fall in some file.
+/// Evidence that a clock stepped or that two clocks drift. It is an answer before its own request, or falling times of an
+/// append-only recorder. On a clock with falling times in some file, an answer before the write that it shows counts too.
 #[derive(Clone, Copy, Debug)]
 pub struct ClockStep {
     /// The clock.

@@ -183,7 +183,7 @@ struct Look {
     what: Seen,
 }
 
-/// What an answer shows about a state.
+/// The part of an answer that shows something about a state.
 #[derive(Clone, Copy)]
 enum Seen {
     /// The branch of a transaction, and the keys that its deletes removed.
@@ -631,8 +631,8 @@ fn touches(recording: &Recording, step: &Step, wanted: Symbol) -> bool {
     }
 }
 
-/// Whether a condition on one key is false in a state that is not known: it names a revision that did not put the key, or a
-/// counter above the possible number of changes. `last`: the last known version of the key.
+/// Whether a condition on one key is certainly false in an unknown state. It is if it names a revision that did not put the key,
+/// or a counter above the possible number of changes. `last`: the last known version of the key.
 fn excluded(timeline: &Timeline, condition: &Condition, last: Option<&Version>, at: i64) -> bool {
     let number = condition.number;
     if condition.relation != Relation::Equal || condition.keys.end.is_some() {

@@ -17,7 +17,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// Requested compactions, by time.
 #[derive(Debug)]
 pub struct Compactions {
-    /// Those that may have compacted, or were told that their revision is compacted: sent at, highest revision so far.
+    /// Those that may have compacted, or were answered that their revision is compacted: sent at, highest revision so far.
     asked: Vec<(Time, i64)>,
     /// Those that were not answered "already compacted": sent at, highest revision so far.
     first: Vec<(Time, i64)>,
@@ -154,9 +154,9 @@ fn of_others(recording: &Recording) -> FxHashSet<i64> {
     entries.chunk_by(|a, b| a.0 == b.0).filter(more).map(|of| of[0].0).collect()
 }
 
-/// Compactions of unrecorded clients in the members' logs, each with the earliest time at which a member can have applied it: its
-/// entry is after entries of writes, which had been sent. If logs and clients disagree, or entries of writes may have been lost,
-/// this yields no times.
+/// Compactions of unrecorded clients in the members' logs, each with the earliest time at which a member can have applied it.
+/// That is the last send time of the writes whose entries come before. If logs and clients disagree, or entries of writes may
+/// have been lost, this yields no times.
 fn logged(recording: &Recording, log: &Log, timeline: &Timeline) -> Vec<(Time, i64)> {
     let certain = |number: i64| log.step(number).is_some_and(|step| step.certain);
     let logged = timeline.revisions.iter().filter(|revision| revision.entry.is_some() && certain(revision.number));

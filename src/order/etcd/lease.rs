@@ -123,8 +123,8 @@ impl Lives {
         })
     }
 
-    /// Whether a key that was put at a revision may still be attached to its lease just before another revision: no revoke or
-    /// grant of the lease was answered in between, and a second grant implies an end.
+    /// Whether a key that was put at a revision may still be attached to its lease just before another revision. An answered
+    /// revoke in between excludes it, and so does a grant, because a second grant implies an end.
     pub fn may_keep(&self, lease: i64, put: i64, before: i64) -> bool {
         self.rows.get(&lease).is_none_or(|life| {
             let none = |all: &[i64]| all.get(all.partition_point(|at| *at < put)).is_none_or(|at| *at >= before);
@@ -184,8 +184,8 @@ pub struct Misuse {
     pub certain: bool,
 }
 
-/// Whether a key is presumed to be removed with its lease although the lease had ended since the key was put, or a lease is
-/// presumed to end more often than it was granted.
+/// Whether a presumed end of a lease is impossible. The lease had ended since one of the removed keys was put, or it would end
+/// more often than it was granted.
 pub fn outlived(recording: &Recording, timeline: &Timeline, filling: &Attribution, lives: &Lives) -> bool {
     let mut last: FxHashMap<i64, i64> = FxHashMap::default();
     let mut untold: FxHashMap<i64, usize> = FxHashMap::default();

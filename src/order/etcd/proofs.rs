@@ -207,7 +207,7 @@ pub fn backward(
     let mut returned: Vec<(Time, i128, Proof)> = operations().filter_map(lowest).collect();
     let by_operations = returned.len();
     returned.extend(told(recording).map(|(time, revision, proof)| (time, behind_write(revision), proof)));
-    // Of two proofs at one time, prefer the answer.
+    // Prefer the answer among proofs at one time.
     let (answers, watches) = returned.split_at_mut(by_operations);
     // Stable sorts are fast here because each client is sorted already.
     answers.sort_by_key(|(time, place, proof)| (*time, *place, rank(*proof)));

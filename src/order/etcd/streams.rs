@@ -1,8 +1,8 @@
 //! Comparison of watches with etcd's guarantees and with the revision order. Output: [`Streams`].
 //!
-//! The watch guarantees (etcd documentation, "API guarantees"): events are ordered by revision, unique, atomic per revision and
-//! without gaps from the start revision on, and progress says that everything through its revision was delivered. A client
-//! library resumes a broken watch after its last event, so one recorded watch may span several watches of the server.
+//! The watch guarantees are those of the etcd documentation, "API guarantees". Events are ordered by revision, unique, atomic per
+//! revision, and without gaps from the start revision on. Progress says that everything through its revision was delivered. A
+//! client library resumes a broken watch after its last event, so one recorded watch may span several watches of the server.
 //!
 //! Source: etcd `server/etcdserver/api/v3rpc/watch.go`, `server/storage/mvcc/watchable_store.go`.
 

@@ -123,7 +123,7 @@ pub struct Timeline {
     complete: Vec<i64>,
     /// All revisions through this one are completely known.
     whole: i64,
-    /// The first revision whose first acknowledged write was dropped, and the time until which such answers may be dropped ones.
+    /// The lowest revision with a dropped acknowledged write, and the time through which answers may be about dropped writes.
     lost: Option<(i64, Time)>,
     /// Indices of the keys of the revision under construction, if it has many.
     places: Places,
@@ -592,7 +592,7 @@ fn events(recording: &Recording, said: &mut Vec<Said>) {
 /// Statements of writes and events by revision. Reads mostly repeat them, and only new statements of reads are kept.
 struct News<'s> {
     said: &'s [Said],
-    /// Where each revision begins, from 0 through the one after the last; empty if revisions are sparse.
+    /// The start of each revision, from 0 through the one after the last; empty if revisions are sparse.
     starts: Vec<u32>,
     /// For each of these, the first change, if no other change of the same source can replace it.
     first: Vec<Option<Change>>,

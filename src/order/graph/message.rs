@@ -10,7 +10,7 @@ use crate::history::{History, OperationId, Verb};
 use crate::order::{Order, Start};
 use rustc_hash::FxHashMap;
 
-/// Values that a process carried from an answer to a request: a write names as base the version that a read showed, a watch
+/// Values that a process carried from an answer to a request. A write names as base the version that a read showed; a watch
 /// starts at the revision of the list or stream before it. They order units even where a process ran both concurrently and
 /// program order does not.
 pub struct Messages<'h> {

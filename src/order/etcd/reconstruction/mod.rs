@@ -1,9 +1,8 @@
 //! Reconstruction of revisions whose changes no evidence shows completely: a backtracking search for their writers.
 //!
-//! Each single fact says little, but together they say much: a key that is read with its mod revision did not change in between,
-//! a version counter must match, a condition was decided. The search goes over crashed operations and ends of leases in order of
-//! revisions and backtracks at the first constraint that does not fit. A solution is added to the timeline and compared with all
-//! evidence.
+//! Constraints link the revisions: a key that is read with its mod revision did not change in between, a version counter must
+//! match, a condition was decided. The search goes over crashed operations and ends of leases in order of revisions and
+//! backtracks at the first constraint that does not fit. A solution is added to the timeline and compared with all evidence.
 //!
 //! The problem is NP-hard (by exact cover, with transactions of three keys and counters that say that each key changed once), so
 //! the budget counts steps, not time. Components that share no request and no key backtrack independently.

@@ -1,9 +1,9 @@
 //! Groups contradictions by their root cause, with union-find. A store that went back makes reads, watches and later writes
-//! disagree as long as its revisions last; a lost write is missing from every answer; a watch that jumped back delivers
+//! disagree as long as its revisions last. A lost write is missing from every answer. A watch that jumped back delivers
 //! everything twice.
 //!
-//! Contradictions join if they are about the revisions of one regression after it began, about one version of one key, in one
-//! answer, the same flaw of one event in several watches, or flaws of one watch with overlapping revisions.
+//! Contradictions join if they concern the revisions of one regression after it began, one version of one key, or one answer.
+//! Watch flaws join if they concern one event in several watches, or overlapping revisions of one watch.
 
 mod answers;
 mod watches;
@@ -22,15 +22,15 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// The root cause of each contradiction, in the order of the tables of the analysis. A cause is an arbitrary number.
 #[derive(Debug, Default)]
 pub struct RootCauses {
-    /// Of answers that went back.
+    /// Causes of answers that went back.
     pub backward: Vec<u32>,
-    /// Of contradictions of the timeline.
+    /// Causes of contradictions of the timeline.
     pub contradictions: Vec<u32>,
-    /// Of answers that contradict the timeline.
+    /// Causes of answers that contradict the timeline.
     pub mismatches: Vec<u32>,
-    /// Of broken watch guarantees.
+    /// Causes of broken watch guarantees.
     pub flaws: Vec<u32>,
-    /// Of unattributed revisions.
+    /// Causes of unattributed revisions.
     pub unfilled: Vec<u32>,
     /// The store's regressions, each with its root cause.
     pub regressions: Vec<(u32, Regression)>,
