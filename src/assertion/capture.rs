@@ -1,4 +1,4 @@
-//! Writing of captures (`docs/formats.md`): what a client of Kubernetes asked and was told, line by line as it happens.
+//! The writer of captures (`docs/formats.md`): requests, answers and events of a Kubernetes client, line by line as they happen.
 
 use super::lines::{Clock, Lines, lock};
 use serde::Serialize;
@@ -8,23 +8,23 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Who a capture is of. Everything is optional; what is empty is not written.
+/// The subject of a capture. All fields are optional; an empty one is not written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Subject {
-    /// The user, as the audit log would name it.
+    /// The user, as the audit log names it.
     pub client: String,
-    /// The process life: anything that changes with a restart.
+    /// The incarnation: any label that changes with a restart.
     pub incarnation: String,
-    /// The server that is asked.
+    /// The server that the client asks.
     pub server: String,
-    /// The clock: files of one machine share one.
+    /// The clock; files of one machine share one.
     pub clock: String,
 }
 
-/// A capture that is being written. Clones write into the same file, from any thread.
+/// A capture during writing. Clones write into the same file, from any thread.
 ///
-/// A line is one write, and is written before a request is sent and after an answer was read whole, so the file of a process that was
-/// killed says which requests were open. What cannot be written is told by [`Capture::error`]; it never disturbs the client.
+/// A line is one write. It is written before a request is sent and after an answer was read completely, so the file of a killed
+/// process shows its open requests. Write errors never disturb the client; [`Capture::error`] returns them.
 #[derive(Clone, Debug)]
 pub struct Capture {
     inner: Arc<Inner>,
@@ -35,15 +35,15 @@ struct Inner {
     clock: Clock,
     next: AtomicU64,
     lines: Lines,
-    /// Why a body is missing.
+    /// The first error of serializing a body.
     unwritten: Mutex<Option<String>>,
 }
 
 impl Capture {
-    /// Begins a capture in a new file.
+    /// Creates a capture in a new file.
     ///
     /// # Errors
-    /// Where the file exists, or cannot be created or written.
+    /// If the file exists, or cannot be created or written.
     pub fn create(path: impl AsRef<Path>, subject: &Subject) -> io::Result<Capture> {
         let mut line = Map::from_iter([("kind".to_owned(), json!("capture")), ("version".to_owned(), json!(1))]);
         let Subject { client, incarnation, server, clock } = subject;
@@ -57,7 +57,7 @@ impl Capture {
         Ok(Capture { inner: Arc::new(inner) })
     }
 
-    /// Notes a request: before its first byte is sent. `body` is the object that is written, where there is one.
+    /// Records a request. Call it before the first byte is sent. `body` is the written object, if any.
     pub fn request(&self, method: &str, uri: &str, body: Option<&impl Serialize>) -> Exchange {
         let id = self.inner.next.fetch_add(1, Ordering::Relaxed);
         let mut line = vec![("method", json!(method)), ("uri", json!(uri))];
@@ -66,17 +66,17 @@ impl Capture {
         Exchange { capture: self.clone(), id }
     }
 
-    /// Notes something for the reader of pictures, such as a fault that a test injects. It is never evidence.
+    /// Records a mark for drawings, such as a fault that a test injects. A mark is never evidence.
     pub fn mark(&self, name: &str) {
         self.inner.write("mark", 0, vec![("name", json!(name))]);
     }
 
-    /// Why lines could not be written, or bodies not be read, if any could not.
+    /// The first error of writing a line or serializing a body, if any.
     pub fn error(&self) -> Option<String> {
         self.inner.lines.error().or_else(|| lock(&self.inner.unwritten).clone())
     }
 
-    /// Notes that something is missing.
+    /// Records that something is missing.
     #[cfg(feature = "tower")]
     pub(crate) fn note(&self, why: String) {
         lock(&self.inner.unwritten).get_or_insert(why);
@@ -104,7 +104,7 @@ impl Inner {
     }
 }
 
-/// A request that was sent. Dropped without an answer, its outcome is unknown.
+/// A sent request. If it is dropped without an answer, its outcome is unknown.
 #[derive(Debug)]
 #[must_use = "a request that is dropped has an unknown outcome"]
 pub struct Exchange {
@@ -113,8 +113,8 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// Notes the answer, or the beginning of a stream: after the last byte of it was read. `audit_id` is the header `Audit-Id`, or
-    /// empty.
+    /// Records the answer or the start of a stream. Call it after the last byte of it was read. `audit_id` is the header
+    /// `Audit-Id`, or empty.
     pub fn response(&mut self, status: u16, audit_id: &str, body: Option<&impl Serialize>) {
         let mut line = vec![("status", json!(status))];
         if !audit_id.is_empty() {
@@ -124,24 +124,24 @@ impl Exchange {
         self.capture.inner.write("response", self.id, line);
     }
 
-    /// Notes an event of a watch, as the server sent it: `{"type": ..., "object": ...}`.
+    /// Records a watch event as the server sent it: `{"type": ..., "object": ...}`.
     pub fn event(&mut self, event: &impl Serialize) {
         if let Some(event) = self.capture.value(Some(event)) {
             self.capture.inner.write("event", self.id, vec![("event", event)]);
         }
     }
 
-    /// Notes that the server ended the stream.
+    /// Records that the server ended the stream.
     pub fn end(self) {
         self.capture.inner.write("end", self.id, vec![("reason", json!("eof"))]);
     }
 
-    /// Notes that it ended in an error: the outcome of a write is unknown then.
+    /// Records that the request ended in an error. The outcome of a write is unknown then.
     pub fn error(self, why: &str) {
         self.capture.inner.write("end", self.id, vec![("reason", json!("error")), ("error", json!(why))]);
     }
 
-    /// Notes that the client hung up.
+    /// Records that the client closed the connection.
     pub fn close(self) {
         self.capture.inner.write("end", self.id, vec![("reason", json!("closed"))]);
     }

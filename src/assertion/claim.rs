@@ -1,4 +1,4 @@
-//! What a test asserts of a history, and the report where it does not hold.
+//! Assertions of tests about histories, and the report if one fails.
 
 use super::outline;
 use super::recorder::Recording;
@@ -16,23 +16,23 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// The variable that names the folder for reports of failed claims.
+/// The environment variable that names the folder for reports of failed claims.
 const REPORT_DIR: &str = "RETROGRADE_REPORT_DIR";
 
-/// How long is spent on leaving calls out of a violation that are not needed for it.
+/// Time for minimizing the core of a violation.
 const MINIMISING: Duration = Duration::from_secs(2);
 
-/// What an undecided history means.
+/// The meaning of an undecided history.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Undecided {
-    /// The assertion fails: what was not decided was not shown.
+    /// The assertion fails, because nothing was proved.
     #[default]
     Fails,
     /// The assertion passes.
     Passes,
 }
 
-/// What is asserted: every violation fails, and what is unknown, unless it says otherwise.
+/// An assertion. By default every violation fails, and so does an unknown verdict.
 #[derive(Clone, Debug)]
 pub struct Claim {
     options: Options,
@@ -60,16 +60,16 @@ impl Default for Claim {
     }
 }
 
-/// Something that histories of evidence can be made of: a history, what recorded it, or the path of files.
+/// A source of histories of evidence: a history, a recording, or the path of files.
 pub trait Evidence {
-    /// Hands the histories to somebody who judges them by these declarations.
+    /// Loads the histories with these declarations and passes them to `judge`.
     ///
     /// # Errors
-    /// Why there are none.
+    /// If the evidence cannot be read.
     fn judged<R>(&self, declarations: &Declarations, judge: impl FnOnce(&[History]) -> R) -> Result<R, String>;
 }
 
-/// A history is what it was read as: read it with [`crate::read_options_for`] the declarations of a rules file.
+/// A history keeps the fields that it was read with. For a rules file, read it with [`crate::read_options_for`] its declarations.
 impl Evidence for History {
     fn judged<R>(&self, _: &Declarations, judge: impl FnOnce(&[History]) -> R) -> Result<R, String> {
         Ok(judge(std::slice::from_ref(self)))
@@ -98,75 +98,75 @@ impl<E: Evidence + ?Sized> Evidence for &E {
 }
 
 impl Claim {
-    /// Only these rules, by slug.
+    /// Checks only these rules, by slug.
     pub fn only<S: Into<String>>(mut self, rules: impl IntoIterator<Item = S>) -> Self {
         self.options.check.only = rules.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Findings of this rule never fail; they are still in the report.
+    /// Findings of this rule never fail; the report still shows them.
     pub fn allow(mut self, rule: impl Into<String>) -> Self {
         self.allowed.push(rule.into());
         self
     }
 
-    /// The least grave kind of finding that fails: by default violations.
+    /// The least serious kind of finding that fails; by default violations.
     pub fn fail_on(mut self, kind: Kind) -> Self {
         self.fail_on = kind;
         self
     }
 
-    /// What an undecided history means.
+    /// Sets the meaning of an undecided history.
     pub fn undecided(mut self, undecided: Undecided) -> Self {
         self.undecided = undecided;
         self
     }
 
-    /// Time for searching; what is open then is unknown.
+    /// Limits the time of searches; what is open then is unknown.
     pub fn within(mut self, time: Duration) -> Self {
         self.time = Some(time);
         self
     }
 
-    /// Bytes that a search may hold.
+    /// Limits the memory of a search, in bytes.
     pub fn memory(mut self, bytes: usize) -> Self {
         self.options.check.memory = Some(bytes);
         self
     }
 
-    /// A rules file: what fields of your own resources mean, and what must be true of them (`docs/rules-file.md`). Can be said several
-    /// times. Files of evidence are then read with the fields that it names.
+    /// Adds a rules file: the meaning of fields of your own resources, and rules about them (`docs/rules-file.md`). May be called
+    /// several times. Files of evidence are then read with the fields that it names.
     pub fn rules_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.rules_files.push(path.into());
         self
     }
 
-    /// What is known of clocks and processes.
+    /// Declares facts about clocks and processes.
     pub fn order(mut self, order: crate::order::OrderOptions) -> Self {
         self.options.order = order;
         self
     }
 
-    /// A name for files of reports; by default that of the test.
+    /// The name of report files; by default that of the test.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// Where reports of failures go, instead of what `RETROGRADE_REPORT_DIR` says.
+    /// The folder for reports of failures, instead of `RETROGRADE_REPORT_DIR`.
     pub fn report_into(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
         self
     }
 
-    /// Whether the evidence is consistent.
+    /// Checks that the evidence is consistent.
     ///
     /// # Errors
-    /// The human report, where it is not.
+    /// The human report if it is not, or a message if a rule or file cannot be used.
     pub fn consistent(&self, evidence: &impl Evidence) -> Result<(), String> {
         for slug in self.options.check.only.iter().chain(&self.allowed) {
             if crate::check::registry::find(slug).is_none() {
-                return Err(format!("no rule is called {slug:?}; `retrograde rules` lists them"));
+                return Err(format!("expected the slug of a rule, found {slug:?}; `retrograde rules` lists all slugs"));
             }
         }
         let mut options = self.options.clone();
@@ -182,16 +182,16 @@ impl Claim {
         })?
     }
 
-    /// Whether some order of the calls explains every answer. An order that is found is checked again by [`verify`].
+    /// Checks that some order of the calls explains every answer. A found order is checked again by [`verify`].
     ///
     /// # Errors
-    /// The human report, where there is none.
+    /// The human report if there is no such order.
     pub fn linearizable<S: Spec>(
         &self,
         spec: &S,
         recording: &impl Recording<S::Operation, S::Answer>,
     ) -> Result<(), String> {
-        let calls = recording.calls().map_err(|error| format!("what was recorded is no history: {error}"))?;
+        let calls = recording.calls().map_err(|error| format!("the recorded calls are not a history: {error}"))?;
         let budget = Budget { time: self.time, memory: self.options.check.memory, cancel: None };
         let verdict = match search::check(spec, &calls, &budget) {
             search::Verdict::Violated(core) => {
@@ -204,7 +204,7 @@ impl Claim {
             return match verify::linearization(spec, &calls, &found.order) {
                 Ok(()) => Ok(()),
                 Err(flaw) => {
-                    Err(format!("the search found an order that is none, which is a fault of retrograde: {flaw}"))
+                    Err(format!("the search found an order that `verify` rejects, a bug of retrograde: {flaw}"))
                 }
             };
         }
@@ -227,19 +227,19 @@ impl Claim {
                 let _ = write!(text, "\nreport: {}", path.display());
             }),
             Some(Err(error)) => {
-                let _ = write!(text, "\nno report could be written: {error}");
+                let _ = write!(text, "\ncannot write the report: {error}");
             }
             None => {}
         }
         Err(text)
     }
 
-    /// Whether something is undecided that is not allowed to be wrong anyway.
+    /// Whether some undecided rule or problem counts, because it is not allowed to fail.
     fn is_open(&self, judgement: &Judgement) -> bool {
         let open = |verdict: &Verdict| matches!(verdict, Verdict::Unknown(_));
         let allowed = |slug: &str| self.allowed.iter().any(|rule| rule == slug);
         let rules = judgement.rules.iter().any(|report| open(&report.verdict) && !allowed(report.rule));
-        // What no rule is to blame for: unreadable or missing evidence.
+        // Problems outside all rules: unreadable or missing evidence.
         let blamed = judgement.rules.iter().any(|report| open(&report.verdict) || report.verdict == Verdict::Violated);
         rules || (open(&judgement.verdict) && !blamed)
     }

@@ -1,5 +1,5 @@
-//! The file beside a recording: JSON lines of `docs/formats.md`, written before a call is sent and after it was answered, so that a
-//! file of a process that was killed still says which calls were open.
+//! The journal of a recording: JSON lines of `docs/formats.md`. A line is written before a call is sent and after it was
+//! answered, so the file of a killed process still shows its open calls.
 
 use super::lines::{Clock, Lines};
 use crate::search::{Call, History, HistoryError, Outcome};
@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
-/// Writes the lines.
+/// The writer of a journal.
 pub(super) struct Journal<O, A> {
     lines: Lines,
     operation: fn(&O) -> serde_json::Result<Value>,
@@ -25,7 +25,7 @@ impl<O, A> std::fmt::Debug for Journal<O, A> {
 }
 
 impl<O: Serialize, A: Serialize> Journal<O, A> {
-    /// A journal in a file that does not exist yet.
+    /// Creates a journal in a new file.
     pub(super) fn create(path: &Path) -> io::Result<Self> {
         let heading = [("kind", json!("operations")), ("version", json!(1)), ("clock", json!("recorder"))];
         let heading = heading.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
@@ -69,7 +69,7 @@ impl<O, A> Journal<O, A> {
     }
 }
 
-/// The fields of a line for an operation as serde writes it. [`join`] is the way back.
+/// Splits an operation, as serde writes it, into the fields of a line. [`join`] is the inverse.
 fn split(operation: Value, line: &mut Map<String, Value>) {
     let mut put = |name: &str, value: Value| line.insert(name.to_owned(), value);
     match operation {
@@ -102,7 +102,7 @@ fn split(operation: Value, line: &mut Map<String, Value>) {
     }
 }
 
-/// The operation of a line, as serde wrote it.
+/// The operation of a line in serde's form.
 fn join(line: &Map<String, Value>) -> Value {
     let get = |name: &str| line.get(name).cloned();
     if get("plain") == Some(Value::Bool(true)) {
@@ -118,30 +118,30 @@ fn join(line: &Map<String, Value>) -> Value {
     Value::Object(Map::from_iter([(op, held)]))
 }
 
-/// Why a file is no recording.
+/// The reason why a file is not a recording.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read the recording: {0}")]
     Read(#[from] io::Error),
-    /// A line is not what a recorder writes.
+    /// A recorder does not write such a line.
     #[error("line {line}: {why}")]
     Line {
-        /// The line, from 1.
+        /// The number of the line, from 1.
         line: usize,
-        /// What is wrong.
+        /// The problem.
         why: String,
     },
-    /// The calls are no history.
+    /// The calls do not form a history.
     #[error("{0}")]
     History(#[from] HistoryError),
 }
 
-/// Reads a recording that [`super::Recorder::in_file`] wrote, whole or cut off anywhere: a last line that was cut counts as not written,
-/// which leaves its call open.
+/// Reads a recording that [`super::Recorder::in_file`] wrote, complete or cut off at any point. A last line that is cut off
+/// counts as not written, which leaves its call open.
 ///
 /// # Errors
-/// Where the file cannot be read, or holds what no recorder wrote.
+/// If the file cannot be read or was not written by a recorder.
 pub fn replay<O: DeserializeOwned, A: DeserializeOwned>(path: impl AsRef<Path>) -> Result<History<O, A>, JournalError> {
     let mut file = BufReader::new(File::open(path)?);
     let mut calls: Vec<Call<O, A>> = Vec::new();
@@ -149,7 +149,7 @@ pub fn replay<O: DeserializeOwned, A: DeserializeOwned>(path: impl AsRef<Path>) 
     let mut text = Vec::new();
     for number in 1.. {
         text.clear();
-        // A line without its end was being written when the process died.
+        // A line without its end was cut off when the process died.
         if file.read_until(b'\n', &mut text)? == 0 || text.last() != Some(&b'\n') {
             break;
         }

@@ -1,4 +1,4 @@
-//! Lines of JSON that are written as things happen, by any thread.
+//! JSON lines that several threads append as events happen. A line is one write, so only the last line of a file can be cut off.
 
 use serde_json::{Map, Value, json};
 use std::fs::{self, File, OpenOptions};
@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// A panicking test still wants what was recorded.
+/// A panicking thread must not lose the recording, so poisoning is ignored.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One monotonic clock that says nanoseconds since 1970: what it says was earlier was earlier, in whatever thread.
+/// A monotonic clock in nanoseconds since 1970. An earlier reading is earlier in every thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     begin: Instant,
@@ -30,7 +30,7 @@ impl Clock {
     }
 }
 
-/// Something that only grows. One line is one write: it is there whole or, at the very end of a file, cut.
+/// A growing sequence of lines. Each line is one write: it is complete or, at the end of a file, cut off.
 #[derive(Debug)]
 pub(crate) struct Lines {
     written: Mutex<Written>,
@@ -44,26 +44,26 @@ struct Written {
 
 #[derive(Debug)]
 enum Place {
-    /// A file that begins with its first line.
+    /// A file that is created with its first line.
     Later(PathBuf),
     File(File),
     Memory(Vec<u8>),
 }
 
 impl Lines {
-    /// The file must not exist: a recording is never overwritten.
+    /// Creates a file with a heading. The file must not exist: a recording is never overwritten.
     pub(crate) fn create(path: &Path, heading: &Map<String, Value>) -> io::Result<Lines> {
         let mut file = OpenOptions::new().append(true).create_new(true).open(path)?;
         file.write_all(line(heading)?.as_bytes())?;
         Ok(Lines::at(Place::File(file)))
     }
 
-    /// A file without a heading, and with its folder, from its first line on.
+    /// A file without a heading, created with its folder when the first line is written.
     pub(crate) fn later(path: PathBuf) -> Lines {
         Lines::at(Place::Later(path))
     }
 
-    /// No file.
+    /// Lines in memory.
     pub(crate) fn in_memory() -> Lines {
         Lines::at(Place::Memory(Vec::new()))
     }
@@ -72,7 +72,7 @@ impl Lines {
         Lines { written: Mutex::new(Written { place, error: None }) }
     }
 
-    /// What was written into memory.
+    /// The lines in memory; empty for a file.
     pub(crate) fn content(&self) -> Vec<u8> {
         match &lock(&self.written).place {
             Place::Memory(bytes) => bytes.clone(),
@@ -80,14 +80,15 @@ impl Lines {
         }
     }
 
-    /// Writes a line as it is.
+    /// Appends a value as a line.
     pub(crate) fn append(&self, value: &Value) {
         let mut written = lock(&self.written);
         let done = serde_json::to_string(value).map_err(io::Error::from).and_then(|text| written.line(text + "\n"));
         written.note(done);
     }
 
-    /// Writes a line with its time in `at`; the time. It is taken under the lock: lines stand in the order of their times.
+    /// Appends a line with its time in `at`, and returns the time. The clock is read under the lock, so lines are in order of
+    /// time.
     pub(crate) fn write(&self, fields: serde_json::Result<Map<String, Value>>, clock: &Clock) -> i64 {
         let mut written = lock(&self.written);
         let at = clock.now();
@@ -99,7 +100,7 @@ impl Lines {
         at
     }
 
-    /// Why a line is missing, where one is.
+    /// The first error of a write, if any.
     pub(crate) fn error(&self) -> Option<String> {
         lock(&self.written).error.clone()
     }

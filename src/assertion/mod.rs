@@ -1,4 +1,4 @@
-//! The face for test suites: record what clients did, then assert that it is consistent.
+//! The interface for test suites: record what clients do, then assert that it is consistent.
 //!
 //! ```
 //! use retrograde::model::{Register, register};
@@ -12,8 +12,8 @@
 //! assert_linearizable!(Register::default(), recorder);
 //! ```
 //!
-//! Input: a recording, a history of calls, or a history of evidence. Output: nothing, or a panic whose text is the human report.
-//! Invariant: decides nothing that `check` and `search` have not decided. `docs/guide-ci.md` has the whole way.
+//! Input: a recording, a history of calls, or a history of evidence. Output: nothing, or a panic with the human report.
+//! Invariant: every decision is made by `check` and `search`. `docs/guide-ci.md` has a complete example.
 
 mod capture;
 mod claim;
@@ -27,9 +27,9 @@ pub use claim::{Claim, Evidence, Undecided};
 pub use journal::{JournalError, replay};
 pub use recorder::{Client, Pending, Recorder, Recording};
 
-/// Panics with the human report where a history of evidence is not consistent.
+/// Panics with the human report if a history of evidence is not consistent.
 ///
-/// The second argument, a [`Claim`], says what is allowed; by default every violation fails, and so does what is unknown.
+/// The second argument, a [`Claim`], sets what is allowed. By default every violation fails, and so does an unknown verdict.
 ///
 /// ```
 /// use retrograde::{assert_consistent, assertion::Claim, history::sketch::sketch};
@@ -53,10 +53,10 @@ macro_rules! assert_consistent {
     };
 }
 
-/// Panics with the human report where no order of the calls explains their answers.
+/// Panics with the human report if no order of the calls explains their answers.
 ///
-/// Takes a [`crate::model::Spec`] and a [`Recorder`] or [`crate::search::History`]; a third argument, a [`Claim`], says how long may be
-/// searched and what an undecided history means.
+/// Takes a [`crate::model::Spec`] and a [`Recorder`] or [`crate::search::History`]. A third argument, a [`Claim`], sets the
+/// search time and the meaning of an undecided history.
 #[macro_export]
 macro_rules! assert_linearizable {
     ($spec:expr, $history:expr $(,)?) => {

@@ -1,4 +1,4 @@
-//! A decided history of calls in the form that reports are made of.
+//! A decided history of calls in the form that reports need: a [`History`] with calls, and a [`Judgement`] of one rule.
 
 use crate::check::{BrokenBy, Certificate, ClientReport, Fact, Finding, Judgement, Kind, RULES, RuleReport, Verdict};
 use crate::history::calls::{Call as Recorded, Calls, Moment};
@@ -12,11 +12,11 @@ use crate::model::Spec;
 use crate::search::{self, Call, Core, Limit, Outcome, SpecHistory};
 use rustc_hash::FxHashMap;
 
-/// The rule that is decided.
+/// The decided rule.
 const SLUG: &str = "linearizability";
-/// Calls of a core that a report shows.
+/// Limit on the calls of a core in a report.
 const SHOWN: usize = 64;
-/// Times below are no times of day: a recorder that counts events.
+/// Times below this, in nanoseconds, are no times of day; the recorder counts events.
 const TIMES: i64 = 100_000_000_000_000_000;
 
 /// The history and its judgement.
@@ -34,7 +34,7 @@ pub(super) fn outline<S: Spec>(
             let limit = match open.limit {
                 Limit::Time => "the time limit",
                 Limit::Memory => "the memory limit",
-                Limit::Cancelled => "somebody",
+                Limit::Cancelled => "the caller",
             };
             let (seconds, count) = (open.spent.as_secs_f64(), open.calls.len());
             let all = calls.calls().len();
@@ -82,7 +82,7 @@ pub(super) fn outline<S: Spec>(
     (history, judgement)
 }
 
-/// The processes of a history, whatever numbers the test gave them.
+/// The process numbers of a history, sorted; an index is an incarnation.
 struct Lives(Vec<u32>);
 
 impl Lives {
@@ -98,7 +98,7 @@ impl Lives {
     }
 }
 
-/// The calls as a report counts and draws them.
+/// The calls in the form that a report counts and draws.
 fn history<S: Spec>(calls: &SpecHistory<S>, lives: &Lives, name: &dyn Fn(u32) -> String) -> History {
     let mut history = History::default();
     let clock = history.names.intern("recorder");
@@ -160,12 +160,10 @@ fn finding<S: Spec>(calls: &SpecHistory<S>, core: &Core, history: &History, live
     let incarnation = last.map_or(IncarnationId::NONE, |call| lives.of_process(call.process));
     let client = history.incarnations.get(incarnation.index()).map_or(ClientId::NONE, |life| life.client);
     let more = if count > SHOWN { format!(" The first {SHOWN} of them are shown.") } else { String::new() };
-    let minimal = if core.minimal { "; without any one of them there is one" } else { "" };
+    let minimal = if core.minimal { "; if any one of them is left out, there is such an order" } else { "" };
     let certificate = Certificate {
         facts,
-        reason: format!(
-            "No order of these {count} calls that keeps what was answered before what was invoked later gives these answers{minimal}.{more}"
-        ),
+        reason: format!("No order of these {count} calls that respects real time gives these answers{minimal}.{more}"),
     };
     Finding {
         id: format!("{SLUG}-{}", core.calls.iter().map(u32::to_string).take(8).collect::<Vec<_>>().join("-")),
@@ -183,12 +181,12 @@ fn finding<S: Spec>(calls: &SpecHistory<S>, core: &Core, history: &History, live
         faults: Vec::new(),
         resembles: None,
         prevention: Vec::new(),
-        refuted_by: "calls that were not recorded, or a specification that says too little".to_owned(),
+        refuted_by: "unrecorded calls, or an incomplete specification".to_owned(),
         consequence: String::new(),
     }
 }
 
-/// A call that stands in no file is told from others by its place among them.
+/// Recorded calls have no file, so their index distinguishes them.
 fn position(call: u32) -> Position {
     Position { offset: call.into(), ..Position::default() }
 }

@@ -1,4 +1,4 @@
-//! Recording of calls as they happen, by any number of threads or tasks.
+//! Recording of calls by any number of threads or tasks, in memory or with a journal. Each client keeps its own list of calls.
 
 use super::journal::Journal;
 use super::lines::{Clock, lock};
@@ -10,9 +10,9 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-/// Records calls. Clones record into the same history.
+/// A recorder of calls. Clones record into the same history.
 ///
-/// Times are of one monotonic clock, so that what the recorder says was earlier was earlier, in whatever thread.
+/// Times have one monotonic clock, so an earlier time is earlier in every thread.
 #[derive(Debug)]
 pub struct Recorder<O, A> {
     inner: Arc<Inner<O, A>>,
@@ -22,12 +22,12 @@ pub struct Recorder<O, A> {
 struct Inner<O, A> {
     clock: Clock,
     clients: Mutex<FxHashMap<String, Arc<Log<O, A>>>>,
-    /// Names of the processes, by number.
+    /// The client names of the processes, by number.
     processes: Mutex<Vec<String>>,
     journal: Option<Journal<O, A>>,
 }
 
-/// What one client did.
+/// The calls of one client.
 #[derive(Debug)]
 struct Log<O, A> {
     name: String,
@@ -37,8 +37,8 @@ struct Log<O, A> {
 #[derive(Debug)]
 struct Calls<O, A> {
     calls: Vec<Call<O, A>>,
-    /// Processes of this client that do nothing at the moment: a client that does several things at once is several processes, which
-    /// says neither more nor less than the times do.
+    /// Processes of this client without an open call. A client with concurrent calls is several processes, which changes nothing
+    /// about the order of its calls.
     idle: Vec<u32>,
 }
 
@@ -55,21 +55,21 @@ impl<O, A> Default for Recorder<O, A> {
 }
 
 impl<O: Serialize, A: Serialize> Recorder<O, A> {
-    /// A recording that is also written to a file as it goes, each line before the call goes on. What the file holds survives the
-    /// process; [`super::replay`] reads it, and so does `retrograde check` where the operations are those of a provided model.
+    /// Records into a file as well, each line before the call proceeds, so the file survives the process. [`super::replay`] reads
+    /// it, and so does `retrograde check` if the operations are those of a provided model.
     ///
-    /// An operation that serialises as `"read"` is written as `op`, one as `{"write": 7}` with 7 as its `value`, and one as
-    /// `{"put": {"key": k, "value": v}}` with both: what serde makes of an enum.
+    /// The file has operations as serde writes an enum: `"read"` becomes `op`, `{"write": 7}` has 7 as its `value`, and `{"put":
+    /// {"key": k, "value": v}}` has both fields.
     ///
     /// # Errors
-    /// Where the file cannot be created. It must not exist: a recording is never overwritten.
+    /// If the file cannot be created. It must not exist: a recording is never overwritten.
     pub fn in_file(path: impl AsRef<Path>) -> io::Result<Self> {
         Ok(Recorder::with(Some(Journal::create(path.as_ref())?)))
     }
 }
 
 impl<O, A> Recorder<O, A> {
-    /// An empty recording, in memory.
+    /// An empty recording in memory.
     pub fn new() -> Self {
         Recorder::with(None)
     }
@@ -79,7 +79,7 @@ impl<O, A> Recorder<O, A> {
         Recorder { inner: Arc::new(inner) }
     }
 
-    /// The client of a name: keep it, looking it up takes longer than recording a call.
+    /// The client with a name. Keep the result, because the lookup takes longer than recording a call.
     pub fn client(&self, name: &str) -> Client<O, A> {
         let mut clients = lock(&self.inner.clients);
         let log = match clients.get(name) {
@@ -94,32 +94,32 @@ impl<O, A> Recorder<O, A> {
         Client { inner: Arc::clone(&self.inner), log }
     }
 
-    /// The name of the client behind a process number of the history.
+    /// The client name of a process number in the history.
     pub fn client_name(&self, process: u32) -> String {
         lock(&self.inner.processes).get(process as usize).cloned().unwrap_or_default()
     }
 
-    /// How many calls were begun.
+    /// The number of recorded calls, open ones included.
     pub fn len(&self) -> usize {
         lock(&self.inner.clients).values().map(|log| lock(&log.calls).calls.len()).sum()
     }
 
-    /// Whether none was.
+    /// Whether no call was recorded.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Why lines could not be written to the file, if any could not.
+    /// The first error of writing the file, if any.
     pub fn journal_error(&self) -> Option<String> {
         self.inner.journal.as_ref().and_then(Journal::error)
     }
 }
 
 impl<O: Clone, A: Clone> Recorder<O, A> {
-    /// What was recorded so far, by invocation. Calls that are still open are of unknown outcome.
+    /// The calls so far, by invocation. Open calls have an unknown outcome.
     ///
     /// # Errors
-    /// None that the recorder itself can cause; more calls than [`History`] takes.
+    /// If there are more calls than [`History`] takes.
     pub fn history(&self) -> Result<History<O, A>, HistoryError> {
         let mut calls: Vec<Call<O, A>> =
             lock(&self.inner.clients).values().flat_map(|log| lock(&log.calls).calls.clone()).collect();
@@ -128,7 +128,7 @@ impl<O: Clone, A: Clone> Recorder<O, A> {
     }
 }
 
-/// Somebody who calls.
+/// A client that makes calls.
 #[derive(Debug)]
 pub struct Client<O, A> {
     inner: Arc<Inner<O, A>>,
@@ -142,7 +142,7 @@ impl<O, A> Clone for Client<O, A> {
 }
 
 impl<O, A> Client<O, A> {
-    /// Notes that a call begins: before anything of it is sent.
+    /// Records that a call begins. Call it before anything is sent.
     pub fn invoke(&self, operation: O) -> Pending<O, A> {
         let mut log = lock(&self.log.calls);
         let process = log.idle.pop().unwrap_or_else(|| {
@@ -150,7 +150,7 @@ impl<O, A> Client<O, A> {
             processes.push(self.log.name.clone());
             processes.len() as u32 - 1
         });
-        // The call counts from here on, whatever becomes of the thread: it may have an effect.
+        // From here on the call may have an effect, whatever happens to the thread.
         let invoke = match &self.inner.journal {
             Some(journal) => journal.invoke(process, &self.log.name, &operation, &self.inner.clock),
             None => self.inner.clock.now(),
@@ -162,7 +162,7 @@ impl<O, A> Client<O, A> {
     }
 }
 
-/// A call that has begun. Dropped without a word, its outcome is unknown.
+/// An open call. If it is dropped, its outcome is unknown.
 #[derive(Debug)]
 #[must_use = "a call that is dropped has an unknown outcome"]
 pub struct Pending<O, A> {
@@ -174,7 +174,7 @@ pub struct Pending<O, A> {
 }
 
 impl<O, A> Pending<O, A> {
-    /// Notes the answer: after it has arrived.
+    /// Records the answer. Call it after the answer has arrived.
     pub fn ok(mut self, answer: A) {
         let mut log = lock(&self.log.calls);
         let returned = match &self.inner.journal {
@@ -190,7 +190,7 @@ impl<O, A> Pending<O, A> {
         self.ended = true;
     }
 
-    /// Notes that it certainly did not happen and never will. A timeout is no such thing.
+    /// Records that the call certainly had no effect and never will. A timeout does not show that.
     pub fn failed(mut self) {
         let mut log = lock(&self.log.calls);
         if let Some(journal) = &self.inner.journal {
@@ -202,28 +202,28 @@ impl<O, A> Pending<O, A> {
         self.ended = true;
     }
 
-    /// Notes that nobody knows whether it happened: the same as dropping it.
+    /// Records an unknown outcome, like dropping the call.
     pub fn unknown(self) {}
 }
 
 impl<O, A> Drop for Pending<O, A> {
     fn drop(&mut self) {
         if !self.ended {
-            // The outcome is unknown already. Its process may go on: the call stays open for ever.
+            // The outcome is unknown already. The process may continue; the call stays open forever.
             lock(&self.log.calls).idle.push(self.process);
         }
     }
 }
 
-/// Something that calls were recorded in.
+/// A source of recorded calls.
 pub trait Recording<O: Clone, A: Clone> {
-    /// The calls.
+    /// The recorded calls.
     ///
     /// # Errors
-    /// Where they are no history.
+    /// If they do not form a history.
     fn calls(&self) -> Result<Cow<'_, History<O, A>>, HistoryError>;
 
-    /// The name of a process, for the report.
+    /// The name of a process in reports.
     fn name(&self, process: u32) -> String {
         format!("process {process}")
     }

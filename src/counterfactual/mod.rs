@@ -1,8 +1,8 @@
-//! Other ways of asking, put to the same recorded T and clocks: what would have prevented a finding.
+//! Counterfactuals: what would have prevented a finding. Input: findings with their certificates. Output: [`Prevention`]s.
 //!
-//! Input: findings with their certificates. Output: [`Prevention`]s. Invariant: changes nothing else of a finding, and says
-//! nothing that T does not show: every line is computed for this occurrence, from what was certainly committed before the
-//! request at fault was sent.
+//! Each alternative request is evaluated against the same revision order and clocks, for this occurrence, with what was certainly
+//! committed before the request at fault was sent. Invariant: nothing else of a finding changes, and no statement goes beyond the
+//! evidence.
 
 mod premise;
 mod read;
@@ -12,17 +12,17 @@ use crate::check::{Evidence, Facts, Finding, Judgement, Kind, Options, Preventio
 use crate::history::{History, OperationId};
 use crate::order::Order;
 
-/// Fills in what would have prevented each violation and suspect.
+/// Computes and fills in what would have prevented each violation and suspect.
 pub fn prevent(history: &History, order: &Order, options: &Options, judgement: &mut Judgement) {
     Preventions::of(history, order, options, &judgement.findings).fill(judgement, options);
 }
 
-/// What would have prevented the findings of a judgement, in their order; of fewer where it was halted.
+/// Preventions of the findings of a judgement, in their order. There are fewer if the computation was halted.
 #[derive(Clone, Debug, Default)]
 pub struct Preventions(Vec<Vec<Prevention>>);
 
 impl Preventions {
-    /// Computes them.
+    /// Computes preventions until the options halt the computation. Hazards get none.
     pub fn of(history: &History, order: &Order, options: &Options, findings: &[Finding]) -> Preventions {
         let evidence = Evidence { history, order, options, facts: &Facts::default() };
         let of = |finding: &Finding| match finding.kind {
@@ -32,12 +32,12 @@ impl Preventions {
         Preventions(findings.iter().take_while(|_| options.halted().is_none()).map(of).collect())
     }
 
-    /// Fills them into the judgement that they are of. It says where they are missing.
+    /// Fills them into the judgement whose findings they are for. Missing ones are reported in `unchecked`.
     pub fn fill(self, judgement: &mut Judgement, options: &Options) {
         let missing = judgement.findings.iter().skip(self.0.len()).filter(|finding| finding.kind != Kind::Hazard);
         let missing = missing.count() as u64;
         if missing > 0 {
-            let why = options.halted().unwrap_or("nobody waited");
+            let why = options.halted().unwrap_or("the computation ended");
             judgement.unchecked.push(format!("{why} before it was known what would have prevented {missing} findings"));
         }
         for (finding, preventions) in judgement.findings.iter_mut().zip(self.0) {
@@ -61,7 +61,7 @@ fn preventions(evidence: &Evidence<'_>, finding: &Finding) -> Vec<Prevention> {
     }
 }
 
-/// The request at fault: that of the last fact which has one.
+/// The request at fault: that of the last fact with a request.
 fn fault(evidence: &Evidence<'_>, finding: &Finding) -> Option<OperationId> {
     let facts = finding.certificate.facts.iter().rev();
     facts.map(|f| f.operation).find(|o| o.is_some() && o.index() < evidence.history.operations.len())
@@ -74,7 +74,7 @@ mod tests {
     use crate::check::{Effect, Kind, judge};
     use crate::order::{Order, OrderOptions};
 
-    /// What would have prevented the findings of a rule in a drawn history: the request, its effect, and why.
+    /// The preventions of a rule's findings in a drawn history: request, effect and reason.
     fn prevented(rule: &str, sketch: &str) -> Vec<(String, Effect, String)> {
         let history = drawn(sketch);
         let order = Order::derive(&history, &OrderOptions::default());

@@ -1,10 +1,10 @@
-//! Other ways of deciding: what else could have been read, or asked of the server, before a write that rests on other objects.
+//! Alternative decisions: reads or conditions that would have kept a decision from a write with a false premise.
 
 use crate::check::{Effect, Evidence, Fact, Finding, Prevention};
 use crate::history::{KeyId, Operation, OperationId, Revision};
 use crate::order::{Change, Version};
 
-/// What would have kept a decision from a write that rests on what was not so.
+/// The preventions of a write whose premise was false.
 pub fn preventions(evidence: &Evidence<'_>, finding: &Finding) -> Vec<Prevention> {
     let Some((write, o)) = decided(evidence, finding) else { return Vec::new() };
     let facts = &finding.certificate.facts;
@@ -27,14 +27,14 @@ pub fn preventions(evidence: &Evidence<'_>, finding: &Finding) -> Vec<Prevention
     }
 }
 
-/// The write that the decision came to.
+/// The write of the decision: the last one by the finding's process.
 fn decided(evidence: &Evidence<'_>, finding: &Finding) -> Option<(OperationId, Operation)> {
     let facts = finding.certificate.facts.iter().rev().filter(|fact| fact.operation.is_some());
     let own = facts.map(|fact| (fact.operation, evidence.history.operation(fact.operation)));
     own.into_iter().find(|(_, o)| o.verb.is_write() && o.incarnation == finding.incarnation)
 }
 
-/// A read of the object right before the write, and what it would have shown.
+/// A live read of the object right before the write, with the answer it would have had.
 fn live(evidence: &Evidence<'_>, o: &Operation, key: KeyId, change: Revision) -> Prevention {
     let (history, order) = (evidence.history, evidence.order);
     let head = order.heads.before(history, &order.clocks, history.resource_of(key), o.clock, o.invoke);
@@ -44,7 +44,7 @@ fn live(evidence: &Evidence<'_>, o: &Operation, key: KeyId, change: Revision) ->
             format!("it answers 404 (deleted at {})", version.revision)
         }
         Some(version) => format!("it answers {}", evidence.version_words(key, version.uid, version.revision)),
-        None => "what it answers is not in the evidence".to_owned(),
+        None => "the evidence does not show its answer".to_owned(),
     };
     let told = shown.is_some_and(|version| version.revision >= change);
     Prevention {
@@ -53,23 +53,23 @@ fn live(evidence: &Evidence<'_>, o: &Operation, key: KeyId, change: Revision) ->
         smallest_revision: head.map_or(Revision::NONE, |head| head.revision),
         because: match told {
             true => format!("{answer}; a window between that check and the write remains"),
-            false => format!("{answer}, as it had before: the change came only later, at {change}"),
+            false => format!("{answer}, as before; the change came later, at {change}"),
         },
     }
 }
 
-/// A condition on the version of the object that is written.
+/// A condition on the version of the written object.
 fn condition(evidence: &Evidence<'_>, o: &Operation, key: KeyId) -> Option<Prevention> {
     let object = evidence.history.key_name(key);
     (o.key == key && o.asked_revision.is_some()).then(|| Prevention {
         request: format!("a condition on the version of {object}"),
         effect: Effect::None,
         smallest_revision: Revision::NONE,
-        because: format!("the write had one ({}), and it held: that object had not changed", o.asked_revision),
+        because: format!("the write had one ({}), and it held because that object had not changed", o.asked_revision),
     })
 }
 
-/// A part that names the uid of what it is for, and is freed only when that uid is gone.
+/// A part that names the uid of its owner, and is freed only after that uid is gone.
 fn named(evidence: &Evidence<'_>, write: OperationId, completed: &Fact) -> Option<Prevention> {
     let history = evidence.history;
     let object = history.key_name(completed.key);
@@ -80,28 +80,31 @@ fn named(evidence: &Evidence<'_>, write: OperationId, completed: &Fact) -> Optio
     let lived = evidence.order.clocks.before(first.moment(history), (o.invoke, o.clock));
     lived.then(|| Prevention {
         request: format!(
-            "a part that names the uid of {object}, freed only when a list not older than the part lacks that uid"
+            "a part that names the uid of {object}, and is freed only when a list not older than the part lacks that uid"
         ),
         effect: Effect::Impossible,
         smallest_revision: first.revision,
         because: format!(
-            "uid {} lived from {} on, so every such list has it",
+            "uid {} existed from {} on, so every such list shows it",
             evidence.short_uid(completed.uid),
             first.revision
         ),
     })
 }
 
-/// The first value read again after the last one.
+/// A second read of the first value, after the last one.
 fn again(evidence: &Evidence<'_>, facts: &[Fact]) -> Option<Prevention> {
     let first = facts.first()?;
     let ended = facts.iter().skip(1).find(|fact| fact.key == first.key)?;
     Some(Prevention {
-        request: format!("{} read again after everything else, and compared", evidence.history.key_name(first.key)),
+        request: format!(
+            "a second read of {} after all others, and a comparison",
+            evidence.history.key_name(first.key)
+        ),
         effect: Effect::Impossible,
         smallest_revision: ended.revision,
         because: format!(
-            "its change at {} was there by then, so the two values would not have been used together",
+            "its change at {} was committed by then, so the two values would not have been used together",
             ended.revision
         ),
     })

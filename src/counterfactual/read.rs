@@ -1,25 +1,25 @@
-//! Other ways of reading.
+//! Alternative reads: other resource versions, live reads, and clients that check what they get.
 
 use crate::check::{BrokenBy, Effect, Evidence, Finding, Prevention};
 use crate::history::{Asked, KeyId, OperationId, Revision, Verb};
 use crate::order::{Change, Version};
 
-/// What a read that showed too old a state could have asked instead.
+/// The requests that a read with a stale answer could have made instead.
 pub fn preventions(evidence: &Evidence<'_>, finding: &Finding, fault: OperationId) -> Vec<Prevention> {
     let (history, order) = (evidence.history, evidence.order);
     let o = history.operation(fault);
     if o.verb.is_write() {
         return super::write::preventions(evidence, finding, fault);
     }
-    // What a stream delivers follows from where it began.
+    // The events of a stream follow from its start revision.
     let reached = finding.certificate.facts.iter().map(|f| f.revision).max().unwrap_or(Revision::NONE);
     if o.verb == Verb::Watch && o.asked == Asked::From && o.asked_revision < reached {
         return resumptions(evidence, finding, fault);
     }
     let resource = history.scopes[o.scope.index()].resource;
-    // The highest revision that the session, or the contract, already stood at.
+    // The highest revision that the session had seen or the contract guaranteed.
     let facts = &finding.certificate.facts;
-    // A removal whose revision nobody knows is cited with the version that it ended: which the object had while it lived.
+    // A removal of unknown revision is cited with the version that it ended, which the object had while it existed.
     let removed = facts.iter().find(|f| {
         f.key.is_some()
             && f.operation.is_some()
@@ -57,21 +57,22 @@ pub fn preventions(evidence: &Evidence<'_>, finding: &Finding, fault: OperationI
             format!("resourceVersion={frontier}&resourceVersionMatch=NotOlderThan"),
             Effect::Impossible,
             frontier,
-            "the server waits until it has come so far, or refuses (504 Too large resource version)".to_owned(),
+            "the server waits until it has this revision, or refuses (504 Too large resource version)".to_owned(),
         );
         if o.verb == Verb::List {
             say(
                 format!("resourceVersion={frontier}&resourceVersionMatch=Exact"),
                 Effect::Impossible,
                 frontier,
-                "it answers that very state, or refuses (410, 504); once it is old it shows the past again".to_owned(),
+                "the server answers with exactly this state, or refuses (410, 504); used later, it shows the past"
+                    .to_owned(),
             );
         }
     }
     let key = removed.map_or_else(|| subject(finding), |removed| removed.key);
     if o.verb != Verb::Get && key.is_some() {
         let found = head.and_then(|h| order.timeline.at_or_before(key, h.revision));
-        // A successor of the removed object may have taken the name since.
+        // Another object may have taken the name since.
         let gone = removed.filter(|removal| {
             let is_other = |v: Version| removal.uid.is_some() && v.uid.is_some() && v.uid != removal.uid;
             !found.is_some_and(|v| is_other(v) && v.change.lives() == Some(true))
@@ -81,7 +82,7 @@ pub fn preventions(evidence: &Evidence<'_>, finding: &Finding, fault: OperationI
             Effect::Narrowed,
             head.map_or(Revision::NONE, |h| h.revision),
             format!(
-                "{}; the list stays old, and a window between that check and the act remains",
+                "{}; the list stays stale, and a window between that check and the act remains",
                 match gone {
                     Some(_) => "it answers 404: the removal had been answered".to_owned(),
                     None => would_show(evidence, key, found),
@@ -97,9 +98,9 @@ pub fn preventions(evidence: &Evidence<'_>, finding: &Finding, fault: OperationI
                 if same { Effect::None } else { Effect::Narrowed },
                 Revision::NONE,
                 if same {
-                    "T had this very object and version: the conditions hold".to_owned()
+                    "the revision order has exactly this object and version, so the conditions hold".to_owned()
                 } else {
-                    "the read stays as it is; a write based on it is refused, for the object had changed or was gone"
+                    "the read stays stale; a write based on it is refused, because the object had changed or was gone"
                         .to_owned()
                 },
             );
@@ -111,14 +112,14 @@ pub fn preventions(evidence: &Evidence<'_>, finding: &Finding, fault: OperationI
             Effect::Impossible,
             frontier,
             format!(
-                "the answer ({answered}) is below what the client had seen; comparing is defined since Kubernetes 1.35"
+                "the answer ({answered}) is below what the client had seen; Kubernetes defines this comparison since 1.35"
             ),
         );
     }
     list
 }
 
-/// Where a watch could have started instead.
+/// The start revisions that a watch could have used instead.
 pub fn resumptions(evidence: &Evidence<'_>, finding: &Finding, fault: OperationId) -> Vec<Prevention> {
     let o = evidence.history.operation(fault);
     let frontier = finding.certificate.facts.iter().map(|f| f.revision).max().unwrap_or(Revision::NONE);
@@ -131,7 +132,7 @@ pub fn resumptions(evidence: &Evidence<'_>, finding: &Finding, fault: OperationI
             effect: Effect::Impossible,
             smallest_revision: frontier,
             because: format!(
-                "the server replays only what lies above the start: nothing in ({started}, {frontier}] comes again"
+                "the server replays only events above the start, so nothing in ({started}, {frontier}] arrives again"
             ),
         },
         Prevention {
@@ -139,7 +140,7 @@ pub fn resumptions(evidence: &Evidence<'_>, finding: &Finding, fault: OperationI
             effect: Effect::Impossible,
             smallest_revision: frontier,
             because:
-                "the replayed events are recognised as old and dropped; comparing is defined since Kubernetes 1.35"
+                "the replayed events are recognized as old and dropped; Kubernetes defines this comparison since 1.35"
                     .to_owned(),
         },
         Prevention {
@@ -151,7 +152,7 @@ pub fn resumptions(evidence: &Evidence<'_>, finding: &Finding, fault: OperationI
     ]
 }
 
-/// The object that a finding is about: the first key among its facts, from the last fact back.
+/// The object of a finding: its key, else the last key among its facts.
 fn subject(finding: &Finding) -> KeyId {
     if finding.key.is_some() {
         return finding.key;
@@ -164,6 +165,6 @@ fn would_show(evidence: &Evidence<'_>, key: KeyId, found: Option<Version>) -> St
     match found {
         Some(v) if v.change == Change::Deleted => format!("it answers 404: deleted at {}", v.revision),
         Some(v) => format!("it answers {} or later", evidence.version_words(key, v.uid, v.revision)),
-        None => "what it answers is not in the evidence".to_owned(),
+        None => "the evidence does not show its answer".to_owned(),
     }
 }

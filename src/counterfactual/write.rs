@@ -1,13 +1,13 @@
-//! Conditions that a write could have carried.
+//! Alternative writes: preconditions that a write could have had, and a live read before it.
 
 use crate::check::{Effect, Evidence, Finding, Prevention};
 use crate::history::{OperationId, Revision, Symbol};
 use crate::order::Change;
 
-/// What a write by name could have said to be refused.
+/// The preventions of a write that named an object by its name only.
 pub fn preventions(evidence: &Evidence<'_>, finding: &Finding, fault: OperationId) -> Vec<Prevention> {
     let (history, order) = (evidence.history, evidence.order);
-    // The write at fault: the last fact of a write.
+    // The write at fault: that of the last fact about a write.
     let writes = finding.certificate.facts.iter().rev().map(|f| f.operation);
     let write = writes.into_iter().find(|id| id.is_some() && history.operation(*id).verb.is_write()).unwrap_or(fault);
     let o = history.operation(write);
@@ -17,7 +17,7 @@ pub fn preventions(evidence: &Evidence<'_>, finding: &Finding, fault: OperationI
     let object = history.key_name(o.key);
     let head = order.heads.before(history, &order.clocks, history.resource_of(o.key), o.clock, o.invoke);
     let stood = head.and_then(|head| order.timeline.at_or_before(o.key, head.revision));
-    // The answers to evictions and bindings show no object: what bore the name when they were sent.
+    // Answers to evictions and bindings show no object, so the object that had the name at the send time counts.
     let bore = stood.filter(|stood| stood.change.lives() == Some(true)).map_or(Symbol::NONE, |stood| stood.uid);
     let live = if o.answer_uid.is_some() { o.answer_uid } else { bore };
     let believed = believed(finding, live, o.request_uid);
@@ -32,8 +32,8 @@ pub fn preventions(evidence: &Evidence<'_>, finding: &Finding, fault: OperationI
         });
     } else {
         let (effect, because) = match live.is_some() {
-            true => (Effect::None, "the object is the same life"),
-            false => (Effect::Narrowed, "nothing shows which object the request met"),
+            true => (Effect::None, "the object is the same incarnation"),
+            false => (Effect::Narrowed, "the evidence does not show which object the request reached"),
         };
         list.push(Prevention {
             request: "a precondition on uid".to_owned(),
@@ -56,8 +56,8 @@ pub fn preventions(evidence: &Evidence<'_>, finding: &Finding, fault: OperationI
             effect: if changed { Effect::Impossible } else { Effect::Narrowed },
             smallest_revision: Revision::NONE,
             because: match predecessor {
-                Some(p) if changed => format!("the object stood at {}: the server refuses (409)", p.revision),
-                _ => "the evidence does not show which version the write met".to_owned(),
+                Some(p) if changed => format!("the object was at version {}: the server refuses (409)", p.revision),
+                _ => "the evidence does not show which version the write reached".to_owned(),
             },
         });
     }
@@ -65,7 +65,7 @@ pub fn preventions(evidence: &Evidence<'_>, finding: &Finding, fault: OperationI
         let seen = match stood {
             Some(v) if v.change == Change::Deleted => format!("it answers 404 (deleted at {})", v.revision),
             Some(v) => format!("it answers {}", evidence.version_words(o.key, v.uid, v.revision)),
-            None => "what it answers is not in the evidence".to_owned(),
+            None => "the evidence does not show its answer".to_owned(),
         };
         list.push(Prevention {
             request: format!("a live GET of {object} right before the write"),
@@ -77,7 +77,7 @@ pub fn preventions(evidence: &Evidence<'_>, finding: &Finding, fault: OperationI
     list
 }
 
-/// The uid that the writer took the object for.
+/// The uid that the writer presumed: the one in its request, else another one in the facts; none if only the live uid appears.
 fn believed(finding: &Finding, live: Symbol, named: Symbol) -> Symbol {
     if named.is_some() && named != live {
         return named;

@@ -1,14 +1,14 @@
-//! Which fact of a certificate came before which, and how that is known.
+//! The order of a certificate's facts, with the reasons. Output: the transitive reduction of all known edges.
 
 use crate::check::Fact;
 use crate::order::graph::picture::reduced;
 use petgraph::graph::DiGraph;
 use petgraph::visit::EdgeRef;
 
-/// One edge: the earlier fact, the later one, and the reason, as a clause.
+/// An edge: index of the earlier fact, index of the later one, and the reason as a clause.
 pub type Edge = (usize, usize, &'static str);
 
-/// The edges between facts, as indices of `facts`: those that the facts themselves show, without those that follow from others.
+/// The edges between facts, as indices of `facts`. Edges that follow from others are left out.
 pub fn edges(facts: &[Fact]) -> Vec<Edge> {
     let graph = reduced(&known(facts));
     let mut edges: Vec<Edge> =
@@ -17,7 +17,7 @@ pub fn edges(facts: &[Fact]) -> Vec<Edge> {
     edges
 }
 
-/// All that is known of two facts. Edges go with time, so there is no cycle.
+/// All known edges. They follow the sort by time and revision, so there is no cycle.
 fn known(facts: &[Fact]) -> DiGraph<usize, &'static str> {
     let mut order: Vec<usize> = (0..facts.len()).collect();
     order.sort_by_key(|&at| (facts[at].time, facts[at].revision));

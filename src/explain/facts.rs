@@ -1,4 +1,4 @@
-//! The facts of a certificate as rows of a table.
+//! The facts of a certificate as rows of a table. Every cell is safe for terminals (see `terminal_text`).
 
 use super::terminal_text::visible;
 use super::{names, words};
@@ -6,27 +6,27 @@ use crate::check::{Certificate, Fact};
 use crate::history::History;
 use crate::ingest::Time;
 
-/// One fact, each cell visible text. Cells that say nothing are empty.
+/// One fact as visible text. A cell without content is empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Time of day, with the day where the table spans several.
+    /// Time of day, with the day if the table spans several days.
     pub time: String,
-    /// The clock, where the table has times of several.
+    /// The clock, if the table has several.
     pub clock: String,
-    /// The revision that counts.
+    /// The revision of the fact.
     pub revision: String,
     /// The process, as short as the table allows.
     pub client: String,
     /// The server.
     pub server: String,
-    /// What the fact says.
+    /// The statement of the fact.
     pub says: String,
-    /// Where it stands: file and line.
+    /// The position of the evidence: file and line.
     pub place: String,
 }
 
-/// The certificate with its facts in the order of time, where all times are of one clock. Times of several clocks are not
-/// comparable as they stand, so there the rule's own order stays. A fact without a time stays behind the fact before it.
+/// The certificate with its facts in order of time, if all times have one clock. Times of several clocks do not compare, so the
+/// rule's order is kept then. A fact without a time stays after the fact before it.
 pub fn in_order_of_time(certificate: &Certificate) -> Certificate {
     let mut ordered = certificate.clone();
     if differ(certificate.facts.iter().filter(|f| f.time.is_known()).map(|f| f.clock)) {
@@ -43,7 +43,7 @@ pub fn in_order_of_time(certificate: &Certificate) -> Certificate {
     ordered
 }
 
-/// The rows of a certificate, one a fact and in the same order.
+/// The rows of a certificate, one per fact, in the same order.
 pub fn rows(history: &History, certificate: &Certificate) -> Vec<Row> {
     let facts = &certificate.facts;
     let processes = names::processes(history, &facts.iter().map(|f| f.incarnation).collect::<Vec<_>>());
@@ -67,7 +67,7 @@ pub fn rows(history: &History, certificate: &Certificate) -> Vec<Row> {
         .collect()
 }
 
-/// `audit-a.log:17`, or the file alone where there is no line.
+/// `audit-a.log:17`, or the file alone without a line.
 pub fn place(history: &History, fact: &Fact) -> String {
     let file = visible(history.file_name(fact.position.file));
     match (file.is_empty(), fact.position.line) {
@@ -77,7 +77,7 @@ pub fn place(history: &History, fact: &Fact) -> String {
     }
 }
 
-/// When certificates happened, from the first to the last: a certificate happens with its last fact that has a time.
+/// The first and last time of certificates. The time of a certificate is that of its last fact with a time.
 pub fn span(certificates: &[Certificate]) -> Option<(Time, Time)> {
     let last = |certificate: &Certificate| certificate.facts.iter().rev().find(|f| f.time.is_known()).map(|f| f.time);
     let times = || certificates.iter().filter_map(last);

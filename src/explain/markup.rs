@@ -1,45 +1,43 @@
-//! Text of the evidence made safe for each kind of output: what stands in a document is neither markup, nor a link, nor a call to
-//! anybody, and the document is well formed.
-//!
-//! Every sink takes its texts from here or, for a terminal, from [`super::visible`].
+//! Text of the evidence, made safe for each output format: in the document it is neither markup, nor a link, nor a mention, and
+//! the document stays well formed. Every sink must take its texts from here or, for a terminal, from `terminal_text`.
 
 use super::terminal_text::{acts, shorten, visible};
 use serde::Serialize;
 use serde_json::ser::{CharEscape, Formatter, PrettyFormatter};
 use std::io::{self, Write};
 
-/// Columns of a name in Markdown.
+/// Width of a name in Markdown, in columns.
 const NAME: usize = 80;
 
-/// Running text in Markdown of which nothing is markup, a link, or a mention of somebody.
+/// Running text in Markdown without markup, links or mentions.
 ///
-/// Escapes end where a renderer looks for links and mentions: it does so in the text that they stand for. It never looks into code,
-/// so each word that could be one of them is code.
+/// Renderers look for links and mentions after they resolve escapes, so escapes do not help. They never look into code, so a word
+/// that may be a link becomes code.
 pub fn markdown(text: &str) -> String {
     let words = visible(text);
     let words = words.split(' ').map(|word| if may_link(word) { code(word) } else { escaped(word) });
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// A name as code in Markdown, cut where it is long.
+/// A name as code in Markdown, cut in the middle if it is long.
 pub fn markdown_code(name: &str) -> String {
     if name.is_empty() { String::new() } else { code(&shorten(&visible(name), NAME)) }
 }
 
-/// A text in a line of Markdown that is HTML.
+/// A text for HTML inside a line of Markdown.
 pub fn markdown_html(text: &str) -> String {
-    // Mentions and links are looked for here, too, and not in code.
+    // Renderers look for mentions and links here too, but not in code.
     format!("<code>{}</code>", html(&visible(text)))
 }
 
-/// A block of Markdown that is shown as it stands. `passage` is visible lines, the last one ended.
+/// A literal block of Markdown. `passage` is visible lines, each with a line end.
 pub fn markdown_block(passage: &str) -> String {
     // A fence that is longer than any run of backticks inside cannot be closed by a name.
     let fence = "`".repeat(longest_run(passage).max(2) + 1);
     format!("{fence}text\n{passage}{fence}\n")
 }
 
-/// Whether a renderer could make a link, a mention or a reference out of a word: `https://a`, `www.a`, `a@b`, `@team`, `#7`.
+/// Whether a renderer may make a link, mention or reference out of a word: `https://a`, `www.a`, `a@b`, `@team`, `#7`.
 fn may_link(word: &str) -> bool {
     let lower = word.to_ascii_lowercase();
     let number = |mark: &str| {
@@ -83,50 +81,49 @@ fn html(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// Lines for XML: every character is one that XML 1.0 has (its production `Char`), and shows itself. What is markup is escaped by who
-/// writes the document.
+/// Lines for XML with only the characters of XML 1.0 (its production `Char`). The writer of the document must escape markup.
 pub fn xml(text: &str) -> String {
     lines(text)
 }
 
-/// The inside of a quoted string of DOT: visible lines may end with `\l`, which is added behind.
+/// The inside of a quoted string of DOT. A visible line may get a `\l` at its end afterwards.
 pub fn dot(text: &str) -> String {
     visible(text).replace('\\', "\\\\").replace('"', "\\\"")
 }
 
-/// Text that keeps its line ends, each line visible.
+/// Text with its line ends, each line visible.
 fn lines(text: &str) -> String {
     text.split('\n').map(visible).collect::<Vec<_>>().join("\n")
 }
 
-/// How JSON has what a terminal, an editor or a browser would act upon.
+/// How JSON writes characters that a terminal, an editor or a browser would act upon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Json {
-    /// For programs: the texts stay what they are, and are written with escapes of JSON.
+    /// For programs: texts keep their value, with JSON escapes.
     Exact,
-    /// For viewers that show texts to people: they become visible, but for line ends.
+    /// For viewers that show texts to people: texts become visible, except line ends.
     Visible,
-    /// The same inside an element of HTML, which no text can end.
+    /// Like `Visible`, and safe inside an HTML element, which no text can close.
     Html,
 }
 
 /// Writes a value as JSON.
 ///
 /// # Errors
-/// Where the writer fails.
+/// If the writer fails.
 pub fn json<T: Serialize>(value: &T, kind: Json, out: &mut dyn Write) -> io::Result<()> {
     let layout = (kind != Json::Html).then(PrettyFormatter::new);
     let mut serializer = serde_json::Serializer::with_formatter(out, Escapes { kind, layout });
     Ok(value.serialize(&mut serializer)?)
 }
 
-/// A layout of JSON, indented or not, with other escapes.
+/// A layout of JSON, indented or compact, with other escapes.
 struct Escapes<'l> {
     kind: Json,
     layout: Option<PrettyFormatter<'l>>,
 }
 
-/// Hands methods on to the layout.
+/// Forwards methods to the layout.
 macro_rules! as_laid_out {
     ($($method:ident($($argument:ident: $type:ty),*)),* $(,)?) => {
         $(fn $method<W: ?Sized + Write>(&mut self, writer: &mut W, $($argument: $type),*) -> io::Result<()> {
@@ -163,7 +160,7 @@ impl Formatter for Escapes<'_> {
                         write!(writer, "\\u{unit:04x}")?;
                     }
                 }
-                // The backslash of what is visible is one of the text.
+                // The backslash of a visible escape is a character of the text.
                 _ => write!(writer, "\\{}", visible(c.encode_utf8(&mut [0; 4])))?,
             }
             rest = &rest[at + c.len_utf8()..];

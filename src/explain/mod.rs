@@ -1,7 +1,6 @@
-//! Findings in words: names that fit a line, times, counts, and the rows of a certificate.
-//!
-//! Input: a [`crate::check::Judgement`] and the history that it is about. Output: texts for [`crate::report`]. Invariant:
-//! changes no verdict, and hands on no character of the evidence that a terminal would act upon.
+//! Findings in words: short names, times, counts, and the rows of a certificate. Input: a [`crate::check::Judgement`] and its
+//! history. Output: texts for [`crate::report`]. Invariant: no verdict changes, and no character of the evidence passes that a
+//! terminal would act upon.
 
 pub(crate) mod before;
 pub mod facts;

@@ -1,11 +1,11 @@
-//! Short names for clients: what tells them apart in one table, and no more.
+//! Short names of clients, servers and clocks: as much as distinguishes them within one table.
 
 use super::terminal_text::visible;
 use crate::history::{ClientId, ClockId, History, IncarnationId, ServerId, ToldBy};
 use rustc_hash::FxHashMap;
 
-/// A user name without the part that every user of its kind shares: `node-1` of `system:node:node-1`,
-/// `statefulset-controller` of `system:serviceaccount:kube-system:statefulset-controller`.
+/// A user name without the prefix of its kind: `node-1` of `system:node:node-1`, `statefulset-controller` of
+/// `system:serviceaccount:kube-system:statefulset-controller`.
 pub fn short_user(user: &str) -> &str {
     if let Some(account) = user.strip_prefix("system:serviceaccount:") {
         return account.split_once(':').map_or(account, |(_, name)| name);
@@ -13,7 +13,7 @@ pub fn short_user(user: &str) -> &str {
     user.strip_prefix("system:node:").or_else(|| user.strip_prefix("system:")).unwrap_or(user)
 }
 
-/// A user name; `unnamed client` where the evidence has none, `the cluster` for what its members did.
+/// A user name; `unnamed client` if the evidence has none, `the cluster` for actions of its members.
 pub fn client(history: &History, client: ClientId) -> String {
     if !client.is_some() {
         return "the cluster".to_owned();
@@ -22,7 +22,7 @@ pub fn client(history: &History, client: ClientId) -> String {
     if name.is_empty() { "unnamed client".to_owned() } else { visible(name).into_owned() }
 }
 
-/// The name of a process life for people; empty where none is known. A user agent in it loses what tells no life apart.
+/// The label of an incarnation, with a shortened user agent; empty if unknown.
 pub fn incarnation(history: &History, id: IncarnationId) -> String {
     if !id.is_some() {
         return String::new();
@@ -38,7 +38,7 @@ pub fn incarnation(history: &History, id: IncarnationId) -> String {
     }
 }
 
-/// A user agent without the platform, the commit, a version that says nothing, and the user's own name: client-go writes
+/// A user agent without the platform, the commit, a placeholder version, and the user's own name. Source: client-go writes
 /// `program/version (os/arch) kubernetes/commit/component`.
 fn short_agent(agent: &str, user: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
@@ -60,20 +60,19 @@ fn short_agent(agent: &str, user: &str) -> String {
     parts.join(" ")
 }
 
-/// The name of a server for people. Where a file stands for the server, the name is the end of its path: as much of it as
-/// tells the servers of the evidence apart.
+/// The name of a server. If it is the path of a file, the name is the shortest end of the path that distinguishes the servers.
 pub fn server(history: &History, id: ServerId) -> String {
     let others = history.servers.iter().map(|&server| history.name(server));
     visible(shortest_end(history.server_name(id), others)).into_owned()
 }
 
-/// The name of a clock for people, shortened as that of a [`server`].
+/// The name of a clock, shortened like that of a [`server`].
 pub fn clock(history: &History, id: ClockId) -> String {
     let others = history.clocks.iter().map(|&clock| history.name(clock));
     visible(shortest_end(history.clock_name(id), others)).into_owned()
 }
 
-/// The shortest end of a path, in whole steps, that no other of the names has.
+/// The shortest end of a path, in whole segments, that no other name has.
 fn shortest_end<'n>(name: &'n str, others: impl Iterator<Item = &'n str> + Clone) -> &'n str {
     let steps = name.rmatch_indices('/').map(|(at, _)| &name[at + 1..]).filter(|end| !end.is_empty());
     let is_alone = |end: &str| {
@@ -83,8 +82,8 @@ fn shortest_end<'n>(name: &'n str, others: impl Iterator<Item = &'n str> + Clone
     steps.into_iter().find(|end| is_alone(end)).unwrap_or(name)
 }
 
-/// The names of the processes in one table: the shortest that tell them apart. Two users whose short names agree keep
-/// their full ones, and two lives of one user get their labels.
+/// The shortest names that distinguish the processes of one table. Two users whose short names are equal keep their full names,
+/// and two incarnations of one user get their labels.
 pub fn processes(history: &History, ids: &[IncarnationId]) -> FxHashMap<IncarnationId, String> {
     let mut distinct: Vec<IncarnationId> = ids.iter().copied().filter(|id| id.is_some()).collect();
     distinct.sort_unstable();

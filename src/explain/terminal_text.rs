@@ -1,14 +1,14 @@
-//! Text of the evidence made safe and measurable: what a terminal would act upon becomes visible, and long names lose their
+//! Text of the evidence, made safe and measurable for terminals: control characters become visible, and long names are cut in the
 //! middle.
 //!
-//! Names come from whoever could send a request, so a report that prints them raw lets a stranger move the cursor, hide a
-//! line, or turn a sentence around (the "Trojan Source" marks).
+//! Any client that can send a request chooses names. Printed raw, a name could move the cursor, hide a line, or reverse a
+//! sentence (the "Trojan Source" marks).
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// The text with every control, direction and invisible character written out (`\n`, `\u{1b}`, `\u{202e}`).
+/// The text with every control, direction and invisible character as an escape (`\n`, `\u{1b}`, `\u{202e}`).
 pub fn visible(text: &str) -> Cow<'_, str> {
     if !text.chars().any(acts) {
         return Cow::Borrowed(text);
@@ -26,7 +26,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Whether a character does something other than to show itself.
+/// Whether a character does anything else than show itself.
 pub fn acts(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -39,18 +39,18 @@ pub fn acts(c: char) -> bool {
         || is_no_character(c)
 }
 
-/// The code points that Unicode keeps from being characters; XML 1.0 forbids two of them.
+/// The noncharacters of Unicode; XML 1.0 forbids two of them.
 fn is_no_character(c: char) -> bool {
     matches!(u32::from(c), 0xfdd0..=0xfdef) || u32::from(c) & 0xfffe == 0xfffe
 }
 
-/// Columns that a text takes on a terminal.
+/// The width of a text on a terminal, in columns.
 pub fn width(text: &str) -> usize {
     text.width()
 }
 
-/// The text in at most `columns` columns: where it is longer, `…` stands for its middle. Both ends of a name tell more than
-/// its middle does: the pod's controller in front, its random part behind.
+/// The text in at most `columns` columns, with `…` for its middle if it is longer. Both ends of a name matter more than the
+/// middle: a pod name begins with its controller and ends with its random part.
 pub fn shorten(text: &str, columns: usize) -> Cow<'_, str> {
     if width(text) <= columns {
         return Cow::Borrowed(text);
@@ -62,7 +62,7 @@ pub fn shorten(text: &str, columns: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{head}…{tail}"))
 }
 
-/// As many characters as fit.
+/// The longest prefix that fits.
 fn prefix(characters: impl Iterator<Item = char>, columns: usize) -> String {
     let mut left = columns;
     characters
@@ -75,13 +75,12 @@ fn prefix(characters: impl Iterator<Item = char>, columns: usize) -> String {
         .collect()
 }
 
-/// A visible text, not longer than `columns`.
+/// The text made visible, in at most `columns` columns.
 pub fn clip(text: &str, columns: usize) -> String {
     shorten(&visible(text), columns).into_owned()
 }
 
-/// Breaks a visible text into lines of at most `columns` columns at its spaces. A word that is longer than a line is
-/// shortened in its middle.
+/// Breaks a visible text at spaces into lines of at most `columns` columns, 8 at least. A longer word is cut in its middle.
 pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(8);
     let mut lines = Vec::new();

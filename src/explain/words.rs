@@ -1,10 +1,10 @@
-//! Counts, sizes, times and verdicts as people write them.
+//! Counts, sizes, times and verdicts as words for reports.
 
 use crate::check::invariants::declared;
 use crate::check::{BrokenBy, Effect, Finding, Kind, Verdict};
 use crate::ingest::Time;
 
-/// A number with its thousands apart: `12,345`.
+/// A number with separators: `12,345`.
 pub fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -38,7 +38,7 @@ pub fn bytes(size: u64) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
-/// A length of time that was measured in nanoseconds: `4.9 s`, `2 h 5 min`.
+/// A duration from nanoseconds: `4.9 s`, `2 h 5 min`.
 pub fn duration(nanoseconds: i64) -> String {
     let seconds = nanoseconds.max(0) as f64 / 1e9;
     if nanoseconds < 1_000_000 {
@@ -54,19 +54,19 @@ pub fn duration(nanoseconds: i64) -> String {
     }
 }
 
-/// The day of a time, `2026-11-20`; empty when unknown.
+/// The day of a time, `2026-11-20`; empty if unknown.
 pub fn day(time: Time) -> String {
     let text = time.to_string();
     text.split_once('T').map_or_else(String::new, |(day, _)| day.to_owned())
 }
 
-/// The day and the time of day in UTC; the time alone where a clock began at zero, as recorders of calls have it.
+/// Day and time of day in UTC; the time alone if the clock began at zero, like that of some recorders.
 pub fn moment(time: Time) -> String {
     let (day, clock) = (day(time), time_of_day(time));
     if day == "1970-01-01" || day.is_empty() { clock } else { format!("{day} {clock}") }
 }
 
-/// The time of day in UTC, `19:54:09.301894`; `-` when unknown.
+/// The time of day in UTC, `19:54:09.301894`; `-` if unknown.
 pub fn time_of_day(time: Time) -> String {
     let text = time.to_string();
     match text.split_once('T') {
@@ -75,7 +75,7 @@ pub fn time_of_day(time: Time) -> String {
     }
 }
 
-/// Items in a sentence: `a, b and c`.
+/// The items of a sentence: `a, b and c`.
 pub fn series<T: AsRef<str>>(items: &[T]) -> String {
     match items {
         [] => String::new(),
@@ -87,7 +87,7 @@ pub fn series<T: AsRef<str>>(items: &[T]) -> String {
     }
 }
 
-/// A text with a full stop at its end, and never two.
+/// A text with exactly one mark at its end.
 pub fn stopped(mut text: String) -> String {
     if !text.ends_with(['.', '!', '?']) {
         text.push('.');
@@ -104,7 +104,7 @@ pub fn kind(kind: Kind) -> &'static str {
     }
 }
 
-/// Whose promise broke, as one word.
+/// The party whose promise broke, as one word.
 pub fn broken_by(who: BrokenBy) -> &'static str {
     match who {
         BrokenBy::Server => "server",
@@ -113,8 +113,8 @@ pub fn broken_by(who: BrokenBy) -> &'static str {
     }
 }
 
-/// Whose promise a finding breaks, as a sentence for the person who has to act on it; nothing where a rules file says what has to be
-/// true: its reason names the file.
+/// The broken promise as a sentence for the reader who has to act on the finding. Empty for findings of a rules file, because
+/// their reason names the file.
 pub fn promise(finding: &Finding) -> &'static str {
     if finding.rule == declared::RULE.slug {
         return "";
@@ -122,16 +122,16 @@ pub fn promise(finding: &Finding) -> &'static str {
     match (finding.kind, finding.broken_by) {
         (Kind::Suspect, BrokenBy::Server) => "if it is a violation, the server's: its contract excludes this answer.",
         (Kind::Suspect, BrokenBy::Client) => "if it is a violation, the client's: the protocol forbids this use.",
-        (Kind::Suspect, BrokenBy::Nobody) => "nobody's: the API allows it, and it may not be one history.",
-        (Kind::Hazard, BrokenBy::Server) => "the server's to avoid, though no promise of its broke.",
-        (Kind::Hazard, _) => "the client's to avoid; no promise broke.",
+        (Kind::Suspect, BrokenBy::Nobody) => "none broke: each answer is allowed, but they may fit no single history.",
+        (Kind::Hazard, BrokenBy::Server) => "none broke, but the server should avoid this.",
+        (Kind::Hazard, _) => "none broke, but the client should avoid this.",
         (_, BrokenBy::Server) => "the server's: its contract excludes this answer.",
         (_, BrokenBy::Client) => "the client's: the protocol forbids this use.",
-        (_, BrokenBy::Nobody) => "nobody's: the API allows it, and still what the client saw is not one history.",
+        (_, BrokenBy::Nobody) => "none broke: the API allows each answer, but together they fit no single history.",
     }
 }
 
-/// The word of an effect.
+/// The word of an effect in reports.
 pub fn effect(effect: Effect) -> &'static str {
     match effect {
         Effect::Impossible => "impossible",
@@ -140,7 +140,7 @@ pub fn effect(effect: Effect) -> &'static str {
     }
 }
 
-/// What a client's verdict says about what it saw.
+/// The word for the consistency of what a client saw.
 pub fn saw(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::Holds => "consistent",

@@ -1,7 +1,9 @@
-//! Reflector chains: which list or stream each watch continues.
+//! Reflector chains: which list or stream each watch continues. Input: the lists and watches of each process and scope. Output:
+//! [`ReflectorChains`], with a [`Start`] for each watch.
 //!
-//! A reflector lists, watches from the list's revision, and goes on from where the stream came to. Several informers of one
-//! process may watch one resource, so a watch that nothing explains is a new consumer, not a reflector gone backwards.
+//! A reflector lists, watches from the list's revision, and later resumes from the last revision of the stream. Several informers
+//! of one process may watch one resource. A watch that nothing explains is therefore a new consumer, not a reflector that went
+//! backwards. Prefer a lost finding to a false one: see `ended`.
 
 use super::clock::Clocks;
 use super::flags::Flags;
@@ -14,20 +16,20 @@ use crate::history::{
 use crate::ingest::Time;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Why a watch starts where it starts.
+/// The reason for the start revision of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     /// The list whose revision it names.
     List(OperationId),
-    /// The list right before it, whose body is not recorded: its revision is taken to be the watch's (reflector pair).
+    /// The list right before it, whose body is not recorded. The list is presumed to have the watch's revision (reflector pair).
     Pair(OperationId),
-    /// The watch before it, which had ended.
+    /// The previous watch, which had ended.
     Continues(OperationId),
-    /// It names the version of an item of that list, below the list's own revision, and no stream lies in between.
+    /// The watch names the version of an item of that list, below the list's own revision, and no stream came in between.
     Item(OperationId),
-    /// Another consumer of the same scope: the watch before it was still open.
+    /// Another consumer of the same scope, because the previous watch was still open.
     NewConsumer,
-    /// It brings its own initial state, or is the first that the evidence shows.
+    /// The watch brings its own initial state, or the evidence shows nothing before it.
     Fresh,
 }
 
@@ -36,14 +38,14 @@ pub enum Start {
 pub struct Step {
     /// The operation.
     pub operation: OperationId,
-    /// For a watch: why it starts where it starts.
+    /// For a watch, the reason for its start revision.
     pub start: Start,
-    /// The highest revision that the chain had seen before this step, and what showed it; none at its beginning.
+    /// The highest revision that the chain had seen before this step, with the evidence; `None` at the beginning.
     pub frontier: Option<(Revision, EvidenceRef)>,
-    /// The error that the stream before ended with (an HTTP code), 0 for none known.
+    /// The HTTP code of the error that ended the previous stream; 0 if none is known.
     pub error: u16,
-    /// Whether the process may have several consumers of this scope: two of its watches, or a list and a watch, were open at
-    /// one time. Which of them goes on with this step is then not known.
+    /// Whether the process may have several consumers of this scope: two watches, or a list and a watch, were open at one time.
+    /// The consumer that makes this step is unknown then.
     pub has_concurrent_consumers: bool,
 }
 
@@ -61,25 +63,25 @@ pub struct Chain {
 #[derive(Clone, Copy, Default)]
 struct State {
     list: Option<OperationId>,
-    /// The list's revision, where its body was recorded.
+    /// The revision of the list, if its body was recorded.
     list_revision: Option<Revision>,
     watch: Option<OperationId>,
     watch_since_list: bool,
-    /// Whether a stream was open when the list was sent: then another consumer, or nobody's reflector, sent it.
+    /// Whether a stream was open when the list was sent. Another consumer may have sent the list then.
     list_beside_stream: bool,
     crowded: bool,
-    /// Where the chain stood when the list came.
+    /// The frontier of the chain when the list was sent.
     before_list: Option<(Revision, EvidenceRef)>,
     frontier: Option<(Revision, EvidenceRef)>,
     error: u16,
 }
 
-/// Chains and the revisions of lists that only a watch after them discloses.
+/// All chains, and the revisions of lists that only a following watch discloses.
 #[derive(Debug, Default)]
 pub struct ReflectorChains {
     /// In order of incarnation, then scope.
     pub chains: Vec<Chain>,
-    /// Lists whose revision comes from the reflector pair: list, revision, watch.
+    /// Lists with a revision from the reflector pair: by list, the revision and the watch.
     pub paired: FxHashMap<OperationId, (Revision, OperationId)>,
     starts: FxHashMap<OperationId, Start>,
     crowded: FxHashSet<OperationId>,
@@ -124,7 +126,7 @@ impl ReflectorChains {
             return None;
         }
         if o.verb == Verb::List {
-            // Deliberate reads of the past and later pages are not where a reflector starts from.
+            // Deliberate reads of the past and later pages are not the start of a reflector.
             if matches!(
                 o.asked,
                 Asked::Exact | Asked::LegacyExact | Asked::Continue | Asked::ContinueInconsistent | Asked::Invalid
@@ -146,8 +148,8 @@ impl ReflectorChains {
         }
         step.start = self.explain(known, state, id);
         self.starts.insert(id, step.start);
-        // A stream that ended without an error is gone on with, not listed anew: then the list in between is another consumer's, unless
-        // the watch may start from it on another server.
+        // A reflector resumes a stream that ended without an error and does not list again. The list in between belongs to
+        // another consumer, unless the watch may start from it on another server.
         if let (Start::Continues(_), Some(list)) = (step.start, state.list)
             && !state.watch_since_list
             && state.error == 0
@@ -165,7 +167,7 @@ impl ReflectorChains {
         }
         let start = (o.asked == Asked::From && known.was_reached(id, &o)).then_some(o.asked_revision);
         if matches!(step.start, Start::Fresh) && start.is_none() {
-            // It brings its own state; where the chain stood no longer matters to it.
+            // It brings its own state, so the earlier frontier of the chain does not bind it.
             state.frontier = None;
             step.frontier = None;
         }
@@ -173,7 +175,7 @@ impl ReflectorChains {
             self.paired.insert(list, (start, id));
         }
         if matches!(step.start, Start::List(_) | Start::Pair(_)) && start.is_some() {
-            // It begins anew from the list, wherever the chain stood before.
+            // It starts again from the list, whatever the frontier was.
             state.frontier = None;
         }
         if let Some(start) = start {
@@ -206,7 +208,7 @@ impl ReflectorChains {
             let before = listed.ret <= o.invoke
                 || listed.clock != o.clock
                 || !clocks.before((o.invoke, o.clock), (listed.ret, listed.clock));
-            // A list explains only where nothing newer had come since.
+            // A list explains the start only if nothing newer had arrived since.
             let overtaken = state.watch_since_list && state.frontier.is_some_and(|(came, _)| came > o.asked_revision);
             if before && !overtaken && state.list_revision == Some(o.asked_revision) {
                 return Start::List(list);
@@ -215,7 +217,7 @@ impl ReflectorChains {
             if one_place && self.may_start_from(known, state, list, id) {
                 return Start::Pair(list);
             }
-            // The version of an item, and not where the stream before the list had come to: the wrong number from that list.
+            // The version of an item, and below the frontier before the list: the wrong revision from that list.
             let resumes = state.before_list.is_some_and(|(stood, _)| o.asked_revision >= stood);
             if before && !state.watch_since_list && !resumes && self.is_item(history, list, o.asked_revision) {
                 return Start::Item(list);
@@ -229,13 +231,13 @@ impl ReflectorChains {
                     Start::NewConsumer
                 }
             }
-            // No stream before it, and not the list's revision: somebody else's.
+            // No previous stream, and not the revision of the list: another consumer.
             None if state.list.is_some() => Start::NewConsumer,
             None => Start::Fresh,
         }
     }
 
-    /// Whether a watch may start from what a list of unknown revision showed.
+    /// Whether a watch may start from the state that a list of unknown revision showed.
     fn may_start_from(&self, known: Known<'_>, state: &State, list: OperationId, id: OperationId) -> bool {
         let [listed, o] = [list, id].map(|id| known.history.operation(id));
         let before = listed.ret <= o.invoke
@@ -256,12 +258,12 @@ impl ReflectorChains {
         self.crowded.contains(&watch)
     }
 
-    /// Whether several watches of one scope by a process were open at a time.
+    /// Whether a process may have had several consumers of one scope.
     pub fn are_crowded(&self, incarnation: IncarnationId) -> bool {
         self.steps_of(incarnation).any(|step| step.has_concurrent_consumers)
     }
 
-    /// Whether watches of a process are in the evidence.
+    /// Whether the evidence has watches of a process.
     pub fn has_watches(&self, incarnation: IncarnationId) -> bool {
         self.steps_of(incarnation).any(|step| self.starts.contains_key(&step.operation))
     }
@@ -272,13 +274,13 @@ impl ReflectorChains {
         own.flat_map(|chain| &chain.steps)
     }
 
-    /// Why a watch starts where it starts.
+    /// The reason for the start revision of a watch; `None` for a watch outside all chains.
     pub fn start_of(&self, watch: OperationId) -> Option<Start> {
         self.starts.get(&watch).copied()
     }
 }
 
-/// What chains are built from.
+/// The inputs from which chains are built.
 #[derive(Clone, Copy)]
 struct Known<'c> {
     history: &'c History,
@@ -288,7 +290,7 @@ struct Known<'c> {
     reached: &'c Flags,
 }
 
-/// Watches that certainly start from what may have been there, where one walk through all of them tells.
+/// Watches whose start revision may certainly have existed, as far as one pass over all watches can show it.
 fn reached(history: &History, heads: &Watermarks) -> Flags {
     let steady = heads.are_steady();
     let mut reached = Flags::none(if steady { history.operations.len() } else { 0 });
@@ -302,8 +304,8 @@ fn reached(history: &History, heads: &Watermarks) -> Flags {
 }
 
 impl Known<'_> {
-    /// Whether a watch may start from what a list showed: not where the number is none yet, or that of a write which the process
-    /// itself sent after the list.
+    /// Whether a watch may start from a list. It may not if its revision did not exist yet, or if the process itself wrote that
+    /// revision after it sent the list.
     fn may_pair(&self, list: &Operation, id: OperationId, watch: &Operation) -> bool {
         let Some(scope) = self.history.scopes.get(watch.scope.index()) else { return false };
         let below = watch.asked_revision.previous();
@@ -316,18 +318,19 @@ impl Known<'_> {
         self.was_reached(id, watch) && !written.any(|version| version.writer.is_some() && is_own(version.writer))
     }
 
-    /// See [`Heads::may_have_reached`].
+    /// See [`Watermarks::may_have_reached`].
     fn was_reached(&self, id: OperationId, watch: &Operation) -> bool {
         self.reached.has(id.index()) || self.heads.may_have_reached(self.history, self.clocks, watch)
     }
 }
 
-/// When the watches of a chain ended that may still be open.
+/// The end times of those watches of a chain that may still be open.
 #[derive(Default)]
 struct Open(Vec<(Time, ClockId)>);
 
 impl Open {
-    /// Whether some stream is not known to have ended when an operation begins; a watch is open from then on.
+    /// Whether some stream may still be open when an operation begins. If the operation is a watch, it counts as open from then
+    /// on.
     fn begin(&mut self, history: &History, clocks: &Clocks, id: OperationId) -> bool {
         let o = history.operation(id);
         self.0.retain(|&end| !clocks.before(end, (o.invoke, o.clock)));
@@ -339,11 +342,11 @@ impl Open {
     }
 }
 
-/// More open streams of one scope than this are not told apart.
+/// Beyond this number of open streams of one scope, further ones are not tracked.
 const CONSUMERS: usize = 16;
 
-/// Whether a watch had certainly ended when a later operation began. Taking a reflector's next watch for a new consumer only
-/// loses a finding; the other way round would make one up.
+/// Whether a watch had certainly ended when a later operation began. A reflector's next watch that is mistaken for a new consumer
+/// only loses a finding; the opposite mistake would invent one.
 fn ended(history: &History, clocks: &Clocks, watch: OperationId, next: OperationId) -> bool {
     let (operations, watch, next) = (&history.operations, watch.index(), next.index());
     let answered = (operations.ret(watch), operations.clock(watch));

@@ -1,4 +1,5 @@
-//! What one piece of evidence claims about one version, and which claims need not be kept.
+//! The claim of one piece of evidence about one version. Repeated claims are dropped when they arrive, because many informers
+//! show every version. A claim is dropped only if it changes neither the settled version nor its contradictions.
 
 use super::version::Origin;
 use super::version::{Change, Provenance, Version};
@@ -7,7 +8,7 @@ use crate::ingest::Time;
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
 
-/// A claim: this key had a version with this revision.
+/// A claim that a key had a version with this revision.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Claim {
     pub(super) revision: Revision,
@@ -16,30 +17,30 @@ pub(super) struct Claim {
     pub(super) change: Change,
     pub(super) attributes: AttributesId,
     pub(super) origin: Origin,
-    /// The operation of the source.
+    /// The operation of the evidence; none for a witness.
     pub(super) operation: OperationId,
     pub(super) writes: bool,
 }
 
 impl Claim {
-    /// Which one comes first: by version, then the most trusted.
+    /// Compares by version, then by trust.
     pub(super) fn order(history: &History, a: &Claim, b: &Claim) -> Ordering {
         let version = |claim: &Claim| (claim.key, claim.revision);
         version(a).cmp(&version(b)).then_with(|| a.rank(history, b))
     }
 
-    /// Which one comes first of two of one version: by how much it is trusted, then by where it stands.
+    /// Compares two claims of one version: by trust, then by position.
     fn rank(&self, history: &History, other: &Claim) -> Ordering {
         let place = |claim: &Claim| (claim.origin.position(history), claim.operation);
         self.origin.provenance.cmp(&other.origin.provenance).then_with(|| place(self).cmp(&place(other)))
     }
 
-    /// The clock of its source.
+    /// The clock of the evidence.
     pub(super) fn clock(&self, history: &History) -> ClockId {
         if self.operation.is_some() { history.operations.clock(self.operation.index()) } else { ClockId::NONE }
     }
 
-    /// Whether both have the same clock. Nearly all evidence has one: then no row is looked at.
+    /// Whether both have the same clock. Nearly all evidence has one clock; no row is read then.
     fn has_clock_of(&self, history: &History, other: &Claim) -> bool {
         let one = history.clocks.len() == 1 && self.operation.is_some() && other.operation.is_some();
         one || self.clock(history) == other.clock(history)
@@ -50,15 +51,14 @@ impl Claim {
         (self.key, self.revision) == (other.key, other.revision)
     }
 
-    /// Whether another claim of the same version makes no difference beside this one.
-    ///
-    /// It says nothing that this one does not say, is trusted no more, was no earlier, and proves no write. What conflicts
-    /// with this one conflicts with it in the same way, so a contradiction shows once for all who repeat it.
+    /// Whether this claim makes another claim of the same version redundant.
+    /// The other shows nothing new, is not more trusted and not earlier, and proves no write. Whatever conflicts with this claim
+    /// conflicts with the other in the same way, so a contradiction is recorded once for all repetitions.
     fn makes_void(&self, history: &History, other: &Claim) -> bool {
         self.of_time_makes_void(history, || self.origin.time(history), other)
     }
 
-    /// The same, where somebody knows the time of this one.
+    /// The same, with the time of this claim from the caller.
     fn of_time_makes_void(&self, history: &History, time: impl FnOnce() -> Time, other: &Claim) -> bool {
         let is_earlier = || {
             let time = time();
@@ -75,25 +75,25 @@ impl Claim {
     }
 }
 
-/// Claims as they come in. Fifty informers show every version fifty times, and every list shows what the one before showed:
-/// what only repeats is dropped at once, since it would take most of the memory.
+/// Claims in order of arrival, without repetitions. Fifty informers show every version fifty times, and every list repeats the
+/// list before it; kept repetitions would dominate memory.
 pub(super) struct Claims<'h> {
     history: &'h History,
     pub(super) rows: Vec<Claim>,
-    /// The last row of each key and its time: nearly every read shows what was written last.
+    /// The last row of each key and its time. Nearly every read shows the version that was written last.
     latest: Vec<(u32, Time)>,
-    /// A row of each version that was shown by a list or a stream and was not the last one of its key then.
+    /// A row for each version that a list or stream showed when it was no longer the last one of its key.
     shown: FxHashMap<(KeyId, Revision), u32>,
 }
 
 impl Claims<'_> {
-    /// None yet.
+    /// Without any claims.
     pub(super) fn new(history: &History) -> Claims<'_> {
         let latest = vec![(u32::MAX, Time::UNKNOWN); history.keys.len()];
         Claims { history, rows: Vec::new(), latest, shown: FxHashMap::default() }
     }
 
-    /// Takes a claim.
+    /// Adds a claim unconditionally.
     pub(super) fn push(&mut self, claim: Claim) {
         self.latest[claim.key.index()] = (self.rows.len() as u32, claim.origin.time(self.history));
         self.rows.push(claim);
@@ -105,14 +105,14 @@ impl Claims<'_> {
         latest.is_some_and(|latest| latest.of_time_makes_void(self.history, || time, claim))
     }
 
-    /// Takes a claim that often repeats what was just written.
+    /// Adds a claim unless it repeats the last claim of its key. Reads often repeat the last write.
     pub(super) fn observe(&mut self, claim: Claim) {
         if !self.repeats_latest(&claim) {
             self.push(claim);
         }
     }
 
-    /// Takes a claim that many others repeat.
+    /// Adds a claim unless it repeats the last claim of its key or the kept claim of its version.
     pub(super) fn observe_again(&mut self, claim: Claim) {
         if self.repeats_latest(&claim) {
             return;
@@ -123,7 +123,7 @@ impl Claims<'_> {
         if known.is_some_and(|known| known.makes_void(self.history, &claim)) {
             return;
         }
-        // The one that makes more others void is the one to compare with.
+        // Keep the stronger claim for later comparisons.
         if known.is_some_and(|known| claim.makes_void(self.history, known)) {
             *shown = new;
         }
@@ -136,7 +136,7 @@ pub(super) fn side(history: &History, claim: &Claim) -> bool {
     history.operation(claim.operation).marks.has(Marks::CLIENT_SIDE)
 }
 
-/// What a settled version claims.
+/// A settled version as a claim, so that it can settle again.
 pub(super) fn claim_of(history: &History, v: &Version) -> Claim {
     Claim {
         revision: v.revision,

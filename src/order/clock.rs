@@ -1,9 +1,9 @@
-//! Clocks: what the evidence proves about the offsets between them.
+//! Clocks: bounds on the offsets between them, from the evidence.
 //!
-//! Every time belongs to a named clock. Two times of one clock compare freely. Across clocks, an answer that shows a revision
-//! cannot have returned before the write of that revision was sent, and a server's interval lies inside its client's:
-//! difference constraints, closed by Floyd and Warshall. Offsets are taken as constant; where the constraints contradict each
-//! other, a clock stepped, and nothing is proved by its times any more.
+//! Every time belongs to a named clock, and two times of one clock compare freely. Across clocks there are difference
+//! constraints: an answer that shows a revision returned after the write of that revision was sent, and a server's interval lies
+//! inside its client's. Floyd and Warshall's algorithm closes them. Offsets are presumed constant. If the constraints contradict
+//! each other, a clock stepped, and its times prove nothing.
 
 mod bounds;
 mod spread;
@@ -18,37 +18,37 @@ use spread::Spread;
 /// No bound.
 const OPEN: i64 = i64::MAX / 4;
 
-/// A microsecond: audit times are cut to it, so a time stands for the microsecond that begins with it.
+/// One microsecond. Audit logs truncate times to it, so a time denotes the microsecond that begins with it.
 const GRAIN: i64 = 1_000;
 
-/// Evidence with more clocks than this (one a file, where nobody says otherwise) has each compared with itself only: the offsets
-/// of all pairs would take more memory and time than the evidence is worth.
+/// Evidence with more clocks than this is not related across clocks (there is one clock per file unless the evidence names it).
+/// The offsets of all pairs would take too much memory and time.
 pub(super) const RELATED: usize = 512;
 
 /// Bounds on the offsets between clocks.
 #[derive(Clone, Debug, Default)]
 pub struct Clocks {
     count: usize,
-    /// What the user declared of every pair; used by itself where there are too many clocks.
+    /// The declared bound for every pair of clocks; used alone above [`RELATED`] clocks.
     declared: i64,
-    /// Empty where there are too many clocks. `bound[b * count + a]`: the offset of clock a minus that of b is at most this. Adding a clock's
-    /// offset to its times gives common time. A question asks for those of all clocks against one, so these stand side by side; until all
-    /// are found, a and b change places.
+    /// `bound[b * count + a]`: the offset of clock a minus that of b is at most this. Empty above [`RELATED`] clocks. The offset
+    /// of a clock, added to its times, gives common time. A query reads the bounds of all clocks against one, so these are
+    /// adjacent. During the closure, a and b are swapped.
     bound: Vec<i64>,
-    /// Clocks whose times contradict the evidence.
+    /// By clock, the evidence that its times contradict other evidence.
     stepped: Vec<Option<ClockStep>>,
-    /// Of audit logs that may be of several servers, how far apart these may be; none where all clocks are of one.
+    /// By clock, how far apart the servers of an audit log may be. Empty if every log comes from one server.
     spreads: Vec<Option<Box<Spread>>>,
 }
 
-/// How two moments relate.
+/// The relation of two moments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
     /// Proved: before.
     Before,
     /// Proved: not before.
     NotBefore,
-    /// Their clocks' times say before, and nothing proves the offset: this many nanoseconds of offset explain it away.
+    /// The times say before, but the offset is not bounded: an offset of this many nanoseconds would reverse the order.
     BeforeUnless(i64),
     /// A time is missing.
     Unknown,
@@ -59,8 +59,8 @@ impl Clocks {
         self.spreads.get(clock.index())?.as_deref()
     }
 
-    /// How far apart the servers may be that wrote a log, where nothing shows that it was one only: nanoseconds, or nothing where nothing
-    /// bounds it.
+    /// Nanoseconds by which the servers of a log may be apart. `None` if the log comes from one server, `Some(None)` if nothing
+    /// bounds the difference.
     pub fn several(&self, clock: ClockId) -> Option<Option<i64>> {
         Some(self.spread_of(clock)?.widest()).map(|bound| (bound < OPEN).then_some(bound))
     }
@@ -69,17 +69,17 @@ impl Clocks {
         self.bound.get(b.index() * self.count + a.index()).copied().unwrap_or(self.declared)
     }
 
-    /// Whether times of different clocks may compare at all.
+    /// Whether times of different clocks can compare at all.
     pub(super) fn relate(&self) -> bool {
         !self.bound.is_empty() || self.declared < OPEN
     }
 
-    /// The step of a clock, where the evidence shows one.
+    /// The step of a clock, if the evidence shows one.
     pub fn step(&self, clock: ClockId) -> Option<ClockStep> {
         if clock.is_some() { self.stepped[clock.index()] } else { None }
     }
 
-    /// How many clocks there are, where they are too many to be related to each other by the evidence.
+    /// The number of clocks, if there are too many to relate them.
     pub fn unrelated(&self) -> Option<usize> {
         (self.stepped.len() > RELATED).then_some(self.stepped.len())
     }
@@ -89,7 +89,8 @@ impl Clocks {
         self.stepped.iter().flatten().copied()
     }
 
-    /// The latest time of clock `of` that is certainly before `time` of `clock`: times below it are proved earlier.
+    /// The horizon of `time` on another clock: times of clock `of` below it are proved earlier. `None` if nothing bounds the
+    /// offset.
     pub fn horizon(&self, of: ClockId, clock: ClockId, time: Time) -> Option<Time> {
         if !time.is_known() || self.step(of).is_some() || self.step(clock).is_some() {
             return None;
@@ -102,7 +103,7 @@ impl Clocks {
         (bound < OPEN).then(|| Time(time.0.saturating_sub(bound)))
     }
 
-    /// Whether a moment is before another.
+    /// The relation of two moments, as far as their clocks prove it.
     pub fn relation(&self, a: (Time, ClockId), b: (Time, ClockId)) -> Relation {
         if !a.0.is_known() || !b.0.is_known() || !a.1.is_some() || !b.1.is_some() {
             return Relation::Unknown;
@@ -119,7 +120,7 @@ impl Clocks {
         if a.0 < b.0 { Relation::BeforeUnless(b.0.since(a.0)) } else { Relation::NotBefore }
     }
 
-    /// Whether a moment is proved to be before another.
+    /// Whether one moment is proved to be before another.
     pub fn before(&self, a: (Time, ClockId), b: (Time, ClockId)) -> bool {
         a.0.is_known()
             && a.1.is_some()
@@ -159,7 +160,7 @@ mod tests {
 
     #[test]
     fn times_that_fall_in_a_file_show_a_step() {
-        // The positions of a sketch are its own lines, so a second line of one client that is drawn earlier falls back.
+        // The positions of a sketch are its lines, so a second line of one client that is drawn earlier falls back.
         assert!(stepped(
             "web@A                                 |-CREATE b => b:u2@12-|\nweb@A  |-CREATE a => a:u1@13-|\n"
         ));

@@ -1,7 +1,8 @@
-//! Frontiers: what each session had seen and written of a resource, by time.
+//! Frontiers: what each session had seen and written of a resource, by time. Input: operations and deliveries. Output:
+//! [`Frontiers`].
 //!
-//! Kept apart: what it observed (lists, streams, reads, bases that it sent) and what it committed itself. Deliberate reads of the
-//! past (exact, continued, a stream that goes back) raise a frontier where they are above it and never lower one.
+//! Observations (lists, streams, reads, sent bases) and own commits are kept apart. Deliberate reads of the past (exact
+//! revisions, continued lists, streams that go back) can raise a frontier but never lower it.
 
 use super::flags::Flags;
 use super::observation::{ByKey, Facts, Moments, Observations, PerKeyMax, Placed, Reading, Records, RunningMax};
@@ -17,38 +18,38 @@ use crate::history::{
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-/// A removal that a session did itself.
+/// A removal that the session itself requested.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnRemoval {
     /// Uid of the removed object.
     pub uid: Symbol,
-    /// The request.
+    /// The removing request.
     pub operation: OperationId,
 }
 
-/// What one session had seen and done of one resource.
+/// The observations and commits of one session for one resource.
 #[derive(Clone, Copy, Debug)]
 pub struct Frontier<'l> {
-    /// By scope: lists, stream progress, bookmarks, the revisions that its watches start from.
+    /// By scope: lists, stream progress, bookmarks, and the start revisions of its watches.
     pub scopes: Scopes<'l>,
-    /// By scope: where watches started of which the evidence shows nothing before. The process named the number, and must have had it
-    /// from somewhere.
+    /// By scope: the start revisions of watches without earlier evidence. The process named the revision, so it must have seen
+    /// it.
     pub begun: Scopes<'l>,
-    /// As `scopes`, for all scopes of the resource.
+    /// Like `scopes`, for all scopes of the resource.
     pub progress: RunningMax<'l>,
-    /// By key: reads, deliveries, answers to writes, bases that it sent.
+    /// By key: reads, deliveries, answers to writes, sent bases.
     pub keys: PerKeyMax<'l>,
-    /// The same for all keys of the resource.
+    /// Like `keys`, for all keys of the resource.
     pub objects: RunningMax<'l>,
-    /// Its own commits.
+    /// The session's own commits.
     pub commits: RunningMax<'l>,
-    /// Its own commits by key.
+    /// The session's own commits by key.
     pub commits_of: PerKeyMax<'l>,
-    /// Its own removals by key.
+    /// The session's own removals by key.
     pub removals: &'l FxHashMap<KeyId, Vec<OwnRemoval>>,
 }
 
-/// Sights by scope.
+/// Observations by scope.
 #[derive(Clone, Copy, Debug)]
 pub struct Scopes<'l> {
     kept: &'l FxHashMap<ScopeId, Moments>,
@@ -56,20 +57,20 @@ pub struct Scopes<'l> {
 }
 
 impl<'l> Scopes<'l> {
-    /// The scopes, in order.
+    /// The scopes in ascending order.
     pub fn ids(&self) -> Vec<ScopeId> {
         let mut scopes: Vec<ScopeId> = self.kept.keys().copied().collect();
         scopes.sort_unstable();
         scopes
     }
 
-    /// The sights of a scope.
+    /// The observations of a scope.
     pub fn get(&self, scope: &ScopeId) -> Option<Records<'l>> {
         Some(self.kept.get(scope)?.records(self.reading))
     }
 }
 
-/// A frontier as it is kept.
+/// The stored form of a frontier.
 #[derive(Debug, Default)]
 struct Kept {
     scopes: FxHashMap<ScopeId, Moments>,
@@ -82,7 +83,7 @@ struct Kept {
     removals: FxHashMap<KeyId, Vec<OwnRemoval>>,
 }
 
-/// The kinds of facts of which a frontier is made.
+/// The kinds of facts in a frontier; the values index the columns of a collection.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Progress = 0,
@@ -92,7 +93,7 @@ enum Kind {
 }
 
 impl Kept {
-    /// Of the facts of one frontier, by kind.
+    /// From the facts of one frontier, by kind.
     fn new(reading: Reading<'_>, facts: [Vec<u32>; 4]) -> Kept {
         let of = |kind: Kind| reading.in_order(facts[kind as usize].iter().copied());
         let mut kept = Kept::default();
@@ -110,7 +111,7 @@ impl Kept {
     }
 }
 
-/// Of facts in order of clock, then time, those that raised the maximum of their scope and clock.
+/// The facts that raised the maximum of their scope and clock. Input: facts in order of clock, then time.
 fn by_scope(reading: Reading<'_>, facts: &[Placed]) -> FxHashMap<ScopeId, Moments> {
     let mut raised: FxHashMap<ScopeId, (Vec<Placed>, ClockId, Revision)> = FxHashMap::default();
     for placed in facts {
@@ -125,38 +126,38 @@ fn by_scope(reading: Reading<'_>, facts: &[Placed]) -> FxHashMap<ScopeId, Moment
     raised.into_iter().map(|(scope, (facts, ..))| (scope, Moments::of(facts.into_iter()))).collect()
 }
 
-/// The frontiers of every session.
+/// The frontiers of every session, by resource.
 #[derive(Debug, Default)]
 pub struct Frontiers {
     facts: Facts,
     /// By session, then resource.
     kept: Vec<(ResourceId, Kept)>,
-    /// Where those of each session begin, with one more entry at the end.
+    /// The start of each session's frontiers, with one more element at the end.
     starts: Vec<u32>,
     steady: bool,
     current: Flags,
     removes: bool,
 }
 
-/// The facts of all frontiers while they come in.
+/// The facts of all frontiers during collection.
 struct Collection<'c> {
     history: &'c History,
     order: &'c Order,
     facts: Facts,
-    /// The numbers of the frontiers of each session.
+    /// By session and resource, the number of the frontier.
     numbers: Vec<FxHashMap<ResourceId, u32>>,
-    /// The resource of each scope, close together: every operation asks for it.
+    /// The resource of each scope, in one small table because every operation needs it.
     resources: Vec<ResourceId>,
     /// The facts of each frontier, by kind.
     rows: Vec<[Vec<u32>; 4]>,
     removals: FxHashMap<u32, FxHashMap<KeyId, Vec<OwnRemoval>>>,
-    /// What is sent later, as long as heads and sights are steady.
+    /// The cursor over later writes; `None` once watermarks or observations are not steady.
     walk: Option<Walk<'c>>,
     current: Flags,
 }
 
 impl Frontiers {
-    /// Collects what every session saw and did.
+    /// Collects what every session saw and wrote.
     pub fn collect(history: &History, order: &Order) -> Frontiers {
         let steady = order.heads.are_steady();
         let mut collection = Collection {
@@ -175,7 +176,7 @@ impl Frontiers {
                 collection.operation(id, &o);
             }
         }
-        // Those of which something else than the answer says at which revision they took effect.
+        // Deletions whose revision comes from other evidence than the answer.
         for version in order.timeline.deletions().filter(|version| version.writer.is_some()) {
             let o = history.operation(version.writer);
             let answer = order.timeline.wrote_its_answer(version.writer)
@@ -187,7 +188,7 @@ impl Frontiers {
         collection.frontiers()
     }
 
-    /// What the session of a process life saw and did of a resource.
+    /// The frontier of an incarnation's session for a resource; `None` if it touched no scope of it.
     pub fn of<'l>(
         &'l self,
         history: &'l History,
@@ -200,7 +201,7 @@ impl Frontiers {
         Some(self.frontier(history, &kept[at].1))
     }
 
-    /// The same of every resource, in order.
+    /// The same for every resource, in order.
     pub fn of_session<'l>(
         &'l self,
         history: &'l History,
@@ -211,7 +212,7 @@ impl Frontiers {
         kept.iter().map(move |(resource, kept)| (*resource, self.frontier(history, kept)))
     }
 
-    /// Those of a session.
+    /// The frontiers of a session.
     fn of_number(&self, session: u32) -> &[(ResourceId, Kept)] {
         let at = session as usize;
         let range = self.starts.get(at).zip(self.starts.get(at.wrapping_add(1)));
@@ -233,27 +234,25 @@ impl Frontiers {
         }
     }
 
-    /// Whether all times are of one clock, and no session had seen, nor anybody been shown, the revision of a write or a higher one when
-    /// the write was sent: then nobody needs to look for that.
+    /// Whether there is one clock and no write was sent after an observation of its revision or a higher one, by any session.
+    /// Rules can skip the search for such observations then.
     pub fn are_steady(&self) -> bool {
         self.steady
     }
 
-    /// Whether a read of one object showed, or an update was based on, a version after which none is known that was there when it was
-    /// sent. Only known where all is steady.
-    ///
-    /// So no session had seen a higher version of that object by then, nor had committed one.
+    /// Whether a request shows the last version that existed when it was sent: a read of one object by its answer, an update by
+    /// its base. Only set if the evidence is steady. No session had seen or committed a later version of the object by then.
     pub fn is_current(&self, id: OperationId) -> bool {
         self.current.has(id.index())
     }
 
-    /// Rules look at everything, as where it is not steady.
+    /// Disables all shortcuts, so that tests can compare the rules with and without them.
     #[cfg(test)]
     pub(crate) fn take_no_shortcuts(&mut self) {
         (self.steady, self.current) = (false, Flags::default());
     }
 
-    /// Whether some session removed something itself.
+    /// Whether some session requested a removal itself.
     pub fn have_removals(&self) -> bool {
         self.removes
     }
@@ -294,7 +293,7 @@ impl Collection<'_> {
         Frontiers { facts, kept, starts, steady, current, removes }
     }
 
-    /// A removal that a session committed itself.
+    /// Adds a removal that a session committed itself.
     fn removal(&mut self, version: &Version, o: &Operation) {
         let id = version.writer;
         let fact = if (o.key, o.answered) == (version.key, version.revision) {
@@ -308,14 +307,15 @@ impl Collection<'_> {
         self.add(number, Kind::Commit, fact);
     }
 
-    /// All is steady only where something is true.
+    /// The evidence is steady only if a condition holds for every operation.
     fn steady_if(&mut self, is_true: bool) {
         if !is_true {
             self.walk = None;
         }
     }
 
-    /// Whether the revision that a request names may have been there: see [`super::Heads::may_have_reached`].
+    /// Whether the revision that a request names may have existed: see
+    /// [`Watermarks::may_have_reached`](super::Watermarks::may_have_reached).
     fn may_have_reached(&mut self, o: &Operation, resource: ResourceId) -> bool {
         self.walk.as_mut().is_some_and(|walk| walk.has_reached(resource, o))
             || self.order.heads.may_have_reached(self.history, &self.order.clocks, o)
@@ -335,7 +335,7 @@ impl Collection<'_> {
                     self.facts.other(Observation { time: o.ret, clock: o.clock, revision, key, evidence: showing })
                 };
                 if revision != o.answered || o.marks.has(Marks::DRY_RUN) || !o.clock.is_some() {
-                    // The heads do not know it.
+                    // The watermarks do not include this revision.
                     let moment = (o.ret, o.clock);
                     let below = order.heads.may_be_below(history, &order.clocks, resource, moment, revision);
                     self.steady_if(o.clock.is_some() && below);
@@ -376,7 +376,7 @@ impl Collection<'_> {
         }
     }
 
-    /// Whether a request of one object is current: see [`Frontiers::is_current`].
+    /// Records whether a request of one object is current: see [`Frontiers::is_current`].
     fn look(&mut self, id: OperationId, o: &Operation, of_one_resource: bool) {
         let Some(walk) = &mut self.walk else { return };
         let named = match o.verb {
@@ -397,7 +397,7 @@ impl Collection<'_> {
 
     fn watch(&mut self, id: OperationId, o: &Operation, number: u32, resource: ResourceId) {
         let (history, order) = (self.history, self.order);
-        // The start of a reflector's watch is what it had come to; a new consumer's start says nothing of that.
+        // A reflector's watch starts at its frontier; the start of a new consumer says nothing about that.
         if o.asked == Asked::From
             && matches!(order.chains.start_of(id), Some(Start::List(_) | Start::Pair(_) | Start::Continues(_)))
             && self.may_have_reached(o, resource)
@@ -421,7 +421,7 @@ impl Collection<'_> {
                 self.steady_if(matches!(d.kind, DeliveryKind::Added | DeliveryKind::Modified | DeliveryKind::Deleted));
                 self.add(number, Kind::Object, fact);
             }
-            // The synthetic beginning of a stream is no progress: its versions come in any order.
+            // The synthetic initial events of a stream are no progress: their versions come in any order.
             if base.is_some_and(|base| d.revision >= base) {
                 self.add(number, Kind::Progress, fact);
             }
@@ -430,8 +430,8 @@ impl Collection<'_> {
     }
 }
 
-/// Whether requests of a process life can be taken to share a memory: not those of command-line tools, saved files, and the own clients
-/// of several API servers.
+/// Whether the requests of an incarnation can be presumed to share a memory. Command-line tools, saved files and the loopback
+/// clients of several API servers do not.
 pub fn remembers(history: &History, incarnation: IncarnationId) -> bool {
     incarnation.is_some()
         && !matches!(
@@ -440,8 +440,8 @@ pub fn remembers(history: &History, incarnation: IncarnationId) -> bool {
         )
 }
 
-/// Whether a process certainly held the version that a request of it names as its base: a server took it, or T had it by then. Anybody
-/// may send a number that no server ever gave, and is refused.
+/// Whether a process certainly held the version that its request names as base: a server accepted it, or the version existed in
+/// the revision order by then. A client can send a number that no server gave, but a server refuses it.
 pub fn held(history: &History, order: &Order, o: &Operation) -> bool {
     o.verb == Verb::Update
         && o.asked_revision.is_some()
@@ -449,7 +449,7 @@ pub fn held(history: &History, order: &Order, o: &Operation) -> bool {
             || order.timeline.has(o.key, o.asked_revision) && order.heads.may_have_reached(history, &order.clocks, o))
 }
 
-/// Whether a read is meant to show the past: then it neither convicts nor lowers a frontier.
+/// Whether a read is meant to show the past. Such a read convicts nothing and lowers no frontier.
 pub fn is_deliberate(chains: &ReflectorChains, id: OperationId, o: &Operation) -> bool {
     match o.verb {
         Verb::List | Verb::Get => !matches!(o.asked, Asked::Unset | Asked::Any | Asked::From),

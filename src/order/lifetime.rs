@@ -1,4 +1,5 @@
-//! Lifetimes of objects: every uid with the revisions between which it was certainly there, and what is known of its end.
+//! Lifetimes of objects: for every uid, the revisions at which the object certainly existed, and the evidence for its end. Input:
+//! the versions and removals of each key. A uid is never reused, so a lifetime is presumed to have no gaps.
 
 use super::timeline::{Removal, Timeline};
 use super::version::{Change, Provenance, Version, VersionId};
@@ -6,48 +7,48 @@ use crate::history::{History, KeyId, Revision, Symbol};
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
 
-/// One life.
+/// The lifetime of one uid under one name.
 #[derive(Clone, Copy, Debug)]
 pub struct Lifetime {
-    /// The name that it bears.
+    /// The name of the object.
     pub key: KeyId,
     /// Its uid.
     pub uid: Symbol,
-    /// Its first known version; zero where only its end is known.
+    /// Its first known version; zero if only its end is known.
     pub from: Revision,
     /// Whether that version is its creation.
     pub is_born: bool,
-    /// The last revision at which it was certainly there.
+    /// The last revision at which it certainly existed.
     pub through: Revision,
-    /// Its end.
+    /// Its end, as far as it is known.
     pub death: Death,
 }
 
-/// What is known of the end of a life. Indices are into the versions and removals of its key.
+/// The evidence for the end of a lifetime. Indices are into the versions and removals of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Death {
-    /// Nothing.
+    /// No evidence.
     Open,
-    /// At this version, its deletion.
+    /// Deleted at this version.
     At(u32),
-    /// By this removal, whose revision is not known.
+    /// Ended by this removal of unknown revision.
     Removed(u32),
-    /// Before this version, the first of another life of the name, or a deletion of nobody knows whom.
+    /// Ended before this version: the first of another uid, or a deletion without a known uid.
     Before(u32),
 }
 
-/// All lives of a history.
+/// All lifetimes of a history.
 #[derive(Debug, Default)]
 pub struct Lifetimes {
     /// By key, then first version.
     lives: Vec<Lifetime>,
     by_uid: FxHashMap<Symbol, u32>,
-    /// Uids that two names bear: nothing is said of them.
+    /// Uids under two names. [`Lifetimes::of`] returns `None` for them.
     twice: Vec<Symbol>,
 }
 
 impl Lifetimes {
-    /// Collects them.
+    /// Collects the lifetimes of every key.
     pub(super) fn collect(history: &History, timeline: &Timeline) -> Lifetimes {
         let mut all = Lifetimes::default();
         for key in (0..history.keys.len() as u32).map(KeyId) {
@@ -69,12 +70,12 @@ impl Lifetimes {
         let first = timeline.range_of(key).start;
         for (at, mut version) in timeline.versions(key).iter().enumerate() {
             if version.change == Change::Deleted && !version.uid.is_some() {
-                // A tombstone without the value before it: its request may say whose it is.
+                // A tombstone without the value before it. The deleting request may name the uid.
                 if version.writer.is_some() {
                     version.uid = history.operation(version.writer).answer_uid;
                 }
                 if !version.uid.is_some() {
-                    // Whoever it was, nobody bears the name after it.
+                    // The uid is unknown, but afterwards the name is free.
                     self.end_open(start, at);
                 }
             }
@@ -87,14 +88,14 @@ impl Lifetimes {
                 let nth = known.unwrap_or_else(|| self.begin(key, version.uid, Revision::NONE, false));
                 let life = &mut self.lives[nth];
                 life.death = Death::At(at as u32);
-                // A life has no gaps, so it lasted until its end.
+                // A lifetime has no gaps, so the object existed until its end.
                 if life.from.is_some() && timeline.is_dated(&version) {
                     life.through = life.through.max(version.revision.previous());
                 }
                 continue;
             }
             let nth = known.unwrap_or_else(|| {
-                // Whatever bore the name before is gone.
+                // Every earlier object with the name is gone.
                 self.end_open(start, at);
                 self.begin(key, version.uid, version.revision, version.change == Change::Created)
             });
@@ -107,7 +108,7 @@ impl Lifetimes {
         }
     }
 
-    /// The lives of the present key, which begin at `start`, are over by its version `at`.
+    /// The open lifetimes of the current key, which begin at `start`, ended before its version `at`.
     fn end_open(&mut self, start: usize, at: usize) {
         for life in self.lives[start..].iter_mut().rev().take_while(|life| life.death == Death::Open) {
             life.death = Death::Before(at as u32);
@@ -124,13 +125,13 @@ impl Lifetimes {
         }
     }
 
-    /// The life with a uid among those of the present key, which begin at `start`.
+    /// The lifetime of a uid among those of the current key, which begin at `start`.
     fn known(&self, start: usize, uid: Symbol) -> Option<usize> {
         let at = *self.by_uid.get(&uid)? as usize;
         if at >= start {
             return Some(at);
         }
-        // Another name bears it too.
+        // Another name has this uid too.
         (start..self.lives.len()).find(|&at| self.lives[at].uid == uid)
     }
 
@@ -146,23 +147,23 @@ impl Lifetimes {
         self.lives.len() - 1
     }
 
-    /// All of them, by key, then first version.
+    /// All lifetimes, by key, then first version.
     pub fn all(&self) -> &[Lifetime] {
         &self.lives
     }
 
-    /// The life with a uid; `None` too where two names bear it.
+    /// The lifetime of a uid; `None` if unknown or if two names have it.
     pub fn of(&self, uid: Symbol) -> Option<&Lifetime> {
         let at = *self.by_uid.get(&uid)?;
         self.twice.binary_search(&uid).is_err().then(|| &self.lives[at as usize])
     }
 
-    /// Uids that two names bear, as no server gives them.
+    /// Uids under two names; no server assigns a uid twice.
     pub fn twice(&self) -> &[Symbol] {
         &self.twice
     }
 
-    /// The lives of a key, by first version.
+    /// The lifetimes of a key, by first version.
     pub fn of_key(&self, key: KeyId) -> &[Lifetime] {
         let from = self.lives.partition_point(|life| life.key < key);
         let to = self.lives.partition_point(|life| life.key <= key);
@@ -179,7 +180,7 @@ impl Lifetime {
         }
     }
 
-    /// The removal that ended it, where its revision is not known.
+    /// The removal of unknown revision that ended it.
     pub fn removal(&self, timeline: &Timeline) -> Option<Removal> {
         match self.death {
             Death::Removed(at) => timeline.removals(self.key).get(at as usize).copied(),
@@ -187,14 +188,14 @@ impl Lifetime {
         }
     }
 
-    /// A revision at which it was certainly over.
+    /// A revision at which it had certainly ended; `None` if later evidence contradicts its end.
     pub fn over(&self, timeline: &Timeline) -> Option<Revision> {
         let over = self.last(timeline).map(|v| v.revision).or_else(|| self.removal(timeline).and_then(|r| r.before))?;
-        // What shows it later contradicts its end.
+        // Evidence that shows it later contradicts its end.
         (over > self.through).then_some(over)
     }
 
-    /// Whether it was there at a revision; `None` where that is open.
+    /// Whether the object existed at a revision; `None` if unknown.
     pub fn lives_at(&self, timeline: &Timeline, revision: Revision) -> Option<bool> {
         if self.from.is_some() && self.from <= revision && revision <= self.through {
             return self.over(timeline).is_none_or(|over| over > revision).then_some(true);
@@ -203,7 +204,7 @@ impl Lifetime {
             return Some(false);
         }
         match self.death {
-            // A deletion has a revision, and a life no gaps.
+            // The deletion has a known version, and a lifetime has no gaps.
             Death::At(_) if self.from.is_some() && self.from <= revision => {
                 self.last(timeline).map(|end| revision < end.revision)
             }

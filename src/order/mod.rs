@@ -1,5 +1,6 @@
-//! Stage 3 of 5: history to order. Input: [`History`]. Output: [`Order`]: the timeline T of every domain, clock bounds, the
-//! head over time, reflector chains, sessions. Invariant: judges nothing; contradictions are data.
+//! Stage 3 of 5: from history to order. Input: [`History`]. Output: [`Order`]: the revision order of every domain, clock bounds,
+//! watermarks, reflector chains and sessions. Invariant: this stage judges nothing and keeps contradictions as data. The steps of
+//! [`Order::derive`] depend on each other: watermarks need the timeline, clocks need watermarks.
 
 pub(crate) mod chain;
 mod claim;
@@ -48,42 +49,42 @@ use crate::history::{Asked, ClockId, History, Marks, OperationId, Revision, Verb
 use crate::ingest::Time;
 use std::sync::OnceLock;
 
-/// What the user declares about time and processes.
+/// The user's declarations about clocks and processes.
 #[derive(Clone, Debug, Default)]
 pub struct OrderOptions {
-    /// `--clock-skew`: no two clocks differ by more, in nanoseconds.
+    /// `--clock-skew`: the largest difference between two clocks, in nanoseconds.
     pub clock_skew: Option<i64>,
-    /// `--same-process`: clients whose lives are one process.
+    /// `--same-process`: clients whose incarnations belong to one process.
     pub same_process: Vec<String>,
 }
 
-/// Where a list's revision is known from.
+/// The evidence for the revision of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListRevision {
     /// Its own answer.
     Answer,
-    /// The watch that followed it (reflector pair).
+    /// The watch that followed the list, as in a reflector.
     Pair(OperationId),
-    /// Its request names the revision exactly, and it was answered.
+    /// Its request names the revision exactly, and the request was answered.
     Asked,
 }
 
-/// Everything that is known about order.
+/// The order of a history as far as the evidence shows it.
 #[derive(Debug, Default)]
 pub struct Order {
-    /// T.
+    /// The revision order of every domain.
     pub timeline: Timeline,
-    /// Offsets between clocks.
+    /// Bounds on the offsets between clocks.
     pub clocks: Clocks,
-    /// The head over time.
+    /// The watermarks over time.
     pub heads: Watermarks,
     /// Reflector chains.
     pub chains: ReflectorChains,
     /// Sessions.
     pub sessions: Sessions,
-    /// What every session had seen and done.
+    /// The frontiers of every session: what it had seen and written.
     pub frontiers: Frontiers,
-    /// What is known of an etcd cluster.
+    /// Results of an etcd cluster; `None` without etcd evidence.
     pub etcd: Option<Box<etcd::Analysis>>,
     lifetimes: OnceLock<Lifetimes>,
     stretches: OnceLock<presence::ExistenceIntervals>,
@@ -116,18 +117,18 @@ impl Order {
         order
     }
 
-    /// Which keys certainly held an object when.
+    /// When each key certainly held an object.
     pub fn presence<'h>(&'h self, history: &'h History) -> Presence<'h> {
         let known = self.stretches.get_or_init(|| presence::ExistenceIntervals::derive(history, self));
         Presence::new(history, self, known)
     }
 
-    /// Lives of objects, collected when a rule first asks for them.
+    /// Lifetimes of objects, collected when a rule first asks for them.
     pub fn lifetimes(&self, history: &History) -> &Lifetimes {
         self.lifetimes.get_or_init(|| Lifetimes::collect(history, &self.timeline))
     }
 
-    /// The revision of a list, and where it is known from.
+    /// The revision of a list and the evidence for it; `None` without an answer or a known revision.
     pub fn list_revision(&self, history: &History, id: OperationId) -> Option<(Revision, ListRevision)> {
         let o = history.operation(id);
         if o.verb != Verb::List || !o.is_answered() {
@@ -143,20 +144,20 @@ impl Order {
         (exact && !o.marks.has(Marks::ANSWER_BODY)).then_some((o.asked_revision, ListRevision::Asked))
     }
 
-    /// The revision at which a list certainly showed its process a state. Where it was asked for the most recent one, the watch after it
-    /// does not say: a client may watch from the past on purpose, and that is likelier than a server that broke its promise.
+    /// The revision at which a list certainly showed a state to its process. The revision of a following watch does not count if
+    /// the list asked for the most recent state. A client that watches from the past is likelier than a broken promise.
     pub fn listed_at(&self, history: &History, id: OperationId) -> Option<Revision> {
         let (revision, known) = self.list_revision(history, id)?;
         let is_guess = matches!(known, ListRevision::Pair(_)) && history.operation(id).asked == Asked::Unset;
         (!is_guess).then_some(revision)
     }
 
-    /// The moment at which what is shown had reached its reader.
+    /// The moment at which the evidence had reached its reader.
     pub fn moment(&self, history: &History, showing: EvidenceRef) -> (Time, ClockId) {
         match showing {
             EvidenceRef::Answer(id) => {
                 let o = history.operation(id);
-                // A watch shows its start when it is sent.
+                // A watch shows its start revision when it is sent.
                 (if o.verb == Verb::Watch { o.invoke } else { o.ret }, o.clock)
             }
             EvidenceRef::Delivery(index, watch) => {

@@ -1,8 +1,9 @@
-//! Sights: what was seen at a time, and the highest of those that came before a moment.
+//! Observations: a revision seen at a time of a clock. [`RunningMax`] and [`Records`] answer which was the highest one before a
+//! moment.
 //!
-//! There are as many sights as there is evidence, so each is kept as one number: which fact it is. Its time and revision are read
-//! where the fact stands. Of a list of sights in order of time every fourth time stands beside them: a search by time then
-//! looks at few facts.
+//! There are as many observations as there is evidence, so each is kept as one number that names its fact; time and revision are
+//! read from the history. Every fourth time of a sorted list is kept next to it, so that a search by time reads few facts. A list
+//! must stay in order of clock, then time.
 
 use super::clock::{Clocks, RELATED};
 use super::shown::{EvidenceRef, Observation};
@@ -12,8 +13,8 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering as Access};
 
-/// Which fact each number names: answers by operation, then what requests asked for by operation, then deliveries, then the few
-/// sights of which no single fact says everything.
+/// Numbers for facts: answers by operation, then requested revisions by operation, then deliveries, then the few observations
+/// that are not one such fact.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Facts {
     operations: u32,
@@ -34,12 +35,12 @@ impl Facts {
         Facts { operations, deliveries, others: Vec::new() }
     }
 
-    /// An answer: its revision, when it came.
+    /// An answer: its revision, at the time of the answer.
     pub(super) fn answer(&self, id: OperationId) -> u32 {
         id.0
     }
 
-    /// A request: the revision that it asked for or was based on, when it was sent.
+    /// A request: the revision that it names or is based on, at the time of sending.
     pub(super) fn asked(&self, id: OperationId) -> u32 {
         self.operations + id.0
     }
@@ -49,7 +50,7 @@ impl Facts {
         2 * self.operations + index as u32
     }
 
-    /// Anything else.
+    /// An observation that is none of these.
     pub(super) fn other(&mut self, sight: Observation) -> u32 {
         self.others.push(sight);
         2 * self.operations + self.deliveries + self.others.len() as u32 - 1
@@ -65,7 +66,7 @@ impl Facts {
         }
     }
 
-    /// When it was complete.
+    /// When the fact was complete.
     pub(super) fn time(&self, history: &History, number: u32) -> Time {
         match self.fact(number) {
             Fact::Answer(id) => history.operations.ret(id.index()),
@@ -106,7 +107,7 @@ impl Facts {
         }
     }
 
-    /// What shows it.
+    /// The evidence.
     fn showing(&self, history: &History, number: u32) -> EvidenceRef {
         match self.fact(number) {
             Fact::Answer(id) | Fact::Asked(id) => EvidenceRef::Answer(id),
@@ -116,7 +117,7 @@ impl Facts {
     }
 }
 
-/// Facts and the history in which they are read.
+/// Facts, and the history that has their fields.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reading<'l> {
     pub(super) history: &'l History,
@@ -146,24 +147,24 @@ impl Reading<'_> {
         if self.has_one_clock() { ClockId(0) } else { self.facts.clock(self.history, number) }
     }
 
-    /// Nearly all evidence has one clock: then nothing needs to be looked up for it.
+    /// Nearly all evidence has one clock; the lookup is skipped then.
     fn has_one_clock(&self) -> bool {
         self.history.clocks.len() == 1
     }
 
-    /// The operation whose answer or stream shows it.
+    /// The operation with the answer or the stream that shows the fact.
     pub(super) fn operation(&self, number: u32) -> OperationId {
         let (EvidenceRef::Answer(id) | EvidenceRef::Delivery(_, id)) = self.facts.showing(self.history, number);
         id
     }
 
-    /// Sorts facts by revision, then clock, time and what shows them.
+    /// Sorts facts by revision, then clock, time and evidence.
     pub(super) fn sort_by_revision(&self, facts: &mut [u32]) {
         let rest = |fact| {
             let sight = self.sight(fact);
             (sight.revision, sight.clock, sight.time, sight.evidence)
         };
-        // Those of more than 64 bits come last, and are told apart by the rest.
+        // Revisions of more than 64 bits come last, ordered by the full key.
         sort_by_word(facts, |fact| u64::try_from(self.revision(fact).value()).unwrap_or(u64::MAX), rest);
     }
 
@@ -172,7 +173,7 @@ impl Reading<'_> {
         self.placed(facts, |fact| self.time(fact))
     }
 
-    /// The answers of writes, in order of clock, then of when the writes were sent.
+    /// The answers of writes, in order of clock, then of the send time of the write.
     pub(super) fn in_order_of_sending(&self, facts: impl Iterator<Item = u32>) -> Vec<Placed> {
         self.placed(facts, |fact| self.sent(fact))
     }
@@ -190,7 +191,7 @@ impl Reading<'_> {
         order
     }
 
-    /// Whether a fact about a write proves the revision at which it committed: its own answer may show what somebody else wrote.
+    /// Whether a fact about a write proves the revision at which it committed. An answer may show a version of another writer.
     pub(super) fn is_proven(&self, number: u32) -> bool {
         match self.facts.fact(number) {
             Fact::Answer(id) => self.history.operation(id).shows_its_commit(),
@@ -205,8 +206,7 @@ impl Reading<'_> {
     }
 }
 
-/// A fact while many are put in order, with what is asked of it then: where facts stand they are far from each other, so each is
-/// looked at once.
+/// A fact with the fields that a sort compares. They are copied because facts are far apart in memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Placed {
     pub(super) clock: ClockId,
@@ -216,7 +216,7 @@ pub(super) struct Placed {
 }
 
 impl Placed {
-    /// Stands for a revision that does not fit.
+    /// Marks a revision that does not fit.
     const WIDE: u64 = u64::MAX;
 
     pub(super) fn revision(&self, reading: Reading<'_>) -> Revision {
@@ -224,8 +224,8 @@ impl Placed {
     }
 }
 
-/// Sorts what is nearly in order, as answers are that stand in the order of their requests: each is put back where it belongs. Where
-/// that is far, all are sorted.
+/// Insertion sort for a nearly sorted list, such as answers in the order of their requests. After 8 moves per element it falls
+/// back to a full sort.
 fn sort_nearly_sorted<T: Copy>(all: &mut [T], compare: impl Fn(&T, &T) -> Ordering) {
     let mut steps = 8 * all.len();
     for at in 1..all.len() {
@@ -243,30 +243,30 @@ fn sort_nearly_sorted<T: Copy>(all: &mut [T], compare: impl Fn(&T, &T) -> Orderi
     }
 }
 
-/// Facts in order of time (within a clock, a key, or whatever else comes first), with some of their times.
+/// Facts in order of time (within a clock, or a key and clock), with the time of one in each [`Moments::STRIDE`].
 #[derive(Debug, Default)]
 pub(super) struct Moments {
     facts: Vec<u32>,
     times: Vec<Time>,
-    /// Where the facts of each clock begin, where facts are in order of clock first, or of each key and clock: finding that among many
-    /// clocks would take a look at many facts. Else empty.
+    /// The start of each clock's facts, or of those of each key and clock. Empty where they are not kept. Without them, a search among
+    /// many clocks reads many facts.
     runs: Vec<(ClockId, u32)>,
-    /// Of each of these, where they are several, when its first fact was complete and how high its last one is: of many clocks most
-    /// questions pass most over.
+    /// For each of these, if there are several: the first time and the highest revision. They exclude most clocks without a
+    /// search.
     spans: Vec<(Time, Revision)>,
-    /// Where among the times the last search ended. Most questions are asked in order of time, so the next one is near.
+    /// The end of the last search. Most questions come in order of time, so the next answer is near.
     near: AtomicUsize,
 }
 
 impl Moments {
-    /// From one fact whose time is kept to the next.
+    /// Distance between two facts with a kept time.
     const STRIDE: usize = 4;
-    /// Among so few times halving is as good as anything.
+    /// Up to this many times, a binary search is fast enough.
     const FEW: usize = 32;
-    /// Where a history has more clocks than this, it is worth its room to keep where the facts of each key and clock begin.
+    /// Above this many clocks, the start of each key and clock is kept.
     const MANY: usize = if cfg!(test) { 2 } else { 16 };
 
-    /// Of facts in order.
+    /// From facts in order.
     pub(super) fn of(facts: impl Iterator<Item = Placed>) -> Moments {
         let mut moments = Moments::default();
         for placed in facts {
@@ -305,7 +305,7 @@ impl Moments {
         self.spans.shrink_to_fit();
     }
 
-    /// Where the facts of a range, whose times ascend, are no longer before a time.
+    /// The first fact of a range at or after a time. Times must ascend within the range.
     fn before(&self, reading: Reading<'_>, range: Range<usize>, time: Time) -> usize {
         let first = range.start.div_ceil(Moments::STRIDE);
         let last = range.end.div_ceil(Moments::STRIDE).max(first);
@@ -315,7 +315,7 @@ impl Moments {
         from + self.facts[from..to].partition_point(|&fact| reading.time(fact) < time)
     }
 
-    /// Where the kept times of a range are no longer before a time: looked for from where the last search ended, in steps that double.
+    /// The first kept time of a range at or after a time. Gallops from where the last search ended, with steps that double.
     fn known_before(&self, range: Range<usize>, time: Time) -> usize {
         if range.len() < Moments::FEW {
             return range.start + self.times[range].partition_point(|at| *at < time);
@@ -351,7 +351,7 @@ impl Moments {
     }
 }
 
-/// Which of equal sights of several clocks counts, in order of clock.
+/// Which of two clocks with the same revision counts, in order of clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Equals {
     First,
@@ -359,13 +359,13 @@ pub(super) enum Equals {
 }
 
 impl Equals {
-    /// Whether a revision takes the place of the highest one so far. `side`: the one of the two that it is, in order of clock.
+    /// Whether a revision replaces the highest one so far. `side`: whether the new one is first or last in order of clock.
     fn rises(self, revision: Revision, highest: Option<Observation>, side: Equals) -> bool {
         highest.is_none_or(|highest| revision > highest.revision || (revision == highest.revision && self == side))
     }
 }
 
-/// Of some sights those that raised the maximum of their clock, in order of clock, then time.
+/// The observations that raised the maximum of their clock, in order of clock, then time.
 #[derive(Clone, Copy, Debug)]
 pub struct Records<'l> {
     reading: Reading<'l>,
@@ -375,12 +375,12 @@ pub struct Records<'l> {
 }
 
 impl<'l> Records<'l> {
-    /// The highest sight that was certainly complete before a moment.
+    /// The highest observation that was certainly complete before a moment.
     pub fn before(&self, clocks: &Clocks, clock: ClockId, time: Time) -> Option<Observation> {
         self.highest_before(clocks, clock, time, Equals::Last)
     }
 
-    /// The same. `equals`: which of equals counts.
+    /// Like [`Records::before`]. `equals` decides between clocks with the same revision.
     pub(super) fn highest_before(
         &self,
         clocks: &Clocks,
@@ -392,7 +392,7 @@ impl<'l> Records<'l> {
         records.highest_by(|of| clocks.horizon(of, clock, time), equals)
     }
 
-    /// The highest sight of all clocks, each up to its horizon.
+    /// The highest observation of all clocks, each up to its horizon.
     fn highest_by(self, horizon: impl Fn(ClockId) -> Option<Time>, equals: Equals) -> Option<Observation> {
         let mut highest: Option<Observation> = None;
         let first = self.first_run();
@@ -406,7 +406,7 @@ impl<'l> Records<'l> {
             }
             return highest;
         }
-        // Clocks that begin later mostly show more, so those before them need no look then.
+        // Clocks that begin later mostly show higher revisions, so a walk from the end can skip most earlier clocks.
         let mut end = self.end;
         for ((of, start), (begins, top)) in runs.iter().zip(spans).rev() {
             let run = Records { start: self.start.max(*start as usize), end, ..self };
@@ -422,7 +422,7 @@ impl<'l> Records<'l> {
         highest
     }
 
-    /// As [`Records::before`], by the bare times of other clocks: what would follow if all clocks agreed.
+    /// Like [`Records::before`], but compares the times of all clocks as if all clocks agreed.
     pub fn before_by_the_clock(&self, time: Time) -> Option<Observation> {
         let known = self.known_runs().len();
         if known > RELATED || (known == 0 && self.runs().nth(RELATED).is_some()) {
@@ -431,7 +431,7 @@ impl<'l> Records<'l> {
         self.highest_by(|_| Some(time), Equals::Last)
     }
 
-    /// On each clock, the first that reaches a revision.
+    /// On each clock, the first observation of at least a revision.
     pub(super) fn reached(self, revision: Revision) -> impl Iterator<Item = Observation> + use<'l> {
         let high = self.runs_and_spans().filter(move |(.., span)| span.is_none_or(|(_, top)| top >= revision));
         high.filter_map(move |(_, run, _)| {
@@ -444,7 +444,7 @@ impl<'l> Records<'l> {
         self.reading.sight(self.moments.facts[at])
     }
 
-    /// The records of each clock.
+    /// The records of each clock, in order of clock.
     fn runs(self) -> impl Iterator<Item = (ClockId, Records<'l>)> {
         let mut rest = self;
         let mut known = self.known_runs();
@@ -465,13 +465,13 @@ impl<'l> Records<'l> {
         })
     }
 
-    /// The same, each with what bounds its times from below and its revisions from above, where that is kept.
+    /// Like `runs`, each with its first time and highest revision where these are kept.
     fn runs_and_spans(self) -> impl Iterator<Item = (ClockId, Records<'l>, Option<(Time, Revision)>)> {
         let mut spans = self.moments.spans.iter().skip(self.first_run()).copied();
         self.runs().map(move |(clock, run)| (clock, run, spans.next()))
     }
 
-    /// The clocks of the facts, and where those of each begin, where that is kept.
+    /// The clocks of these records with their start, where these are kept.
     fn known_runs(&self) -> &'l [(ClockId, u32)] {
         let runs = &self.moments.runs[self.first_run()..];
         &runs[..runs.partition_point(|(_, start)| (*start as usize) < self.end)]
@@ -505,25 +505,25 @@ impl<'l> Records<'l> {
         Records { start, end, ..self }
     }
 
-    /// The clock of a run.
+    /// The clock of the first record.
     fn clock(&self) -> ClockId {
         if self.reading.has_one_clock() { ClockId(0) } else { self.reading.clock(self.moments.facts[self.start]) }
     }
 
-    /// The highest sight of a run before a time of its clock.
+    /// The highest observation of one clock before a time of that clock.
     pub(super) fn last(&self, horizon: Time) -> Option<Observation> {
         let at = self.moments.before(self.reading, self.start..self.end, horizon);
         (at > self.start).then(|| self.sight(at - 1))
     }
 
-    /// Where those of a run are no longer below a revision.
+    /// The first record of one clock that is not below a revision.
     fn below(&self, revision: Revision) -> usize {
         let facts = &self.moments.facts[self.start..self.end];
         self.start + facts.partition_point(|&fact| self.reading.revision(fact) < revision)
     }
 }
 
-/// Sights of one kind in order of clock, then time, as they are kept: those that raised the maximum of their clock, and the rest.
+/// Observations of one kind in order of clock, then time: those that raised the maximum of their clock, and the rest.
 #[derive(Debug, Default)]
 pub(super) struct Observations {
     raised: Moments,
@@ -531,12 +531,12 @@ pub(super) struct Observations {
 }
 
 impl Observations {
-    /// Of facts in order, those that raised the maximum of their clock.
+    /// The facts that raised the maximum of their clock. Input: facts in order.
     pub(super) fn raised(reading: Reading<'_>, facts: &[Placed]) -> Moments {
         Observations::new(reading, facts).raised
     }
 
-    /// Of facts in order.
+    /// Input: facts in order of clock, then time.
     pub(super) fn new(reading: Reading<'_>, facts: &[Placed]) -> Observations {
         let mut sights = Observations::default();
         let mut best: Option<(ClockId, Revision)> = None;
@@ -560,11 +560,11 @@ impl Observations {
     }
 }
 
-/// Sights of one kind in order of clock, then time.
+/// Observations of one kind in order of clock, then time.
 #[derive(Clone, Copy, Debug)]
 pub struct RunningMax<'l> {
     records: Records<'l>,
-    /// Those that are not above all before them.
+    /// The observations that raised no maximum.
     rest: &'l [u32],
 }
 
@@ -579,12 +579,12 @@ impl<'l> RunningMax<'l> {
         self.records.before_by_the_clock(time)
     }
 
-    /// When the first of them was complete, where all are of one clock.
+    /// The time of the first observation. Meaningful only if all have one clock.
     pub fn begins(&self) -> Option<Time> {
         self.records.moments.times.first().copied()
     }
 
-    /// Sights above a revision that were certainly complete before a moment, of each clock the latest first.
+    /// Observations above a revision that were certainly complete before a moment, the latest of each clock first.
     pub fn above(
         &self,
         clocks: &'l Clocks,
@@ -594,12 +594,12 @@ impl<'l> RunningMax<'l> {
     ) -> impl Iterator<Item = Observation> + use<'l> {
         let (rest, reading) = (self.rest, self.records.reading);
         let records = if clocks.relate() { self.records } else { self.records.of_clock(clock) };
-        // Of a clock that never came so far nothing is above.
+        // A clock with a lower highest revision has nothing above.
         let high = records.runs_and_spans().filter(move |(.., span)| span.is_none_or(|(_, top)| top > revision));
         high.flat_map(move |(of, run, _)| {
             let horizon = clocks.horizon(of, clock, time);
             let end = horizon.map_or(run.start, |h| run.moments.before(reading, run.start..run.end, h));
-            // Nothing is above where the last record is not, and nothing before the first record that is.
+            // If the last record is not above, nothing is. The first record above comes before all other observations above.
             let any = end > run.start && run.sight(end - 1).revision > revision;
             let from = if any { run.below(revision.next()) } else { end };
             let others = match horizon {
@@ -616,7 +616,7 @@ impl<'l> RunningMax<'l> {
     }
 }
 
-/// Two lists in one order, from their ends.
+/// Merges two lists in the same order, from the end.
 fn latest_first<'l>(
     reading: Reading<'l>,
     mut records: &'l [u32],
@@ -631,17 +631,17 @@ fn latest_first<'l>(
     })
 }
 
-/// Sights by key, as they are kept.
+/// Observations by key.
 #[derive(Debug, Default)]
 pub(super) struct ByKey {
-    /// Every key, and where its part of `raised` begins.
+    /// Every key with the start of its part of `raised`.
     starts: Vec<(KeyId, u32)>,
-    /// Those that raised the maximum of their key and clock, in order of key, then place.
+    /// The observations that raised the maximum of their key and clock, in order of key, then place.
     raised: Moments,
 }
 
 impl ByKey {
-    /// Of facts in order of clock, then time.
+    /// Input: facts in order of clock, then time.
     pub(super) fn new(reading: Reading<'_>, facts: &[Placed]) -> ByKey {
         let key = |placed: &Placed| reading.facts.key(reading.history, placed.fact);
         let mut order: Vec<(KeyId, u32)> = (0..).zip(facts).map(|(at, placed)| (key(placed), at)).collect();
@@ -673,7 +673,7 @@ impl ByKey {
     }
 }
 
-/// Sights by key.
+/// Observations by key, with the history they are read from.
 #[derive(Clone, Copy, Debug)]
 pub struct PerKeyMax<'l> {
     kept: &'l ByKey,
@@ -681,7 +681,7 @@ pub struct PerKeyMax<'l> {
 }
 
 impl<'l> PerKeyMax<'l> {
-    /// The sights of a key.
+    /// The observations of a key that raised the maximum of their clock.
     pub fn get(&self, key: &KeyId) -> Option<Records<'l>> {
         let starts = &self.kept.starts;
         let at = starts.binary_search_by_key(key, |(key, _)| *key).ok()?;

@@ -1,9 +1,9 @@
-//! Premises: what a write was based on.
+//! Premises: the values on which a write was based. Input: `decision` and `read` lines of a capture, requests with `"decision"`.
+//! Output: [`Decisions`], from which [`Pass::premises`] derives the premises of a write.
 //!
-//! A process that says which decision its reads and writes belong to (`decision` and `read` lines of a capture, requests with
-//! `"decision"`) declares its premises: everything that it read in one pass of the decision, the last time that it read it,
-//! before it sent the write. What the server compared (the base of a PUT, a precondition) is a premise that held. Everything else
-//! is inferred from what the same process had seen: rules say what they infer and how sure that is.
+//! A process declares its premises if it names the decision of its reads and writes: the last read of each key in one pass,
+//! before the write was sent. A value that the server compared (the base of a PUT, a precondition) is a premise that held. All
+//! other premises are inferred from what the process had seen; rules name what they infer and how certain it is.
 
 mod premises;
 
@@ -18,56 +18,56 @@ use crate::ingest::Time;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// How a premise is known.
+/// The reason why a value is a premise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Ground {
-    /// The process declared it: the read and the write belong to one pass of one decision.
+    /// The process declared it: read and write belong to one pass of one decision.
     Declared,
     /// The server compared it when it committed the write.
     Compared,
-    /// A declaration of what such a write means.
+    /// A declared rule says what such a write depends on.
     Ruled,
-    /// The process had seen it last; nothing says that the write rests on it.
+    /// The process had seen the value last. The evidence does not show that the write depends on it.
     Inferred,
 }
 
-/// Where a premise was read.
+/// The read that showed a premise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The answer to a read of one object, or to a write of the process itself.
     Answer(OperationId),
     /// A list.
     List(OperationId),
-    /// An event: the index of the delivery, its watch.
+    /// An event: the index of the delivery, and its watch.
     Event(u32, OperationId),
-    /// A read from the client's cache: an index into the history's.
+    /// A read from the client's cache: an index into the history's cache reads.
     Cache(u32),
-    /// The write itself names it.
+    /// The write itself, which names the value.
     Request(OperationId),
 }
 
-/// One value that a write was based on.
+/// A value on which a write was based.
 #[derive(Clone, Copy, Debug)]
 pub struct Premise {
-    /// Of which key.
+    /// Its key.
     pub key: KeyId,
-    /// What the process took it to hold.
+    /// The value that the process presumed.
     pub reading: Reading,
-    /// When the process had it.
+    /// When the process had the value, with the clock.
     pub moment: (Time, ClockId),
-    /// Where it read it.
+    /// The read that showed it.
     pub source: Source,
-    /// How it is known to be a premise.
+    /// The reason why it is a premise.
     pub ground: Ground,
 }
 
 impl Premise {
-    /// When it was true.
+    /// The revisions at which the value may have been true.
     pub fn truth<'h>(&self, history: &'h History, truths: &ValidityIntervals<'h>) -> ValidityInterval {
         truths.of(self.key, self.reading, self.seen(history, truths))
     }
 
-    /// Which states of T the read can have shown.
+    /// The states of the revision order that the read can have shown.
     pub fn seen(&self, history: &History, truths: &ValidityIntervals<'_>) -> Seen {
         match self.source {
             Source::List(id) => truths.of_list(id),
@@ -85,12 +85,13 @@ impl Premise {
     }
 }
 
-/// The value that the server compared when it committed a write: the version, or at least the uid, that the request names.
+/// The value that the server compared when it committed a write: the version or uid that the request names. `None` if it names
+/// none, or if the request was not answered with success.
 pub fn compared(history: &History, id: OperationId) -> Option<Premise> {
     let o = history.operation(id);
     let (uid, revision) = (o.request_uid, o.asked_revision);
     let compares = o.verb.is_write() && o.key.is_some() && o.is_answered() && o.verb != Verb::Create;
-    // Servers compare a uid in a body of some kinds only; in preconditions always. A version they compare everywhere.
+    // Servers compare a uid in a body only for some kinds, but always in preconditions. A version is always compared.
     let uid_counts = o.verb == Verb::Delete && uid.is_some();
     (compares && (revision.is_some() || uid_counts)).then_some(Premise {
         key: o.key,
@@ -101,42 +102,42 @@ pub fn compared(history: &History, id: OperationId) -> Option<Premise> {
     })
 }
 
-/// One step of a pass.
+/// One read of a pass.
 #[derive(Clone, Copy, Debug)]
 struct Step {
-    /// When it counts: the answer of a read, the sending of a write.
+    /// When the read was complete.
     time: Time,
     source: Source,
 }
 
-/// One pass of a decision: from one `begin` to the next, or all that bears the decision's name.
+/// One pass of a decision: from one `begin` to the next; without brackets, all requests with the decision's name.
 #[derive(Clone, Debug)]
 pub struct Pass {
-    /// The process.
+    /// The deciding process.
     pub incarnation: IncarnationId,
-    /// The decision.
+    /// The name of the decision, unique within its process.
     pub decision: Symbol,
-    /// Its clock.
+    /// The clock of all its times.
     clock: ClockId,
-    /// Reads, by the time of their answer.
+    /// Reads by the time of their answer.
     reads: Vec<Step>,
-    /// Which of these are lists.
+    /// Indices of the reads that are lists.
     lists: Vec<u32>,
-    /// Writes, by the time at which they were sent.
+    /// Writes by send time.
     pub writes: Vec<OperationId>,
-    /// For each write, when the last one that committed before it was sent.
+    /// For each write, when the last committed write before it was sent.
     earlier: Vec<Option<Time>>,
-    /// Creations that were told "already exists", by the time of that answer.
+    /// Creates that were answered "already exists", by the time of that answer.
     refused: Vec<(Time, KeyId)>,
-    /// Whether both its begin and its end were recorded.
+    /// Whether both its begin and its end are recorded.
     closed: bool,
 }
 
-/// Where nobody recorded where a pass begins and ends, it is taken to be over with a committed write, and more reads than this
-/// before one are no single decision.
+/// Without recorded brackets, a pass is presumed to end with a committed write. More reads than this before a write are then not
+/// one decision.
 const OPEN: usize = 64;
 
-/// How many listed objects of one pass are looked at.
+/// Limit on the listed objects of one pass that are examined.
 const LISTED: usize = 20_000;
 
 impl Pass {
@@ -145,7 +146,7 @@ impl Pass {
         Pass { incarnation, decision, clock, reads, lists, writes, earlier, refused, closed: false }
     }
 
-    /// The reads that were answered when the nth write was sent; all of them where there is no such write.
+    /// The reads that were complete when the nth write was sent; all reads if there is no such write.
     fn before(&self, history: &History, nth: usize) -> &[Step] {
         &self.reads[self.span(history, nth)]
     }
@@ -157,14 +158,14 @@ impl Pass {
         from.min(sent)..sent
     }
 
-    /// What looking into the nth write costs.
+    /// The number of steps that [`Pass::premises`] reads for the nth write.
     pub fn cost(&self, history: &History, nth: usize) -> usize {
         let steps = self.before(history, nth);
         let own = if self.closed { nth } else { self.refused_beside(history, nth, steps).len() };
         steps.len() + own
     }
 
-    /// The refused creations that were answered before the nth write was sent, and behind the first of some reads.
+    /// The refused creates that were answered between the first of some reads and the sending of the nth write.
     fn refused_beside(&self, history: &History, nth: usize, steps: &[Step]) -> &[(Time, KeyId)] {
         let Some(first) = steps.first() else { return &[] };
         let sent = self.writes.get(nth).map_or(Time::UNKNOWN, |write| history.operations.invoke(write.index()));
@@ -173,8 +174,8 @@ impl Pass {
         &self.refused[from..to.max(from)]
     }
 
-    /// The values of single objects that it had read when it sent the nth write: of each key the last one, and none that the pass
-    /// had written itself by then. In the order of reading. `None` where these are reads of more than one decision.
+    /// The single objects that the pass had read when it sent the nth write: the last read of each key, without keys that the
+    /// pass had written since. In the order of reading. `None` if the reads cannot be those of one decision.
     pub fn premises(&self, history: &History, nth: usize) -> Option<Vec<Premise>> {
         let steps = self.before(history, nth);
         if !self.closed && steps.len() > OPEN {
@@ -186,11 +187,11 @@ impl Pass {
             let last = own.entry(key).or_insert(time);
             *last = time.max(*last);
         };
-        // "Already exists" tells more than the read before it, which saw none.
+        // "Already exists" is newer than the read before it, which found no object.
         for (time, key) in self.refused_beside(history, nth, steps) {
             wrote(*key, *time);
         }
-        // Without brackets nothing before the last committed write counts anyway.
+        // Without brackets, the reads begin at the last committed write, so earlier writes do not matter.
         for id in if self.closed { &self.writes[..nth] } else { &[] } {
             let written = history.operation(*id);
             if written.outcome() != Outcome::Rejected {
@@ -209,8 +210,8 @@ impl Pass {
         Some(premises.into_iter().map(|(_, premise)| premise).collect())
     }
 
-    /// Everything that it had read when it sent the nth write (one more than there are: at its end), what lists show included; of
-    /// each key the last. In the order of keys; not more than a bound.
+    /// Everything that the pass had read when it sent the nth write, listed objects included: the last value of each key, in
+    /// order of keys. `nth` may be the number of writes, for the end of the pass. At most 20 000 keys.
     pub fn everything(&self, history: &History, nth: usize) -> Vec<Premise> {
         let mut last: FxHashMap<KeyId, Premise> = FxHashMap::default();
         for step in self.before(history, nth) {
@@ -229,7 +230,7 @@ impl Pass {
         all
     }
 
-    /// What it had last read of a key when it sent the nth write, lists included.
+    /// The last value of a key that the pass had read when it sent the nth write, lists included.
     pub fn last_of(&self, history: &History, nth: usize, key: KeyId) -> Option<Premise> {
         self.before(history, nth).iter().rev().find_map(|step| match step.source {
             Source::List(list) => listed(history, list, key).map(|reading| self.premise(key, reading, step)),
@@ -237,7 +238,7 @@ impl Pass {
         })
     }
 
-    /// Whether a premise of the nth write is the last that it had read of its key by then, lists included.
+    /// Whether a premise of the nth write is the pass's last read of its key by then, lists included.
     pub fn is_last(&self, history: &History, nth: usize, premise: &Premise) -> bool {
         let span = self.span(history, nth);
         let first = span.start + self.reads[span.clone()].partition_point(|step| step.time < premise.moment.0);
@@ -253,7 +254,7 @@ impl Pass {
         Premise { key, reading, moment: (step.time, self.clock), source: step.source, ground: Ground::Declared }
     }
 
-    /// A read of one object.
+    /// The value of a read of one object; `None` for lists.
     fn read(&self, history: &History, step: &Step) -> Option<Premise> {
         let (key, reading) = match step.source {
             Source::Answer(id) => {
@@ -274,7 +275,7 @@ impl Pass {
     }
 }
 
-/// What a read from a cache saw: without uid and version, absence.
+/// The value of a read from a cache. Neither uid nor version means absence.
 pub fn cached(read: &CacheRead) -> Reading {
     match read.uid.is_some() || read.revision.is_some() {
         true => Reading::Present { uid: read.uid, revision: read.revision },
@@ -282,7 +283,7 @@ pub fn cached(read: &CacheRead) -> Reading {
     }
 }
 
-/// What a list shows of a key; `None` where it does not cover it.
+/// The value that a list shows for a key; `None` if the list does not cover the key.
 pub fn listed(history: &History, list: OperationId, key: KeyId) -> Option<Reading> {
     let o = history.operation(list);
     if !history.covers_key(o.scope, key) {
@@ -291,29 +292,29 @@ pub fn listed(history: &History, list: OperationId, key: KeyId) -> Option<Readin
     if let Some(item) = history.item(&o, key) {
         return Some(Reading::Present { uid: item.uid, revision: item.revision });
     }
-    // A page, or a selection, leaves open what is not in it.
+    // A page or a selection does not show absence.
     let whole = !o.marks.has(Marks::MORE_PAGES) && !history.is_selective(o.scope) && o.asked != Asked::Continue;
     whole.then_some(Reading::Absent)
 }
 
-/// All declared decisions of a history, in passes.
+/// All declared decisions of a history, as passes.
 #[derive(Debug, Default)]
 pub struct Decisions {
-    /// In order of process, decision and time.
+    /// By process, decision and time.
     pub passes: Vec<Pass>,
     of_write: FxHashMap<OperationId, (u32, u32)>,
 }
 
-/// What stands first among rows of one time.
+/// Order of rows with the same time.
 const BEGIN: u8 = 0;
 const INSIDE: u8 = 1;
 const END: u8 = 2;
 
 impl Decisions {
-    /// Puts together what belongs to one pass. A decision's name is one of its process: another process may use it as well.
+    /// Groups reads and writes into passes. Two processes may use the same name for different decisions.
     pub fn collect(history: &History) -> Decisions {
         type Place = (IncarnationId, Symbol, ClockId);
-        // What begins at a time comes before what happens at it, what ends after it.
+        // At one time, begins come first and ends come last.
         let mut rows: Vec<(Place, Time, u8, u32, Option<Source>)> = Vec::new();
         for (index, bracket) in history.brackets.iter().enumerate() {
             let place = (bracket.incarnation, bracket.decision, bracket.clock);
@@ -339,7 +340,7 @@ impl Decisions {
             }
             let Some(pass) = decisions.passes.last_mut() else { continue };
             let Some(source) = source else {
-                // A request may reach the server after the end was recorded: it still bears the decision's name.
+                // A request may reach the server after the recorded end; it still belongs to the decision.
                 pass.closed |= begun && kind == END;
                 continue;
             };
@@ -377,18 +378,18 @@ impl Decisions {
         decisions
     }
 
-    /// Whether nothing was declared.
+    /// Whether no decision was declared.
     pub fn is_empty(&self) -> bool {
         self.passes.is_empty()
     }
 
-    /// The pass that a write belongs to, and which of its writes it is.
+    /// The pass of a write, and the index of the write in it.
     pub fn of(&self, write: OperationId) -> Option<(&Pass, usize)> {
         self.of_write.get(&write).map(|&(index, nth)| (&self.passes[index as usize], nth as usize))
     }
 }
 
-/// What an operation is to its decision: a read with what it showed, or a write.
+/// The role of an operation in its decision: a read with a result, or a write.
 fn source(id: OperationId, o: &Operation) -> Option<Source> {
     if o.verb.is_write() {
         return o.key.is_some().then_some(Source::Request(id));
@@ -403,7 +404,7 @@ fn source(id: OperationId, o: &Operation) -> Option<Source> {
 }
 
 impl ValidityIntervals<'_> {
-    /// The state that a list showed: that of its revision, where it is known.
+    /// The state that a list showed: that of its revision, or any state if the revision is unknown.
     fn of_list(&self, id: OperationId) -> Seen {
         match self.list_revision(id) {
             Some(revision) => Seen { from: revision, through: Some(revision) },
@@ -417,7 +418,7 @@ mod tests {
     use super::*;
     use crate::history::sketch::sketch;
 
-    /// What the last write of a sketch declares: names with versions, in order of reading.
+    /// The declared premises of the last write of a sketch: names with versions, in order of reading.
     fn premises(text: &str) -> Vec<String> {
         let history = sketch(text).unwrap_or_else(|error| panic!("{error}"));
         let decisions = Decisions::collect(&history);
@@ -477,7 +478,7 @@ mod tests {
                     let one = pass.premises(&history, nth);
                     let places =
                         |all: &Vec<Premise>| all.iter().map(|p| (p.key, p.source, p.moment)).collect::<Vec<_>>();
-                    // Writes may be passed over.
+                    // Writes may be skipped.
                     if roll(3) > 0 {
                         let found = turn.of(&history, nth, |premise| premise);
                         assert_eq!(found.as_ref().map(places), one.as_ref().map(places), "{nth} of\n{text}");

@@ -1,4 +1,5 @@
-//! Which keys certainly held an object at a revision: the stretches of T in which presence is proved, not assumed.
+//! Presence: the revisions at which a key certainly held an object. Input: versions, lists, reads and removals. Output:
+//! [`Presence`]. An interval needs proof; absence of evidence never extends one.
 
 use super::Order;
 use super::timeline::{Removal, Span, Timeline};
@@ -10,43 +11,43 @@ use crate::model::{Promise, promise};
 use rustc_hash::FxHashMap;
 use std::sync::OnceLock;
 
-/// A stretch [from, through] in which a key certainly held one object.
+/// An interval [from, through] in which a key certainly held one object.
 #[derive(Clone, Copy, Debug)]
 pub struct Life {
     /// The key.
     pub key: KeyId,
-    /// From this revision.
+    /// The inclusive lower end.
     pub from: Revision,
-    /// Through this one.
+    /// The inclusive upper end.
     pub through: Revision,
 }
 
-/// What proves that an object was there after a version of it.
+/// The evidence that an object still existed after a version of it.
 #[derive(Clone, Copy, Debug)]
 pub enum After {
-    /// It is the version's own revision.
+    /// None is needed, because the revision is that of the version.
     Itself,
     /// A later change of the same object.
     Change(Version),
-    /// A list that shows the version still.
+    /// A list that still shows the version.
     Shown(OperationId),
-    /// A read without version, sent when a revision was complete that is not below it, that shows the version still.
+    /// A read that asked for the most recent state, was sent when the revision was complete, and still shows the version.
     Read(OperationId),
-    /// A request that was sent later removed it.
+    /// A request that was sent later removed the object.
     Removed(OperationId),
-    /// A watch that delivers every change of the scope went past the revision without one.
+    /// A watch that delivers every change of the scope passed the revision without a change of the object.
     Watched(OperationId),
     /// An etcd witness shows no change in between.
     Witness,
 }
 
-/// Certain presence in one history.
+/// The proven existence intervals of one history.
 ///
-/// An object's life is contiguous, since a uid names one life: two known versions of one uid prove everything between them,
-/// and so do a version and a later deletion of its uid. A list at L that shows a version proves it through L; a read without
-/// version that shows it, through what was complete when the read was sent, for such a read is of the most recent state; and so does a
-/// request that removed it. That nothing happened in between is proved by a witness of etcd, and promised by a watch that went past it
-/// without an event: where that is wrong the watch is.
+/// A uid belongs to one incarnation of a name, so two known versions of one uid prove everything between them. A version and a
+/// later deletion of its uid do too. A list at revision L that shows a version proves it through L. A read of the most recent
+/// state, or a request that removed the object, proves it through the revision that was complete at the send time. An etcd
+/// witness proves that nothing happened in between; a watch that delivers every change promises it, and if that is false the
+/// watch is wrong.
 #[derive(Clone, Copy, Debug)]
 pub struct Presence<'h> {
     history: &'h History,
@@ -54,17 +55,17 @@ pub struct Presence<'h> {
     known: &'h ExistenceIntervals,
 }
 
-/// What is kept of [`Presence`] beside its history.
+/// The cached parts of [`Presence`].
 #[derive(Debug)]
 pub(super) struct ExistenceIntervals {
     witness: Vec<Span>,
     watched: Watched,
-    /// By key, then revision; the stretches of one key do not meet.
+    /// By key, then revision; the intervals of one key are disjoint.
     lives: Vec<Life>,
     starts: Vec<u32>,
-    /// Lists by their revision.
+    /// Lists by revision, built when first needed.
     lists: OnceLock<FxHashMap<Revision, Vec<OperationId>>>,
-    /// Of each version that reads without version showed, the one that was sent last.
+    /// For each version that a read of the most recent state shows, the last sent such read.
     reads: OnceLock<FxHashMap<(KeyId, Revision), OperationId>>,
 }
 
@@ -99,19 +100,19 @@ impl ExistenceIntervals {
         stretches
     }
 
-    /// The stretch of a key that had begun at a revision, and no later one had.
+    /// The last interval of a key that begins at or before a revision.
     fn life_from(&mut self, key: KeyId, revision: Revision) -> Option<&mut Life> {
         let lives = &mut self.lives[self.starts[key.index()] as usize..self.starts[key.index() + 1] as usize];
         let at = lives.partition_point(|l| l.from <= revision).checked_sub(1)?;
         lives.get_mut(at)
     }
 
-    /// What a read of the most recent state proves: its version was there through all that was complete when it was sent.
+    /// Extends an interval by a read of the most recent state, through the revision that was complete at the send time.
     fn read(&mut self, history: &History, order: &Order, read: &Operation) {
         let Some(life) = self.life_from(read.key, read.answered) else { return };
         let versions = order.timeline.versions(read.key);
         let next = versions.get(versions.through(read.answered)).map(|next| next.revision.previous());
-        // A removal that nobody dates may lie between, and the read be the wrong one.
+        // A removal of unknown revision may lie in between, and the read may be the wrong record.
         let removed = order.timeline.may_be_removed(read.key, read.answer_uid);
         if removed || life.through < read.answered || next.is_some_and(|next| next <= life.through) {
             return;
@@ -128,7 +129,7 @@ impl ExistenceIntervals {
             let of_one_life =
                 at.checked_sub(1).and_then(|at| versions.get(at)).is_some_and(|before| one_life(&before, &version));
             if version.change.lives() != Some(true) {
-                // The object that ends here (or changes in a way that nobody shows) lived until right before.
+                // The object that ends here, or that left a selector, existed until right before this revision.
                 if let Some(mut life) = current.take() {
                     if of_one_life {
                         life.through = life.through.max(version.revision.previous());
@@ -137,7 +138,7 @@ impl ExistenceIntervals {
                 }
                 continue;
             }
-            // Where the same life goes on, its next version says more.
+            // If the next version has the same uid, it extends the interval further.
             let goes_on = versions.get(at + 1).is_some_and(|next| one_life(&version, &next));
             let through = if goes_on { version.revision } else { self.exactly_through(history, timeline, &version) };
             match &mut current {
@@ -151,7 +152,7 @@ impl ExistenceIntervals {
         self.lives.extend(current);
     }
 
-    /// Through which revision a version was certainly the present one.
+    /// The last revision through which a version was certainly the current one.
     fn exactly_through(&self, history: &History, timeline: &Timeline, version: &Version) -> Revision {
         let mut through = timeline.present_through(version);
         if version.provenance == Provenance::Witness {
@@ -170,7 +171,7 @@ impl ExistenceIntervals {
     }
 }
 
-/// Whether a version was written on another one: nothing lies between the two.
+/// Whether a version was written with another one as base, so that nothing lies between the two.
 fn is_based(history: &History, next: &Version, base: &Version) -> bool {
     let write = next.writer.is_some().then(|| history.operation(next.writer));
     write.is_some_and(|write| write.asked_revision == base.revision && write.shows_its_commit()) && one_life(base, next)
@@ -181,23 +182,23 @@ impl<'h> Presence<'h> {
         Presence { history, order, known }
     }
 
-    /// Through which revision a version was certainly the present one.
+    /// The last revision through which a version was certainly the current one.
     fn exactly_through(&self, version: &Version) -> Revision {
         self.known.exactly_through(self.history, &self.order.timeline, version)
     }
 
-    /// All stretches, by key and revision.
+    /// All intervals, by key and revision.
     pub fn all(&self) -> &'h [Life] {
         &self.known.lives
     }
 
-    /// The stretches of a key.
+    /// The intervals of a key.
     pub fn of(&self, key: KeyId) -> &'h [Life] {
         let (starts, key) = (&self.known.starts, key.index());
         &self.known.lives[starts[key] as usize..starts[key + 1] as usize]
     }
 
-    /// The stretch of a key around a revision.
+    /// The interval of a key that contains a revision.
     pub fn at(&self, key: KeyId, revision: Revision) -> Option<&'h Life> {
         let lives = self.of(key);
         let at = lives.partition_point(|l| l.from <= revision).checked_sub(1)?;
@@ -211,7 +212,7 @@ impl<'h> Presence<'h> {
         (version.change.lives() == Some(true) && stood()).then_some(version)
     }
 
-    /// Whether a read of the most recent state showed a version that was sent when a revision was complete.
+    /// Whether a read of the most recent state shows a version and was sent when a revision was complete.
     fn was_read_after(&self, version: &Version, revision: Revision) -> bool {
         let removed = self.order.timeline.may_be_removed(version.key, version.uid);
         !removed && self.read_showing(version).is_some_and(|read| self.was_complete(read, revision))
@@ -222,7 +223,7 @@ impl<'h> Presence<'h> {
         complete_before(self.history, self.order, &read).is_some_and(|head| head >= revision)
     }
 
-    /// What proves that a key held an object at a revision: a version at or before it, and what came after.
+    /// The proof that a key held an object at a revision: a version at or before it, and later evidence.
     pub fn proof(&self, key: KeyId, revision: Revision) -> Option<(Version, After)> {
         self.at(key, revision)?;
         let timeline = &self.order.timeline;
@@ -258,7 +259,7 @@ impl<'h> Presence<'h> {
         Some((version, watch.map_or(After::Witness, After::Watched)))
     }
 
-    /// The last read without version that shows a version.
+    /// The last sent read of the most recent state that shows a version.
     pub fn read_showing(&self, version: &Version) -> Option<OperationId> {
         let reads = self.known.reads.get_or_init(|| {
             let mut last: FxHashMap<(KeyId, Revision), (Time, OperationId)> = FxHashMap::default();
@@ -271,7 +272,7 @@ impl<'h> Presence<'h> {
         reads.get(&(version.key, version.revision)).copied()
     }
 
-    /// A list of a revision that shows an object.
+    /// A list at a revision that shows an object.
     pub fn list_showing(&self, revision: Revision, key: KeyId, uid: Symbol) -> Option<OperationId> {
         let history = self.history;
         let lists = self.known.lists.get_or_init(|| {
@@ -291,8 +292,8 @@ impl<'h> Presence<'h> {
     }
 }
 
-/// The last version of an object before a removal of it that nobody dates, and what was complete when the request was sent: it was
-/// there through that.
+/// For a removal of unknown revision, the last version of its object and the revision that was complete when the request was
+/// sent. The object existed through that revision.
 fn removed(history: &History, order: &Order, removal: &Removal) -> Option<(Version, Revision)> {
     let through = complete_before(history, order, &history.operation(removal.operation))?;
     let version = order.timeline.at_or_before(removal.key, through)?;
@@ -306,7 +307,7 @@ fn complete_before(history: &History, order: &Order, o: &Operation) -> Option<Re
     Some(head.revision)
 }
 
-/// Reads of single objects that promise the most recent state and show a version.
+/// Reads of single objects that must show the most recent state and show a version.
 fn recent_reads(history: &History) -> impl Iterator<Item = (OperationId, Operation)> {
     history.operations.all_of_verbs(&[Verb::Get]).filter(|(_, o)| {
         o.is_answered()
@@ -318,7 +319,7 @@ fn recent_reads(history: &History) -> impl Iterator<Item = (OperationId, Operati
     })
 }
 
-/// Whether two versions that follow each other in T are of one life of their key (the later one may end it).
+/// Whether two adjacent versions of a key belong to one object; the later one may be its deletion.
 fn one_life(before: &Version, after: &Version) -> bool {
     before.uid.is_some()
         && before.uid == after.uid

@@ -1,30 +1,32 @@
-//! Sessions: which process lives are one identity at one place, so that what one saw binds the next.
+//! Sessions: the incarnations of one client at one place, so that what one of them saw binds the next. Input: [`History`] and
+//! clock bounds. Output: [`Sessions`]. Two incarnations join only if the first certainly ended before the second began;
+//! incarnations that overlap are replicas.
 
 use super::clock::Clocks;
 use crate::history::{ClockId, History, Incarnation, IncarnationId, ToldBy};
 use rustc_hash::FxHashMap;
 
-/// Process lives of one user, place and program that follow each other without overlap.
+/// Incarnations of one user, place and program that follow each other without overlap.
 #[derive(Clone, Debug)]
 pub struct Session {
     /// In order of time.
     pub lives: Vec<IncarnationId>,
-    /// Whether only user, program, recorder and order of time say so: the labels of the lives say nothing about their place.
+    /// Whether only user, program, recorder and order of time join them, because no label names their place.
     pub is_guess: bool,
 }
 
-/// Sessions of a history.
+/// The sessions of a history.
 #[derive(Debug, Default)]
 pub struct Sessions {
-    /// In order of their first life.
+    /// In order of their first incarnation.
     pub sessions: Vec<Session>,
     of_life: Vec<u32>,
-    /// The lives of each client: those that pods tell apart, and the others.
+    /// The incarnations of each client: those that a pod uid identifies, and the others.
     of_client: Vec<[Vec<IncarnationId>; 2]>,
 }
 
 impl Sessions {
-    /// Groups lives. `same` are substrings of client names whose lives the user declares to be one process.
+    /// Groups incarnations. `same` has substrings of client names whose incarnations the user declares to be one process.
     pub fn build(history: &History, clocks: &Clocks, same: &[String]) -> Sessions {
         let mut groups: FxHashMap<(u32, String, String, Option<ClockId>), Vec<IncarnationId>> = FxHashMap::default();
         let mut alone = Vec::new();
@@ -35,7 +37,7 @@ impl Sessions {
                 groups.entry((life.client.0, String::new(), String::new(), None)).or_default().push(id);
                 continue;
             }
-            // Command-line tools and saved files have no session; lives without place may be replicas.
+            // Command-line tools and saved files have no session. Incarnations without a place may be replicas.
             match (&life.place, life.told_by) {
                 (Some(place), ToldBy::CaptureLabel | ToldBy::PodUid | ToldBy::Address) if !name.is_empty() => {
                     groups.entry((life.client.0, place.clone(), life.program.clone(), None)).or_default().push(id);
@@ -57,7 +59,7 @@ impl Sessions {
             for life in lives {
                 let follows = current.last().is_none_or(|&last| declared || follows(history, clocks, last, life));
                 if !follows {
-                    // Overlapping lives are replicas: each on its own.
+                    // Incarnations that overlap are replicas, each with a session of its own.
                     sessions.push(session(std::mem::take(&mut current)));
                 }
                 current.push(life);
@@ -80,27 +82,27 @@ impl Sessions {
         Sessions { sessions, of_life, of_client }
     }
 
-    /// The number of the session of a process life.
+    /// The index of the session of an incarnation; `u32::MAX` if it has none.
     pub fn index_of(&self, life: IncarnationId) -> u32 {
         self.of_life.get(life.index()).copied().unwrap_or(u32::MAX)
     }
 
-    /// The session of a process life.
+    /// The session of an incarnation.
     pub fn of(&self, life: IncarnationId) -> Option<&Session> {
         self.of_life.get(life.index()).map(|&index| &self.sessions[index as usize])
     }
 
-    /// Whether two lives are taken for one process although nothing says at what place they were.
+    /// Whether two incarnations are presumed to be one process although no label names their place.
     pub fn is_guess(&self, a: IncarnationId, b: IncarnationId) -> bool {
         a != b && self.index_of(a) == self.index_of(b) && self.of(a).is_some_and(|session| session.is_guess)
     }
 
-    /// Whether two lives are certainly those of two processes.
+    /// Whether two incarnations are certainly two processes.
     ///
-    /// Other users are other processes, and so are other recorders, other pods, and one user's programs at two addresses. A
-    /// recording says nothing of pods and addresses, and an audit log nothing of recorders: of one user, a life that a client recorded
-    /// may be one that a server recorded, unless requests that both recorded show another pod or address. Two agents of one
-    /// program at one address may be clients inside one process.
+    /// Different users are different processes, and so are different recorders, different pods, and one user's programs at two
+    /// addresses. A recording does not show pods and addresses, and an audit log does not show recorders. So for one user, a
+    /// recorded incarnation may be one of an audit log, unless requests that both recorded show another pod or address. Two user
+    /// agents of one program at one address may be clients inside one process.
     pub fn are_two(&self, history: &History, a: IncarnationId, b: IncarnationId) -> bool {
         let life = |id: IncarnationId| history.incarnations.get(id.index());
         let (Some(x), Some(y)) = (life(a), life(b)) else { return false };
@@ -120,7 +122,7 @@ impl Sessions {
         }
     }
 
-    /// The lives outside its session that may be of the same process as one, though nothing shows it.
+    /// The incarnations outside its session that may belong to the same process, without evidence for or against it.
     pub fn kin<'s>(&'s self, history: &'s History, life: IncarnationId) -> impl Iterator<Item = IncarnationId> + 's {
         let known = history.incarnations.get(life.index());
         let of_client = known.and_then(|life| self.of_client.get(life.client.index()));
@@ -133,19 +135,19 @@ impl Sessions {
     }
 }
 
-/// Whether a life is known from what a client, and not a server, recorded.
+/// Whether an incarnation is known from a client's record and not from a server's.
 fn is_recorded(life: &Incarnation) -> bool {
     matches!(life.told_by, ToldBy::CaptureLabel | ToldBy::File)
 }
 
-/// How servers tell a life from others.
+/// The fields by which servers distinguish incarnations.
 type Told<'l> = (ToldBy, &'l str, Option<&'l str>, &'l str);
 
 fn told(life: &Incarnation) -> Told<'_> {
     (life.told_by, &life.label, life.place.as_deref(), &life.program)
 }
 
-/// Whether what servers recorded of two lives of one user shows two processes.
+/// Whether the records of servers show two incarnations of one user to be two processes.
 fn are_apart(x: Told<'_>, y: Told<'_>) -> bool {
     match (x, y) {
         ((ToldBy::PodUid, a, _, at_a), (ToldBy::PodUid, b, _, at_b)) => (a, at_a) != (b, at_b),
@@ -165,7 +167,7 @@ mod tests {
     use crate::history::IncarnationId;
     use crate::history::sketch::sketch;
 
-    /// Whether the lives of two clients of one user are certainly two, by what is said of each.
+    /// Whether the incarnations of two clients of one user are certainly two, given the evidence of each.
     fn are_two(one: &str, other: &str) -> bool {
         let text = format!(
             "client c user=u {one}\nclient s user=u {other}\nc@A CREATE a => a:u1@5\ns@A CREATE b => b:u2@7\nc@A CREATE d => d:u3@9\n"

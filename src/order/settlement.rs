@@ -1,4 +1,6 @@
-//! How T is rebuilt: every piece of evidence claims versions, and the claims are settled into one table.
+//! Reconstruction of the revision order: every piece of evidence claims versions, and all claims of one version settle into one
+//! row of the table. Input: [`History`]. Output: [`Timeline`]. Claims that disagree become [`Contradiction`]s. Deletions settle
+//! after all other versions, because a DELETED event is recognized as misdated only by comparison with them.
 
 use super::claim::{Claim, Claims, claim_of, side};
 use super::flags::Flags;
@@ -13,7 +15,7 @@ use crate::ingest::Time;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 impl Timeline {
-    /// Rebuilds T.
+    /// Rebuilds the revision order.
     pub fn rebuild(history: &History) -> Timeline {
         let mut timeline = Timeline::default();
         let mut claims = Claims::new(history);
@@ -21,7 +23,7 @@ impl Timeline {
         timeline.operation_claims(history, &mut claims);
         stream_claims(history, &mut claims);
         timeline.settle(history, claims.rows);
-        // Deletions come second: whether a DELETED event carries an earlier version shows only against the puts.
+        // Deletions come second: only the other versions show whether a DELETED event carries an earlier version.
         let mut deletions = Vec::new();
         timeline.deletion_claims(history, &mut deletions);
         timeline.settle_deletions(history, deletions);
@@ -46,7 +48,7 @@ impl Timeline {
                 writes,
             };
             if o.verb == Verb::Update && o.asked_revision.is_some() && o.key.is_some() && o.is_answered() {
-                // Only an accepted base proves that the version existed in this timeline.
+                // Only an accepted base proves that the version existed in this domain.
                 claims.observe(claim(
                     o.key,
                     o.request_uid,
@@ -109,7 +111,7 @@ impl Timeline {
                         if writes || !o.asked_revision.is_some() { Provenance::Write } else { Provenance::Read };
                     claims.push(claim(o.key, o.answer_uid, o.answered, change, o.attributes, provenance, writes));
                 }
-                // Not every body shows whether anything still held the object.
+                // Not every body shows whether a finalizer still held the object.
                 Verb::Delete if o.answered.is_some() && o.marks.has(Marks::HELD) => {
                     claims.push(claim(
                         o.key,
@@ -159,8 +161,8 @@ impl Timeline {
                     }
                     DeliveryKind::Deleted if d.revision.is_some() => {
                         let put = self.version_at(d.key, d.revision).filter(|v| v.change.lives() == Some(true));
-                        // With a selector, leaving it carries the version of the change that made the object leave; only a
-                        // version that was itself inside the selection proves an old one.
+                        // An event for an object that leaves a selector carries the version of the change that made it leave.
+                        // Only a version that was inside the selection proves that the event carries an earlier one.
                         let misdated = put.is_some_and(|v| {
                             (v.uid == d.uid || !v.uid.is_some() || !d.uid.is_some())
                                 && (!selective
@@ -173,7 +175,7 @@ impl Timeline {
                             continue;
                         }
                         if selective && let Some(put) = put {
-                            // What leaves a selector by a change is the object that was changed, not another of its name.
+                            // The object that leaves a selector is the one that changed, not another object with its name.
                             let other = put.uid.is_some() && d.uid.is_some() && put.uid != d.uid;
                             if let Some((known, certain)) = put.shows_uid(history).filter(|_| other) {
                                 let event = Origin { provenance: Provenance::Event, row: index as u32 };
@@ -199,14 +201,14 @@ impl Timeline {
         }
     }
 
-    /// Sorts claims into versions.
+    /// Groups claims by version and settles each group.
     fn settle(&mut self, history: &History, mut claims: Vec<Claim>) {
         claims.sort_unstable_by(|a, b| Claim::order(history, a, b));
         self.versions = Table::with_capacity(claims.chunk_by(Claim::is_of_one_version).count());
         self.wrote = Flags::none(history.operations.len());
         for group in claims.chunk_by(Claim::is_of_one_version) {
             let version = self.fold(history, group);
-            // A claim of a write is of the version that it was answered with.
+            // A claim with a writer is about the version that the write was answered with.
             if version.writer.is_some() {
                 self.wrote.set(version.writer.index());
             }
@@ -214,7 +216,7 @@ impl Timeline {
         }
     }
 
-    /// Puts deletions beside the versions, or into those that they are of.
+    /// Adds deletions to the table, or merges them into versions that exist already.
     fn settle_deletions(&mut self, history: &History, mut deletions: Vec<Claim>) {
         deletions.sort_unstable_by(|a, b| Claim::order(history, a, b));
         let mut new = Vec::new();
@@ -248,7 +250,7 @@ impl Timeline {
         self.versions.insert(&new);
     }
 
-    /// One version out of all claims of it: the most trusted one gives the place, the most specific one the change.
+    /// Merges all claims of one version. The most trusted claim gives key and revision, the most specific one the kind of change.
     fn fold(&mut self, history: &History, group: &[Claim]) -> Version {
         let head = group[0];
         let (known, certain) = trusted_uid(group);
@@ -275,7 +277,7 @@ impl Timeline {
                 let fragment = Fragment { origin: claim.origin, uid: claim.uid };
                 self.contradictions.push(Contradiction::TwoContents(head.key, head.revision, fragment, difference));
             }
-            // A reduced object of a trusted source says less than a whole one of another.
+            // A reduced object of a trusted source has fewer fields than a whole one of another source.
             if !named_otherwise(claim) && history.says_more(claim.attributes, version.attributes) {
                 version.attributes = claim.attributes;
             }
@@ -287,7 +289,7 @@ impl Timeline {
             }
             if claim.writes {
                 match writer {
-                    // One request has at most one record a side, so two of one side are two requests.
+                    // A request has at most one record per side, so two records of one side are two requests.
                     Some(other)
                         if side(history, other) == side(history, claim) && other.operation != claim.operation =>
                     {
@@ -298,8 +300,8 @@ impl Timeline {
                 }
             }
         }
-        // A patch without known base: its own answer made this version unless another write proves to be the writer or
-        // someone showed it before.
+        // A patch without known base made this version, unless another write proves to be the writer or earlier evidence shows
+        // the version before the patch was sent.
         let writer = writer.or_else(|| {
             let writes = |c: &Claim| c.origin.provenance == Provenance::Write;
             let patch = group.iter().find(|c| writes(c) && c.change == Change::Put)?;
@@ -330,12 +332,12 @@ impl Timeline {
         for list in &mut self.by_resource {
             list.sort_by_cached_key(|v| (self.versions.revision(v.0 as usize), *v));
         }
-        // One revision, two keys: within every group of resources that share a counter for certain, and (weaker) a domain.
+        // One revision for two keys is a contradiction within a domain.
         let place = |at: &VersionId| {
             let key = self.versions.key(at.0 as usize);
             (history.domain_of(history.resource_of(key)), self.revision(*at), *at)
         };
-        // Every resource's part is in order already, so this only merges them.
+        // The part of each resource is sorted already, so this sort merges them.
         let mut places: Vec<_> = self.by_resource.iter().flatten().map(place).collect();
         places.sort();
         let twins = places.windows(2).filter(|pair| (pair[0].0, pair[0].1) == (pair[1].0, pair[1].1));
@@ -343,7 +345,7 @@ impl Timeline {
         self.contradictions.extend(twins);
     }
 
-    /// How long each version was the present one at least: a list at L that shows it proves it through L.
+    /// How long each version was at least the current one: a list at revision L that shows it proves this through L.
     fn bound_presence(&mut self, history: &History) {
         let mut shown: Vec<(VersionId, OperationId)> = Vec::new();
         for (list, o) in history.operations.of_marks(Marks::LIST_ANSWER) {
@@ -364,12 +366,12 @@ impl Timeline {
         let mut removals = std::mem::take(&mut self.removals);
         let last = self.last_versions(&removals);
         removals.retain_mut(|removal| {
-            // The last known version of the object bounds the removal from below; a known deletion of it settles it.
+            // The last known version bounds the removal from below; a known deletion settles it.
             if let Some(last) = last.get(&(removal.key, removal.uid)) {
                 removal.after = removal.after.max(*last);
             }
             let range = self.range_of(removal.key);
-            // No version below that bound settles it.
+            // A version below that bound cannot settle it.
             let below = match removal.after.is_some() {
                 true => self.versions.part(range.clone()).through(removal.after.previous()),
                 false => 0,
@@ -383,13 +385,13 @@ impl Timeline {
                 if removal.uid.is_some() && version.uid != removal.uid && version.uid.is_some() {
                     let later = removal.after.is_some() && version.revision > removal.after;
                     if later && removal.before.is_none() && version.change != Change::Deleted {
-                        // A later life of the name: the removal came before it.
+                        // The name is in use again, so the removal came before this version.
                         removal.before = Some(version.revision);
                     }
                     continue;
                 }
                 match version.change {
-                    // A deletion of unknown uid may be that of a later life.
+                    // A deletion of unknown uid may be that of a later incarnation.
                     Change::Deleted
                         if self.is_after(&version, removal.after)
                             && (version.uid.is_some() && removal.uid.is_some()
@@ -416,7 +418,7 @@ impl Timeline {
         self.removals = removals;
     }
 
-    /// Of objects that were removed, by name and uid, the revision of the last known version.
+    /// The revision of the last known version of each removed object, by name and uid.
     fn last_versions(&self, removals: &[Removal]) -> FxHashMap<(KeyId, Symbol), Revision> {
         let with_uid = removals.iter().filter(|removal| removal.key.is_some() && removal.uid.is_some());
         let mut last: FxHashMap<(KeyId, Symbol), Revision> =
@@ -434,8 +436,8 @@ impl Timeline {
         last
     }
 
-    /// Whether a deletion came after a version that was there, or is the one that an answer shows: servers from 1.26 on answer with the
-    /// deletion's own version.
+    /// Whether a deletion came after a version that existed, or is the version that the answer shows. Servers since 1.26 answer
+    /// with the deletion's own version.
     fn is_after(&self, deletion: &Version, shown: Revision) -> bool {
         deletion.revision > shown || (deletion.revision == shown && self.is_dated(deletion))
     }
@@ -460,7 +462,7 @@ impl Timeline {
         self.spans.sort_by_key(|s| (s.scope, s.after, s.through));
     }
 
-    /// (after, through] of which a stream delivers every change, as far as its client recorded it without loss.
+    /// (after, through] in which a stream delivers every change of its scope; `None` if its record may have gaps.
     fn delivered(&self, history: &History, stream: &Stream, watch: &Operation) -> Option<(Revision, Revision)> {
         if is_lossy(history, watch) || may_select(history, watch) {
             return None;
@@ -479,8 +481,8 @@ impl Timeline {
         (through > after).then_some((after, through))
     }
 
-    /// Bounds removals of unknown revision by time: above everything that was complete when the request began, below every
-    /// write that was sent after it had returned.
+    /// Bounds removals of unknown revision by time: above everything that was complete when the request was sent, below every
+    /// write that was sent after its return.
     pub fn bound_removals(&mut self, history: &History, clocks: &super::Clocks, heads: &super::Watermarks) {
         for removal in &mut self.removals {
             let o = history.operation(removal.operation);
@@ -495,12 +497,12 @@ impl Timeline {
     }
 }
 
-/// Which DELETED events of a stream carry the revision of the deletion. Servers before 1.10 put the version that the object had there:
-/// but where a stream delivers every change, it would have delivered that version itself, and the event is known for what it is.
+/// Decides which DELETED events of a stream carry the revision of the deletion. Servers before 1.10 sent the version that the
+/// object had last. A stream that delivers every change would have delivered that version as an event of its own.
 struct Dating {
-    /// After this revision it delivers every change of its scope.
+    /// The stream delivers every change of its scope after this revision.
     base: Option<Revision>,
-    /// Without that, of these objects: what it delivered of them before.
+    /// Without a base: the last version that the stream delivered of each object.
     delivered: Option<FxHashMap<KeyId, (Symbol, Revision)>>,
 }
 
@@ -514,10 +516,10 @@ impl Dating {
         Dating { base, delivered: (base.is_none() && deletes()).then(FxHashMap::default) }
     }
 
-    /// Takes the next event: whether it dates a deletion, unless it carries a version that is known.
+    /// Reads the next event. Returns whether it dates a deletion, provided that no known put has its revision.
     fn by(&mut self, event: &Delivery) -> bool {
         match event.kind {
-            // What was lost may be the version that the next one carries.
+            // The lost event may have delivered the version that the next one carries.
             DeliveryKind::Unidentified => *self = Dating { base: None, delivered: None },
             DeliveryKind::Added | DeliveryKind::Modified => {
                 if let Some(delivered) = &mut self.delivered {
@@ -535,13 +537,13 @@ impl Dating {
     }
 }
 
-/// Whether events of a stream may be missing from its record.
+/// Whether the record of a stream may have lost events.
 fn is_lossy(history: &History, watch: &Operation) -> bool {
     history.files.get(watch.position.file.0 as usize).is_some_and(|file| file.problems > 0)
 }
 
-/// Whether an etcd witness shows everything between the last known version of a removed object and a deletion of its key: then no
-/// other life fits in between.
+/// Whether an etcd witness covers everything from the last known version of a removed object to a deletion of its key. No other
+/// incarnation fits in between then.
 fn seamless(history: &History, removal: &Removal, deletion: &Version) -> bool {
     removal.after.is_some()
         && history.witness_spans.iter().any(|span| {
@@ -551,17 +553,17 @@ fn seamless(history: &History, removal: &Removal, deletion: &Version) -> bool {
         })
 }
 
-/// Whether an operation removed its object: a delete answered with success that left nothing behind, or the write that took
-/// the last finalizer away.
+/// Whether an operation removed its object: a successful delete that left nothing behind, or the write that removed the last
+/// finalizer.
 pub fn removes(o: &Operation) -> bool {
     if !o.is_answered() || o.marks.has(Marks::DRY_RUN) || !o.key.is_some() {
         return false;
     }
     match o.verb {
-        // A delete answers with a Status that names the uid, or with the object: gone unless something holds it.
+        // A delete answers with a Status that names the uid, or with the object; the object is gone unless something holds it.
         Verb::Delete if o.subresource == Default::default() => {
             let object = o.answered.is_some();
-            // Servers answer 202 where the object was not deleted at once (apiserver endpoints/handlers/delete.go).
+            // Servers answer 202 if the object was not deleted at once (apiserver, endpoints/handlers/delete.go).
             o.status != 202
                 && o.marks.has(Marks::ANSWER_BODY)
                 && (!object || !o.marks.has(Marks::TERMINATING) || o.marks.has(Marks::REMOVES))
@@ -571,8 +573,8 @@ pub fn removes(o: &Operation) -> bool {
     }
 }
 
-/// The revision after which a stream is known to deliver every change of its scope: its start, or the end of its initial
-/// events. `None` where neither is known.
+/// The revision after which a stream delivers every change of its scope: its start, or the end of its initial events. `None` if
+/// neither is known.
 pub fn stream_base(history: &History, stream: StreamId) -> Option<Revision> {
     let stream = &history.streams[stream.index()];
     let operation = history.operation(stream.operation);
@@ -584,13 +586,13 @@ pub fn stream_base(history: &History, stream: StreamId) -> Option<Revision> {
     plain.then_some(operation.asked_revision)
 }
 
-/// Whether a stream may have had a selector: nobody recorded the request of a saved one.
+/// Whether a stream may have had a selector. A saved stream may lack the record of its request.
 fn may_select(history: &History, watch: &Operation) -> bool {
     watch.asked == Asked::Unrecorded || !watch.scope.is_some() || history.is_selective(watch.scope)
 }
 
-/// Which uid a version has of those that its claims name, and whether that is certain where they differ: what a witness shows, or the
-/// answers of writes. Else it is that of the most trusted one.
+/// The uid of a version among those that its claims name, and whether it is certain despite differences. It is certain if all
+/// witness events, or else all write answers, agree. Otherwise the most trusted claim decides.
 fn trusted_uid(group: &[Claim]) -> (Option<Fragment>, bool) {
     let named = |claim: &&Claim| claim.uid.is_some();
     let fragment = |claim: &Claim| Some(Fragment { origin: claim.origin, uid: claim.uid });
@@ -605,8 +607,8 @@ fn trusted_uid(group: &[Claim]) -> (Option<Fragment>, bool) {
     (fragment(first), false)
 }
 
-/// What tells by when a version was there: its most trusted claim that has a time, or an earlier one of the same clock. Where that is no
-/// witness, it is the most trusted one.
+/// The evidence that dates a version: the most trusted claim, or for a witness, which has no time, the earliest claim with the
+/// clock of the first that has one.
 fn dated_by<'c>(history: &History, head: Origin, claims: impl Iterator<Item = &'c Claim>) -> Origin {
     if head.provenance != Provenance::Witness {
         return head;
@@ -659,7 +661,7 @@ fn stream_claims(history: &History, claims: &mut Claims<'_>) {
                 continue;
             }
             let change = match d.kind {
-                // Outside the initial part and without selector, ADDED is a creation.
+                // After the start of a stream without selector, ADDED is a creation.
                 DeliveryKind::Added if !selective && start.is_some_and(|s| d.revision > s) => Change::Created,
                 DeliveryKind::Modified if !selective => Change::Updated,
                 DeliveryKind::Added | DeliveryKind::Modified => Change::Put,

@@ -1,9 +1,9 @@
-//! One revision that one record shows.
+//! An observation: one revision that one record shows.
 
 use crate::history::{ClockId, KeyId, OperationId, Revision};
 use crate::ingest::Time;
 
-/// What shows a head: an operation's answer, or a delivery of a stream.
+/// The record that shows a revision: an operation's answer or a delivery of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EvidenceRef {
     /// The answer of an operation.
@@ -12,7 +12,7 @@ pub enum EvidenceRef {
     Delivery(u32, OperationId),
 }
 
-/// One sight: at a time, a revision was seen (or committed) by a session.
+/// A revision that a session saw or committed, with the time of the evidence.
 #[derive(Clone, Copy, Debug)]
 pub struct Observation {
     /// When it was complete.
@@ -21,14 +21,14 @@ pub struct Observation {
     pub clock: ClockId,
     /// The revision.
     pub revision: Revision,
-    /// The key, for sights of one object.
+    /// The key, if the observation is about one object; otherwise none.
     pub key: KeyId,
-    /// What shows it.
+    /// The record that shows it.
     pub evidence: EvidenceRef,
 }
 
 impl Observation {
-    /// Its place among others.
+    /// The sort key of observations.
     pub(super) fn place(&self) -> (ClockId, Time, Revision, EvidenceRef) {
         (self.clock, self.time, self.revision, self.evidence)
     }

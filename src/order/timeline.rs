@@ -1,7 +1,8 @@
-//! T, the total order of writes of each domain, rebuilt from every piece of evidence that names a version.
+//! The revision order: all writes of each domain by revision, as far as the evidence names them.
 //!
-//! Trust, highest first: etcd's own witness, watch events, write answers, listed and read objects, the base that a write
-//! names. Every version keeps where it is known from; facts that cannot be true together are kept as [`Contradiction`]s.
+//! Trust, highest first: the etcd witness, watch events, write answers, listed and read objects, the base that a write names.
+//! Every version keeps its most trusted evidence. Facts that cannot be true together are kept as [`Contradiction`]s; they never
+//! abort the reconstruction. [`Timeline::rebuild`] is in `settlement`.
 
 use super::flags::Flags;
 use super::version::{Change, Fragment, Provenance, Version, VersionId};
@@ -13,73 +14,73 @@ use crate::ingest::Position;
 use rustc_hash::FxHashSet;
 use std::sync::OnceLock;
 
-/// A removal whose revision is not known: inside (after, before).
+/// A removal of unknown revision, inside (after, before).
 #[derive(Clone, Copy, Debug)]
 pub struct Removal {
     /// Which key.
     pub key: KeyId,
-    /// Uid of the removed object; none where the answer did not say it.
+    /// Uid of the removed object; none if the answer does not show it.
     pub uid: Symbol,
-    /// The request that removed it, answered with success.
+    /// The removing request, which was answered with success.
     pub operation: OperationId,
     /// Above this revision.
     pub after: Revision,
-    /// Below this one, where something bounds it.
+    /// Below this one; `None` if no evidence bounds it.
     pub before: Option<Revision>,
 }
 
-/// Facts about T that cannot be true together.
+/// Facts of the revision order that cannot be true together.
 #[derive(Clone, Copy, Debug)]
 pub enum Contradiction {
-    /// One revision, two keys.
+    /// Two keys have one revision.
     TwoKeys(VersionId, VersionId),
-    /// One key and revision, two uids: that of the version and that of another fact. The last says whether the first is what a
-    /// witness or the answer of a write shows, so that it is the other one that is wrong.
+    /// One key and revision with two uids: first the uid of the version, then that of another fact. The flag says whether a
+    /// witness or the answer of a write shows the first uid, so that the second one is wrong.
     TwoUids(KeyId, Revision, [Fragment; 2], bool),
-    /// One key, revision and uid, and a field of it in two ways: the version's and that of another fact.
+    /// One key, revision and uid with two values of a field: that of the version and that of another fact.
     TwoContents(KeyId, Revision, Fragment, Difference),
-    /// One revision claimed by two write answers.
+    /// Two write answers claim one revision.
     TwoWrites(OperationId, OperationId),
 }
 
-/// A stretch in which every change of a scope is known: (after, through].
+/// An interval (after, through] in which every change of a scope is known.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
-    /// After.
+    /// The exclusive lower end.
     pub after: Revision,
-    /// Through.
+    /// The inclusive upper end.
     pub through: Revision,
-    /// The scope; none: everything in the default domain.
+    /// The scope; none means everything in the default domain.
     pub scope: ScopeId,
-    /// What shows it.
+    /// The kind of evidence.
     pub provenance: Provenance,
-    /// Where it begins.
+    /// The position of the evidence in its file.
     pub position: Position,
 }
 
-/// The rebuilt order.
+/// The revision order of all domains, with its contradictions.
 #[derive(Debug, Default)]
 pub struct Timeline {
     pub(super) versions: Table,
-    /// First version of each key, with one more entry at the end.
+    /// First version of each key, with one more element at the end.
     pub(super) key_starts: Vec<u32>,
     /// Versions of each resource by revision.
     pub(super) by_resource: Vec<Vec<VersionId>>,
-    /// Removals without revision, by key.
+    /// Removals of unknown revision, by key and uid.
     pub(super) removals: Vec<Removal>,
-    /// Whether a key has any.
+    /// Whether a key has such a removal.
     pub(super) removed: Flags,
-    /// DELETED events (indices of deliveries) that carry an earlier version of their object: they say nothing about T.
+    /// DELETED events (indices of deliveries) that carry an earlier version of their object. They date no deletion.
     pub(super) misdated: FxHashSet<u32>,
     /// Deletions that DELETED events certainly show at their own revisions.
     pub(super) dated: FxHashSet<(KeyId, Revision)>,
     pub(super) contradictions: Vec<Contradiction>,
     pub(super) spans: Vec<Span>,
-    /// Latest revision through which a version is known to have been the present one.
+    /// The latest revision through which a version is known to have been the current one.
     pub(super) until: Until,
     /// See [`Timeline::wrote_its_answer`].
     pub(super) wrote: Flags,
-    /// See [`Timeline::processes`]. Asked for when T is whole.
+    /// See [`Timeline::processes`]. Filled once the timeline is complete.
     pub(super) processes: OnceLock<Box<[IncarnationId]>>,
 }
 
@@ -102,7 +103,7 @@ impl Timeline {
         self.versions.get(id.0 as usize)
     }
 
-    /// The revision of a version.
+    /// The revision of a version, without reading its other fields.
     pub fn revision(&self, id: VersionId) -> Revision {
         self.versions.revision(id.0 as usize)
     }
@@ -112,12 +113,12 @@ impl Timeline {
         self.versions.part(0..self.versions.len())
     }
 
-    /// For each of all versions the process that wrote it, or else that first showed it.
+    /// For each version, the process that wrote it, else the process that first showed it.
     pub fn processes(&self, history: &History) -> &[IncarnationId] {
         self.processes.get_or_init(|| {
             const NONE: u32 = u32::MAX;
             let operations = &history.operations;
-            // What each operation wrote, so that operations are read in their order.
+            // Two passes, so that the second reads operations in their stored order.
             let mut wrote = vec![NONE; operations.len()];
             let mut processes = vec![IncarnationId::NONE; self.versions.len()];
             for (at, process) in processes.iter_mut().enumerate() {
@@ -144,7 +145,7 @@ impl Timeline {
         self.versions.part(self.range_of(key))
     }
 
-    /// The version of a key at exactly a revision. Before the index exists (while T is rebuilt) it searches all versions.
+    /// The version of a key at exactly a revision. Before the index exists, during reconstruction, it searches all versions.
     pub fn version_at(&self, key: KeyId, revision: Revision) -> Option<Version> {
         if self.key_starts.is_empty() {
             return Some(self.versions.get(self.versions.find(key, revision).ok()?));
@@ -186,7 +187,7 @@ impl Timeline {
         &self.removals
     }
 
-    /// Removals of a key whose revision is not known.
+    /// Removals of a key at unknown revisions.
     pub fn removals(&self, key: KeyId) -> &[Removal] {
         if !self.removed.has(key.index()) {
             return &[];
@@ -196,12 +197,12 @@ impl Timeline {
         &self.removals[from..to]
     }
 
-    /// Whether one of them may have removed the object of a uid: its own, or one of which nobody recorded the uid.
+    /// Whether such a removal may have removed the object of a uid: it names that uid or none.
     pub fn may_be_removed(&self, key: KeyId, uid: Symbol) -> bool {
         [uid, Symbol::NONE].into_iter().any(|uid| !self.removals_of(key, uid).is_empty())
     }
 
-    /// Those of them that removed the object of one uid, or of [`Symbol::NONE`] those of which nobody recorded the uid.
+    /// The removals of a key that name a uid; for [`Symbol::NONE`], those that name no uid.
     pub fn removals_of(&self, key: KeyId, uid: Symbol) -> &[Removal] {
         let all = self.removals(key);
         let from = all.partition_point(|r| r.uid < uid);
@@ -210,18 +211,18 @@ impl Timeline {
     }
 
     /// Whether a delivery (an index into the history's deliveries) is a DELETED event that carries an earlier version of its
-    /// object. Only `delete-version` speaks about such an event; for every other rule it is not there.
+    /// object. Only the rule `delete-version` reports such an event; every other rule must ignore it.
     pub fn is_misdated(&self, delivery: usize) -> bool {
         self.misdated.contains(&(delivery as u32))
     }
 
-    /// Whether a known deletion certainly happened at its revision: etcd shows it there, or a watch that would have shown a version of
-    /// the object with that revision. Another event may carry a version that nobody knows.
+    /// Whether a known deletion certainly happened at its revision. An etcd witness shows it there, or a watch does that would
+    /// have delivered a version of the object with that revision. Another event may carry a version that was not recorded.
     pub fn is_dated(&self, deletion: &Version) -> bool {
         deletion.provenance == Provenance::Witness || self.dated.contains(&(deletion.key, deletion.revision))
     }
 
-    /// Facts that cannot be true together.
+    /// Facts that cannot be true together, in the order in which they were found.
     pub fn contradictions(&self) -> &[Contradiction] {
         &self.contradictions
     }
@@ -237,7 +238,8 @@ impl Timeline {
         self.wrote.has(id.index())
     }
 
-    /// The same of a request of which another record may stand for it: see [`History::are_one_request`].
+    /// Like [`Timeline::wrote_its_answer`], but the writer may be another record of the request: see
+    /// [`History::are_one_request`].
     pub fn made_its_answer(&self, history: &History, id: OperationId, o: &Operation) -> bool {
         let by_another_record = || self.writer(o.key, o.answered).is_some_and(|by| history.are_one_request(by, id));
         self.wrote_its_answer(id) || (o.marks.has(Marks::BOTH_SIDES) && o.answered.is_some() && by_another_record())
@@ -255,7 +257,7 @@ impl Timeline {
         self.versions.of_change(Change::Deleted)
     }
 
-    /// Through which revision a version is known to have been the present one (at least its own).
+    /// The last revision through which a version is known to have been the current one (at least its own).
     pub fn present_through(&self, version: &Version) -> Revision {
         match self.id_at(version.key, version.revision) {
             Some(id) => self.id_present_through(id),
@@ -263,18 +265,18 @@ impl Timeline {
         }
     }
 
-    /// The same of a version of this table.
+    /// The same for a version of this table.
     pub(super) fn id_present_through(&self, id: VersionId) -> Revision {
         let revision = self.revision(id);
         self.until.get(id).map_or(revision, |shown| shown.max(revision))
     }
 
-    /// Stretches in which every change is known.
+    /// Intervals in which every change of a scope is known, by scope, then start.
     pub fn spans(&self) -> &[Span] {
         &self.spans
     }
 
-    /// Whether every change of a scope in (after, through] is known, to at least this trust.
+    /// Whether every change of a scope in (after, through] is known from evidence of at least this trust.
     pub fn covers(
         &self,
         history: &History,
@@ -284,7 +286,7 @@ impl Timeline {
         trust: Provenance,
     ) -> bool {
         let mut reach = after;
-        // Spans are sorted by scope, then start; a few passes join stretches of different scopes.
+        // Spans are sorted by scope, then start. Repeated passes join spans of different scopes.
         loop {
             let before = reach;
             for span in self.spans.iter().filter(|s| s.provenance <= trust && s.through > before) {

@@ -1,17 +1,17 @@
-//! When a value was true: the revisions of T at which a key may have held what a process read.
+//! Validity intervals: the revisions at which a key may have held the value that a process read.
 //!
-//! A version is true from its own revision until the next change of its key. An absence is true between two lives of the name.
-//! What the evidence leaves open is left open in favour of the process: the interval here has every revision at which the value
-//! can have been true, so two intervals that do not meet prove that the two values were never true together.
+//! A version is valid from its own revision until the next change of its key. An absence is valid between two objects of the
+//! name. An unknown end favours the process: the interval includes every revision at which the value can have been true. So two
+//! intervals that do not meet prove that the two values were never true together (Adya's versions, 1999).
 
 use super::{Order, Presence, Removal, Version, Watermarks};
 use crate::history::{ClockId, History, KeyId, OperationId, Revision, Symbol};
 use crate::ingest::Time;
 
-/// What a process took a key to hold.
+/// The value of a key as a process read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reading {
-    /// The object with this uid (none: not said) at this version (zero: not said).
+    /// The object with this uid (none: not known) at this version (zero: not known).
     Present {
         /// Uid.
         uid: Symbol,
@@ -22,53 +22,53 @@ pub enum Reading {
     Absent,
 }
 
-/// Which states of T a read can have shown: between two revisions, both included.
+/// The states that a read can have shown: between two revisions, both included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// No state before it; zero: any.
+    /// The first possible state; zero means any.
     pub from: Revision,
-    /// No state after it; `None`: any.
+    /// The last possible state; `None` means any.
     pub through: Option<Revision>,
 }
 
 /// The revisions at which a value may have been true, both ends included.
 #[derive(Clone, Copy, Debug)]
 pub struct ValidityInterval {
-    /// Not before this revision.
+    /// The first revision.
     pub from: Revision,
-    /// Not after this one; `None`: nothing is known to have ended it.
+    /// The last revision; `None` if the value is not known to have ended.
     pub through: Option<Revision>,
-    /// The version that made it true, where that is known.
+    /// The version that made it true; `None` if unknown.
     pub begun_by: Option<Version>,
-    /// The version after which it was certainly no longer true.
+    /// The version after which it was certainly false; `None` if unknown.
     pub ended_by: Option<Version>,
 }
 
 impl ValidityInterval {
-    /// Whether there is a revision at which both may have been true. Only for values of one counter.
+    /// Whether both values may have been true at one revision. Only for values of one counter.
     pub fn meets(&self, other: &ValidityInterval) -> bool {
         let after = |truth: &ValidityInterval, from: Revision| truth.through.is_none_or(|through| through >= from);
         after(self, other.from) && after(other, self.from)
     }
 
-    /// Whether no revision is left: the read contradicts T.
+    /// Whether no revision is left, so that the read contradicts the revision order.
     pub fn is_empty(&self) -> bool {
         self.through.is_some_and(|through| through < self.from)
     }
 
-    /// A moment before which the value was certainly not true yet: the sending of the write that made it.
+    /// A moment before which the value was certainly not true: the send time of the write that made it.
     pub fn not_before(&self, history: &History) -> Option<(Time, ClockId)> {
         let writer = self.begun_by?.writer;
         writer.is_some().then(|| (history.operation(writer).invoke, history.operation(writer).clock))
     }
 
-    /// A moment by which the value was certainly no longer true: when something showed the version after it.
+    /// A moment by which the value was certainly no longer true: when evidence showed the next version.
     pub fn not_after(&self, history: &History) -> Option<(Time, ClockId)> {
         self.ended_by.map(|version| version.moment(history)).filter(|(time, clock)| time.is_known() && clock.is_some())
     }
 }
 
-/// The truth of values over one timeline.
+/// Validity intervals of values in one history.
 #[derive(Debug)]
 pub struct ValidityIntervals<'h> {
     history: &'h History,
@@ -77,17 +77,17 @@ pub struct ValidityIntervals<'h> {
 }
 
 impl<'h> ValidityIntervals<'h> {
-    /// Over this history.
+    /// Derives presence; intervals are computed on demand.
     pub fn derive(history: &'h History, order: &'h Order) -> ValidityIntervals<'h> {
         ValidityIntervals { history, order, presence: order.presence(history) }
     }
 
-    /// Which keys certainly held an object when.
+    /// When each key certainly held an object.
     pub fn presence(&self) -> &Presence<'h> {
         &self.presence
     }
 
-    /// When a value was true that a read showed.
+    /// The validity interval of a value that a read showed. `seen` is used for absences only.
     pub fn of(&self, key: KeyId, value: Reading, seen: Seen) -> ValidityInterval {
         match value {
             Reading::Present { uid, revision } if revision.is_some() => self.of_version(key, uid, revision),
@@ -101,14 +101,14 @@ impl<'h> ValidityIntervals<'h> {
         let next = versions.through(revision);
         let begun_by = next.checked_sub(1).and_then(|at| versions.get(at)).filter(|v| v.revision == revision);
         let ended_by = versions.get(next);
-        // A removal whose revision is open had happened by its bound at the latest.
+        // A removal of unknown revision had happened by its upper bound.
         let uid = if uid.is_some() { uid } else { begun_by.map_or(uid, |v| v.uid) };
         let removed = self.removal(key, uid).and_then(|r| r.before);
         let end = [ended_by.map(|v| v.revision), removed].into_iter().flatten().min();
         ValidityInterval { from: revision, through: end.map(Revision::previous), begun_by, ended_by }
     }
 
-    /// Some version of an object that is named by its uid only.
+    /// For any version of an object that is named by its uid only.
     fn of_life(&self, key: KeyId, uid: Symbol) -> ValidityInterval {
         let versions = self.order.timeline.versions(key);
         let own = |v: &Version| v.uid == uid && v.change.lives() != Some(false);
@@ -132,13 +132,13 @@ impl<'h> ValidityIntervals<'h> {
         self.order.timeline.removals_of(key, uid).first().filter(|_| uid.is_some())
     }
 
-    /// The name was free: from the end of the life before the earliest state that the read can have shown to the beginning of
-    /// the life after the latest one.
+    /// The interval in which the name was free. It begins after the object before the earliest state that the read can have
+    /// shown, and ends before the object after the latest such state.
     fn of_absence(&self, key: KeyId, seen: Seen) -> ValidityInterval {
         let lives = self.presence.of(key);
         let at = |revision| self.order.timeline.version_at(key, revision);
         let before_it = lives.partition_point(|l| l.through < seen.from);
-        // A life around the earliest state moves it to that life's end.
+        // If an object exists at the earliest state, the interval begins after its end.
         let inside = lives.get(before_it).filter(|l| l.from <= seen.from);
         let earlier = inside.or_else(|| before_it.checked_sub(1).map(|at| &lives[at])).filter(|_| seen.from.is_some());
         let from = earlier.map_or(FIRST, |l| l.through.next());
@@ -150,7 +150,7 @@ impl<'h> ValidityIntervals<'h> {
             }
             None => None,
         };
-        // The latest state may lie inside a life, or nothing but a life may follow it: the name was free until right before.
+        // If an object exists at the latest state, the name was free until right before it.
         let begun_by = at(from).filter(|v| v.change.lives() == Some(false));
         ValidityInterval {
             from,
@@ -160,8 +160,9 @@ impl<'h> ValidityIntervals<'h> {
         }
     }
 
-    /// Which states a read of the present can have shown, sent and answered at these moments of one clock: none before what was
-    /// certainly complete when it was sent (unless it allows any state), none after what was sent after its answer.
+    /// The states that a read can have shown which was sent and answered at these times of one clock. None is older than the
+    /// changes that were complete at the send time (`sent` is `None` if the read allows any state). None is newer than writes
+    /// sent after the answer.
     pub fn seen(&self, key: KeyId, clock: ClockId, sent: Option<Time>, answered: Time) -> Seen {
         let resource = self.history.resource_of(key);
         let (clocks, heads): (_, &Watermarks) = (&self.order.clocks, &self.order.heads);
@@ -175,11 +176,11 @@ impl<'h> ValidityIntervals<'h> {
 }
 
 impl ValidityIntervals<'_> {
-    /// The revision of a list.
+    /// The revision of a list; `None` if unknown.
     pub fn list_revision(&self, id: OperationId) -> Option<Revision> {
         self.order.list_revision(self.history, id).map(|(revision, _)| revision)
     }
 }
 
-/// The first revision of a store.
+/// The lowest revision of a store.
 const FIRST: Revision = Revision::new(1);

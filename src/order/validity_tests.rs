@@ -1,11 +1,11 @@
-//! Intervals of truth against all revisions of small random histories.
+//! Validity intervals, compared with all revisions of small random histories.
 
 use super::{Order, OrderOptions, Reading, Seen, ValidityIntervals};
 use crate::history::sketch::sketch;
 use crate::history::{History, KeyId, Revision};
 use fastrand::Rng;
 
-/// What really happened: at each revision from 11 on, what the changed key holds after it.
+/// The true history: at each revision from 11, the changed key and its new value.
 struct Truth {
     changes: Vec<(u64, usize, Option<u64>)>,
 }
@@ -24,7 +24,7 @@ impl Truth {
     }
 }
 
-/// A random history of some keys, and a sketch that shows part of it.
+/// A random history of three keys, and a sketch that shows part of it.
 fn history(seed: u64, whole: bool) -> (Truth, String) {
     let mut dice = Rng::with_seed(seed);
     let mut truth = Truth { changes: Vec::new() };
@@ -98,7 +98,7 @@ fn every_revision_at_which_a_value_was_true_lies_in_its_interval_and_with_a_witn
                 let (low, high) = (read - dice.u64(..3).min(read - FIRST), (read + dice.u64(..3)).min(truth.last()));
                 let seen = Seen { from: Revision::from(low), through: Some(Revision::from(high)) };
                 let of = truths.of(key, value, seen);
-                // The stretch around the read in which the key held the same.
+                // The interval around the read in which the key held the same value.
                 let same = |r: u64| truth.at(index, r) == truth.at(index, read);
                 let first = (FIRST..=read).rev().take_while(|r| same(*r)).last().unwrap_or(read);
                 let last = (read..=truth.last()).take_while(|r| same(*r)).last().unwrap_or(read);

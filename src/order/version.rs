@@ -1,25 +1,25 @@
-//! One entry of the revision table, and the piece of evidence that it is known from.
+//! A version of a key: one row of the revision order, with the evidence that it is known from.
 
 use crate::history::{AttributesId, ClockId, History, KeyId, OperationId, Revision, Symbol};
 use crate::ingest::{Position, Time};
 
-/// What happened to the key at a revision, as far as it is known.
+/// The kind of change at a revision, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Change {
     /// A new object.
     Created,
     /// A change of a living object.
     Updated,
-    /// The key had this version: created or changed.
+    /// Created or updated; the evidence does not say which.
     Put,
     /// The object was removed.
     Deleted,
-    /// The object left a selector's scope: changed or removed.
+    /// The object left the scope of a selector: changed or removed.
     Left,
 }
 
 impl Change {
-    /// Whether the key holds an object after it; `None` where that is open.
+    /// Whether the key holds an object afterwards; `None` if unknown.
     pub fn lives(self) -> Option<bool> {
         match self {
             Change::Created | Change::Updated | Change::Put => Some(true),
@@ -29,7 +29,7 @@ impl Change {
     }
 }
 
-/// What a version is known from, most trusted first.
+/// The kind of evidence for a version, most trusted first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Provenance {
     /// An etcd witness.
@@ -38,7 +38,7 @@ pub enum Provenance {
     Event,
     /// The answer to the write itself.
     Write,
-    /// A list or a read that shows it.
+    /// A list or read that shows it.
     Read,
     /// A later write that is based on it.
     Base,
@@ -57,59 +57,60 @@ impl Provenance {
     }
 }
 
-/// One version of one key: an entry of the revision table.
+/// One version of one key.
 #[derive(Clone, Copy, Debug)]
 pub struct Version {
-    /// When in the total order.
+    /// Its revision, which is its place in the revision order.
     pub revision: Revision,
     /// Which key.
     pub key: KeyId,
-    /// Uid of the object (of the removed one, for a deletion); none where nothing says it.
+    /// Uid of the object, also of a removed one; none if no evidence names it.
     pub uid: Symbol,
-    /// What happened.
+    /// The kind of change.
     pub change: Change,
-    /// What selectors see of it.
+    /// The labels and fields that selectors can match.
     pub attributes: AttributesId,
-    /// The write that committed it, where known.
+    /// The write that committed it; none if unknown.
     pub writer: OperationId,
-    /// What kind of evidence its most trusted source is.
+    /// The kind of its most trusted evidence.
     pub provenance: Provenance,
     /// See [`Origin::row`].
     pub row: u32,
-    /// What tells by when it was there: its most trusted source, or else, since a witness has no time, what shows it beside.
+    /// The evidence with a time that dates it. A witness has no time, so other evidence dates a witnessed version.
     pub dated: Origin,
 }
 
 impl Version {
-    /// Its most trusted source.
+    /// Its most trusted evidence.
     pub fn origin(&self) -> Origin {
         Origin { provenance: self.provenance, row: self.row }
     }
 
-    /// Where that source stands.
+    /// The position of that evidence.
     pub fn position(&self, history: &History) -> Position {
         self.origin().position(history)
     }
 
-    /// The operation of the source (a read, a write, a stream's watch); none for a witness.
+    /// The operation of that evidence (a read, a write, a stream's watch); none for a witness.
     pub fn shown_by(&self, history: &History) -> OperationId {
         self.origin().operation(history)
     }
 
-    /// By when it was there for certain, and on which clock: when what dates it was complete, or else the answer of its writer.
+    /// A time by which it certainly existed, with the clock: when the dating evidence was complete, else when its writer was
+    /// answered.
     pub fn moment(&self, history: &History) -> (Time, ClockId) {
         let dated = self.dated.moment(history);
         if dated.0.is_known() { dated } else { self.answered(history).unwrap_or(dated) }
     }
 
-    /// When its writer had its answer.
+    /// The time and clock of the answer to its writer; `None` if unknown.
     pub fn answered(&self, history: &History) -> Option<(Time, ClockId)> {
         let writer = self.writer.is_some().then(|| history.operation(self.writer))?;
         writer.ret.is_known().then_some((writer.ret, writer.clock))
     }
 
-    /// What shows its uid, and whether that is certain, as a witness is, and the answer to a write about the version that it made. `None`
-    /// where that is neither of the sources that are kept.
+    /// The evidence for its uid, and whether that is certain: a witness is, and so is the answer to the write that made the
+    /// version. `None` if no kept evidence shows the uid.
     pub fn shows_uid(&self, history: &History) -> Option<(Fragment, bool)> {
         let answer = Origin { provenance: Provenance::Write, row: self.writer.0 };
         let writer = self.writer.is_some().then_some(answer);
@@ -121,13 +122,13 @@ impl Version {
         Some((Fragment { origin, uid: self.uid }, certain))
     }
 
-    /// Whether only a witness shows it, so that nothing says by when it was there.
+    /// Whether only a witness shows it, so that no evidence dates it.
     pub fn is_undated(&self) -> bool {
         self.dated.provenance == Provenance::Witness && !self.writer.is_some()
     }
 }
 
-/// What one piece of evidence shows of a version that others show otherwise.
+/// One piece of evidence about a version that disagrees with other evidence.
 #[derive(Clone, Copy, Debug)]
 pub struct Fragment {
     /// The piece of evidence.
@@ -140,17 +141,17 @@ pub struct Fragment {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VersionId(pub u32);
 
-/// The piece of evidence that a version, or a claim of one, is known from.
+/// The piece of evidence for a version or a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// What kind of evidence.
+    /// The kind of evidence.
     pub provenance: Provenance,
-    /// Index of the witness event or of the delivery, number of the operation.
+    /// Index of the witness event or delivery; otherwise the number of the operation.
     pub row: u32,
 }
 
 impl Origin {
-    /// Where it stands.
+    /// Its position in the files.
     pub fn position(self, history: &History) -> Position {
         match self.provenance {
             Provenance::Witness => history.witness[self.row as usize].position,
@@ -168,7 +169,7 @@ impl Origin {
         }
     }
 
-    /// Whether it shows a uid of a key.
+    /// Whether it shows this uid for a key.
     pub(super) fn shows_uid(self, history: &History, key: KeyId, uid: Symbol) -> bool {
         let row = self.row as usize;
         match self.provenance {
@@ -183,7 +184,7 @@ impl Origin {
         }
     }
 
-    /// When it was complete.
+    /// When it was complete; unknown for a witness.
     pub fn time(self, history: &History) -> Time {
         match self.provenance {
             Provenance::Witness => Time::UNKNOWN,
@@ -192,7 +193,7 @@ impl Origin {
         }
     }
 
-    /// When it was complete, and on which clock.
+    /// When it was complete, with the clock.
     pub fn moment(self, history: &History) -> (Time, ClockId) {
         let operation = self.operation(history);
         let clock = if operation.is_some() { history.operations.clock(operation.index()) } else { ClockId::NONE };

@@ -1,11 +1,11 @@
-//! The revision table as it is kept: a column for each field, since T has as many versions as the evidence has writes, and most
-//! questions look at revisions only.
+//! The stored rows of the revision order, one column per field. There are as many versions as the evidence has writes, and most
+//! questions read only revisions. Rows are sorted by key, then revision; `Table::push` relies on callers for that order.
 
 use super::version::{Change, Origin, Provenance, Version, VersionId};
 use crate::history::{AttributesId, KeyId, OperationId, Revision, Symbol};
 use rustc_hash::FxHashMap;
 
-/// Revisions in one word each; the few that need more stand beside.
+/// Revisions as one word each. Wider ones are in a separate map.
 #[derive(Clone, Debug, Default)]
 struct Revisions {
     words: Vec<u64>,
@@ -13,7 +13,7 @@ struct Revisions {
 }
 
 impl Revisions {
-    /// Stands for a revision that does not fit.
+    /// Marks a revision that does not fit.
     const WIDE: u64 = u64::MAX;
 
     fn word(revision: Revision) -> u64 {
@@ -45,7 +45,7 @@ impl Revisions {
     }
 }
 
-/// Puts a field of new versions in front of those that stand at their places, in place.
+/// Inserts one field of new versions, each before the row at its index, without a second column.
 fn insert<T: Copy>(column: &mut Vec<T>, new: &[(usize, Version)], field: impl Fn(&Version) -> T) {
     let Some((_, first)) = new.first() else { return };
     let mut end = column.len();
@@ -58,7 +58,7 @@ fn insert<T: Copy>(column: &mut Vec<T>, new: &[(usize, Version)], field: impl Fn
     }
 }
 
-/// A revision for each of some versions.
+/// A revision for some of the versions.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Until {
     versions: Vec<VersionId>,
@@ -66,7 +66,7 @@ pub(super) struct Until {
 }
 
 impl Until {
-    /// Of versions in order, each with its revision.
+    /// Input: versions in order, each with its revision.
     pub(super) fn new(known: impl Iterator<Item = (VersionId, Revision)>) -> Until {
         let mut until = Until::default();
         for (version, revision) in known {
@@ -83,7 +83,7 @@ impl Until {
     }
 }
 
-/// Versions by key, then revision.
+/// All versions, by key, then revision.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Table {
     revisions: Revisions,
@@ -93,12 +93,12 @@ pub(super) struct Table {
     writers: Vec<OperationId>,
     rows: Vec<u32>,
     kinds: Vec<(Change, Provenance)>,
-    /// For rows of the witness, what else shows the version and has a time.
+    /// By witness row: other evidence of the version that has a time.
     dated: Vec<Option<Origin>>,
 }
 
 impl Table {
-    /// With room for so many.
+    /// Reserves room for this number of versions.
     pub(super) fn with_capacity(versions: usize) -> Table {
         Table {
             revisions: Revisions { words: Vec::with_capacity(versions), wide: FxHashMap::default() },
@@ -131,7 +131,7 @@ impl Table {
         }
     }
 
-    /// What dates a version that is known from an origin.
+    /// The evidence that dates a version of an origin.
     fn dated_by(&self, origin: Origin) -> Origin {
         match origin.provenance {
             Provenance::Witness => self.dated.get(origin.row as usize).copied().flatten().unwrap_or(origin),
@@ -139,7 +139,7 @@ impl Table {
         }
     }
 
-    /// Keeps what dates a version, where that is not its origin.
+    /// Keeps the dating evidence if it is not the origin.
     fn set_dated(&mut self, version: &Version) {
         if version.dated != version.origin() {
             let at = version.row as usize;
@@ -148,7 +148,7 @@ impl Table {
         }
     }
 
-    /// Those of one kind of change.
+    /// The versions with one kind of change.
     pub(super) fn of_change(&self, change: Change) -> impl Iterator<Item = Version> {
         let found = self.kinds.iter().enumerate().filter(move |(_, kind)| kind.0 == change);
         found.map(|(index, _)| self.get(index))
@@ -181,7 +181,7 @@ impl Table {
         self.kinds.push((version.change, version.provenance));
     }
 
-    /// Replaces a version by one of the same key and revision.
+    /// Replaces a version by one with the same key and revision.
     pub(super) fn set(&mut self, index: usize, version: Version) {
         self.set_dated(&version);
         self.uids[index] = version.uid;
@@ -191,7 +191,7 @@ impl Table {
         self.kinds[index] = (version.change, version.provenance);
     }
 
-    /// Inserts versions, each in front of the one whose index it comes with; in order.
+    /// Inserts versions, each before the row at its index; indices ascend and refer to the table before the call.
     pub(super) fn insert(&mut self, new: &[(usize, Version)]) {
         new.iter().for_each(|(_, version)| self.set_dated(version));
         self.revisions.insert(new);
@@ -203,7 +203,7 @@ impl Table {
         insert(&mut self.kinds, new, |version| (version.change, version.provenance));
     }
 
-    /// Index of a version, or of where it would be.
+    /// The index of a version, or the index at which it would be inserted.
     pub(super) fn find(&self, key: KeyId, revision: Revision) -> Result<usize, usize> {
         let from = self.keys.partition_point(|k| *k < key);
         let to = from + self.keys[from..].partition_point(|k| *k == key);
@@ -214,13 +214,13 @@ impl Table {
         }
     }
 
-    /// Some of the versions.
+    /// The versions in a range of rows.
     pub(super) fn part(&self, range: std::ops::Range<usize>) -> Versions<'_> {
         Versions { table: self, start: range.start, end: range.end }
     }
 }
 
-/// Consecutive versions of T, by key, then revision.
+/// Consecutive versions, by key, then revision.
 #[derive(Clone, Copy, Debug)]
 pub struct Versions<'t> {
     table: &'t Table,
@@ -265,7 +265,7 @@ impl<'t> Versions<'t> {
         self.iter().zip(self.iter().skip(1))
     }
 
-    /// How many of one key's are at or below a revision.
+    /// The number of versions at or below a revision. Only for versions of one key.
     pub fn through(&self, revision: Revision) -> usize {
         let (mut from, mut to) = (self.start, self.end);
         while from < to {
@@ -275,7 +275,7 @@ impl<'t> Versions<'t> {
         from - self.start
     }
 
-    /// Those of one key in (after, through].
+    /// The versions in (after, through]. Only for versions of one key.
     pub(super) fn between(&self, after: Revision, through: Revision) -> Versions<'t> {
         let (from, to) = (self.through(after), self.through(through));
         Versions { table: self.table, start: self.start + from, end: self.start + to.max(from) }

@@ -1,19 +1,20 @@
-//! Stretches of T of which watches delivered everything: what they did not mention did not happen, or the watch is wrong.
+//! Intervals of the revision order in which watches delivered every change of a scope. A change that they do not show did not
+//! happen, or the watch is wrong. Only watches of more than one name count.
 
 use super::timeline::{Span, Timeline};
 use super::version::{Provenance, Version};
 use crate::history::{History, KeyId, OperationId, ResourceId, Revision, Stream, Symbol};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// (after, through]: every change is delivered.
+/// (after, through]: every change in it is delivered.
 type Stretch = (Revision, Revision);
 
-/// The stretches of every scope.
+/// The intervals of every scope.
 #[derive(Debug, Default)]
 pub(super) struct Watched {
-    /// By resource and namespace (none: all), in order; they do not meet.
+    /// By resource and namespace (none: all), sorted and disjoint.
     of: FxHashMap<(ResourceId, Symbol), Vec<Stretch>>,
-    /// Keys with a DELETED event of no date.
+    /// Keys with a misdated DELETED event.
     undated: FxHashSet<KeyId>,
 }
 
@@ -27,7 +28,7 @@ impl Watched {
         }
         for stretches in watched.of.values_mut() {
             stretches.sort_unstable();
-            // What meets is one.
+            // Merge intervals that touch.
             stretches.dedup_by(|next, last| {
                 let meets = next.0 <= last.1;
                 if meets {
@@ -40,7 +41,7 @@ impl Watched {
         watched
     }
 
-    /// Through which revision watches show no change of a version that was certainly there through another.
+    /// The revision through which watches show no change of a version that is known to be current through another revision.
     pub(super) fn past(
         &self,
         history: &History,
@@ -55,13 +56,13 @@ impl Watched {
             Some(stretches[at].1).filter(|end| *end > through)
         };
         let end = around(Symbol::NONE).max(around(key.namespace))?;
-        // Its end may be one that nobody dates.
+        // A removal of unknown revision may have ended it.
         let removed = !version.uid.is_some() && !timeline.removals(version.key).is_empty();
         let ended = removed || timeline.may_be_removed(version.key, version.uid);
         (!ended && !self.undated.contains(&version.key)).then_some(end)
     }
 
-    /// A watch that went past a revision of a key.
+    /// A watch that delivers every change of a key up to a revision and beyond.
     pub(super) fn by(history: &History, timeline: &Timeline, key: KeyId, revision: Revision) -> Option<OperationId> {
         let past = |span: &&Span| {
             is_wide(history, span)
@@ -75,7 +76,7 @@ impl Watched {
     }
 }
 
-/// Whether a stretch is of a watch of more than one name.
+/// Whether an interval comes from a watch of more than one name.
 fn is_wide(history: &History, span: &Span) -> bool {
     span.provenance == Provenance::Event
         && span.scope.is_some()

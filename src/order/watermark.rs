@@ -1,7 +1,8 @@
-//! The head: how far a counter had certainly come at a time of a clock.
+//! Watermarks: the highest revision that was certainly committed at a time of a clock. Input: answers and deliveries with their
+//! revisions. Output: [`Watermarks`], a running maximum for each counter group and clock.
 //!
-//! An answer that shows revision R proves, at its return, that every revision through R is committed. The running maximum of
-//! all answers of one clock is that clock's view of the head.
+//! An answer that shows revision R proves, when it returns, that every revision through R is committed. Evidence that shows more
+//! than was committed is left out first (see `discarded_evidence`). Revisions compare only within one counter group.
 
 mod discarded_evidence;
 
@@ -19,23 +20,23 @@ use crate::history::{
 use crate::ingest::Time;
 use rustc_hash::FxHashMap;
 
-/// A write that was sent: its revision, clock, invoke time, and itself.
+/// A sent write: its revision, clock, send time and operation.
 pub type Sent = (Revision, ClockId, Time, OperationId);
 
-/// Which revisions come from one counter for certain, what each answer shows of it, and which writes were sent.
+/// Counter groups of resources, with the evidence of each group: what answers and deliveries show, and which writes were sent.
 #[derive(Debug, Default)]
 pub struct Counter {
-    /// Group of each resource: one group a domain for resources that cannot have an etcd of their own, else one each.
+    /// The group of each resource. A domain is one group, but a resource that may have an etcd of its own is a group alone.
     group_of: Vec<u32>,
     facts: Facts,
-    /// Per group: facts that show how far it had come.
+    /// Per group: facts that show a committed revision.
     shown: Vec<Vec<u32>>,
     /// Per group: the answers of writes.
     sent: Vec<Vec<u32>>,
 }
 
 impl Counter {
-    /// Collects what every answer shows.
+    /// Collects the revisions that answers and deliveries show.
     pub fn collect_all(history: &History, timeline: &Timeline) -> Counter {
         let mut of: FxHashMap<(u32, Option<u32>), u32> = FxHashMap::default();
         let mut counter = Counter { facts: Facts::of(history), ..Counter::default() };
@@ -61,7 +62,7 @@ impl Counter {
                 counter.sent[group].push(counter.facts.answer(id));
             }
         }
-        // A deletion's revision is known from elsewhere; its writer from the timeline.
+        // The revision of a deletion comes from other evidence, and the timeline names its writer.
         for version in timeline.deletions().filter(|v| v.writer.is_some()) {
             let o = history.operation(version.writer);
             let group = counter.group_of[history.resource_of(version.key).index()] as usize;
@@ -98,7 +99,7 @@ impl Counter {
         counter
     }
 
-    /// How many groups there are.
+    /// The number of groups.
     pub fn groups(&self) -> usize {
         self.shown.len()
     }
@@ -108,7 +109,7 @@ impl Counter {
         self.group_of[resource.index()] as usize
     }
 
-    /// Writes and answers of one group by revision, for the clocks.
+    /// Writes and observations of one group by revision, from which the clock bounds are derived.
     pub fn by_revision<'c>(
         &'c mut self,
         history: &'c History,
@@ -118,31 +119,31 @@ impl Counter {
         let revision = |fact| u64::try_from(reading.revision(fact).value()).unwrap_or(u64::MAX);
         sort_by_word(&mut self.sent[group], revision, |fact| sent(reading, fact));
         reading.sort_by_revision(&mut self.shown[group]);
-        // A guess bounds no clock.
+        // A write that does not prove its revision bounds no clock.
         let proven = self.sent[group].iter().filter(move |&&fact| reading.is_proven(fact));
         let sent = proven.map(move |&fact| sent(reading, fact));
         (sent, self.shown[group].iter().map(move |&fact| reading.sight(fact)))
     }
 }
 
-/// The write of an answer.
+/// The sent write behind an answer.
 fn sent(reading: Reading<'_>, fact: u32) -> Sent {
     let id = reading.operation(fact);
     (reading.revision(fact), reading.clock(fact), reading.history.operations.invoke(id.index()), id)
 }
 
-/// The heads of every counter group on every clock.
+/// The watermarks of every counter group on every clock.
 #[derive(Debug, Default)]
 pub struct Watermarks {
     clocks: usize,
     group_of: Vec<u32>,
     facts: Facts,
-    /// Per group: what raised the head of its clock.
+    /// Per group: the facts that raised the watermark of their clock.
     raised: Vec<Moments>,
     /// Per group: the writes of each clock, in order of clock.
     future: Vec<Vec<Coming>>,
     refuted: DiscardedEvidence,
-    /// See [`Heads::are_steady`].
+    /// See [`Watermarks::are_steady`].
     steady: bool,
 }
 
@@ -150,19 +151,19 @@ pub struct Watermarks {
 #[derive(Debug)]
 struct Coming {
     clock: ClockId,
-    /// In order of being sent, each with a lower revision than all that were sent after it. Patches without a base too, which are
-    /// taken for the writers of what they were answered with: enough to leave something unsaid.
+    /// In order of sending, each with a lower revision than every later one. Patches without a base count as the writers of what
+    /// their answers show; that is good enough where it only suppresses a finding.
     all: Future,
-    /// The same of those that prove their revision, where these are not all.
+    /// The same, only writes that prove their revision. `None` if all do.
     proven: Option<Future>,
 }
 
-/// Writes in order of being sent, and when one of each [`STRIDE`] was: to find a place takes few looks at the writes themselves.
+/// Writes in order of sending, with the send time of one in each [`STRIDE`]. A search by time then reads few of the writes.
 #[derive(Debug, Default)]
 struct Future {
     facts: Vec<u32>,
     times: Vec<Time>,
-    /// The revision of the first one, which is the lowest, and when the last one was sent. Of many clocks most questions pass most over.
+    /// The lowest revision, which is that of the first write, and the last send time. They exclude most clocks without a search.
     span: Option<(Revision, Time)>,
 }
 
@@ -178,7 +179,7 @@ impl Future {
         }
     }
 
-    /// How many writes from the first on were sent at times for which something is true: it is true up to some time.
+    /// The number of leading writes with a send time that satisfies a condition. The condition holds up to some time only.
     fn count(&self, sent: impl Fn(u32) -> Time, is_true: impl Fn(Time) -> bool) -> usize {
         let end = (self.times.partition_point(|time| is_true(*time)) * STRIDE).min(self.facts.len());
         let from = end.saturating_sub(1) / STRIDE * STRIDE;
@@ -186,7 +187,7 @@ impl Future {
     }
 }
 
-/// Of writes in order of being sent, those with a lower revision than all later ones.
+/// The writes with a lower revision than all later ones. Input: writes in order of sending.
 fn lowest<'p>(reading: Reading<'_>, writes: impl DoubleEndedIterator<Item = &'p Placed>) -> Vec<&'p Placed> {
     let mut lowest: Vec<&Placed> = Vec::new();
     for placed in writes.rev() {
@@ -198,8 +199,8 @@ fn lowest<'p>(reading: Reading<'_>, writes: impl DoubleEndedIterator<Item = &'p 
     lowest
 }
 
-/// Whether nothing was shown at or above the revision of a write before that was sent: of writes in order, each with a lower revision
-/// than all later ones, so that one walk meets every pair that counts.
+/// Whether no write was sent after an observation of its revision or a higher one. Input: writes in order, each with a lower
+/// revision than all later ones, so one pass over both lists is enough.
 fn never_fell(reading: Reading<'_>, shown: &[Placed], writes: &[&Placed]) -> bool {
     let mut shown = shown.iter().peekable();
     let mut head = Revision::NONE;
@@ -211,7 +212,7 @@ fn never_fell(reading: Reading<'_>, shown: &[Placed], writes: &[&Placed]) -> boo
     })
 }
 
-/// The writes of each counter while time goes on.
+/// A cursor over the writes of each counter, for questions in order of time.
 pub(super) struct Walk<'l> {
     heads: &'l Watermarks,
     history: &'l History,
@@ -219,22 +220,22 @@ pub(super) struct Walk<'l> {
 }
 
 struct Next<'l> {
-    /// When the next one is sent, and its revision.
+    /// The send time and revision of the next write.
     next: Option<(Time, Revision)>,
-    /// Those after it.
+    /// The writes after it.
     rest: &'l [u32],
 }
 
 impl Walk<'_> {
-    /// Whether the revision that a request of a resource names lies below all that was sent later, as far as is known: see
-    /// [`Heads::may_have_reached`].
+    /// Whether the revision that a request names lies below the revision of every write sent later: see
+    /// [`Watermarks::may_have_reached`].
     pub(super) fn has_reached(&mut self, resource: ResourceId, request: &Operation) -> bool {
         request.clock.is_some()
             && request.invoke.is_known()
             && self.from(resource, request.invoke).is_none_or(|lowest| lowest > request.asked_revision)
     }
 
-    /// The lowest revision of a write that was sent at a time or after it. Times do not go back from one question to the next.
+    /// The lowest revision of the writes that were sent at a time or later. Successive calls must not go back in time.
     pub(super) fn from(&mut self, resource: ResourceId, time: Time) -> Option<Revision> {
         let line = &mut self.lines[self.heads.group_of[resource.index()] as usize];
         let reading = self.heads.reading(self.history);
@@ -249,16 +250,16 @@ impl Walk<'_> {
     }
 }
 
-/// How far a counter had come, and what proves it.
+/// A revision that was certainly committed, and the evidence.
 #[derive(Clone, Copy, Debug)]
 pub struct Watermark {
-    /// At least this revision.
+    /// The revision; later ones may be committed too.
     pub revision: Revision,
-    /// When that was shown.
+    /// When the evidence was complete.
     pub time: Time,
-    /// On which clock.
+    /// The clock of that time.
     pub clock: ClockId,
-    /// By what.
+    /// The evidence.
     pub showing: EvidenceRef,
 }
 
@@ -269,14 +270,14 @@ impl From<Observation> for Watermark {
 }
 
 impl Watermarks {
-    /// Builds the running maxima, without what is refuted.
+    /// Builds the running maxima and leaves out discarded evidence.
     pub fn build(history: &History, unknown: &[Option<Writers>], timeline: &Timeline, counter: &Counter) -> Watermarks {
         let facts = counter.facts.clone();
         let reading = Reading { history, facts: &facts };
         let mut raised = Vec::with_capacity(counter.groups());
         let mut future = Vec::with_capacity(counter.groups());
         let mut refuted = DiscardedEvidence::default();
-        // Bare times of several servers refute nothing.
+        // Bare times of several servers contradict nothing.
         let is_one = |clock: ClockId| unknown.get(clock.index()).is_none_or(Option::is_none);
         let mut steady = history.clocks.len() == 1 && is_one(ClockId(0));
         for (shown, sent) in counter.shown.iter().zip(&counter.sent) {
@@ -305,15 +306,15 @@ impl Watermarks {
         Watermarks { clocks: history.clocks.len(), group_of, facts, raised, future, refuted, steady }
     }
 
-    /// Whether all times are of one clock, and nothing was shown at or above the revision of a write that was sent afterwards: what is
-    /// usual, and then most questions about what came before what need no search.
+    /// Whether there is one clock and no write was sent after an observation of its revision or a higher one. This is the usual
+    /// case, and it answers most questions about earlier revisions without a search.
     pub(super) fn are_steady(&self) -> bool {
         self.steady
     }
 
-    /// Goes through the writes of the one clock while requests come in order of time.
+    /// A cursor over the writes of the only clock, for requests in order of time.
     pub(super) fn walk<'l>(&'l self, history: &'l History) -> Walk<'l> {
-        // All writes are of one clock, and not of none.
+        // All writes have the only clock, and none lacks one.
         let line = |of_group: &'l Vec<Coming>| {
             of_group.iter().find(|line| line.clock == ClockId(0)).map_or(&[][..], |line| &line.all.facts)
         };
@@ -329,19 +330,19 @@ impl Watermarks {
         self.raised[self.group_of[resource.index()] as usize].records(self.reading(history))
     }
 
-    /// The highest revision that a clock shows of a group before a time of it.
+    /// The highest revision that a clock shows in a group before a time of that clock.
     pub(super) fn seen(&self, history: &History, group: usize, clock: ClockId, time: Time) -> Option<Revision> {
         let records = self.raised[group].records(self.reading(history));
         Some(records.of_clock(clock).last(time)?.revision)
     }
 
-    /// The list or delivery that alone shows the revision of a write, or a higher one, before it was sent by the bare times of their
-    /// clock.
+    /// The list or delivery that contradicts a write: it alone shows the revision of the write or a higher one, before the write
+    /// was sent by the same clock.
     pub fn against(&self, history: &History, write: OperationId) -> Option<Watermark> {
         self.refuted.by(write).map(|fact| self.reading(history).sight(fact).into())
     }
 
-    /// The writes that a list or delivery is so alone against, in order of being sent.
+    /// The writes that a list or delivery contradicts in this way, in order of sending.
     pub fn alone_against(&self, showing: EvidenceRef) -> &[OperationId] {
         self.refuted.writes(showing)
     }
@@ -369,7 +370,7 @@ impl Watermarks {
         self.records(history, resource).before_by_the_clock(time).map(Watermark::from)
     }
 
-    /// On each clock, the first that shows at least this revision.
+    /// On each clock, the first observation of at least this revision.
     pub fn reached<'l>(
         &'l self,
         history: &'l History,
@@ -379,15 +380,15 @@ impl Watermarks {
         self.records(history, resource).reached(revision).map(Watermark::from)
     }
 
-    /// Whether the revision that a request names may have been there when it was sent: no write that was certainly sent later got it, or
-    /// a lower one. A number that was not there nobody had shown to the client.
+    /// Whether the revision that a request names may have existed when the request was sent: no write that was certainly sent
+    /// later got this revision or a lower one. A server cannot have shown a revision that did not exist.
     pub fn may_have_reached(&self, history: &History, clocks: &Clocks, request: &Operation) -> bool {
         let Some(scope) = history.scopes.get(request.scope.index()) else { return true };
         let moment = (request.invoke, request.clock);
         self.may_be_below(history, clocks, scope.resource, moment, request.asked_revision)
     }
 
-    /// Whether no write that was certainly sent after a moment is known to have got a revision, or a lower one.
+    /// Whether no write that was certainly sent after a moment is known to have got this revision or a lower one.
     pub(super) fn may_be_below(
         &self,
         history: &History,
@@ -400,8 +401,8 @@ impl Watermarks {
         later.is_none_or(|(lowest, _)| lowest > revision)
     }
 
-    /// The lowest revision of a write that was certainly sent after a moment, and certainly got that revision: whatever was complete
-    /// by then lies below it.
+    /// The lowest revision that a write certainly got and that was certainly sent after a moment. Every change that was complete
+    /// at the moment has a lower revision.
     pub fn after(
         &self,
         history: &History,
@@ -436,7 +437,7 @@ impl Watermarks {
             let (of, line) = (of_clock.clock, line(of_clock));
             let Some((lowest, last)) = line.span else { continue };
             let is_later = |sent| clocks.before((time, clock), (sent, of));
-            // The first of equals.
+            // The first clock wins among equals.
             if found.is_some_and(|(found, _)| found <= lowest) || !is_later(last) {
                 continue;
             }

@@ -1,4 +1,5 @@
-//! Difference constraints from the evidence, closed over all clocks.
+//! Difference constraints between clocks, from reads, from requests that both sides recorded, and from declared skew; closed with
+//! Floyd and Warshall's algorithm. Output: [`Clocks`]. During the closure `bound` is transposed (see [`Clocks`]).
 
 use super::spread::Spread;
 use super::{ClockStep, Clocks, GRAIN, OPEN, RELATED, step};
@@ -10,7 +11,7 @@ use crate::order::watermark::{Counter, Watermarks};
 use rustc_hash::FxHashMap;
 
 impl Clocks {
-    /// Bounds from the evidence; `skew` bounds every pair, where the user declares it.
+    /// Derives the bounds. `skew`, in nanoseconds, bounds every pair if the user declares it.
     pub fn bound(
         history: &History,
         unknown: &[Option<Writers>],
@@ -47,7 +48,7 @@ impl Clocks {
         clocks
     }
 
-    /// Bounds the servers of logs that may be of several.
+    /// Bounds the difference between the servers of logs that may come from several.
     fn spread(&mut self, history: &History, unknown: &[Option<Writers>], counter: &mut Counter) {
         if unknown.iter().all(Option::is_none) {
             return;
@@ -71,7 +72,7 @@ impl Clocks {
 
     fn limit(&mut self, a: ClockId, b: ClockId, at_most: i64) {
         if a.is_some() && b.is_some() && a != b {
-            // What one server's lines bound, every other server of its log may miss by their spread.
+            // A constraint holds for one server of a log; the others may differ from it by their spread.
             let apart = [a, b].into_iter().filter_map(|clock| self.spread_of(clock)).map(Spread::widest);
             let at_most = apart.fold(at_most, i64::saturating_add).min(OPEN);
             let cell = &mut self.bound[a.index() * self.count + b.index()];
@@ -79,11 +80,12 @@ impl Clocks {
         }
     }
 
-    /// On one clock an answer before the write that it shows has two explanations: the clock stepped back, or the store did.
-    /// Recorders append, so a step shows as times that fall from one line to the next; where none fall so far, it was the store.
+    /// Bounds offsets by answers: an answer shows revision R at time t of clock b. Every write at or below R was sent before, so
+    /// for a write sent at s on clock a, the offsets differ by at most t - s.
     ///
-    /// An answer on clock b at t that shows revision R: every write at or below R was sent before, so for a write sent at s on
-    /// clock a, the offsets differ by at most t - s.
+    /// On one clock, an answer before the write that it shows has two explanations: the clock stepped back, or the store went
+    /// back. Recorders append, so a step shows as times that fall from one line to the next. If none fall that far, the store
+    /// went back.
     fn bound_by_reads(&mut self, history: &History, counter: &mut Counter, heads: &Watermarks) {
         if self.count == 1 && heads.are_steady() {
             return;
@@ -93,10 +95,10 @@ impl Clocks {
             return;
         }
         for group in 0..counter.groups() {
-            // A write below what its own clock had seen before comes from a store that went back: it bounds no clock.
+            // A write below a revision that its own clock had seen comes from a store that went back. It bounds no clock.
             let went_back =
                 |revision, clock, sent| heads.seen(history, group, clock, sent).is_some_and(|seen| seen > revision);
-            // Of each clock, the write sent last among those at or below the answer's revision.
+            // For each clock, the last sent write at or below the answer's revision.
             let mut latest: Vec<Option<(Time, OperationId)>> = vec![None; self.count];
             let (writes, answers) = counter.by_revision(history, group);
             let mut writes = writes.peekable();
@@ -126,7 +128,7 @@ impl Clocks {
         }
     }
 
-    /// A server's interval lies inside that of its client, for a request that both recorded.
+    /// For a request that both sides recorded, the server's interval lies inside the client's.
     fn bound_by_sides(&mut self, history: &History) {
         let mut shadows: FxHashMap<(AuditId, Verb), Vec<OperationId>> = FxHashMap::default();
         for (id, o) in history.operations.of_marks(Marks::SHADOW) {
@@ -156,7 +158,7 @@ impl Clocks {
                 }
                 for b in 0..n {
                     let right = self.bound[k * n + b];
-                    // What no number holds is a looser bound.
+                    // A saturated sum is a looser bound, so it is safe.
                     let through = left.saturating_add(right);
                     if right < OPEN && through < self.bound[a * n + b] {
                         self.bound[a * n + b] = through;
@@ -164,7 +166,7 @@ impl Clocks {
                 }
             }
         }
-        // A negative cycle: no constant offsets explain the evidence, so both clocks of it are out.
+        // A negative cycle: no constant offsets explain the evidence, so every clock on it counts as stepped.
         for a in 0..n {
             let own = self.bound[a * n + a];
             if own < 0 && self.stepped[a].is_none() {

@@ -1,42 +1,43 @@
-//! How far apart the clocks of several servers may be that wrote one audit log, where nothing says which line is of which.
+//! How far apart the clocks of the servers may be that wrote one audit log, if lines do not name their server.
 //!
-//! Take two writes of the log that follow each other by revision. The later one was answered after the earlier one was sent. If servers
-//! with two clocks made them, the later server's clock is ahead by no more than the time from the one to the other, as the log shows it.
-//! Which server made which write is not known, and need not be: every server renews its identity lease every ten seconds. So among the
-//! writes of half a minute each server follows each other one, perhaps by way of a third. The longest step between two writes that follow
-//! each other, once for each server but one, bounds the offset of any two.
+//! Take two writes that are adjacent by revision. The later one was answered after the earlier one was sent. If two servers made
+//! them, the later server's clock is ahead by at most the time from that sending to that answer. The server of a write is
+//! unknown, but every server renews its identity lease every ten seconds. So among the writes of half a minute, each server
+//! follows each other one, perhaps through a third. The longest step between adjacent writes, times the number of servers less
+//! one, bounds the offset of any two.
 
 use super::{GRAIN, OPEN};
 use crate::history::writers::Writers;
 use crate::history::{History, OperationId, Revision};
 use crate::ingest::Time;
 
-/// In this time around a moment every server that wrote lines at that moment made a write.
+/// Nanoseconds. Every server that wrote lines at a moment also made a write within this time around it.
 const AROUND: i64 = 30_000_000_000;
 
-/// So many renewals around a moment show that the log has those of every server: each makes them in half of that time.
+/// Number of renewals around a moment that shows that the log has those of every server. Each server makes them in half of the
+/// time.
 const RENEWALS: usize = 2;
 
-/// Bounds are kept for stretches of this length; of longer ones where a log is of many years.
+/// Nanoseconds for which one bound is kept; longer if a log spans many years.
 const STRETCH: i64 = 5_000_000_000;
 
-/// No log is cut into more stretches.
+/// Limit on the number of bounds for one log.
 const STRETCHES: i64 = 1 << 20;
 
-/// By how much the times of one log may be wrong against each other, at each time.
+/// Bounds on the difference between times of one log, by interval of time. All values are nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Spread {
     first: i64,
     stretch: i64,
-    /// Of each stretch, the bound for times in it: at most [`OPEN`].
+    /// The bound for times in each interval: at most [`OPEN`].
     bounds: Vec<i64>,
-    /// Of each stretch, the lowest time that a moment in it or after it leaves undecided, as a horizon.
+    /// For each interval, the lowest horizon of a moment in it or after it.
     lowest: Vec<i64>,
     declared: i64,
 }
 
 impl Spread {
-    /// Of the lines of a log, its writes in order of revision, and what it shows of its writers. `declared` bounds it, whatever they show.
+    /// From the operations of a log, its writes in order of revision, and its writers. `declared` bounds the result in any case.
     pub(super) fn of(
         history: &History,
         lines: &[OperationId],
@@ -67,7 +68,7 @@ impl Spread {
             shown.min(OPEN).min(declared)
         };
         spread.bounds = (0..count).map(bound).collect();
-        // Where the log has no lines, nothing is asked.
+        // Intervals without lines are never queried.
         let mut is_used = vec![false; count];
         for at in lines.iter().map(|line| line.index()) {
             let ends = [history.operations.invoke(at), history.operations.ret(at)];
@@ -85,24 +86,24 @@ impl Spread {
         spread
     }
 
-    /// The latest time that is certainly before one.
+    /// The horizon of a time: earlier times are certainly before it.
     pub(super) fn horizon(&self, time: Time) -> Time {
         let past = |bound: i64| time.0.saturating_sub(bound);
         let Some(last) = self.bounds.len().checked_sub(1) else { return Time(past(self.declared)) };
         let at = time.0.saturating_sub(self.first).div_euclid(self.stretch).clamp(0, last as i64) as usize;
-        // Later moments never decide less: what is asked in order of time is answered in order.
+        // The horizon never falls as time rises, so queries in order of time get answers in order.
         let later = self.lowest.get(at + 1).copied().unwrap_or(i64::MAX);
         Time(past(self.bounds[at]).min(later))
     }
 
-    /// The bound that holds at all times.
+    /// A bound that holds at all times.
     pub(super) fn widest(&self) -> i64 {
         self.bounds.iter().copied().max().unwrap_or(OPEN).min(self.declared)
     }
 }
 
-/// The longest step between two writes that follow each other by revision, in each stretch that it touches; and the longest of those that
-/// touch too many to mark them all.
+/// The longest step between two writes that are adjacent by revision, for each interval that it touches; and the longest of the
+/// steps that touch more than `most` intervals.
 fn steps(
     history: &History,
     writes: &[(Revision, OperationId)],

@@ -1,27 +1,28 @@
-//! Clocks that were set back, or drift: their times prove no order.
+//! Clocks that stepped or drift; their times prove no order. Input: the times of each file in order of lines. Audit logs are not
+//! in order of time, so only lines that a client recorded count.
 
 use super::super::shown::EvidenceRef;
 use crate::history::{ClockId, History, IncarnationId, Marks, OperationId, Verb};
 use crate::ingest::{FileId, Position, Time};
 use rustc_hash::FxHashMap;
 
-/// Recorders append what is complete: lines so much out of order are threads that waited for each other, and more is a clock that was set
-/// back (ntpd sets a clock only where it is wrong by more than 128 ms, `tinker step`).
+/// Tolerance in nanoseconds for the order of appended lines. Recording threads wait for each other, so small disorder is normal.
+/// More is a step: ntpd steps a clock only if it is wrong by more than 128 ms (`tinker step`).
 const APPENDED: i64 = 100_000_000;
 
-/// Evidence that a clock stepped, or that two clocks drift: an answer before its own request, times that fall where a recorder only
-/// appends, or an answer before the request that it shows, on a clock whose times fall back somewhere in a file.
+/// Evidence that a clock stepped or that two clocks drift. It is an answer before its own request, or falling times of an
+/// append-only recorder. On a clock with falling times in some file, an answer before the write that it shows counts too.
 #[derive(Clone, Copy, Debug)]
 pub struct ClockStep {
     /// The clock.
     pub clock: ClockId,
-    /// By at least this many nanoseconds.
+    /// The size of the step, at least, in nanoseconds.
     pub by: i64,
-    /// The line that shows it: the answer or the event. `None`: it takes the offsets of several clocks.
+    /// The line of the answer or event that shows it; `None` if it follows from the offsets of several clocks.
     pub at: Option<Position>,
 }
 
-/// Where an answer or an event stands.
+/// The position of an answer or event.
 pub(super) fn place(history: &History, showing: EvidenceRef) -> Position {
     match showing {
         EvidenceRef::Answer(id) => history.operations.position(id.index()),
@@ -29,8 +30,8 @@ pub(super) fn place(history: &History, showing: EvidenceRef) -> Position {
     }
 }
 
-/// What each clock shows by itself: an answer with an earlier time than its request, or lines that a recorder appended and whose times
-/// fall. Audit logs come in any order (batches, rotated files, exports), so that of their lines says nothing.
+/// The steps that each clock shows by itself: an answer with an earlier time than its request, or falling times in lines that a
+/// recorder appended. Lines of audit logs come in any order (batches, rotated files, exports) and show no step.
 pub(super) fn own(history: &History) -> Vec<Option<ClockStep>> {
     let mut stepped: Vec<Option<ClockStep>> = vec![None; history.clocks.len()];
     let mut fell = |clock: ClockId, by: i64, at: Position| {
@@ -54,7 +55,7 @@ pub(super) fn own(history: &History) -> Vec<Option<ClockStep>> {
     stepped
 }
 
-/// What recorders appended when it was complete, answers and events, in order of the lines of each file.
+/// Answers and events that recorders appended when they were complete, in order of the lines of each file.
 fn appended(history: &History) -> Vec<(Position, Time, ClockId, IncarnationId)> {
     let mut lines = Vec::new();
     for (_, o) in history.operations.of_marks(Marks::CLIENT_SIDE) {
@@ -68,21 +69,20 @@ fn appended(history: &History) -> Vec<(Position, Time, ClockId, IncarnationId)> 
         lines.extend(events.map(|delivery| (delivery.position, delivery.at, watch.clock, watch.incarnation)));
     }
     lines.retain(|(_, time, clock, _)| time.is_known() && clock.is_some());
-    // Mostly runs in order already.
+    // The lines are mostly runs in order already.
     lines.sort_by_key(|(at, ..)| (at.file, at.line));
     lines
 }
 
-/// Whether the record of an answer stands before that of a write in one file. Records are written as requests complete, whatever
-/// the clock says: an answer that shows a revision, stands first *and* has the earlier time is evidence of a store that went
-/// back, not of a clock that did.
+/// Whether the record of an answer is before that of a write in one file. Records are written as requests complete, whatever the
+/// clock says. An answer that comes first by line and by time is evidence that the store went back, not the clock.
 pub(super) fn recorded_before(history: &History, showing: EvidenceRef, write: OperationId) -> bool {
     let shown = place(history, showing);
     let written = history.operations.position(write.index());
     shown.file == written.file && (shown.line, shown.offset) < (written.line, written.offset)
 }
 
-/// How far the times of each clock fall back at most from one line of a file to a later one.
+/// For each clock, the largest fall in nanoseconds from a line of a file to a later line.
 pub(super) fn falls(history: &History) -> Vec<i64> {
     let operations = &history.operations;
     let requests = operations.len() as u32;
@@ -96,7 +96,7 @@ pub(super) fn falls(history: &History) -> Vec<i64> {
                 let index = row as usize;
                 let (ret, is_watch) = (operations.ret(index), operations.verb(index) == Verb::Watch);
                 let time = if ret.is_known() && !is_watch { ret } else { operations.invoke(index) };
-                // A server logs a watch when it ends, or when it has begun, and other lines in between.
+                // A server logs a watch when it begins or ends, with other lines in between.
                 let logged = is_watch && !operations.get(index).marks.has(Marks::CLIENT_SIDE);
                 let time = if logged { Time::UNKNOWN } else { time };
                 (operations.position(index), time, operations.clock(index))

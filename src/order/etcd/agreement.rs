@@ -1,26 +1,26 @@
-//! Whether the answer to a transaction agrees with itself: its conditions and its steps are of one state, so what a condition says of a
-//! key, the steps that follow show too. This takes no other record.
+//! Consistency of a transaction's answer with itself: conditions and steps see one state, so the steps must confirm the
+//! conditions. No other record is needed.
 //!
-//! Source: etcd `server/etcdserver/txn/txn.go` (`checkTxnReqsPermission`, `Txn`: conditions are decided, and the steps of one branch
-//! applied, against one revision).
+//! Source: etcd `server/etcdserver/txn/txn.go` (`checkTxnReqsPermission`, `Txn`: conditions are evaluated, and the steps of one
+//! branch applied, against one revision).
 
 use crate::history::Symbol;
 use crate::history::etcd::{Condition, Operation, Recording, Relation, Step, StepResult, Target, Txn};
 
-/// What an answer shows of a key before the transaction.
+/// The state of a key before the transaction, as its answer shows it.
 #[derive(Clone, Copy)]
 enum Shown {
     Absent,
-    /// There, last changed at a revision and so many times; 0: not shown.
+    /// It exists, with its mod revision and version counter; 0 if not shown.
     There {
         changed: i64,
         version: i64,
     },
 }
 
-/// The condition that the answer to a transaction contradicts, in the recording's table.
+/// The condition that a transaction's answer contradicts, an index into the recording's table.
 pub(super) fn contradicted(recording: &Recording, operation: &Operation, txn: Txn) -> Option<u32> {
-    // Of several conditions that were not all true, nobody knows which one was false.
+    // If several conditions were not all true, the false one is unknown.
     if txn.conditions.len == 0 || (operation.failure && txn.conditions.len > 1) {
         return None;
     }
@@ -33,7 +33,7 @@ pub(super) fn contradicted(recording: &Recording, operation: &Operation, txn: Tx
     })
 }
 
-/// What the first step about a key shows of it.
+/// The state of a key according to the first step about it.
 fn shown(recording: &Recording, key: Symbol, steps: &[Step], results: &[StepResult]) -> Option<Shown> {
     for (step, result) in steps.iter().zip(results) {
         match step {
@@ -54,14 +54,14 @@ fn shown(recording: &Recording, key: Symbol, steps: &[Step], results: &[StepResu
             }
             Step::Range(_) => {}
             Step::Put { key: other, .. } if *other != key => {}
-            // What comes behind may be the transaction's own.
+            // Later steps may see the transaction's own changes.
             _ => return None,
         }
     }
     None
 }
 
-/// Whether a condition holds of what is shown, where that says so.
+/// Whether a condition holds in the shown state; `None` if that is not decided.
 fn may_be(condition: &Condition, shown: Shown) -> Option<bool> {
     if condition.relation != Relation::Equal {
         return None;

@@ -1,4 +1,6 @@
-//! What clients were told, held against T.
+//! Comparison of answers with the revision order. Each read and each transaction is compared with the state at its revision.
+//! Answers are visited in order of revision, so that `KeyCounts` counts keys in one sweep. An unknown revision leaves a
+//! comparison open.
 
 use super::coherence::Incoherence;
 use super::conditions::{hold_all, holds};
@@ -14,107 +16,108 @@ use crate::history::etcd::{
 use rustc_hash::FxHashMap;
 use std::cell::OnceCell;
 
-/// An answer that T excludes. Operations, pairs and results are indices of the recording's tables, versions those of T.
+/// An answer that the revision order excludes. Operations, pairs and results are indices into the recording's tables; versions
+/// are indices into the timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mismatch {
-    /// A key was found as it was before a version that the answer had to show: another value, or its removal.
+    /// A key was found in a state before a version that the answer had to show: with another value, or although it was deleted.
     Outdated {
         /// The operation.
         operation: u32,
-        /// What it found.
+        /// The pair that it found.
         pair: u32,
-        /// What T has.
+        /// The version that it had to show.
         version: u32,
-        /// The revision that the answer is of.
+        /// The revision of the state that it shows.
         at: i64,
     },
-    /// A key was not found that had to be there.
+    /// A key was not found although it existed.
     Missing {
         /// The operation.
         operation: u32,
-        /// What T has.
+        /// The version that existed.
         version: u32,
-        /// The revision that the answer is of.
+        /// The revision of the state that it shows.
         at: i64,
     },
-    /// A key was found that was not there, or at a revision above that of the answer.
+    /// A key was found that did not exist, or at a revision above that of the answer.
     Unborn {
         /// The operation.
         operation: u32,
-        /// What it found.
+        /// The pair that it found.
         pair: u32,
-        /// The revision that the answer is of.
+        /// The revision of the state that it shows.
         at: i64,
     },
-    /// A key was found with another count of changes than it had.
+    /// A key was found with a wrong version counter.
     Miscounted {
         /// The operation.
         operation: u32,
-        /// What it found.
+        /// The pair that it found.
         pair: u32,
-        /// What T has.
+        /// The version in the timeline.
         version: u32,
     },
-    /// A key was found twice, or outside of what was asked for.
+    /// A key was found twice, or outside the requested interval.
     NotAsked {
         /// The operation.
         operation: u32,
-        /// What it found.
+        /// The pair that it found.
         pair: u32,
     },
-    /// The number of keys is wrong although each key that was found is right.
+    /// The count of keys is wrong although every found key is right.
     WrongCount {
         /// The operation.
         operation: u32,
-        /// What it said.
+        /// The count in the answer.
         count: i64,
-        /// How many there were.
+        /// The true count.
         expected: i64,
-        /// The revision that the answer is of.
+        /// The revision of the state that it shows.
         at: i64,
     },
-    /// The conditions of a transaction were decided against the store.
+    /// A transaction took the branch that its conditions exclude.
     WrongBranch {
         /// The operation.
         operation: u32,
-        /// The condition that decides it.
+        /// The condition that decides the branch.
         condition: u32,
-        /// What the key was, where it was there.
+        /// The version of its key; `None` if the key never changed.
         version: Option<u32>,
         /// The revision before the transaction.
         at: i64,
     },
-    /// A delete removed a key that was not there, or left one that was.
+    /// A delete removed an absent key, or removed nothing although the key existed.
     WrongDelete {
         /// The operation.
         operation: u32,
         /// The key.
         key: Symbol,
-        /// What it was, where it was there.
+        /// The version of the key; `None` if the key never changed.
         version: Option<u32>,
         /// The revision before the transaction.
         at: i64,
     },
-    /// A transaction without conditions went the way of a false one.
+    /// A transaction without conditions took the failure branch.
     Baseless {
         /// The operation.
         operation: u32,
     },
-    /// A step was answered as only another one is: a put that found keys, a read that removed some, or found more than it asked for.
+    /// A step has a result of the wrong kind: a put that found keys, a read that removed some, or more keys than requested.
     Mistaken {
         /// The operation.
         operation: u32,
     },
-    /// It has more or fewer results than the request has steps.
+    /// The answer has more or fewer results than the request has steps.
     Misshapen {
         /// The operation.
         operation: u32,
     },
-    /// Its own steps contradict what it says of a condition.
+    /// The results of a transaction contradict its outcome for a condition.
     Torn {
         /// The operation.
         operation: u32,
-        /// The condition, in the recording's table.
+        /// The condition, an index into the recording's table.
         condition: u32,
     },
     /// A write was acknowledged at the revision of an empty store.
@@ -122,57 +125,57 @@ pub enum Mismatch {
         /// The operation.
         operation: u32,
     },
-    /// A read found what does not agree with itself.
+    /// A read has results that contradict each other.
     Incoherent {
         /// The operation.
         operation: u32,
-        /// What cannot be true together.
+        /// The contradiction.
         how: Incoherence,
-        /// Whether that is so whatever was not recorded of the request.
+        /// Whether it holds whatever is not recorded of the request.
         sure: bool,
     },
-    /// An answer, and what another record shows of the same state: a key is not there, or was changed at another revision, or a
-    /// condition on it was decided otherwise.
+    /// An answer contradicts other evidence of the same state: a key is absent, was changed at another revision, or a condition
+    /// on it was decided differently.
     Contested {
         /// The operation.
         operation: u32,
         /// The key.
         key: Symbol,
-        /// The state.
+        /// The revision of the state.
         at: i64,
-        /// What else is shown.
+        /// The other evidence.
         stay: Stay,
     },
-    /// Two answers differ about how often a key had changed by one revision.
+    /// Two answers disagree on how often a key had changed by one revision.
     Recounted {
         /// The operation.
         operation: u32,
-        /// What it found.
+        /// The pair that it found.
         pair: u32,
-        /// The other one.
+        /// The other operation.
         other: u32,
-        /// What that found.
+        /// The pair that the other operation found.
         before: u32,
     },
-    /// A read of a revision was answered by a store that had not reached it.
+    /// A read at a revision was answered by a store that had not reached it.
     Unreached {
         /// The operation.
         operation: u32,
     },
 }
 
-/// What comparing came to.
+/// The result of the comparison.
 #[derive(Debug, Default)]
 pub struct Answers {
-    /// What does not fit.
+    /// The answers that contradict the revision order.
     pub mismatches: Vec<Mismatch>,
-    /// How many answers with content were compared.
+    /// The number of compared answers with content.
     pub compared: u64,
-    /// How many comparisons T leaves open.
+    /// The number of comparisons that unknown revisions leave open.
     pub open: u64,
 }
 
-/// One thing to look at: a state of T, and who was told something about it.
+/// One comparison: a state, and an answer that shows something about it.
 #[derive(Clone, Copy)]
 struct Look {
     at: i64,
@@ -180,21 +183,21 @@ struct Look {
     what: Seen,
 }
 
-/// What an answer shows of a state.
+/// The part of an answer that shows something about a state.
 #[derive(Clone, Copy)]
 enum Seen {
-    /// The branch of a transaction, and what its deletes removed.
+    /// The branch of a transaction, and the keys that its deletes removed.
     Branch,
-    /// What a read found.
+    /// The result of a read.
     Read {
         /// Index of the result.
         result: u32,
-        /// How many steps of a transaction came before.
+        /// The number of steps before it in its transaction.
         steps: u32,
     },
 }
 
-/// What a read asked for; of a transaction, that step.
+/// The range of a read, or of a read step in a transaction.
 fn asked(recording: &Recording, operation: &Operation, step: u32) -> Option<Range> {
     match operation.request {
         Request::Range(range) => Some(range),
@@ -210,7 +213,7 @@ fn asked(recording: &Recording, operation: &Operation, step: u32) -> Option<Rang
 }
 
 impl Answers {
-    /// Compares all answers.
+    /// Compares all answers with the revision order.
     pub fn compare(recording: &Recording, effects: &Effects, timeline: &Timeline) -> Answers {
         let mut comparison = Comparison {
             recording,
@@ -227,7 +230,8 @@ impl Answers {
         let mut census = KeyCounts::new(recording, timeline);
         let mut looks = Vec::new();
         let mut start = 0;
-        // What one client was told is in order already, or nearly: going through T once more is less than sorting it.
+        // The answers of one client are nearly in order already, so they are sorted per client. Another sweep costs less than a
+        // full sort.
         for group in recording.operations.chunk_by(|a, b| a.client == b.client) {
             for (at, operation) in (start..).zip(group) {
                 comparison.answer(at, operation, &mut looks);
@@ -244,27 +248,27 @@ impl Answers {
     }
 }
 
-/// What is compared, and what came of it so far.
+/// The comparison with its results so far.
 struct Comparison<'a> {
     recording: &'a Recording,
     effects: &'a Effects,
     timeline: &'a Timeline,
-    /// How requests were decided, each with its operation.
+    /// Mismatches of requests, each with its operation.
     decided: Vec<(u32, Mismatch)>,
-    /// What reads found, each with its state and its operation.
+    /// Mismatches of reads, each with its state and operation.
     found: Vec<(i64, u32, Mismatch)>,
-    /// The state and the operation that are looked at.
+    /// The state and operation of the current comparison.
     now: (i64, u32),
-    /// What is shown of states that T does not know.
+    /// Evidence about states that the timeline does not know, built when first needed.
     presence: OnceCell<Presence>,
-    /// By version of T that nobody can count: how often its key is said to have changed, by which operation, in which pair.
+    /// By version without a known counter: the counter in an answer, its operation and its pair.
     counts: FxHashMap<u32, (i64, u32, u32)>,
     compared: u64,
     open: u64,
 }
 
 impl Comparison<'_> {
-    /// Everything: what takes no state to see, then requests by operation, then reads by state.
+    /// All mismatches: first those that need no state, then requests by operation, then reads by state.
     fn answers(mut self) -> Answers {
         let mistaken = self.effects.mistaken.iter().map(|at| Mismatch::Mistaken { operation: *at });
         let misshapen = self.effects.misshapen.iter().map(|at| Mismatch::Misshapen { operation: *at });
@@ -284,7 +288,7 @@ impl Comparison<'_> {
         Answers { mismatches, compared: self.compared, open: self.open }
     }
 
-    /// What is shown of states that T does not know.
+    /// Evidence about states that the timeline does not know.
     fn presence(&self) -> &Presence {
         self.presence.get_or_init(|| Presence::of(self.recording, self.effects, self.timeline))
     }
@@ -293,7 +297,7 @@ impl Comparison<'_> {
         self.found.push((self.now.0, self.now.1, mismatch));
     }
 
-    /// One answer, in parts that are each about one state.
+    /// Splits an answer into comparisons, each about one state.
     fn answer(&mut self, at: u32, operation: &Operation, looks: &mut Vec<Look>) {
         if operation.revision == 0 || self.timeline.may_be_lost(operation.revision, operation.returned) {
             return;
@@ -357,7 +361,7 @@ impl Comparison<'_> {
         self.compared += 1;
         let mut decided = Some(true);
         let mut shown = None;
-        // Who else shows the state that T does not know.
+        // Evidence that decides the branch where the timeline does not.
         let mut by = None;
         for n in txn.conditions.start..txn.conditions.start + txn.conditions.len {
             let condition = &recording.requests.conditions[n as usize];
@@ -399,7 +403,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// What the deletes of a transaction removed: those of keys that no step before them touches.
+    /// Compares the deletes of a transaction, for keys that no earlier step touches.
     fn deletes(&mut self, census: &KeyCounts<'_>, operation: &Operation, txn: Txn) {
         let Comparison { recording, timeline, now: (before, at), .. } = *self;
         let steps = taken(txn, !operation.failure).of(&recording.requests.steps);
@@ -428,7 +432,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// What a read found.
+    /// Compares the result of a read.
     fn read(&mut self, census: &mut KeyCounts<'_>, told: &Operation, result: u32, steps: u32) {
         let Comparison { recording, effects, timeline, now: (at, operation), .. } = *self;
         let Some(result) = recording.results.get(result as usize) else { return };
@@ -444,7 +448,7 @@ impl Comparison<'_> {
             let place = census.place(pair.key);
             let covered = if single { pair.key == range.keys.key } else { places.contains(&place) };
             if !covered || last.is_some_and(|last| place <= last) {
-                // A list may come in another order than that of keys.
+                // A list need not be in order of keys.
                 let twice = (result.pairs.start..p).any(|other| recording.pairs[other as usize].key == pair.key);
                 if twice || !covered {
                     self.mismatch(Mismatch::NotAsked { operation, pair: p });
@@ -466,13 +470,13 @@ impl Comparison<'_> {
             self.pair(census, operation, p, at);
         }
         let limit = if range.limit > 0 { u32::try_from(range.limit).unwrap_or(u32::MAX) } else { u32::MAX };
-        // Transactions lose the limits of their reads: what is beyond what they found may have been cut off.
+        // The recording has no limits for reads in transactions, so keys after the last found one may have been cut off.
         let of_txn = matches!(told.request, Request::Txn(_));
         let cut = result.pairs.len >= limit || (of_txn && !single);
         let through = if cut { last } else { Some(usize::MAX) };
         if range.count_only {
         } else if single {
-            // Of a step of a transaction nobody knows whether only the count was asked for.
+            // For a read step of a transaction, the recording does not show whether only the count was requested.
             if result.pairs.len == 0 && result.count == 0 {
                 self.absent(census, operation, range.keys.key, at, &own);
             }
@@ -498,7 +502,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// A key that was found.
+    /// Compares a key that was found.
     fn pair(&mut self, census: &KeyCounts<'_>, operation: u32, p: u32, at: i64) {
         let Comparison { recording, timeline, .. } = *self;
         let pair = &recording.pairs[p as usize];
@@ -507,7 +511,7 @@ impl Comparison<'_> {
             return;
         }
         let Some((index, version)) = census.version(pair.key) else {
-            // T has no version that any good source shows: the pair's own was refused.
+            // No trusted source shows a version of the key, and the pair itself was not accepted as one.
             if timeline.known_between(1, at) {
                 self.mismatch(Mismatch::Unborn { operation, pair: p, at });
             }
@@ -526,7 +530,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// A key that was found as T has it, where a condition of a transaction shows that it was changed in a revision that nobody showed.
+    /// Reports a found key if a transaction's condition shows a later change of it in an unshown revision.
     fn elsewhere(&mut self, operation: u32, pair: &Pair, at: i64) {
         if self.timeline.known_between(pair.revision, at) {
             return;
@@ -537,7 +541,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// How often a key was said to have changed.
+    /// Compares the version counter of a found key.
     fn counted(&mut self, operation: u32, pair: u32, told: i64, (index, version): (u32, &Version)) {
         if version.miscounts(told) {
             self.mismatch(Mismatch::Miscounted { operation, pair, version: index });
@@ -549,11 +553,11 @@ impl Comparison<'_> {
         }
     }
 
-    /// A key that was not found.
+    /// Compares a key that was not found.
     fn absent(&mut self, census: &KeyCounts<'_>, operation: u32, key: Symbol, at: i64, own: &[Change]) {
         let timeline = self.timeline;
         if let Some(change) = own.iter().find(|change| change.key == key) {
-            // The transaction's own revision has it.
+            // The transaction's own revision has the version.
             let version = timeline.at(key, at + 1).filter(|version| version.change == *change);
             if let Some(version) = version.filter(|_| change.value.is_some()) {
                 self.mismatch(Mismatch::Missing { operation, version: timeline.index(version), at });
@@ -576,10 +580,10 @@ impl Comparison<'_> {
         }
     }
 
-    /// Keys that a list had to find.
+    /// Finds keys that a list should have found.
     fn members(&mut self, census: &mut KeyCounts<'_>, keys: Interval, pairs: Span, through: usize, own: &[Change]) {
         let Comparison { recording, timeline, now: (at, operation), .. } = *self;
-        // Where T is known without a hole, counting is enough; only a wrong count needs a name.
+        // If no revision is unknown, the count is enough; only a wrong count needs the missing keys.
         let whole = timeline.known_between(1, at);
         if whole && own.is_empty() && census.count(keys, at, through) == i64::from(pairs.len) {
             return;
@@ -593,7 +597,7 @@ impl Comparison<'_> {
     }
 }
 
-/// What a transaction that writes had changed itself before a step: the last change of each key.
+/// The changes of a writing transaction before a step: the last change of each key.
 fn own(recording: &Recording, effects: &Effects, operation: u32, steps: u32) -> Vec<Change> {
     let Operation { request: Request::Txn(txn), failure, results, .. } = recording.operations[operation as usize]
     else {
@@ -627,8 +631,8 @@ fn touches(recording: &Recording, step: &Step, wanted: Symbol) -> bool {
     }
 }
 
-/// Whether a condition cannot hold of one key in a state that is not known: it names a revision that did not put this key, or more
-/// changes of it than there can have been. `last`: its last known version until then.
+/// Whether a condition on one key is certainly false in an unknown state. It is if it names a revision that did not put the key,
+/// or a counter above the possible number of changes. `last`: the last known version of the key.
 fn excluded(timeline: &Timeline, condition: &Condition, last: Option<&Version>, at: i64) -> bool {
     let number = condition.number;
     if condition.relation != Relation::Equal || condition.keys.end.is_some() {
@@ -636,7 +640,7 @@ fn excluded(timeline: &Timeline, condition: &Condition, last: Option<&Version>, 
     }
     let no_change = number != 0 && !(FIRST_CHANGE..=at).contains(&number);
     let another = || {
-        // What only the members' log shows is no evidence of what clients were told.
+        // A revision that only the members' log shows is no evidence about what clients saw.
         let known = |revision: &&Revision| revision.complete && (revision.writer.is_some() || revision.entry.is_none());
         timeline.revision(number).filter(known).is_some_and(|revision| {
             let put = |version: &Version| version.change.key == condition.keys.key && version.change.value.is_some();

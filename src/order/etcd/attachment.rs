@@ -1,29 +1,29 @@
-//! What keys are attached to, as far as requests tell.
+//! Attachments of keys to leases, as far as requests show them.
 
 use crate::history::Symbol;
 use crate::history::etcd::{Recording, Span, Step, Txn};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// What keys are attached to, as far as requests tell.
+/// The current attachments, indexed both ways.
 #[derive(Default)]
 pub(super) struct Attachments {
-    /// By key.
+    /// The attachment of each key.
     pub of_key: FxHashMap<Symbol, Attached>,
-    /// By lease.
+    /// The keys that are known to be attached to each lease.
     pub keys: FxHashMap<i64, FxHashSet<Symbol>>,
 }
 
-/// What a key is attached to.
+/// The attachment of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Attached {
     /// A lease.
     To(i64),
-    /// Clients' transactions are recorded without their leases.
+    /// Unknown, because client records of transactions lack leases.
     Unknown,
 }
 
 impl Attachments {
-    /// Attaches a key, or leaves it to itself.
+    /// Sets or removes the attachment of a key.
     pub fn set(&mut self, key: Symbol, attached: Option<Attached>) {
         if let Some(Attached::To(lease)) = self.of_key.remove(&key)
             && let Some(keys) = self.keys.get_mut(&lease)
@@ -38,7 +38,7 @@ impl Attachments {
         }
     }
 
-    /// Whether removing just these keys is the end of a lease: all that are attached to it, and no others.
+    /// Whether these keys can be exactly those that end with a lease.
     pub fn ends(&self, lease: i64, keys: &[Symbol]) -> bool {
         let attached = self.keys.get(&lease);
         let fits = |key: &Symbol| match self.of_key.get(key) {
@@ -50,7 +50,7 @@ impl Attachments {
     }
 }
 
-/// What a transaction attaches a key to that it puts. `success`: whether its conditions were true, where that is known.
+/// The attachment of a key that a transaction puts. `success`: whether its conditions were true, if known.
 pub(super) fn attached_by(recording: &Recording, txn: Txn, success: Option<bool>, key: Symbol) -> Option<Attached> {
     let last = |way: Span| {
         let mut attached = attaches(recording, txn, way).rev();
@@ -59,10 +59,10 @@ pub(super) fn attached_by(recording: &Recording, txn: Txn, success: Option<bool>
     chosen(success, || last(txn.success), || last(txn.failure))
 }
 
-/// The same of all keys of a transaction, which may be many.
+/// The attachments of all keys of a transaction, indexed because there may be many.
 pub(super) struct AttachedBy {
     success: Option<bool>,
-    /// By way: what each key is attached to in the end.
+    /// By branch, the final attachment of each key.
     ways: [FxHashMap<Symbol, Option<Attached>>; 2],
 }
 
@@ -78,11 +78,11 @@ impl AttachedBy {
     }
 }
 
-/// The keys that one way of a transaction puts, and what each put attaches its key to.
+/// The keys that one branch of a transaction puts, with their attachments in order.
 fn attaches(recording: &Recording, txn: Txn, way: Span) -> impl DoubleEndedIterator<Item = (Symbol, Option<Attached>)> {
     let plain = txn.conditions.len == 0 && txn.failure.len == 0 && txn.success.len == 1;
     way.of(&recording.requests.steps).iter().filter_map(move |step| match *step {
-        // What the key was attached to before.
+        // It keeps the previous attachment.
         Step::Put { key, keeps_lease: true, .. } => Some((key, Some(Attached::Unknown))),
         Step::Put { key, lease: 0, .. } => Some((key, (!plain).then_some(Attached::Unknown))),
         Step::Put { key, lease, .. } => Some((key, Some(Attached::To(lease)))),
@@ -90,7 +90,7 @@ fn attaches(recording: &Recording, txn: Txn, way: Span) -> impl DoubleEndedItera
     })
 }
 
-/// What a key is attached to, of what both ways attach it to.
+/// The attachment of a key, given those of both branches.
 fn chosen(
     success: Option<bool>,
     one: impl FnOnce() -> Option<Option<Attached>>,

@@ -1,71 +1,72 @@
-//! Which request made which revision, as data: what was found, and what is supposed.
+//! Data about writers of revisions: those that were found, those that are presumed, and revisions without a possible writer.
 
 use super::effects::Change;
 use super::log::Logged;
 use super::proofs::Proof;
 use crate::history::Symbol;
 
-/// Who made a revision.
+/// The writer of a revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Writer {
     /// An operation of a client.
     Operation(u32),
-    /// The end of a lease, which no client asked for.
+    /// The expiry of a lease, which no client requested.
     Expiry(i64),
 }
 
-/// Why a request cannot have made a revision.
+/// The reason why a request cannot be the writer of a revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unfit {
-    /// It was sent after the revision, or a later one, had been seen.
+    /// It was sent after this revision or a later one had been seen.
     Late(Proof),
-    /// Applied there it does something else.
+    /// Applied at this revision, it has another effect.
     OtherEffect,
-    /// It made another revision, and no exchange helps.
+    /// It is the writer of another revision, and no exchange frees it.
     Used(i64),
 }
 
-/// A revision that nothing explains.
+/// A revision without a possible writer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unattributed {
     /// The revision.
     pub revision: i64,
-    /// Requests of unknown outcome about its key, and why it was none of them: first those that were sent in time, 64 at most.
+    /// Requests of unknown outcome about its key, each with the reason why it was not the writer: first those that were sent in
+    /// time, at most 64.
     pub candidates: Vec<(u32, Unfit)>,
-    /// How many more there are.
+    /// The number of further candidates.
     pub more: usize,
-    /// A request that was refused and has just this effect.
+    /// A refused request that has exactly this effect.
     pub refused: Option<u32>,
-    /// An acknowledged request, of another revision, that wrote just this.
+    /// An acknowledged request of another revision that wrote exactly this.
     pub repeats: Option<u32>,
-    /// The log entry that made it: somebody sent it whose record is missing.
+    /// The log entry that made it; the client's record is missing.
     pub entry: Option<Logged>,
 }
 
-/// Who made what.
+/// The attribution of all revisions that no answer claims.
 #[derive(Debug, Default)]
 pub struct Attribution {
-    /// The maker of each revision that no answer claims, ascending.
+    /// The writer of each revision that no answer claims, ascending.
     pub writers: Vec<(i64, Writer)>,
-    /// Revisions without a maker, ascending.
+    /// Revisions without a possible writer, ascending.
     pub unattributed: Vec<Unattributed>,
-    /// The first revision of which the content is not known.
+    /// The first revision with unknown content.
     pub open: Option<i64>,
-    /// Revisions that requests can have made which attach keys to other leases, ascending.
+    /// Revisions whose possible writers attach keys to different leases, ascending.
     pub doubted: Vec<i64>,
-    /// Acknowledged ends of leases that left a key.
+    /// Acknowledged revokes that left a key of their lease behind, with the key.
     pub unrevoked: Vec<(u32, Symbol)>,
-    /// Answers of which it stays open whether they wrote.
+    /// Answers for which it is undecided whether they wrote.
     pub undecided: Vec<u32>,
 }
 
-/// What is taken to have happened at a revision.
+/// A presumed change at a revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Supposed {
     /// The revision.
     pub revision: i64,
-    /// Who made it.
+    /// The presumed writer.
     pub maker: Writer,
-    /// All that it changed.
+    /// All its changes.
     pub changes: Vec<Change>,
 }

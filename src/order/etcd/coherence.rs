@@ -1,38 +1,39 @@
-//! Whether what a read found agrees with itself: keys in their order, as many as are counted, and no more changes of one than there were
-//! revisions. This takes neither another record nor T.
+//! Consistency of a single read with itself: keys in order, as many as counted, and no more changes than revisions. No other
+//! record is needed.
 //!
-//! Source: etcd `server/etcdserver/txn/range.go` (`executeRange`: keys come in the order of their bytes, and all that are counted are
+//! Source: etcd `server/etcdserver/txn/range.go` (`executeRange`: keys come in the order of their bytes, and all counted keys are
 //! shown, up to the limit), `server/storage/mvcc/index.go` (`Revisions`).
 
 use crate::history::etcd::{Pair, Range, Recording};
 
-/// What a read cannot have found.
+/// A result that no read has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Incoherence {
-    /// A key that stands behind a later one. The suite asks for no other order in reads; of steps of transactions it does not record one.
+    /// A key after a later one. Reads of the recorded suite request no other order; for steps of transactions the order is not
+    /// recorded.
     Order {
         /// The key, as the index of a pair.
         pair: u32,
     },
-    /// Fewer keys counted than found, fewer than none, or one key more than once.
+    /// The count is below the number of found keys, negative, or above one for a single key.
     Count {
         /// The index of the result.
         result: u32,
     },
-    /// Fewer keys found than counted, with room for more.
+    /// Fewer keys were found than counted, although the limit allows more.
     Withheld {
         /// The index of the result.
         result: u32,
     },
-    /// A key that changed more often than there were revisions.
+    /// A key changed more often than there were revisions.
     Version {
         /// The key, as the index of a pair.
         pair: u32,
     },
 }
 
-/// What is wrong with what a read found, and whether that is sure whatever was not recorded. `is_told`: all that was asked is recorded, as it
-/// is of reads that are no step of a transaction.
+/// The inconsistency of a read, and whether it holds whatever is not recorded. `is_told`: the whole request is recorded, as it is
+/// for reads outside transactions.
 pub(super) fn incoherence(recording: &Recording, range: Range, at: u32, is_told: bool) -> Option<(Incoherence, bool)> {
     let result = recording.results.get(at as usize)?;
     let pairs = result.pairs.of(&recording.pairs);
@@ -45,7 +46,7 @@ pub(super) fn incoherence(recording: &Recording, range: Range, at: u32, is_told:
     if let Some(n) = pairs.iter().position(too_often) {
         return Some((Incoherence::Version { pair: result.pairs.start + n as u32 }, true));
     }
-    // Of keys that are no text, reports do not keep the bytes.
+    // Recordings do not keep the bytes of keys that are not text.
     let text = |pair: &Pair| recording.texts.get(pair.key);
     let ordered = |pair: &[Pair]| {
         text(&pair[0]) <= text(&pair[1]) || pair.iter().any(|pair| text(pair).contains(char::REPLACEMENT_CHARACTER))
@@ -57,7 +58,7 @@ pub(super) fn incoherence(recording: &Recording, range: Range, at: u32, is_told:
     if range.count_only || found == result.count.min(limit) {
         return None;
     }
-    // Transactions lose the limits of their reads, but a limit leaves a single key.
+    // The limits of reads in transactions are not recorded, but every limit allows one key.
     let sure = is_told || range.limit > 0;
     (sure || single).then_some((Incoherence::Withheld { result: at }, sure))
 }

@@ -1,6 +1,6 @@
-//! What was compacted when. Compactions have no revision of their own in the order, but the highest revision compacted through only
-//! rises: so acknowledged ones stand in the order of their revisions, each behind every read of what it takes away and before every
-//! answer that misses it. Whether they have a place is a schedule: each as early as what stands before it allows.
+//! Compactions and their place in the order. A compaction has no revision of its own, but the compacted revision only rises. So
+//! acknowledged compactions are in order of that revision, each after every read that needs the compacted state and before every
+//! answer that misses it. `schedule` places each as early as its predecessors allow; this fails only if no placement exists.
 //!
 //! Source: etcd `server/storage/mvcc/kvstore.go` (`updateCompactRev`, `checkPrevCompactionCompleted`), `kvstore_txn.go`
 //! (`rangeKeys`), `server/etcdserver/apply` (compactions are proposed like writes).
@@ -14,24 +14,24 @@ use crate::history::etcd::{Outcome, Recording, Request};
 use crate::ingest::Time;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// What was asked to be compacted, by time.
+/// Requested compactions, by time.
 #[derive(Debug)]
 pub struct Compactions {
-    /// Sent, through, whether it was answered, and when.
+    /// Those that may have compacted, or were answered that their revision is compacted: sent at, highest revision so far.
     asked: Vec<(Time, i64)>,
-    /// Those that did not find it compacted already.
+    /// Those that were not answered "already compacted": sent at, highest revision so far.
     first: Vec<(Time, i64)>,
-    /// Acknowledged: answered at, through, the operation.
+    /// Acknowledged ones: answered at, revision, operation.
     done: Vec<(Time, i64, u32)>,
-    /// In the members' logs, of clients that are not recorded: not before, through; both ascending.
+    /// Compactions in the members' logs by unrecorded clients: earliest time, revision; both ascend.
     logged: Vec<(Time, i64)>,
-    /// Answers that a store gives that is compacted through a revision at most: sent at, that revision, the operation. Where they
-    /// were sent later, they allow more.
+    /// Answers that bound the compacted revision of their store: sent at, highest possible revision of this and all later
+    /// answers, operation.
     allowing: Vec<(Time, i64, u32)>,
 }
 
 impl Compactions {
-    /// Of all clients, and of the members' logs, which show those of clients that are not recorded too.
+    /// Collects the compactions of all recorded clients, and of the members' logs, which include unrecorded clients.
     pub fn of(recording: &Recording, effects: &Effects, log: &Log, timeline: &Timeline) -> Compactions {
         let logged = logged(recording, log, timeline);
         let allowing = allowing(recording, effects);
@@ -58,50 +58,51 @@ impl Compactions {
         compactions
     }
 
-    /// The highest revision that can have been compacted through by a time.
+    /// The highest revision that can have been compacted by a time.
     pub fn possible(&self, time: Time) -> i64 {
         let at = self.asked.partition_point(|(sent, _)| *sent <= time);
         self.asked[..at].last().map_or(0, |(_, through)| *through).max(self.logged(time))
     }
 
-    /// The same of compactions that were not told that it is compacted already.
+    /// The same without compactions that were answered "already compacted".
     pub fn possible_first(&self, time: Time) -> i64 {
         let at = self.first.partition_point(|(sent, _)| *sent <= time);
         self.first[..at].last().map_or(NOT_COMPACTED, |(_, through)| *through).max(self.logged(time))
     }
 
-    /// The highest revision through which what the members' logs hold can have compacted by a time, beside what recorded clients asked for.
+    /// The highest revision that unrecorded clients can have compacted by a time, according to the members' logs.
     pub fn logged(&self, time: Time) -> i64 {
         let at = self.logged.partition_point(|(from, _)| *from <= time);
         self.logged[..at].last().map_or(NOT_COMPACTED, |(_, through)| *through)
     }
 
-    /// Whether a compaction is recorded that took effect, or may have: then those who compact are.
+    /// Whether a recorded compaction took effect or may have. Clients that compact are presumed to be recorded then.
     pub fn is_recorded(&self) -> bool {
         !self.first.is_empty()
     }
 
-    /// Whether recorded clients compact, and the members' logs hold a compaction that none of them can have asked for: a record is missing,
-    /// or was altered.
+    /// Whether recorded clients compact, and the members' logs have a compaction that none of them can have requested. A record
+    /// is missing or was altered.
     pub fn lacks_records(&self) -> bool {
         self.is_recorded() && !self.logged.is_empty()
     }
 
-    /// An answer to what was sent behind a time that shows that nothing above a revision had been compacted by then, whoever asked.
+    /// An operation, sent after a time, whose answer shows that nothing above a revision had been compacted by then by any
+    /// client.
     pub fn ruled_out(&self, above: i64, by: Time) -> Option<u32> {
         let behind = self.allowing.partition_point(|(sent, ..)| *sent <= by);
         self.allowing.get(behind).filter(|(_, most, _)| *most <= above).map(|(.., operation)| *operation)
     }
 
-    /// A compaction that was over before a time, above a revision.
+    /// A compaction above a revision that was complete before a time.
     pub fn certain(&self, before: Time, above: i64) -> Option<u32> {
         let at = self.done.partition_point(|(answered, ..)| *answered < before);
         self.done[..at].iter().find(|(_, through, _)| *through > above).map(|(.., operation)| *operation)
     }
 }
 
-/// Answers that bound what was compacted when they were asked for: nothing is compacted that has not come about, nor what is read
-/// or compacted later. Each with the lowest bound of it and all that were sent later.
+/// Answers that bound the compacted revision at their send time: a revision that does not exist yet, or that is read or compacted
+/// later, is not compacted. Each has the lowest bound of itself and all that were sent later.
 fn allowing(recording: &Recording, effects: &Effects) -> Vec<(Time, i64, u32)> {
     let bound = |(at, operation): (u32, &crate::history::etcd::Operation)| {
         let most = match (operation.outcome, operation.request, effects.class(at)) {
@@ -123,11 +124,11 @@ fn allowing(recording: &Recording, effects: &Effects) -> Vec<(Time, i64, u32)> {
     bounds
 }
 
-/// The revisions of which the logs hold more compactions than recorded clients can have proposed. Every request that reaches the
-/// members has an entry, also where it is refused when it is applied.
+/// The revisions for which the logs have more compactions than recorded clients can have proposed. Every proposed request has a
+/// log entry, even if it is refused when applied.
 ///
-/// An acknowledged compaction stands in front of every one through more. Where the logs lack it and hold such a one, they contradict the
-/// client, and nobody knows whose compaction that was.
+/// An acknowledged compaction comes before every one of a higher revision. If the logs lack it and have a higher one, they
+/// contradict the client, and the higher one counts for no client.
 fn of_others(recording: &Recording) -> FxHashSet<i64> {
     let logs = recording.members.iter().filter_map(|member| member.log.as_ref());
     let mut entries: Vec<(i64, u64)> = logs
@@ -153,9 +154,9 @@ fn of_others(recording: &Recording) -> FxHashSet<i64> {
     entries.chunk_by(|a, b| a.0 == b.0).filter(more).map(|of| of[0].0).collect()
 }
 
-/// Compactions of the members' logs by clients that are not recorded, each with a time before which no member can have applied it: it
-/// stands behind the entries of writes, which had been sent. Where the logs and the clients differ, or the entries of writes may have
-/// been lost, nothing is known.
+/// Compactions of unrecorded clients in the members' logs, each with the earliest time at which a member can have applied it.
+/// That is the last send time of the writes whose entries come before. If logs and clients disagree, or entries of writes may
+/// have been lost, this yields no times.
 fn logged(recording: &Recording, log: &Log, timeline: &Timeline) -> Vec<(Time, i64)> {
     let certain = |number: i64| log.step(number).is_some_and(|step| step.certain);
     let logged = timeline.revisions.iter().filter(|revision| revision.entry.is_some() && certain(revision.number));
@@ -184,36 +185,37 @@ fn logged(recording: &Recording, log: &Log, timeline: &Timeline) -> Vec<(Time, i
 pub struct Demand {
     /// That revision.
     pub above: i64,
-    /// When the answer had arrived.
+    /// When the answer arrived.
     pub by: Time,
 }
 
-/// Whether compactions have a place in the order.
+/// The placement of compactions in the order.
 #[derive(Debug, Default)]
 pub struct Placing {
-    /// Acknowledged compactions of what another one had taken away before they were sent: that one, and they.
+    /// Pairs of acknowledged compactions: the first had compacted the revision of the second before the second was sent.
     pub repeated: Vec<(u32, u32)>,
     /// Whether some answer or compaction has no place, for a reason that more than two records show.
     pub stuck: bool,
-    /// Those that took effect, by revision, those of unknown outcome that an answer needs among them; empty where one has no place.
+    /// The compactions that took effect, by revision. They include those of unknown outcome that an answer needs. Empty if one
+    /// has no place.
     pub chain: Vec<Taken>,
 }
 
-/// A compaction that took effect, or may have.
+/// A compaction that took effect or may have.
 #[derive(Clone, Copy, Debug)]
 pub struct Taken {
     /// The request.
     pub operation: u32,
-    /// Through this revision.
+    /// The compacted revision.
     pub through: i64,
-    /// The earliest time: in a chain, behind those before it.
+    /// The earliest time; in a chain, not before its predecessor's.
     pub from: Time,
-    /// When it was answered; in a chain, when anything showed it first.
+    /// When it was answered; in a chain, when evidence first showed it.
     pub until: Time,
 }
 
 impl Placing {
-    /// Of a recording in which every revision has its maker.
+    /// Places the compactions of a recording in which every revision has a writer. With open revisions only `repeated` is filled.
     pub fn of(
         recording: &Recording,
         effects: &Effects,
@@ -244,13 +246,13 @@ impl Placing {
             let operation = &recording.operations[at as usize];
             let Request::Compact { revision: through } = operation.request else { continue };
             let Some(exists) = earliest.of_revision(through) else { continue };
-            // What is read at a revision below was read before.
+            // A read at a lower revision came before this compaction.
             let read = reads.partition_point(|(asked, _)| *asked < through);
             let read = reads[..read].last().map_or(Time(i64::MIN), |(_, time)| *time);
             let from = operation.call.max(exists).max(read);
             let until = if operation.returned.is_known() { operation.returned } else { Time(i64::MAX) };
             match operation.outcome {
-                // No store ever was before this.
+                // No store ever has a revision this low to compact.
                 Outcome::Answered if through <= NOT_COMPACTED => placing.stuck = true,
                 Outcome::Answered => known.push(Taken { operation: at, through, from, until }),
                 Outcome::Unknown if through > NOT_COMPACTED => {
@@ -263,7 +265,7 @@ impl Placing {
         let chain = schedule(&mut taken);
         for demand in &demands {
             let Some(chain) = chain.as_deref().filter(|chain| !is_met(chain, *demand)) else { continue };
-            // The one that can be earliest: nothing else speaks against it.
+            // Take the earliest possible one; it satisfies at least as many other demands.
             let start = |one: &Taken| {
                 let before = chain.partition_point(|(through, _)| *through < one.through);
                 chain[..before].last().map_or(one.from, |(_, time)| one.from.max(*time))
@@ -289,7 +291,7 @@ impl Placing {
     }
 }
 
-/// Acknowledged compactions that were sent after one through the same or a later revision had been answered.
+/// Acknowledged compactions that were sent after one of the same or a higher revision had been answered.
 fn repeated(recording: &Recording, compactions: &[u32], done: &Compactions) -> Vec<(u32, u32)> {
     let answered = |at: &&u32| recording.operations[**at as usize].outcome == Outcome::Answered;
     let pair = |at: &u32| {
@@ -300,7 +302,7 @@ fn repeated(recording: &Recording, compactions: &[u32], done: &Compactions) -> V
     compactions.iter().filter(answered).filter_map(pair).collect()
 }
 
-/// Answers of clients that miss what was compacted.
+/// Answers that report compacted revisions.
 fn refusals(recording: &Recording) -> impl Iterator<Item = Demand> {
     recording.operations.iter().filter(|operation| operation.outcome == Outcome::Compacted).filter_map(|operation| {
         let by = if operation.returned.is_known() { operation.returned } else { Time(i64::MAX) };
@@ -312,10 +314,10 @@ fn refusals(recording: &Recording) -> impl Iterator<Item = Demand> {
     })
 }
 
-/// Reads of the past that were answered, by the revision asked for, each with the earliest time of it and all before.
+/// Answered reads of the past, by requested revision, each with the latest of the earliest times so far.
 fn reads(recording: &Recording, earliest: &Earliest) -> Vec<(i64, Time)> {
     let read = |operation: &crate::history::etcd::Operation| match operation.request {
-        // A member that answers for itself may be behind the compaction.
+        // A serializable read may be answered by a member that has not compacted yet.
         Request::Range(range)
             if operation.outcome == Outcome::Answered && range.revision > 0 && !range.serializable =>
         {
@@ -333,13 +335,13 @@ fn reads(recording: &Recording, earliest: &Earliest) -> Vec<(i64, Time)> {
     reads
 }
 
-/// The times of compactions in the order of their revisions; `None`: one is answered too early.
+/// The times of compactions in order of revision; `None` if one would be later than its answer, or two have the same revision.
 fn schedule(taken: &mut [Taken]) -> Option<Vec<(i64, Time)>> {
     taken.sort_by_key(|one| one.through);
     let mut chain: Vec<(i64, Time)> = Vec::with_capacity(taken.len());
     for one in taken {
         let time = chain.last().map_or(one.from, |(_, before)| one.from.max(*before));
-        // Of two through one revision the second is refused.
+        // The second of two compactions of the same revision is refused.
         if time > one.until || chain.last().is_some_and(|(through, _)| *through == one.through) {
             return None;
         }
@@ -353,14 +355,14 @@ fn is_met(chain: &[(i64, Time)], demand: Demand) -> bool {
     chain.get(at).is_some_and(|(_, time)| *time <= demand.by)
 }
 
-/// The earliest time at which each revision can have come about: the latest call of anything at or before it in the order.
+/// The earliest time at which each revision can have existed: the latest send time among the operations at or before it.
 pub(super) struct Earliest {
-    /// By revision, from 0 through the one behind the last.
+    /// By revision, from 0 through the revision after the last.
     times: Vec<Time>,
 }
 
 impl Earliest {
-    /// Of a T without a hole.
+    /// Requires a timeline without unknown revisions.
     pub fn of(recording: &Recording, effects: &Effects, timeline: &Timeline, filling: &Attribution) -> Earliest {
         let mut times = vec![Time(i64::MIN); timeline.revisions.len() + 3];
         let mut not_before = |revision: i64, time: Time| {
@@ -398,7 +400,7 @@ impl Earliest {
         Earliest { times }
     }
 
-    /// Of a revision; `None`: nobody has seen it.
+    /// The earliest time of a revision; `None` above the revision after the last.
     pub fn of_revision(&self, revision: i64) -> Option<Time> {
         let last = self.times.len() as i64 - 2;
         (revision <= last).then(|| self.times[usize::try_from(revision).unwrap_or(0)])

@@ -1,11 +1,11 @@
-//! Whether conditions of requests hold of the state that the revision order shows.
+//! Conditions of transactions, evaluated in a state of the timeline. `None` always means that the state is not known well enough.
 
 use super::store::covers;
 use super::timeline::{State, Timeline, Version};
 use crate::history::Symbol;
 use crate::history::etcd::{Condition, Interval, Outcome, Recording, Relation, Request, Target, Txn};
 
-/// Whether a condition holds of every key of an interval at a revision; `None`: not known. Where none is there, zeros are compared.
+/// Whether a condition holds for every key of an interval at a revision; `None` if unknown. Without keys, zeros are compared.
 ///
 /// Source: etcd `server/etcdserver/txn/txn.go` (`applyCompare`).
 pub fn hold_all(recording: &Recording, timeline: &Timeline, condition: &Condition, at: i64) -> Option<bool> {
@@ -26,7 +26,7 @@ pub fn hold_all(recording: &Recording, timeline: &Timeline, condition: &Conditio
     }
 }
 
-/// Whether a condition of a client's request holds of what its key is, where that is known, and which version shows it.
+/// Whether a condition holds in the state of its key; `None` if unknown. Also returns the version that shows it.
 pub fn holds<'t>(
     recording: &Recording,
     timeline: &Timeline,
@@ -37,7 +37,7 @@ pub fn holds<'t>(
         State::There(version) => (version.revision, version.version, version.change.value, Some(version)),
         State::Absent(version) => (0, 0, None, version),
         State::Open(last) => {
-            // A later version than the expected one excludes it, whatever happened behind.
+            // A later version than the expected one excludes it, whatever happened since.
             let excluded = condition.target == Target::ModRevision
                 && condition.relation == Relation::Equal
                 && !condition.keys.end.is_some()
@@ -46,7 +46,7 @@ pub fn holds<'t>(
         }
     };
     if condition.target == Target::Value && !condition.keys.end.is_some() {
-        // A key that is not there has no value, not even an empty one.
+        // An absent key has no value, not even an empty one.
         let same = value.map_or(Some(false), |value| recording.values.same(value, condition.value));
         let holds = match condition.relation {
             _ if value.is_none() => Some(false),
@@ -59,10 +59,10 @@ pub fn holds<'t>(
     let found = match condition.target {
         _ if condition.keys.end.is_some() => None,
         Target::ModRevision => Some(revision),
-        // The count of a key that is there is not always known.
+        // The counter of an existing key is not always known.
         Target::Version if revision > 0 && version == 0 => None,
         Target::Version => Some(version),
-        // A key that is not there was not created, and a key in its first version was created with it.
+        // An absent key has create revision 0; a key in version 1 was created at its mod revision.
         Target::CreateRevision if revision == 0 || version == 1 => Some(revision),
         Target::CreateRevision => match state {
             State::There(version) => timeline.created(condition.keys.key, version),
@@ -80,8 +80,8 @@ pub fn holds<'t>(
     (holds, shown)
 }
 
-/// Whether the transaction that made a revision found its conditions true: its answer says so, or else the state before;
-/// `None`: not known.
+/// Whether the transaction that made a revision found its conditions true, by its answer or else by the state before it; `None`
+/// if unknown.
 pub(super) fn branch(recording: &Recording, timeline: &Timeline, at: u32, revision: i64) -> Option<bool> {
     let operation = &recording.operations[at as usize];
     match (operation.outcome, operation.request) {
@@ -91,7 +91,7 @@ pub(super) fn branch(recording: &Recording, timeline: &Timeline, at: u32, revisi
     }
 }
 
-/// Whether the conditions of a transaction hold of the state at a revision; `None`: not known.
+/// Whether the conditions of a transaction hold at a revision; `None` if unknown.
 pub(super) fn decided(recording: &Recording, timeline: &Timeline, txn: Txn, at: i64) -> Option<bool> {
     let mut success = true;
     for condition in txn.conditions.of(&recording.requests.conditions) {

@@ -1,54 +1,55 @@
-//! What each operation says about the store: whether it changed something, what, and which revision its answer stands at.
+//! The effect of each operation as its answer shows it: whether it changed keys, which keys, and the revision of its state.
+//! Answers that no store gives to their own request are collected here, without looking at other operations.
 
 use super::agreement::contradicted;
 use super::coherence::{Incoherence, incoherence};
 use crate::history::Symbol;
 use crate::history::etcd::{Operation, Outcome, Range, Recording, Request, Span, Step, StepResult, Txn, ValueId};
 
-/// What an operation did, as far as its answer shows it.
+/// The effect of an operation, as far as its answer shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// It changed keys, at the revision of its answer.
+    /// It changed keys at the revision of its answer.
     Write,
-    /// It changed nothing: it stands at the state that its answer's revision names.
+    /// It changed nothing; its state is that of its answer's revision.
     Same,
-    /// Either: an answer that does not say whether it changed keys, such as that to a revoked lease.
+    /// The answer does not show whether it changed keys, like that of a revoked lease.
     Either,
-    /// Nobody knows whether it changed something, or will.
+    /// Crashed operation: its outcome is unknown, and it may still take effect later.
     Unknown,
-    /// Refused. If its effect shows nevertheless, the refusal was wrong.
+    /// Refused. An effect of it shows that the refusal was wrong.
     Refused,
-    /// It says nothing about the order: a read that failed or that may be old, or an answer without revision.
+    /// No place in the order: a failed or serializable read, or an answer without revision.
     Silent,
 }
 
-/// One key changed by one transaction.
+/// The last change of a key in a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Change {
     /// The key.
     pub key: Symbol,
-    /// Its new value; `None`: it was deleted.
+    /// Its new value; `None` if it was deleted.
     pub value: Option<ValueId>,
 }
 
-/// What all operations did.
+/// The effects of all operations.
 #[derive(Debug, Default)]
 pub struct Effects {
     rows: Vec<(Class, Span)>,
     changes: Vec<Change>,
-    /// Operations whose answers have more or fewer results than their requests have steps.
+    /// Operations whose number of results differs from the number of steps.
     pub misshapen: Vec<u32>,
-    /// Operations with an answer that no store gives to a request of theirs: a put that found keys, a read that removed
-    /// some, or found more than it asked for.
+    /// Operations with an answer that no store gives to their request: a put that found keys, a read that removed some, or more
+    /// keys than requested.
     pub mistaken: Vec<u32>,
-    /// Transactions with an answer that contradicts one of their conditions, by its place in the recording's table.
+    /// Transactions with an answer that contradicts one of their conditions, with the condition's index in the recording's table.
     pub contradicted: Vec<(u32, u32)>,
-    /// Operations with a read that does not agree with itself, and whether that is sure whatever was not recorded.
+    /// Operations with a read that contradicts itself; the flag says whether that holds whatever is not recorded.
     pub incoherent: Vec<(u32, Incoherence, bool)>,
 }
 
 impl Effects {
-    /// Of a recording.
+    /// Derives the effects of a recording.
     pub fn of(recording: &Recording) -> Effects {
         let rows = Vec::with_capacity(recording.operations.len());
         let mut effects = Effects { rows, ..Effects::default() };
@@ -62,7 +63,7 @@ impl Effects {
 
     fn add(&mut self, recording: &Recording, at: u32, operation: &Operation) -> Class {
         let txn = match operation.request {
-            // A member that answers for itself may be behind: such an answer has its content, and no place in the order of time.
+            // A serializable read may be answered by a member that is behind: its content counts, but it has no place in time.
             Request::Range(range) if operation.outcome == Outcome::Answered => {
                 let results = operation.results.of(&recording.results);
                 if results.iter().any(|result| !finds(recording, range, result)) {
@@ -76,7 +77,7 @@ impl Effects {
             }
             Request::Range(_) | Request::Compact { .. } | Request::Defragment | Request::Other => return Class::Silent,
             Request::LeaseGrant { .. } if operation.outcome == Outcome::Answered => return Class::Same,
-            // Whether a lease was granted shows nowhere but in its answer.
+            // Only its answer shows whether a lease was granted.
             Request::LeaseGrant { .. } => return Class::Silent,
             Request::LeaseRevoke { .. } => return failed(operation).unwrap_or(Class::Either),
             Request::Txn(txn) => txn,
@@ -123,7 +124,7 @@ impl Effects {
         }
     }
 
-    /// What an operation did.
+    /// The effect of an operation.
     pub fn class(&self, operation: u32) -> Class {
         self.rows[operation as usize].0
     }
@@ -133,8 +134,8 @@ impl Effects {
         self.rows[operation as usize].1.of(&self.changes)
     }
 
-    /// The lowest and highest place that an answered operation can have in the order: a write at revision r comes before what
-    /// was answered at r.
+    /// The lowest and highest slot of an answered operation in the order: a write at revision r has slot 2r, what changed nothing
+    /// there has slot 2r + 1.
     pub fn slots(&self, operation: u32, revision: i64) -> Option<(i128, i128)> {
         let write = i128::from(revision) * 2;
         match self.class(operation) {
@@ -146,7 +147,7 @@ impl Effects {
     }
 }
 
-/// What the answer to a transaction says of its way.
+/// The branch and results in the answer of a transaction.
 #[derive(Clone, Copy)]
 pub(super) struct Answered<'r> {
     /// Whether its conditions were true.
@@ -155,14 +156,14 @@ pub(super) struct Answered<'r> {
 }
 
 impl<'r> Answered<'r> {
-    /// Of an operation, where it was answered.
+    /// The answer of an operation; `None` without one.
     pub fn of(recording: &'r Recording, operation: u32) -> Option<Answered<'r>> {
         let operation = &recording.operations[operation as usize];
         let results = operation.results.of(&recording.results);
         (operation.outcome == Outcome::Answered).then_some(Answered { success: !operation.failure, results })
     }
 
-    /// How many keys a step removed.
+    /// The number of keys that a step removed.
     pub fn removed(&self, step: usize) -> Option<i64> {
         self.results.get(step).map(|result| result.deleted)
     }
@@ -181,7 +182,7 @@ fn is_of(recording: &Recording, step: &Step, result: &StepResult) -> bool {
     }
 }
 
-/// Whether a read can find so much, whatever is there: not more than its limit, only a count, only keys.
+/// Whether a read can have this result in any state: within its limit, only a count, only keys.
 fn finds(recording: &Recording, range: Range, result: &StepResult) -> bool {
     let pairs = result.pairs.of(&recording.pairs);
     let most = match usize::try_from(range.limit) {
@@ -193,7 +194,7 @@ fn finds(recording: &Recording, range: Range, result: &StepResult) -> bool {
     pairs.len() <= most && !(range.keys_only && pairs.iter().any(|pair| pair.value != empty))
 }
 
-/// What is known of an operation that was not answered as usual.
+/// The class of an operation without a normal answer.
 fn failed(operation: &Operation) -> Option<Class> {
     match operation.outcome {
         Outcome::Answered => None,
@@ -202,7 +203,7 @@ fn failed(operation: &Operation) -> Option<Class> {
     }
 }
 
-/// Whether a transaction can change something.
+/// Whether a transaction can change keys.
 fn writes(recording: &Recording, txn: Txn) -> bool {
     let steps = |span: Span| span.of(&recording.requests.steps).iter().any(|step| !matches!(step, Step::Range(_)));
     steps(txn.success) || steps(txn.failure)

@@ -1,23 +1,24 @@
-//! How many keys there are in an interval: counted in passing, so that lists need not be compared with all keys.
+//! The number of existing keys in an interval, counted during a sweep over revisions with a Fenwick tree (Fenwick 1994). Lists
+//! need not be compared key by key then. Revisions must not fall between calls except through [`KeyCounts::restart`].
 
 use super::timeline::{State, Timeline, Version};
 use crate::history::Symbol;
 use crate::history::etcd::{Interval, Recording};
 use std::ops::Range;
 
-/// Counts over T at revisions that only rise.
+/// Key counts at a revision that only rises.
 pub struct KeyCounts<'t> {
     recording: &'t Recording,
     timeline: &'t Timeline,
-    /// Keys that ever changed or were found, in the order of their names.
+    /// Keys that ever changed or were found, in order of their names.
     sorted: Vec<Symbol>,
-    /// By symbol.
+    /// The place in `sorted` by symbol.
     places: Vec<u32>,
-    /// The last version of each, as the index of T's; beyond them: none yet.
+    /// The index of the last version of each key; an index out of range means none yet.
     versions: Vec<u32>,
-    /// The interval that was last asked for.
+    /// The interval of the last query.
     asked: Option<(Interval, Range<usize>)>,
-    /// Which of them are there, and how many, as a tree of sums (Fenwick 1994).
+    /// Whether each key exists, and the counts as a Fenwick tree.
     there: Vec<bool>,
     sums: Vec<i64>,
     /// The next version to count.
@@ -25,7 +26,7 @@ pub struct KeyCounts<'t> {
 }
 
 impl<'t> KeyCounts<'t> {
-    /// Of an empty store.
+    /// Counts for an empty store.
     pub fn new(recording: &'t Recording, timeline: &'t Timeline) -> KeyCounts<'t> {
         let found = recording.pairs.iter().map(|pair| pair.key);
         let mut sorted: Vec<Symbol> = timeline.keys().chain(found).collect();
@@ -50,7 +51,7 @@ impl<'t> KeyCounts<'t> {
         }
     }
 
-    /// Begins again with the empty store.
+    /// Returns to the empty store.
     pub fn restart(&mut self) {
         self.versions.fill(u32::MAX);
         self.there.fill(false);
@@ -58,17 +59,17 @@ impl<'t> KeyCounts<'t> {
         self.next = 0;
     }
 
-    /// How many steps going through all of T takes.
+    /// The number of steps of one sweep over the timeline.
     pub fn cost(&self) -> usize {
         self.timeline.versions.len() + self.sorted.len()
     }
 
-    /// What a key is at a revision, which is the one that was last advanced to.
+    /// The state of a key at a revision, which must be the one that was last advanced to.
     pub fn state(&self, key: Symbol, at: i64) -> State<'t> {
         self.timeline.state_since(self.version(key).map(|(_, version)| version), at)
     }
 
-    /// The place of a key in the order of names.
+    /// The place of a key in order of names; `usize::MAX` if it never occurs.
     pub fn place(&self, key: Symbol) -> usize {
         match self.places.get(key.index()) {
             Some(&place) if place < u32::MAX => place as usize,
@@ -76,24 +77,24 @@ impl<'t> KeyCounts<'t> {
         }
     }
 
-    /// The last version of a key, at the revision that was last advanced to, with its index.
+    /// The last version of a key at the current revision, with its index.
     pub fn version(&self, key: Symbol) -> Option<(u32, &'t Version)> {
         let at = *self.versions.get(self.place(key))?;
         Some((at, self.timeline.versions.get(at as usize)?))
     }
 
-    /// Whether a key is there.
+    /// Whether a key exists at the current revision.
     pub fn is_there(&self, key: Symbol) -> bool {
         self.there.get(self.place(key)).copied().unwrap_or(false)
     }
 
-    /// The keys of an interval up to a place.
+    /// The keys of an interval, up to a place.
     pub fn keys_inside(&mut self, keys: Interval, through: usize) -> &[Symbol] {
         let places = self.inside(keys);
         &self.sorted[up_to(places, through)]
     }
 
-    /// How many keys of an interval, up to a place, are there at a revision.
+    /// The number of keys of an interval, up to a place, that exist at a revision.
     pub fn count(&mut self, keys: Interval, at: i64, through: usize) -> i64 {
         self.advance(at);
         let places = up_to(self.inside(keys), through);
@@ -122,7 +123,7 @@ impl<'t> KeyCounts<'t> {
         start..end.max(start)
     }
 
-    /// Goes on to a revision.
+    /// Counts the versions through a revision.
     pub fn advance(&mut self, at: i64) {
         while let Some(version) = self.timeline.versions.get(self.next).filter(|version| version.revision <= at) {
             let place = self.place(version.change.key);
@@ -144,7 +145,7 @@ impl<'t> KeyCounts<'t> {
         }
     }
 
-    /// How many of the first keys are there.
+    /// The number of existing keys among the first `count` keys.
     fn sum(&self, count: usize) -> i64 {
         let (mut at, mut sum) = (count, 0);
         while at > 0 {
@@ -155,7 +156,7 @@ impl<'t> KeyCounts<'t> {
     }
 }
 
-/// Those of some places that are not behind one.
+/// The places of a range through a place, both included.
 fn up_to(places: Range<usize>, through: usize) -> Range<usize> {
     places.start..places.end.min(through.saturating_add(1)).max(places.start)
 }

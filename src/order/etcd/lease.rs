@@ -1,10 +1,10 @@
-//! The lives of leases: from their grant to their end, and what was attached to them in between.
+//! Lifetimes of leases, from grant to revoke or expiry, and the keys attached to them. Output: [`Lives`] and [`Misuse`]s.
 //!
-//! A lease of which no grant is recorded may live at any time. A grant that names no lease, and whose answer was not recorded with one,
-//! may have been of any lease: others learn its number from the list of leases.
+//! A lease without a recorded grant may live at any time. A grant without a recorded number may have been of any lease, and
+//! clients learn such a number from the list of leases. Only a misuse that is `certain` follows from answers alone.
 //!
-//! Source: etcd `server/lease/lessor.go` (`Grant`, `Revoke`, `Attach`: the lease has to exist), `server/etcdserver/v3_server.go`
-//! (`LeaseGrant`: the server chooses the number where the client sends 0; `LeaseLeases`).
+//! Source: etcd `server/lease/lessor.go` (`Grant`, `Revoke`; `Attach`: the lease has to exist), `server/etcdserver/v3_server.go`
+//! (`LeaseGrant`: the server chooses the number if the client sends 0; `LeaseLeases`).
 
 use super::attachment::{Attached, Attachments, attached_by};
 use super::attribution::{Attribution, Writer};
@@ -18,31 +18,31 @@ use crate::history::etcd::{Outcome, Recording, Request, Step, Txn};
 use crate::ingest::Time;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// What answers alone say about the lives of leases.
+/// The lifetimes of leases, from answers alone.
 #[derive(Debug, Default)]
 pub struct Lives {
     rows: FxHashMap<i64, Life>,
-    /// Grants of which nobody recorded the lease: what existed when each was sent, and when that was, ascending.
+    /// Grants without a recorded number: the revision that existed when each was sent, and the send time, ascending.
     unnumbered: Vec<(i64, Time)>,
 }
 
-/// Revisions: what is said to be at one happened at it or behind it, before the next one.
+/// Revisions: an event at one happened at it or after it, before the next one.
 #[derive(Clone, Debug, Default)]
 struct Life {
-    /// Of its grants, ascending.
+    /// Its answered grants, ascending.
     granted: Vec<i64>,
-    /// Of its ends, ascending.
+    /// Its answered revokes, ascending.
     ended: Vec<i64>,
-    /// The last one at which it was alive for certain.
+    /// The last revision at which it was certainly alive.
     used: i64,
-    /// Of grants that were asked for and not answered: what existed by then, and when it was, ascending.
+    /// Unanswered grants: the revision that existed when each was sent, and the send time, ascending.
     asked: Vec<(i64, Time)>,
-    /// Whether it may have been granted at any time: by somebody whose record is missing.
+    /// Whether it may live at any time, because no grant of it is recorded.
     always: bool,
 }
 
 impl Lives {
-    /// Of a recording.
+    /// Derives the lifetimes of a recording.
     pub fn of(recording: &Recording, effects: &Effects, proofs: &Proofs) -> Lives {
         let mut lives = Lives::default();
         for (at, operation) in (0..).zip(&recording.operations) {
@@ -97,7 +97,7 @@ impl Lives {
         lives
     }
 
-    /// Whether anybody speaks of a lease.
+    /// Whether any operation names a lease.
     pub fn any(&self) -> bool {
         !self.rows.is_empty()
     }
@@ -107,14 +107,14 @@ impl Lives {
         self.may_live_by(lease, before, &self.unnumbered)
     }
 
-    /// The same, where some grants without a number may have been of it.
+    /// The same, if only some grants without a number may have been of it.
     fn may_live_by(&self, lease: i64, before: i64, unnumbered: &[(i64, Time)]) -> bool {
         let count = |revisions: &[i64]| revisions.partition_point(|revision| *revision < before);
         self.rows.get(&lease).is_none_or(|life| {
             let (granted, ended) = (count(&life.granted), count(&life.ended));
             let sent = |grants: &[(i64, Time)]| grants.partition_point(|(revision, _)| *revision < before);
             let asked = sent(&life.asked) + sent(unnumbered);
-            // A lease is granted again only behind its end, and ends only behind its grant: each end took one grant.
+            // A lease is granted again only after its end, and ends only after its grant, so each end used up one grant.
             let left = granted + asked > ended;
             let last = |revisions: &[i64], count: usize| count.checked_sub(1).map(|at| revisions[at]);
             let granted = last(&life.granted, granted);
@@ -123,8 +123,8 @@ impl Lives {
         })
     }
 
-    /// Whether what was put at a revision may still be attached to a lease just before another one: no end of it was answered in
-    /// between, nor another grant, which takes an end.
+    /// Whether a key that was put at a revision may still be attached to its lease just before another revision. An answered
+    /// revoke in between excludes it, and so does a grant, because a second grant implies an end.
     pub fn may_keep(&self, lease: i64, put: i64, before: i64) -> bool {
         self.rows.get(&lease).is_none_or(|life| {
             let none = |all: &[i64]| all.get(all.partition_point(|at| *at < put)).is_none_or(|at| *at >= before);
@@ -132,29 +132,29 @@ impl Lives {
         })
     }
 
-    /// Whether nobody recorded that a lease was to be granted.
+    /// Whether no grant of a lease is recorded.
     pub fn is_always_alive(&self, lease: i64) -> bool {
         self.rows.get(&lease).is_none_or(|life| life.always)
     }
 
-    /// Grants of a lease that were asked for and not answered: what existed by then, and when it was, ascending.
+    /// Unanswered grants of a lease: the revision that existed when each was sent, and the send time, ascending.
     fn asked(&self, lease: i64) -> &[(i64, Time)] {
         self.rows.get(&lease).map_or(&[], |life| &life.asked)
     }
 
-    /// The same, and the grants that may have been of any lease.
+    /// The same, with the grants that may have been of any lease.
     fn perhaps_asked(&self, lease: i64) -> Vec<(i64, Time)> {
         let mut all = [self.asked(lease), &self.unnumbered].concat();
         all.sort_unstable();
         all
     }
 
-    /// Whether a grant may have been of any lease, since nobody recorded its number.
+    /// Whether some grant without a recorded number may have been of any lease.
     pub fn has_unnumbered(&self) -> bool {
         !self.unnumbered.is_empty()
     }
 
-    /// How often a lease may end on its own, or for somebody who was not told.
+    /// How often a lease may have expired, or ended by an unanswered revoke.
     fn untold_ends(&self, lease: i64) -> usize {
         self.rows.get(&lease).filter(|life| !life.always).map_or(usize::MAX, |life| {
             let grants = life.granted.len() + life.asked.len() + self.unnumbered.len();
@@ -162,7 +162,7 @@ impl Lives {
         })
     }
 
-    /// Leases that may end with a revision on their own, those that are used again behind it last.
+    /// Leases that may expire at a revision; those that are used again after it come last.
     pub fn may_end(&self, revision: i64) -> Vec<i64> {
         let may = |(lease, _): &(&i64, &Life)| self.may_live(**lease, revision);
         let mut leases: Vec<(bool, i64)> =
@@ -172,20 +172,20 @@ impl Lives {
     }
 }
 
-/// Something that a lease was used for outside of its life.
+/// A use of a lease outside its lifetime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Misuse {
-    /// Its grant or its end, where a client asked for it.
+    /// The client's grant or revoke that bounds the lifetime; `None` if no client requested it.
     pub bound: Option<u32>,
-    /// The request that was answered as if the lease were alive; `None`: it seems to have ended on its own.
+    /// The request that was answered as if the lease were alive; `None` for a presumed expiry.
     pub used: Option<u32>,
-    /// Whether answers alone say so: else another request of unknown outcome, or the end of a lease, may have done what it is
-    /// taken to have done.
+    /// Whether answers alone show it. Otherwise another crashed operation, or the end of a lease, may have had the presumed
+    /// effect.
     pub certain: bool,
 }
 
-/// Whether a key is taken to have gone with an end of its lease although the lease had ended since the key was put, or a lease to
-/// have ended more often than it was granted.
+/// Whether a presumed end of a lease is impossible. The lease had ended since one of the removed keys was put, or it would end
+/// more often than it was granted.
 pub fn outlived(recording: &Recording, timeline: &Timeline, filling: &Attribution, lives: &Lives) -> bool {
     let mut last: FxHashMap<i64, i64> = FxHashMap::default();
     let mut untold: FxHashMap<i64, usize> = FxHashMap::default();
@@ -216,8 +216,8 @@ pub fn outlived(recording: &Recording, timeline: &Timeline, filling: &Attributio
     false
 }
 
-/// Whether the end of a lease is taken to have removed keys, and only a grant without a number makes that possible: each of these is of
-/// one lease, and nobody knows of which.
+/// Whether a presumed expiry is possible only because of a grant without a number. Each such grant is of one unknown lease, so
+/// several expiries may need the same grant.
 pub fn needs_unnumbered(timeline: &Timeline, filling: &Attribution, lives: &Lives) -> bool {
     let ends = filling.writers.iter().filter_map(|(number, filler)| match filler {
         Writer::Expiry(lease) => Some((*number, *lease)),
@@ -231,7 +231,7 @@ pub fn needs_unnumbered(timeline: &Timeline, filling: &Attribution, lives: &Live
         })
 }
 
-/// Whether what a request is taken to have put with a lease stays although the end of that lease was answered without a change.
+/// Whether a key that is presumed to be put with a lease outlives an answered revoke of the lease that changed nothing.
 pub fn survived(recording: &Recording, timeline: &Timeline, filling: &Attribution) -> bool {
     let made: FxHashSet<Writer> = filling.writers.iter().map(|(_, filler)| *filler).collect();
     let mut ends: FxHashMap<i64, Vec<i64>> = FxHashMap::default();
@@ -260,11 +260,11 @@ pub fn survived(recording: &Recording, timeline: &Timeline, filling: &Attributio
     })
 }
 
-/// Whether what fills T fits every end of a lease: the keys that went with it are all that were attached to it.
+/// Whether the attribution fits every end of a lease: the removed keys are exactly the attached ones.
 pub fn held(recording: &Recording, timeline: &Timeline, filling: &Attribution) -> bool {
     let made: FxHashMap<i64, Writer> = filling.writers.iter().copied().collect();
     let makers: FxHashSet<Writer> = made.values().copied().collect();
-    // Ends that were answered and changed nothing, by revision.
+    // Answered revokes that changed nothing, by revision.
     let mut idle: Vec<(i64, i64)> = Vec::new();
     for (at, operation) in (0..).zip(&recording.operations) {
         if let Request::LeaseRevoke { lease } = operation.request
@@ -310,7 +310,7 @@ pub fn held(recording: &Recording, timeline: &Timeline, filling: &Attribution) -
     idle.all(|(_, lease)| attachments.keys.get(&lease).is_none_or(|keys| keys.is_empty()))
 }
 
-/// A use of a lease, by its place in the order: a write at revision r is at 2r, what changed nothing at 2r + 1.
+/// A use of a lease, by its slot in the order: a write at revision r has slot 2r, what changed nothing there has slot 2r + 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Use {
     lease: i64,
@@ -327,7 +327,7 @@ enum Kind {
     End,
 }
 
-/// Uses of leases outside of their lives.
+/// The uses of leases outside their lifetimes.
 pub fn misuses(
     recording: &Recording,
     effects: &Effects,
@@ -348,7 +348,7 @@ pub fn misuses(
                 let named = std::mem::take(&mut misuses);
                 life(recording, uses, &lives.perhaps_asked(lease), &mut misuses);
                 if misuses.is_empty() {
-                    // Each of these grants is of one lease, and nobody knows of which: another one may need it too.
+                    // Each such grant is of one unknown lease, so another lease may need it too.
                     misuses.extend(named.into_iter().map(|misuse| Misuse { certain: false, ..misuse }));
                 }
             }
@@ -359,7 +359,7 @@ pub fn misuses(
     found
 }
 
-/// A grant that was over when another one was over too and not enough ends had begun: a lease that is alive is not granted.
+/// Two completed grants of one lease without enough ends begun in between: a living lease cannot be granted again.
 ///
 /// Source: etcd `server/lease/lessor.go` (`Grant`: `ErrLeaseExists`).
 fn granted_twice(recording: &Recording, uses: &[Use], untold: usize) -> Option<Misuse> {
@@ -381,11 +381,11 @@ fn granted_twice(recording: &Recording, uses: &[Use], untold: usize) -> Option<M
     })
 }
 
-/// Walks through the uses of one lease. `asked`: grants that were not answered; each may have come about at any time since it was
-/// sent, so what needs one takes the first one left.
+/// Sweeps the uses of one lease. `asked`: unanswered grants. Each may have taken effect at any time after it was sent, so a use
+/// that needs one takes the first that is left.
 fn life(recording: &Recording, uses: &[Use], asked: &[(i64, Time)], found: &mut Vec<Misuse>) {
     let operation = |one: &Use| one.operation.map(|at| &recording.operations[at as usize]);
-    // Of two that changed nothing at one revision, time tells which came first, unless they overlap.
+    // Two uses that changed nothing at one revision are ordered by time, unless they overlap.
     let may_precede = |one: &Use, other: &Use| {
         one.place == other.place
             && operation(one).zip(operation(other)).is_none_or(|(one, other)| one.call <= other.returned)
@@ -393,20 +393,20 @@ fn life(recording: &Recording, uses: &[Use], asked: &[(i64, Time)], found: &mut 
     let grants = || uses.iter().filter(|one| one.kind == Kind::Grant);
     let mut alive = false;
     let mut taken = 0;
-    // How many of those not answered may stand before a use.
+    // The number of unanswered grants that may come before a use.
     let askable = |one: &Use| {
         let returned = operation(one).map_or(Time(i64::MAX), |operation| operation.returned);
         let before = asked.iter().filter(|(known, call)| known * 2 < one.place && *call <= returned);
         before.count()
     };
-    // Whether it was alive when its uses at one place began.
+    // The current slot, and whether the lease was alive before it.
     let mut before = (i64::MIN, false);
     let mut end: Option<&Use> = None;
     for one in uses {
         if one.place != before.0 {
             before = (one.place, alive);
         }
-        // Whether a grant at this place is left over that no end at it needs.
+        // Whether a grant in this slot is left over after all ends in the slot.
         let here = |kind: Kind| uses.iter().filter(|other| other.place == one.place && other.kind == kind).count();
         let spare = || here(Kind::Grant) + usize::from(before.1) > here(Kind::End);
         if one.kind == Kind::Grant {
@@ -431,7 +431,7 @@ fn life(recording: &Recording, uses: &[Use], asked: &[(i64, Time)], found: &mut 
             let granted = grants().filter(through).count();
             let ends = || uses.iter().filter(|other| other.kind == Kind::End).filter(through);
             if ends().count() > granted + askable(one) {
-                // More ends than grants, whatever came first at one place.
+                // There are more ends than grants in any order within a slot.
                 let asked = asked.iter().filter(|(known, _)| known * 2 < one.place).count();
                 let certain = ends().filter(|end| end.certain).count() > granted + asked;
                 found.push(Misuse { bound: end.and_then(|end| end.operation), used: one.operation, certain });
@@ -442,14 +442,14 @@ fn life(recording: &Recording, uses: &[Use], asked: &[(i64, Time)], found: &mut 
     }
 }
 
-/// Grants of leases to which a key is attached that was there before and still is: no end came in between.
+/// Grants of leases to which a key stays attached that was put before the grant; no end came in between.
 fn regrants(recording: &Recording, timeline: &Timeline, uses: &[Use]) -> Vec<Misuse> {
     let mut found = Vec::new();
     for uses in uses.chunk_by(|a, b| a.lease == b.lease) {
         let of_kind = |kind: Kind| uses.iter().filter(move |one| one.kind == kind);
         let mut attaches = of_kind(Kind::Attach).peekable();
         for grant in of_kind(Kind::Grant) {
-            // What was put before the grant before was held against that one.
+            // A key from before the previous grant was compared with that grant.
             let mut bound: Option<&Use> = None;
             while let Some(put) = attaches.next_if(|put| put.place < grant.place) {
                 let better = bound.is_none_or(|bound| put.certain && !bound.certain);
@@ -466,7 +466,7 @@ fn regrants(recording: &Recording, timeline: &Timeline, uses: &[Use]) -> Vec<Mis
     found
 }
 
-/// Whether a key that was put with a lease is still as it was put at a revision.
+/// Whether a key that was put with a lease is unchanged at a revision.
 fn stays(recording: &Recording, timeline: &Timeline, put: &Use, at: i64) -> bool {
     let (made, Some(operation)) = (put.place / 2, put.operation) else { return false };
     let Request::Txn(txn) = recording.operations[operation as usize].request else { return false };
@@ -494,7 +494,7 @@ fn uses(recording: &Recording, effects: &Effects, timeline: &Timeline, filling: 
     }
     for (at, operation) in (0..).zip(&recording.operations) {
         let made = makers.get(&at).copied();
-        // The place, and whether the answer alone says it.
+        // The slot, and whether the answer alone determines it.
         let place = match effects.class(at) {
             Class::Write => Some((operation.revision * 2, true)),
             Class::Same => Some((operation.revision * 2 + 1, true)),
@@ -519,7 +519,7 @@ fn uses(recording: &Recording, effects: &Effects, timeline: &Timeline, filling: 
     uses
 }
 
-/// The leases that have to be alive for the steps that a transaction took, as far as they are recorded.
+/// The leases that must be alive for the steps that a transaction took, as far as they are recorded.
 pub fn attached(recording: &Recording, txn: Txn, success: bool) -> impl Iterator<Item = i64> {
     taken(txn, success).of(&recording.requests.steps).iter().filter_map(|step| match step {
         Step::Put { lease, .. } if *lease != 0 => Some(*lease),

@@ -1,8 +1,9 @@
-//! One order of everything that took effect, which explains every answer: the certificate of a report that holds.
+//! One linearization of everything that took effect, as the certificate of a log that holds. Input: an [`Analysis`] without open
+//! revisions. `verify` replays the result.
 //!
-//! A write stands at its revision, what changed nothing behind the write of the revision that it was answered at, and among
-//! neighbours of one revision everything at the earliest time that what stands before it allows. That keeps time: what had
-//! returned before something was sent has an earlier time than that.
+//! A write has the slot of its revision; an operation that changed nothing comes after the write of its answer's revision. Within
+//! a slot, operations are in order of the earliest time that their predecessors allow. This respects time, because an operation
+//! that returned before another was sent has an earlier time.
 
 use super::Analysis;
 use super::attribution::Writer;
@@ -14,24 +15,24 @@ use crate::history::etcd::{Operation, Outcome, Recording, Request};
 use crate::ingest::Time;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// An order of what took effect.
+/// A linearization.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Linearization {
-    /// First to last.
+    /// The operations and expiries, first to last.
     pub steps: Vec<Writer>,
-    /// The keys that ends of leases removed, by revision: of puts in transactions nobody recorded the lease.
+    /// The keys that ends of leases removed, by revision. The leases of puts in transactions may not be recorded.
     pub removed: Vec<(i64, Vec<Symbol>)>,
 }
 
-/// Something with its place: behind so many revisions, whether it made the last of them, when at the earliest, and what counts
-/// at one time.
+/// An operation with its sort key: the revisions before it, whether it wrote the last of them, its earliest time, and tie
+/// breakers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Placed {
     revision: i64,
     rank: Rank,
     time: Time,
     kind: Kind,
-    /// Of compactions the revision, of others the call.
+    /// The compacted revision of a compaction; otherwise the send time.
     tie: i64,
     place: u32,
 }
@@ -46,23 +47,23 @@ enum Rank {
 enum Kind {
     Answer,
     Compaction,
-    /// What was told that something is compacted.
+    /// An answer that reports a compacted revision.
     Compacted,
 }
 
-/// A compaction that has its place.
+/// A placed compaction.
 struct Compacted {
-    /// When something shows it at the latest.
+    /// The time by which evidence shows it.
     until: Time,
-    /// What is placed behind it is at this revision or above.
+    /// Operations after it have at least this revision.
     revision: i64,
-    /// It takes away what is below.
+    /// The compacted revision.
     through: i64,
     from: Time,
 }
 
 impl Linearization {
-    /// Of a recording that was found to have one; `None`: what was found does not say all of it.
+    /// The linearization of a recording that has one; `None` if the analysis leaves something open.
     pub fn of(recording: &Recording, analysis: &Analysis) -> Option<Linearization> {
         let Analysis { effects, timeline, attribution: filling, placing, .. } = analysis;
         if filling.open.is_some() || !filling.unattributed.is_empty() || placing.stuck {
@@ -85,9 +86,9 @@ impl Linearization {
     }
 }
 
-/// The highest revision that something had shown before a time.
+/// The highest revision that evidence had shown before a time.
 struct Highest {
-    /// Times with what each showed, ascending, then with the highest so far.
+    /// Times, ascending, with the highest revision so far.
     rows: Vec<(Time, i64)>,
 }
 
@@ -113,7 +114,7 @@ struct Order<'a> {
     analysis: &'a Analysis,
     earliest: Earliest,
     placed: Vec<Placed>,
-    /// What is placed.
+    /// The placed operations and expiries.
     makers: Vec<Writer>,
 }
 
@@ -128,7 +129,7 @@ impl Order<'_> {
         self.placed.push(Placed { revision, rank, time, kind, tie, place });
     }
 
-    /// Everything of which a revision is known, with what it shows by when.
+    /// Places every operation with a known revision. Returns the time at which each shows its revision.
     fn known(&mut self) -> Option<Vec<(Time, i64)>> {
         let Analysis { effects, timeline, attribution: filling, .. } = self.analysis;
         let mut makers: FxHashSet<u32> = FxHashSet::default();
@@ -156,12 +157,12 @@ impl Order<'_> {
             if makers.contains(&at) {
                 continue;
             }
-            // A write that made nothing.
+            // A write without a revision of its own.
             if effects.class(at) == Class::Write || operation.revision < 1 {
                 return None;
             }
             let exists = self.earliest.of_revision(operation.revision)?;
-            // A member that answers for itself may be behind: only its state counts.
+            // A serializable read may come from a member that is behind, so only its state counts.
             let time = if effects.class(at) == Class::Silent { exists } else { exists.max(operation.call) };
             let tie = operation.call.0;
             self.add(operation.revision, Rank::Same, time, Kind::Answer, tie, Writer::Operation(at));
@@ -177,7 +178,7 @@ impl Order<'_> {
         Some(shown)
     }
 
-    /// Compactions: each behind reads of what it takes away, in the order of their revisions.
+    /// Places compactions in order of their revisions, each after the reads that need the compacted state.
     fn compactions(&mut self, known: &Highest) -> Vec<Compacted> {
         let chain = &self.analysis.placing.chain;
         let mut reads: Vec<(i64, i64)> = Vec::new();
@@ -208,7 +209,8 @@ impl Order<'_> {
         found
     }
 
-    /// What may stand anywhere in its time: answers about what is compacted or to come, and what shows nothing.
+    /// Places answers that may come anywhere between send and return: reports of compacted or future revisions, and
+    /// defragmentations.
     fn windows(&mut self, known: &Highest, compactions: &[Compacted]) -> Option<()> {
         for (at, operation) in (0..).zip(&self.recording.operations) {
             let above = match (operation.outcome, operation.request) {
@@ -220,14 +222,14 @@ impl Order<'_> {
             };
             let mut revision = known.before(operation.call);
             let mut time = operation.call;
-            // A member that answers for itself may have been behind.
+            // A serializable read may come from a member that was behind.
             if let (Outcome::Future, Request::Range(range)) = (operation.outcome, operation.request)
                 && range.serializable
             {
                 revision = revision.min(range.revision.saturating_sub(1));
                 time = Time(i64::MIN);
             }
-            // What is below any store is compacted from the beginning.
+            // Revisions below [`NOT_COMPACTED`] count as compacted from the start.
             if let Some(above) = above.filter(|above| *above >= NOT_COMPACTED) {
                 let first = compactions.partition_point(|one| one.through <= above);
                 if let Some(one) = compactions.get(first) {
@@ -245,7 +247,7 @@ impl Order<'_> {
     }
 }
 
-/// Puts grants and ends of leases that changed nothing between two revisions in an order in which each lease is granted before it
+/// Reorders grants and revokes of leases that changed nothing between two revisions, so that each lease is granted before it
 /// ends.
 fn lives(recording: &Recording, analysis: &Analysis, makers: &[Writer], placed: &mut [Placed]) {
     let lease = |one: &Placed| match makers[one.place as usize] {
@@ -259,7 +261,7 @@ fn lives(recording: &Recording, analysis: &Analysis, makers: &[Writer], placed: 
     if !placed.iter().any(|one| lease(one).is_some_and(|(_, ends)| ends)) {
         return;
     }
-    // Grants that were not answered, by lease: when they were sent. An end that no answered grant explains takes the first one left.
+    // Unanswered grants by lease, with their send times. An end that no answered grant explains takes the first that is left.
     let mut asked: FxHashMap<i64, Vec<Time>> = FxHashMap::default();
     for operation in &recording.operations {
         if let (Request::LeaseGrant { lease, .. }, Outcome::Unknown) = (operation.request, operation.outcome) {
@@ -328,7 +330,7 @@ fn lives(recording: &Recording, analysis: &Analysis, makers: &[Writer], placed: 
     }
 }
 
-/// What the ends of leases removed.
+/// The keys that ends of leases removed, by revision.
 fn removed(recording: &Recording, analysis: &Analysis) -> Vec<(i64, Vec<Symbol>)> {
     let ends = |filler: &Writer| match filler {
         Writer::Expiry(_) => true,

@@ -1,8 +1,8 @@
-//! The write-ahead logs of a cluster as one: what was committed, and what it came to.
+//! The members' write-ahead logs, merged: the committed entries, and the revisions that they make when replayed.
 //!
-//! A member knows of an entry that it is committed once its commit index has come to it, so what a log has through there is certain.
-//! What stands behind may be replaced. An entry is committed once a majority of the members that vote has it: the logs that are here
-//! have every committed entry among them where no majority does without all of them. Who votes, the log itself says.
+//! An entry through a member's commit index is certain; a later entry may be replaced. An entry is committed once a majority of
+//! the voters has it. So the given logs include every committed entry if no majority exists outside them. The log itself names
+//! the voters.
 //!
 //! Source: etcd `raft` (`raft.go`: `maybeCommit`; `quorum/majority.go`); Ongaro and Ousterhout, "In search of an understandable
 //! consensus algorithm", 2014, figure 3 (log matching, leader completeness, state machine safety).
@@ -30,7 +30,7 @@ pub struct Split {
     pub b: Logged,
 }
 
-/// A revision as the logs have it.
+/// A revision according to the logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     /// The revision.
@@ -39,55 +39,55 @@ pub struct Step {
     pub entry: Logged,
     /// Its changes, in [`Log::changes`].
     pub changes: Span,
-    /// Whether the entry was known to be committed. Without that it may have been lost with the member that wrote it.
+    /// Whether the entry was known to be committed. Otherwise it may have been lost with its member.
     pub certain: bool,
 }
 
-/// What a committed entry came to that asks for puts or deletes and changed nothing.
+/// A committed entry with puts or deletes that changed nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Idle {
     /// The entry.
     pub entry: Logged,
-    /// The revision of the store.
+    /// The revision of the store at that entry.
     pub revision: i64,
 }
 
-/// A compaction that the logs hold.
+/// A compaction in the logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoggedCompaction {
-    /// It takes away what is below.
+    /// The compacted revision.
     pub through: i64,
-    /// The revision of the store that it was applied to: its entry stands behind the one of that revision.
+    /// The revision of the store that it was applied to; its entry comes after the entry of that revision.
     pub behind: i64,
 }
 
-/// The logs as one.
+/// The merged logs.
 #[derive(Debug, Default)]
 pub struct Log {
-    /// Entries by index, from 1 without a hole, as far as they are known and the members agree.
+    /// Entries by index, from 1 without a gap, as far as they are known and the members agree.
     pub entries: Vec<Logged>,
-    /// How many of them were known to be committed.
+    /// The number of entries that were known to be committed.
     pub certain: usize,
-    /// Revisions, ascending from 2 without a hole.
+    /// Revisions, ascending from 2 without a gap.
     pub steps: Vec<Step>,
-    /// Their changes.
+    /// The changes of all steps.
     pub changes: Vec<Change>,
-    /// Transactions that changed nothing, as far as they are known to be committed, by revision.
+    /// Transactions that changed nothing and were known to be committed, by revision.
     pub idle: Vec<Idle>,
-    /// Members that committed different entries: the first index at which they did.
+    /// Members that committed different entries, at the first such index.
     pub splits: Vec<Split>,
-    /// Compactions that took effect, in their order: that of their revisions too.
+    /// Compactions that took effect, in order; their revisions ascend.
     pub compactions: Vec<LoggedCompaction>,
-    /// The revisions that compactions name behind what could be replayed: nobody knows what they stand behind.
+    /// The revisions of compactions after the last replayed entry; their place is unknown.
     pub unplaced: Vec<i64>,
-    /// Whether the entries are all that the logs have, each could be replayed, and no committed entry can be missing from all of them.
+    /// Whether the entries are all that the logs have, all were replayed, and no committed entry can be missing from every log.
     pub whole: bool,
-    /// The same, except that the last records of logs may be cut off.
+    /// Like `whole`, except that the last records of logs may be cut off.
     pub cut_at_most: bool,
 }
 
 impl Log {
-    /// Of a recording.
+    /// Merges and replays the logs of a recording.
     pub fn of(recording: &Recording) -> Log {
         let mut log = Log::default();
         log.merge(recording);
@@ -95,18 +95,18 @@ impl Log {
         log
     }
 
-    /// An entry.
+    /// An entry of a member's log.
     pub fn entry<'r>(&self, recording: &'r Recording, logged: Logged) -> Option<&'r LogEntry> {
         entry(recording, logged)
     }
 
-    /// The revision that the logs have at a number.
+    /// The step of a revision.
     pub fn step(&self, revision: i64) -> Option<&Step> {
         let at = usize::try_from(revision.checked_sub(2)?).ok()?;
         self.steps.get(at)
     }
 
-    /// The highest revision that the logs have; 1: none.
+    /// The highest revision in the logs; 1 if there is none.
     pub fn last(&self) -> i64 {
         self.steps.last().map_or(1, |step| step.revision)
     }
@@ -134,7 +134,7 @@ impl Log {
                     here.push((logged, entry, index <= log.commit));
                 }
             }
-            // A committed entry counts; of entries that are only written, that of the latest term.
+            // Prefer a committed entry; among uncommitted ones, that of the latest term.
             let best =
                 here.iter().max_by_key(|(logged, entry, certain)| (*certain, entry.term, std::cmp::Reverse(*logged)));
             let Some(&(logged, first, certain)) = best else { break };
@@ -143,7 +143,7 @@ impl Log {
                     self.splits.push(Split { a: logged, b: *other });
                 }
             }
-            // Behind that nobody knows which of them is the course of the cluster.
+            // After a split, the history of the cluster is unknown.
             if !self.splits.is_empty() {
                 break;
             }
@@ -172,7 +172,7 @@ impl Log {
         let restricted = restricted(recording);
         for (at, logged) in self.entries.iter().enumerate() {
             let Some(entry) = entry(recording, *logged) else { break };
-            // What a request that cannot be evaluated did, and so every number behind it, is not known.
+            // If a request cannot be evaluated, its effect and all later revisions are unknown.
             let applied = Some(entry.index).filter(|index| *index < restricted);
             let Some(Ok(applied)) = applied.map(|_| store.apply(recording, &entry.request)) else {
                 (self.whole, self.cut_at_most) = (false, false);
@@ -204,13 +204,13 @@ impl Log {
     }
 }
 
-/// Who votes, as the log tells it entry by entry.
+/// The voters, derived from the log entry by entry.
 #[derive(Debug, Default)]
 struct Electorate {
     voters: BTreeSet<u64>,
-    /// Every set of voters that had to agree to an entry of a client, and the last one.
+    /// Every set of voters that had to agree on a client's entry; the current one is last.
     past: Vec<BTreeSet<u64>>,
-    /// Whether the members changed in a way that is not known.
+    /// Whether the members changed in an unknown way.
     unknown: bool,
 }
 
@@ -230,7 +230,7 @@ impl Electorate {
         }
     }
 
-    /// Whether no majority does without all of these members.
+    /// Whether every majority includes one of these members.
     fn is_covered(&self, nodes: &BTreeSet<u64>) -> bool {
         let covered = |voters: &BTreeSet<u64>| {
             let absent = voters.difference(nodes).count();
@@ -240,25 +240,25 @@ impl Electorate {
     }
 }
 
-/// The index from which on nobody knows what entries came to: requests may be refused for reasons that logs do not show.
+/// The index from which results are unknown, because requests may be refused for reasons that logs do not show.
 fn restricted(recording: &Recording) -> u64 {
     let notes = recording.members.iter().filter_map(|member| member.log.as_ref()).flat_map(|log| &log.notes);
     let restricts = notes.filter(|(_, note)| matches!(note, Note::Restriction)).map(|(index, _)| *index);
     restricts.min().unwrap_or(u64::MAX)
 }
 
-/// Whether two entries of one index cannot be one: one term has one leader, which proposes one entry for an index.
+/// Whether two entries of one index must differ. One term has one leader, which proposes one entry for an index.
 fn differ(recording: &Recording, a: &LogEntry, b: &LogEntry) -> bool {
     let both = !matches!((a.request, b.request), (Request::Other, _) | (_, Request::Other));
     a.term != b.term || both && !recording.requests.same(&a.request, &b.request)
 }
 
-/// An entry.
+/// An entry of a member's log.
 pub(super) fn entry(recording: &Recording, logged: Logged) -> Option<&LogEntry> {
     recording.members.get(logged.member as usize)?.log.as_ref()?.entries.get(logged.entry as usize)
 }
 
-/// Whether an entry was known to be committed by the member that has it.
+/// Whether the member that has an entry knew it to be committed.
 pub fn is_committed(recording: &Recording, logged: Logged) -> bool {
     let log = recording.members.get(logged.member as usize).and_then(|member| member.log.as_ref());
     log.is_some_and(|log| log.entries.get(logged.entry as usize).is_some_and(|entry| entry.index <= log.commit))

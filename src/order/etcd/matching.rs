@@ -1,18 +1,19 @@
-//! Gaps given requests, each request to one gap at most (Kuhn 1955, augmenting paths).
+//! Bipartite matching of unclaimed revisions and requests by augmenting paths (Kuhn 1955). Each request gets at most one
+//! revision.
 
 use rustc_hash::FxHashMap;
 
-/// Gaps and the requests that they were given.
+/// The current matching.
 pub(super) struct Matching<'g> {
     gaps: &'g [(i64, Vec<u32>)],
-    /// By request the gap that has it.
+    /// The gap of each matched request.
     pub used: FxHashMap<u32, usize>,
-    /// By gap the request that it has.
+    /// The request of each matched gap.
     given: Vec<Option<u32>>,
 }
 
 impl<'g> Matching<'g> {
-    /// Nothing given yet.
+    /// The empty matching.
     pub fn new(gaps: &'g [(i64, Vec<u32>)]) -> Matching<'g> {
         Matching { gaps, used: FxHashMap::default(), given: vec![None; gaps.len()] }
     }
@@ -22,7 +23,7 @@ impl<'g> Matching<'g> {
         self.given[gap] = Some(request);
     }
 
-    /// Finds a request for a gap, giving others other ones where that helps. A search in breadth: paths can be long.
+    /// Finds a request for a gap, reassigning other gaps if necessary. The search is breadth-first, because paths can be long.
     pub fn augment(&mut self, gap: usize) -> bool {
         if let Some(free) = self.gaps[gap].1.iter().find(|request| !self.used.contains_key(request)) {
             self.give(*free, gap);
@@ -40,7 +41,7 @@ impl<'g> Matching<'g> {
                     queue.push_back(owner);
                     continue;
                 }
-                // Free: everybody on the way takes the one that led there.
+                // A free request: each gap on the path takes the request that led to it.
                 let mut free = request;
                 loop {
                     let taker = came_from[&free];

@@ -1,7 +1,9 @@
-//! What is known of one etcd cluster: T, when its revisions were known, and what clients were told, held against it.
+//! Analysis of one etcd cluster: the revision order, when each revision was known, and the client's answers compared with both.
+//! Input: a [`Recording`]. Output: an [`Analysis`], which keeps contradictions as data.
 //!
-//! Answers carry revisions, so the order of everything answered is a sort, and checking it a sweep. What is open is which
-//! requests of unknown outcome made the revisions that nobody acknowledged: a matching.
+//! Answers carry revisions, so the order of everything answered is a sort, and checking it is a sweep. Requests of unknown
+//! outcome are assigned to unacknowledged revisions by bipartite matching. If that leaves questions open and nothing is
+//! contradicted, a backtracking search tries to complete the order (see [`reconstruction`]).
 
 mod agreement;
 pub(crate) mod answers;
@@ -47,46 +49,47 @@ pub use timeline::{Contradiction, State, Timeline, Version, Witness};
 
 use crate::history::etcd::{Operation, Recording, Request};
 
-/// Everything that is known of a recording.
+/// The results of analysing a recording.
 #[derive(Debug)]
 pub struct Analysis {
-    /// What each operation did.
+    /// The effect of each operation.
     pub effects: Effects,
-    /// The members' logs as one.
+    /// The members' logs, merged.
     pub log: Log,
     /// When revisions were known.
     pub proofs: Proofs,
-    /// T.
+    /// The revision order.
     pub timeline: Timeline,
-    /// Answers from before what was complete when they were asked for.
+    /// Answers older than what was complete when their requests were sent.
     pub backward: Vec<Backward>,
-    /// Answers held against T.
+    /// Answers that contradict the revision order, and counts.
     pub answers: Answers,
-    /// Who made what.
+    /// The writer of each revision.
     pub attribution: Attribution,
-    /// Watches held against T.
+    /// Watches that contradict the revision order, and counts.
     pub streams: Streams,
-    /// What was asked to be compacted when.
+    /// The compactions that were requested, with times.
     pub compactions: Compactions,
-    /// The place of compactions.
+    /// The place of compactions in the order.
     pub placing: Placing,
     /// When leases are alive.
     pub lives: lease::Lives,
-    /// Uses of leases outside of their lives.
+    /// Uses of leases while they were not alive.
     pub misuses: Vec<Misuse>,
-    /// The highest revision that clients were told of, also by watches that went on without saying what it was.
+    /// The highest revision that any response to a client names, including watch responses without events.
     pub told: i64,
-    /// Acknowledged transactions of which the log has no entry.
+    /// Acknowledged transactions without an entry in the log.
     pub unlogged: Vec<u32>,
-    /// Whether the order keeps time where ends of leases that seem to have written are taken to have, and others not.
+    /// Whether the order respects time for revokes and expiries that are presumed writers and for those that are not.
     pub settled: bool,
-    /// How looking for what made revisions that nobody showed ended, where there are any: T has what was found.
+    /// The outcome of the search for writers of unshown revisions; `None` if no search was needed. On success the timeline
+    /// includes it.
     pub reconstruction: Option<SearchOutcome>,
-    /// Which contradictions come of one fault.
+    /// Groups of contradictions with one root cause.
     pub root_causes: RootCauses,
 }
 
-/// What comes first, whatever T is.
+/// Inputs that do not depend on the revision order.
 struct Inputs {
     effects: Effects,
     log: Log,
@@ -94,7 +97,7 @@ struct Inputs {
     lives: lease::Lives,
 }
 
-/// What follows from T, and T.
+/// The revision order, and everything derived from it.
 struct Derived {
     timeline: Timeline,
     backward: Vec<Backward>,
@@ -108,7 +111,7 @@ struct Derived {
 }
 
 impl Analysis {
-    /// Of a recording.
+    /// Analyses a recording.
     pub fn derive(recording: &Recording) -> Analysis {
         let effects = Effects::of(recording);
         let proofs = Proofs::of(recording);
@@ -165,12 +168,12 @@ impl Analysis {
 }
 
 impl Derived {
-    /// Of a recording. `supposed`: what is taken to have happened at revisions that nobody showed, ascending.
+    /// Derives the order. `supposed`: presumed writers of unshown revisions, ascending.
     fn of(recording: &Recording, told: &Inputs, supposed: &[Supposed]) -> Derived {
         let Inputs { effects, log, proofs, lives } = told;
         let timeline = Timeline::rebuild(recording, effects, log, proofs.last(), supposed);
         let revision = |at: u32| recording.operations[at as usize].revision;
-        // Where another write was acknowledged, it did not write.
+        // If another write was acknowledged at the revision, this operation did not write.
         let denied = |at: u32| timeline.revision(revision(at))?.writer.map(|_| false);
         let backward = proofs::backward(recording, effects, proofs, denied);
         let answers = Answers::compare(recording, effects, &timeline);
@@ -190,7 +193,7 @@ impl Derived {
         Derived { timeline, backward, answers, attribution: filling, streams, compactions, placing, misuses, settled }
     }
 
-    /// Whether something stays to be decided.
+    /// Whether some question is undecided.
     fn is_open(&self) -> bool {
         self.attribution.open.is_some()
             || self.answers.open > 0
@@ -200,9 +203,9 @@ impl Derived {
             || self.placing.stuck
     }
 
-    /// Whether nothing is certainly wrong.
+    /// Whether no contradiction is certain.
     fn contradicts_nothing(&self) -> bool {
-        // Old servers told progress just below the first revision asked for, which hides nothing.
+        // Old servers sent progress just below the first requested revision, which hides no event.
         let hides = |(_, flaw): &(u32, WatchViolation)| !matches!(flaw, WatchViolation::EarlyProgress { .. });
         self.timeline.contradictions.is_empty()
             && self.backward.is_empty()

@@ -1,6 +1,6 @@
-//! Where answers and deliveries show a key unchanged, though T does not know all revisions between: who reads that a key was last changed at
-//! revision 2 in the state of revision 7 shows that it was there, and the same, in every state from 2 through 7. A condition that an
-//! acknowledged transaction found true shows the same as a read. None of this takes a value, so it holds where nobody knows what was written.
+//! Intervals in which answers and events show a key unchanged although some revisions in between are unknown. A read at revision
+//! 7 that shows a key with mod revision 2 proves that it existed unchanged at every revision from 2 through 7. A condition that
+//! an acknowledged transaction found true proves the same. No values are compared, so this holds for unrecorded values too.
 
 use super::effects::{Class, Effects};
 use super::store::{FIRST_CHANGE, taken};
@@ -9,44 +9,44 @@ use crate::history::Symbol;
 use crate::history::etcd::{Condition, Operation, Outcome, Recording, Relation, Request, Step, Target, Txn};
 use rustc_hash::FxHashMap;
 
-/// Who shows that a key was there.
+/// The evidence that a key existed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Teller {
     /// The answer to an operation.
     Operation(u32),
-    /// An event of a watch.
+    /// An event: its watch, and the event.
     Event(u32, u32),
 }
 
-/// States in which a key was there.
+/// An interval of revisions at which a key existed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stay {
-    /// The first of them.
+    /// The first revision.
     pub from: i64,
-    /// The last of them.
+    /// The last revision.
     pub through: i64,
-    /// The revision of its last change, which is the same in all of them; 0: not shown.
+    /// The revision of its last change, the same in the whole interval; 0 if unknown.
     pub changed: i64,
-    /// Who shows it.
+    /// The evidence.
     pub by: Teller,
 }
 
-/// All that is shown so.
+/// All such intervals.
 #[derive(Debug, Default)]
 pub(super) struct Presence {
-    /// By key, ascending; each with the one so far that reaches furthest.
+    /// By key, ascending; each with the interval so far that reaches furthest.
     of_key: FxHashMap<Symbol, Vec<(Stay, Stay)>>,
 }
 
-/// The same while it grows.
+/// The intervals during collection.
 struct Shown<'t> {
     timeline: &'t Timeline,
-    /// The furthest of each key, first state and last change.
+    /// By key, first revision and last change, the interval that reaches furthest.
     stays: FxHashMap<(Symbol, i64, i64), Stay>,
 }
 
 impl Presence {
-    /// Of all answers and deliveries.
+    /// Collects the evidence of all answers and events.
     pub fn of(recording: &Recording, effects: &Effects, timeline: &Timeline) -> Presence {
         let mut shown = Shown { timeline, stays: FxHashMap::default() };
         for (at, operation) in (0..).zip(&recording.operations) {
@@ -87,14 +87,14 @@ impl Presence {
         Presence { of_key }
     }
 
-    /// Who shows that a key was there in a state.
+    /// An interval that shows a key to exist at a revision.
     pub fn there(&self, key: Symbol, at: i64) -> Option<Stay> {
         let stays = self.of_key.get(&key)?;
         let begun = stays.partition_point(|(stay, _)| stay.from <= at);
         stays[..begun].last().map(|(_, furthest)| *furthest).filter(|stay| stay.through >= at)
     }
 
-    /// Whether a condition on one key is false in a state, or true, where what is shown of that state decides it, and who shows it.
+    /// Whether a condition on one key is true or false at a revision, with the evidence; `None` if that is not shown.
     pub fn decides(&self, condition: &Condition, at: i64) -> Option<(bool, Stay)> {
         let stay = self.there(condition.keys.key, at).filter(|_| !condition.keys.end.is_some())?;
         let number = match condition.target {
@@ -104,7 +104,7 @@ impl Presence {
             Target::ModRevision | Target::Version | Target::CreateRevision => condition.number,
             Target::Value | Target::Lease | Target::Unknown => return None,
         };
-        // All that is known is that it is above zero.
+        // The field is known only to be above zero.
         match condition.relation {
             Relation::Equal if number <= 0 => Some((false, stay)),
             Relation::NotEqual | Relation::Greater if number <= 0 => Some((true, stay)),
@@ -126,7 +126,7 @@ fn compares(relation: Relation, found: i64, number: i64) -> Option<bool> {
 
 impl Shown<'_> {
     fn add(&mut self, key: Symbol, stay: Stay) {
-        // What T knows without a hole decides by itself.
+        // Without unknown revisions the timeline decides by itself.
         if self.timeline.known_between(stay.from - 1, stay.through) {
             return;
         }
@@ -136,14 +136,14 @@ impl Shown<'_> {
         }
     }
 
-    /// A key was last changed at a revision in a state.
+    /// Adds that a key was last changed at a revision, seen at a later one.
     fn unchanged(&mut self, key: Symbol, changed: i64, through: i64, by: Teller) {
         if (FIRST_CHANGE..=through).contains(&changed) {
             self.add(key, Stay { from: changed, through, changed, by });
         }
     }
 
-    /// A key was there from one state through another.
+    /// Adds that a key existed at all revisions of an interval.
     fn there(&mut self, key: Symbol, from: i64, through: i64, by: Teller) {
         if (FIRST_CHANGE..=through).contains(&from) {
             self.add(key, Stay { from, through, changed: 0, by });
@@ -165,7 +165,7 @@ impl Shown<'_> {
             if matches!(steps.get(n), Some(Step::Range(range)) if range.revision > 0) {
                 continue;
             }
-            // What a transaction wrote itself is above the state before it.
+            // A pair that the transaction itself wrote has a revision above the state before it.
             for pair in result.pairs.of(&recording.pairs) {
                 self.unchanged(pair.key, pair.revision, state, Teller::Operation(at));
             }
@@ -181,7 +181,7 @@ impl Shown<'_> {
         }
     }
 
-    /// What the way that a transaction took shows of the state before it.
+    /// Adds what the branch of a transaction shows of the state before it.
     fn conditions(&mut self, recording: &Recording, at: u32, operation: &Operation, txn: Txn, state: i64) {
         let by = Teller::Operation(at);
         for condition in txn.conditions.of(&recording.requests.conditions) {
@@ -193,7 +193,7 @@ impl Shown<'_> {
                 (Target::ModRevision, Relation::Equal, false) if condition.number > 0 => {
                     self.unchanged(key, condition.number, state, by);
                 }
-                // A life that began then goes on.
+                // A key with this create revision existed ever since.
                 (Target::CreateRevision, Relation::Equal, false) if condition.number > 0 => {
                     self.there(key, condition.number, state, by);
                 }
@@ -205,7 +205,7 @@ impl Shown<'_> {
                 {
                     self.there(key, state, state, by);
                 }
-                // A key that is not there has no value that could be compared.
+                // An absent key has no value to compare.
                 (Target::Value, _, false) => self.there(key, state, state, by),
                 _ => {}
             }

@@ -1,20 +1,21 @@
-//! When which revision was known to exist, and answers that came after newer ones.
+//! When each revision was known to exist, and answers that are older than earlier evidence ([`Backward`]). Intervals are closed:
+//! an answer at the very send time of a request is concurrent with it.
 
 use super::effects::{Class, Effects};
 use crate::history::etcd::{Operation, Outcome, Recording, Request};
 use crate::ingest::Time;
 
-/// What proves that a revision existed.
+/// The evidence that a revision existed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proof {
     /// An operation's answer.
     Operation(u32),
-    /// A watch response: of this watch, this one of all.
+    /// A watch response: the watch, and the response's index.
     Response(u32, u32),
 }
 
 impl Proof {
-    /// The operation, where its answer proves it.
+    /// The operation, if its answer is the evidence.
     pub fn operation(self) -> Option<u32> {
         match self {
             Proof::Operation(at) => Some(at),
@@ -23,7 +24,7 @@ impl Proof {
     }
 }
 
-/// The highest revision that something shows to exist.
+/// The highest revision that a proof shows to exist.
 pub fn proved(recording: &Recording, proof: Proof) -> i64 {
     match proof {
         Proof::Operation(at) => match recording.operations[at as usize].request {
@@ -38,7 +39,7 @@ pub fn proved(recording: &Recording, proof: Proof) -> i64 {
     }
 }
 
-/// When somebody knew it.
+/// The time at which a client had the proof.
 pub fn seen_at(recording: &Recording, proof: Proof) -> Time {
     match proof {
         Proof::Operation(at) => recording.operations[at as usize].returned,
@@ -46,26 +47,26 @@ pub fn seen_at(recording: &Recording, proof: Proof) -> Time {
     }
 }
 
-/// When revisions were proved to exist, by time.
+/// The times at which revisions were proved to exist.
 #[derive(Debug, Default)]
 pub struct Proofs {
-    /// Time, the highest revision proved until then, and what proves it; both ascending.
+    /// Time, highest revision proved by then, and proof; both ascend.
     by_time: Vec<(Time, i64, Proof)>,
-    /// Revision and the earliest time at which it or a later one was proved; both ascending.
+    /// Revision, earliest time at which it or a later one was proved, and proof; both ascend.
     by_revision: Vec<(i64, Time, Proof)>,
 }
 
-/// An operation that was answered from before one that was complete when it was sent.
+/// An operation whose answer is older than evidence that was complete when it was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backward {
-    /// What showed the highest place in the order before: an answer, or what a watch was told.
+    /// The earlier evidence with the highest place: an answer or a watch response.
     pub earlier: Proof,
-    /// The later operation, below it.
+    /// The later operation, which has a lower place.
     pub later: u32,
 }
 
 impl Proofs {
-    /// Of answers and of what watches delivered.
+    /// Collects the proofs of all answers and watch responses.
     pub fn of(recording: &Recording) -> Proofs {
         let answers = (0..).zip(&recording.operations).filter_map(|(at, operation)| {
             let revision = shown(operation).filter(|_| operation.returned.is_known())?;
@@ -83,19 +84,19 @@ impl Proofs {
                 by_time.push(*proof);
             }
         }
-        // Of each time only the highest revision was kept, so this order is that of revisions as well.
+        // Only the highest revision of each time is kept, so the order by time is also that by revision.
         let by_revision = by_time.iter().map(|(time, revision, proof)| (*revision, *time, *proof)).collect();
         Proofs { by_time, by_revision }
     }
 
-    /// The highest revision that was proved before a time, and what proves it.
+    /// The highest revision that was proved before a time, with the proof.
     pub fn before(&self, time: Time) -> Option<(i64, Proof)> {
         let at = self.by_time.partition_point(|(other, ..)| *other < time);
         self.by_time[..at].last().map(|(_, revision, proof)| (*revision, *proof))
     }
 
-    /// The highest revision that was proved before a time. `hint`: how many rows were passed for the time before, which is mostly
-    /// a little earlier.
+    /// The highest revision that was proved before a time. `hint`: the row of the previous query, which is mostly a little
+    /// earlier; gallops from there.
     fn highest_before(&self, time: Time, hint: &mut usize) -> Option<i64> {
         let rows = &self.by_time;
         if *hint > 0 && rows[*hint - 1].0 >= time {
@@ -111,20 +112,20 @@ impl Proofs {
         rows[..*hint].last().map(|(_, revision, _)| *revision)
     }
 
-    /// When a revision, or a later one, was first proved to exist.
+    /// When a revision or a later one was first proved to exist.
     pub fn first(&self, revision: i64) -> Option<(Time, Proof)> {
         let at = self.by_revision.partition_point(|(other, ..)| *other < revision);
         self.by_revision.get(at).map(|(_, time, proof)| (*time, *proof))
     }
 
-    /// The highest revision that anything proves; 1, the empty store's, where nothing does.
+    /// The highest proved revision; 1, that of the empty store, without proofs.
     pub fn last(&self) -> i64 {
         self.by_time.last().map_or(1, |(_, revision, _)| *revision)
     }
 }
 
-/// What proves each revision first: most are proved again and again. Revisions above any that so many rows can have seen made are
-/// all kept.
+/// The first proof of each revision, because most revisions are proved many times. Revisions that are implausibly high for
+/// `count` records keep all their proofs.
 fn first_sights(all: impl Iterator<Item = (Time, i64, Proof)>, count: usize) -> Vec<(Time, i64, Proof)> {
     let mut first: Vec<Option<(Time, Proof)>> = Vec::new();
     let mut others = Vec::new();
@@ -153,7 +154,7 @@ fn shown(operation: &Operation) -> Option<i64> {
     }
 }
 
-/// What watches were told: time, revision, who.
+/// Proofs of watch responses: time, revision, response.
 fn told(recording: &Recording) -> impl Iterator<Item = (Time, i64, Proof)> {
     (0..).zip(&recording.watches).flat_map(move |(at, watch)| {
         (watch.responses.start..watch.responses.start + watch.responses.len).filter_map(move |n| {
@@ -166,13 +167,12 @@ fn told(recording: &Recording) -> impl Iterator<Item = (Time, i64, Proof)> {
     })
 }
 
-/// Operations below something that was complete before they were sent. Intervals are closed: what returned at the very time of
-/// a call is concurrent with it.
+/// Operations whose place is below evidence that was complete before they were sent. Equal times are concurrent.
 ///
-/// This is complete: without such a pair the order of revisions keeps the order of time, since every cycle of the two together
-/// holds a step of time that goes back in revisions.
+/// This is complete: without such a pair, the revision order respects time, because every cycle of both orders has a step of time
+/// that goes back in revisions.
 ///
-/// `wrote` says of an answer that does not say whether it wrote which it is, where that is known.
+/// `wrote` decides whether an operation wrote whose answer does not show it; `None` if unknown.
 pub fn backward(
     recording: &Recording,
     effects: &Effects,
@@ -192,7 +192,7 @@ pub fn backward(
     let below = |(at, operation): (u32, &Operation)| {
         let (_, highest) = places(at, operation)?;
         let place = highest.filter(|_| operation.revision == 0 || operation.returned.is_known())?;
-        // Nothing at the highest revision that was known by then stands above what was answered at it.
+        // No place at the highest revision known by then is above an answer at that revision.
         let known = proofs.highest_before(operation.call, &mut hint)?;
         (place < behind_answers(known)).then_some((operation.call, at, place))
     };
@@ -207,9 +207,9 @@ pub fn backward(
     let mut returned: Vec<(Time, i128, Proof)> = operations().filter_map(lowest).collect();
     let by_operations = returned.len();
     returned.extend(told(recording).map(|(time, revision, proof)| (time, behind_write(revision), proof)));
-    // Of two at one time, the answer of a client is the plainer one.
+    // Prefer the answer among proofs at one time.
     let (answers, watches) = returned.split_at_mut(by_operations);
-    // Stable sorts use that clients are in order already.
+    // Stable sorts are fast here because each client is sorted already.
     answers.sort_by_key(|(time, place, proof)| (*time, *place, rank(*proof)));
     watches.sort_by_key(|(time, place, proof)| (*time, *place, rank(*proof)));
     sent.sort();
@@ -230,7 +230,7 @@ pub fn backward(
             raise(&mut delivered, *place, *proof);
         }
         let above = |(other, _): &(i128, Proof)| place < *other;
-        // A write that a watch foresaw is the watch's fault.
+        // If a watch showed a write before it was sent, `streams` reports that.
         let delivered = delivered.filter(|_| effects.class(later) != Class::Write);
         if let Some((_, earlier)) = answered.filter(above).or(delivered.filter(above)) {
             found.push(Backward { earlier, later });
@@ -246,12 +246,12 @@ fn rank(proof: Proof) -> (u32, u32) {
     }
 }
 
-/// Places in the order: of the write of a revision, of what shows it, of what was answered at it.
+/// The place of evidence that shows a revision: after its write, before answers at it.
 fn behind_write(revision: i64) -> i128 {
     i128::from(revision) * 4 + 1
 }
 
-/// The place of what was answered at a revision.
+/// The place of answers at a revision.
 fn behind_answers(revision: i64) -> i128 {
     i128::from(revision) * 4 + 2
 }
@@ -263,7 +263,7 @@ fn places(effects: &Effects, at: u32, operation: &Operation) -> Option<(Option<i
     }
     match (operation.outcome, operation.request) {
         (Outcome::Answered, Request::Compact { revision }) => Some((Some(behind_write(revision)), None)),
-        // A member that answers for itself may be behind, yet shows what exists.
+        // A serializable read may come from a member that is behind, but it shows existing revisions.
         (Outcome::Answered, Request::Range(range)) if range.serializable && operation.revision > 0 => {
             Some((Some(behind_write(operation.revision)), None))
         }

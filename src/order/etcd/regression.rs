@@ -1,5 +1,6 @@
-//! Times at which the store went back: answers from before what was complete, and revisions that were given twice. What overlaps in
-//! revisions and in time is one regression. Everything that was told of its revisions from then on may come of it.
+//! Regressions: the store went back, or members diverged. Evidence: answers older than complete ones, and revisions that two
+//! writes got. Traces that overlap in revisions and time are one regression. Later contradictions about its revisions may follow
+//! from it.
 
 use super::effects::{Class, Effects};
 use super::proofs::{Backward, Proofs, proved, seen_at};
@@ -8,41 +9,41 @@ use crate::history::etcd::{Recording, Request};
 use crate::ingest::Time;
 use std::collections::BTreeMap;
 
-/// One time at which the store went back, or members parted.
+/// One regression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Regression {
-    /// The highest revision that was answered instead.
+    /// The highest revision that was answered after the store went back.
     pub after: i64,
-    /// The highest revision that had been seen.
+    /// The highest revision that had been seen before.
     pub through: i64,
-    /// When it was first seen.
+    /// When that was first seen.
     pub from: Time,
-    /// The last time at which something below it was answered.
+    /// The last time of an answer below it.
     pub until: Time,
-    /// Whether writes were given revisions of it; otherwise only answers were old.
+    /// Whether writes got its revisions again; otherwise only answers were old.
     pub wrote: bool,
-    /// Whether writes that different members answered were given revisions out of order: their courses parted, for good.
+    /// Whether writes at different members got revisions out of order. Then the members diverged for good.
     pub parted: bool,
-    /// Whether answers alone show it; otherwise it takes what a watch was told.
+    /// Whether answers alone show it, without watches.
     pub answered: bool,
 }
 
-/// Revisions between two writes of one course that was left: what stood between them may not have been seen.
+/// The largest distance between revisions of two writes that still join into one regression; revisions in between may be unseen.
 const NEAR: i64 = 16;
 
-/// All of them, by the first of their traces.
+/// All regressions, by their first trace.
 #[derive(Debug, Default)]
 pub struct Regressions {
-    /// Each with the number of its first trace.
+    /// In order of the first trace of each.
     pub all: Vec<Regression>,
-    /// Of each answer that went back: which one it shows.
+    /// For each answer that went back, its regression.
     pub of_backward: Vec<u32>,
-    /// Of each contradiction of T: which one it shows, if it does.
+    /// For each contradiction of the timeline, its regression, if any.
     pub of_contradiction: Vec<Option<u32>>,
 }
 
 impl Regressions {
-    /// The first one that moved the write of a revision.
+    /// The first regression that moved the write of a revision.
     pub fn moved(&self, revision: i64) -> Option<u32> {
         let moved = |regression: &Regression| {
             regression.wrote && regression.after < revision && (regression.parted || revision <= regression.through)
@@ -54,12 +55,12 @@ impl Regressions {
 struct Joining {
     regressions: Vec<Regression>,
     parent: Vec<u32>,
-    /// Those that may still grow, by the revision after which they begin; their revisions do not overlap.
+    /// Regressions that may still grow, by their lower end; their revisions do not overlap.
     open: BTreeMap<i64, u32>,
 }
 
 impl Regressions {
-    /// Of answers that went back and of revisions that answered for two writes.
+    /// Finds the regressions behind answers that went back and revisions of two writes.
     pub fn of(
         recording: &Recording,
         effects: &Effects,
@@ -94,7 +95,7 @@ impl Regressions {
         let of_contradiction = of_contradictions.iter().map(|trace| trace.and_then(|_| rest.next().copied())).collect();
         let mut found = Regressions { all, of_backward, of_contradiction };
         for regression in found.all.iter_mut().filter(|regression| regression.wrote && regression.answered) {
-            // What nobody was answered, a watch may have been told.
+            // A watch may have shown revisions that no answer has.
             let seen = proofs.before(regression.until).map_or(0, |(seen, _)| seen);
             regression.through = regression.through.max(seen);
         }
@@ -115,7 +116,7 @@ impl Joining {
 
     fn add(&mut self, at: u32) {
         let mut grown = self.regressions[at as usize];
-        // From the last one down that may be near.
+        // From the last one that may be near, downwards.
         let mut below = grown.through.saturating_add(NEAR);
         while let Some((&after, &other)) = self.open.range(..=below).next_back() {
             let before = self.regressions[other as usize];
@@ -126,7 +127,7 @@ impl Joining {
             let near = if grown.wrote && before.wrote { NEAR } else { 0 };
             let touches = before.after <= grown.through.saturating_add(near)
                 && before.through.saturating_add(near) >= grown.after;
-            // A revision that two writes were given is one fault, whenever it is told.
+            // A revision that two writes got is one regression, whenever it was seen.
             let same = grown.wrote && before.wrote && before.after < grown.through && before.through > grown.after;
             let over = before.until < grown.from && !same;
             if over || touches {
@@ -151,7 +152,7 @@ impl Joining {
         self.open.insert(grown.after, at);
     }
 
-    /// Once courses have parted, everything above goes on to differ.
+    /// Once members have diverged, every higher revision differs too.
     fn join_parted(&mut self) {
         let roots: Vec<u32> = (0..self.parent.len() as u32).filter(|at| self.parent[*at as usize] == *at).collect();
         let parted = roots.iter().copied().filter(|at| self.regressions[*at as usize].parted);
@@ -169,7 +170,7 @@ impl Joining {
         }
     }
 
-    /// All, and which one each trace is of.
+    /// All regressions, and the regression of each trace.
     fn finish(mut self) -> (Vec<Regression>, Vec<u32>) {
         let (mut all, mut of_trace) = (Vec::new(), Vec::new());
         let mut numbers: BTreeMap<u32, u32> = BTreeMap::new();
@@ -191,7 +192,7 @@ fn went_back(recording: &Recording, effects: &Effects, back: &Backward) -> Regre
     let below = match (later.revision, later.request) {
         (0, Request::Range(range)) => range.revision.saturating_sub(1),
         (0, Request::Compact { revision }) => revision.saturating_sub(1),
-        // Its own number was known before it was written.
+        // The revision below its own was known before it was written.
         (number, _) if wrote => number - 1,
         (number, _) => number,
     };
@@ -211,7 +212,7 @@ fn went_back(recording: &Recording, effects: &Effects, back: &Backward) -> Regre
     }
 }
 
-/// A revision that a watch showed otherwise than the answer to its write.
+/// The regression behind a revision that a watch showed differently from the answer to its write.
 fn told_otherwise(recording: &Recording, timeline: &Timeline, revision: i64, by: Witness) -> Option<Regression> {
     let writer = &recording.operations[timeline.revision(revision)?.writer? as usize];
     let told = match by {
@@ -234,7 +235,7 @@ fn told_otherwise(recording: &Recording, timeline: &Timeline, revision: i64, by:
 fn written_twice(recording: &Recording, lost: u32, kept: u32) -> Regression {
     let (lost, kept) = (&recording.operations[lost as usize], &recording.operations[kept as usize]);
     let known = lost.member != 0 && kept.member != 0;
-    // Without their numbers, members cannot be told apart.
+    // Without member numbers, members cannot be distinguished.
     let parted = if known { lost.member != kept.member } else { recording.members.len() > 1 };
     Regression {
         after: kept.revision - 1,

@@ -1,4 +1,4 @@
-//! Requests by the keys that they may change, and by what they may make of them.
+//! Requests indexed by the keys that they may change and by the changes that they may make.
 
 use super::effects::{Change, Class, Effects};
 use crate::history::Symbol;
@@ -6,14 +6,14 @@ use crate::history::etcd::{Recording, Request, Span, Step, Txn, Value, ValueId};
 use crate::ingest::Time;
 use rustc_hash::FxHashMap;
 
-/// Requests that may have an effect nobody was told, by the keys that they may change.
+/// Requests whose effect no answer shows, by the keys that they may change.
 pub(super) struct Requests {
     by_key: FxHashMap<Symbol, Vec<Asked>>,
-    /// What each of these may make of its keys: by key and that, and then in the order of operations.
+    /// The possible changes of these requests: by key and change, then in order of operations.
     by_change: Vec<(Symbol, Makes, Asked)>,
-    /// Those that change what cannot be told by a name: ranges, leases.
+    /// Requests whose keys are not known by name: ranges and leases.
     any: Vec<Asked>,
-    /// How many kinds there are.
+    /// The number of kinds.
     pub kinds: u32,
 }
 
@@ -24,25 +24,25 @@ pub(super) struct Asked {
     pub at: u32,
     /// When it was sent.
     pub call: Time,
-    /// Requests of one kind ask for the same.
+    /// Requests of one kind have the same content.
     pub kind: u32,
 }
 
-/// What a request may make of a key.
+/// A change that a request may make.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Makes {
     /// It removes the key.
     Removal,
     /// It puts this value.
     Value(ValueId),
-    /// It puts a value of which only the hash is known.
+    /// It puts a value that is known only by its hash.
     Hash,
-    /// It puts a long value of which the hash is not known.
+    /// It puts a long value without a known hash.
     Unhashed,
 }
 
 impl Makes {
-    /// The values among which this one is, and those that it may be the same as. The bytes of both were lost when they were recorded.
+    /// The class of a vague value, and the class that it may be equal to. `None` for an exactly known value.
     fn vague(recording: &Recording, value: ValueId) -> Option<[Makes; 2]> {
         match recording.values.get(value) {
             Value::Hash(_) => Some([Makes::Hash, Makes::Unhashed]),
@@ -52,7 +52,7 @@ impl Makes {
 }
 
 impl Requests {
-    /// Of all operations of a class.
+    /// The requests of all operations of a class.
     pub fn of(recording: &Recording, effects: &Effects, class: Class) -> Requests {
         let mut requests = Requests { by_key: FxHashMap::default(), by_change: Vec::new(), any: Vec::new(), kinds: 0 };
         let mut kinds = FxHashMap::default();
@@ -91,24 +91,24 @@ impl Requests {
         requests
     }
 
-    /// Those that may change a key.
+    /// The requests that may change a key.
     pub fn about(&self, key: Symbol) -> impl Iterator<Item = Asked> {
         self.by_key.get(&key).into_iter().flatten().chain(&self.any).copied()
     }
 
-    /// How many may change a key.
+    /// The number of requests that may change a key.
     pub fn count_about(&self, key: Symbol) -> usize {
         self.by_key.get(&key).map_or(0, Vec::len) + self.any.len()
     }
 
-    /// Those that may make just this change, and no others than [`Requests::about`] its key has, in the same order.
+    /// The requests that may make exactly this change: a subset of [`Requests::about`] its key, in the same order.
     pub fn making(&self, recording: &Recording, change: Change) -> impl Iterator<Item = Asked> {
         let makes = change.value.map_or(Makes::Removal, Makes::Value);
         let vague = change.value.and_then(|value| Makes::vague(recording, value));
         let mut exact = self.named(change.key, makes).iter().map(|(.., asked)| *asked).peekable();
         let also = vague.map_or(&[][..], |[_, others]| self.named(change.key, others));
         let mut also = also.iter().map(|(.., asked)| *asked).peekable();
-        // Both are in the order of operations, and an operation may stand in both.
+        // Both are in order of operations, and an operation may be in both.
         let named = std::iter::from_fn(move || match (exact.peek().copied(), also.peek().copied()) {
             (Some(one), Some(other)) => {
                 let first = one.at.min(other.at);
@@ -129,7 +129,7 @@ impl Requests {
     }
 }
 
-/// What a transaction may make of the keys that it names.
+/// The changes that a transaction may make to the keys that it names.
 fn made(recording: &Recording, txn: Txn) -> impl Iterator<Item = (Symbol, Makes)> {
     let steps = move |span: Span| span.of(&recording.requests.steps).iter();
     steps(txn.success).chain(steps(txn.failure)).flat_map(move |step| {
@@ -145,7 +145,7 @@ fn made(recording: &Recording, txn: Txn) -> impl Iterator<Item = (Symbol, Makes)
     })
 }
 
-/// The keys that a transaction may change; whether all have names.
+/// Collects the keys that a transaction may change. Returns whether all are known by name.
 pub(super) fn names(recording: &Recording, txn: Txn, keys: &mut Vec<Symbol>) -> bool {
     let mut named = true;
     for span in [txn.success, txn.failure] {

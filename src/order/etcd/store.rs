@@ -1,4 +1,5 @@
-//! The sequential meaning of etcd's requests: applied one after the other to a store, with leases, as its members apply them.
+//! The sequential semantics of etcd's requests: a store with leases to which requests are applied one by one, as members apply
+//! them.
 //!
 //! Source: etcd `server/etcdserver/txn/{txn,range,put,delete}.go` (before 3.6 `apply.go`), `server/lease/lessor.go`,
 //! `server/storage/mvcc/kvstore_txn.go`.
@@ -9,12 +10,12 @@ use crate::history::etcd::{Condition, Interval, Recording, Relation, Request, Sp
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
 
-/// Through which revision a store is compacted that is not.
+/// The compacted revision of a store that was never compacted.
 ///
 /// Source: etcd `server/storage/mvcc/kvstore.go` (`compactMainRev`).
 pub(super) const NOT_COMPACTED: i64 = -1;
 
-/// The revision of the first change: a store is at 1 while it is empty.
+/// The revision of the first change; an empty store has revision 1.
 ///
 /// Source: etcd `server/storage/mvcc/kvstore.go` (`currentRev`).
 pub const FIRST_CHANGE: i64 = 2;
@@ -24,7 +25,7 @@ pub const FIRST_CHANGE: i64 = 2;
 pub struct Store {
     /// Its revision: 1 while it is empty.
     pub revision: i64,
-    /// Through which revision it is compacted; -1: not, and then 0 can be.
+    /// The compacted revision; -1 if never compacted, so that even 0 can be compacted.
     pub compacted: i64,
     keys: FxHashMap<Symbol, Live>,
     leases: FxHashMap<i64, FxHashSet<Symbol>>,
@@ -36,33 +37,33 @@ impl Default for Store {
     }
 }
 
-/// A key that is there.
+/// An existing key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Live {
-    /// Revision at which its life began.
+    /// The revision at which it was created.
     pub create_revision: i64,
-    /// Revision of its last change.
+    /// The revision of its last change.
     pub mod_revision: i64,
-    /// Number of changes in this life.
+    /// The number of changes since its creation.
     pub version: i64,
-    /// Value.
+    /// Its value.
     pub value: ValueId,
-    /// Lease, or 0.
+    /// Its lease, or 0.
     pub lease: i64,
 }
 
-/// What a request did.
+/// The effect of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Applied {
-    /// Changes in their order; the store's revision rose by one if there are any.
+    /// The changes in their order; the store's revision rises by one if there are any.
     pub changes: Vec<Change>,
-    /// Whether the steps for a false condition were taken.
+    /// Whether a transaction took its failure branch.
     pub failure: bool,
-    /// Whether it was refused, and did nothing.
+    /// Whether it was refused and had no effect.
     pub refused: bool,
 }
 
-/// Why nobody can say what a request did.
+/// The effect depends on a value that is not recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotKnown;
 
@@ -70,7 +71,7 @@ impl Store {
     /// Applies a request.
     ///
     /// # Errors
-    /// Where it compares what is not recorded. The store is as it was.
+    /// If the request compares a value that is not recorded. The store is unchanged then.
     pub fn apply(&mut self, recording: &Recording, request: &Request) -> Result<Applied, NotKnown> {
         let mut applied = Applied::default();
         match *request {
@@ -84,7 +85,7 @@ impl Store {
                 Some(keys) => {
                     let revision = self.revision + 1;
                     let mut keys: Vec<Symbol> = keys.into_iter().collect();
-                    // etcd deletes them in the order of their names.
+                    // etcd deletes them in order of their names.
                     keys.sort_by_key(|key| recording.texts.get(*key));
                     for key in keys {
                         self.delete(key, &mut applied.changes);
@@ -120,8 +121,8 @@ impl Store {
         Ok(applied)
     }
 
-    /// Which way each transaction goes, those inside the taken ways included, outer ones first: all conditions are compared
-    /// before anything is done.
+    /// The branch of each transaction, outer ones first, nested ones only in taken branches. All conditions are compared before
+    /// any change.
     fn path(&self, recording: &Recording, txn: Txn, path: &mut Vec<bool>) -> Result<(), NotKnown> {
         let mut success = true;
         for condition in txn.conditions.of(&recording.requests.conditions) {
@@ -136,7 +137,7 @@ impl Store {
         Ok(())
     }
 
-    /// Whether a condition is true.
+    /// Whether a condition holds for all its keys.
     pub fn holds(&self, recording: &Recording, condition: &Condition) -> Result<bool, NotKnown> {
         let keys = self.inside(recording, condition.keys);
         if keys.is_empty() {
@@ -152,7 +153,7 @@ impl Store {
         Ok(all)
     }
 
-    /// Whether every step that would be taken may be taken.
+    /// Whether every step of the taken branches is allowed.
     fn allows<'p>(&self, recording: &Recording, txn: Txn, path: &mut impl Iterator<Item = &'p bool>) -> bool {
         let success = path.next().copied().unwrap_or(true);
         taken(txn, success).of(&recording.requests.steps).iter().all(|step| match step {
@@ -229,7 +230,7 @@ impl Store {
         }
     }
 
-    /// The keys of an interval that are there.
+    /// The existing keys of an interval.
     fn inside(&self, recording: &Recording, keys: Interval) -> Vec<Symbol> {
         if !keys.end.is_some() {
             return self.keys.contains_key(&keys.key).then_some(keys.key).into_iter().collect();
@@ -238,7 +239,7 @@ impl Store {
     }
 }
 
-/// Whether an interval holds a key.
+/// Whether an interval includes a key. An end of `\0` means no upper bound.
 pub fn covers(recording: &Recording, keys: Interval, key: Symbol) -> bool {
     if !keys.end.is_some() {
         return keys.key == key;
@@ -247,12 +248,12 @@ pub fn covers(recording: &Recording, keys: Interval, key: Symbol) -> bool {
     text >= first && (end == "\0" || text < end)
 }
 
-/// The steps that a transaction takes.
+/// The steps of the taken branch.
 pub fn taken(txn: Txn, success: bool) -> Span {
     if success { txn.success } else { txn.failure }
 }
 
-/// Compares one key; one that is not there has zeros everywhere.
+/// Compares one key; an absent key has zeros in all fields.
 pub(super) fn compare(recording: &Recording, condition: &Condition, live: &Live) -> Result<bool, NotKnown> {
     let order = match condition.target {
         Target::Version => live.version.cmp(&condition.number),
@@ -264,7 +265,7 @@ pub(super) fn compare(recording: &Recording, condition: &Condition, live: &Live)
             return match condition.relation {
                 Relation::Equal => Ok(same),
                 Relation::NotEqual => Ok(!same),
-                // Long values are known by their hash only.
+                // Long values are known only by their hash, so they have no order.
                 _ if same => Ok(false),
                 _ => Err(NotKnown),
             };

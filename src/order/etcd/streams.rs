@@ -1,10 +1,10 @@
-//! What watches delivered, held against what etcd promises of a watch and against T.
+//! Comparison of watches with etcd's guarantees and with the revision order. Output: [`Streams`].
 //!
-//! Events arrive in the order of revisions, those of one revision together and once; none is left out between the first revision
-//! asked for and the last event or progress; progress says that everything through its revision was delivered. A client library
-//! resumes a broken watch just behind its last event, so the promise spans the server's watches that one recorded watch may be.
+//! The watch guarantees are those of the etcd documentation, "API guarantees". Events are ordered by revision, unique, atomic per
+//! revision, and without gaps from the start revision on. Progress says that everything through its revision was delivered. A
+//! client library resumes a broken watch after its last event, so one recorded watch may span several watches of the server.
 //!
-//! Source: etcd `Documentation` "watch guarantees"; `server/etcdserver/api/v3rpc/watch.go`, `server/storage/mvcc/watchable_store.go`.
+//! Source: etcd `server/etcdserver/api/v3rpc/watch.go`, `server/storage/mvcc/watchable_store.go`.
 
 use super::compaction::{Compactions, Demand};
 use super::effects::Effects;
@@ -15,133 +15,133 @@ use crate::history::etcd::{CreationMarks, Event, Interval, Recording, ValueId, W
 use crate::ingest::Time;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Something that a watch must not do. Events, responses and operations are indices of the recording's tables, versions of T's.
+/// A broken guarantee. Events, responses and operations are indices into the recording's tables, versions into the timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WatchViolation {
-    /// An event below the one before.
+    /// An event has a lower revision than the event before.
     Reorder {
         /// The event.
         event: u32,
         /// The one before.
         before: u32,
     },
-    /// An event twice.
+    /// An event was delivered twice.
     Duplicate {
         /// The event.
         event: u32,
-        /// The same one.
+        /// The first delivery.
         before: u32,
     },
-    /// An event below the first revision asked for, or below the first that any store gives a change.
+    /// An event is below the start revision, or below the lowest revision of any change.
     Prehistory {
         /// The event.
         event: u32,
     },
-    /// An event of a key that is not watched.
+    /// An event is for a key outside the watch.
     Filter {
         /// The event.
         event: u32,
     },
-    /// The events of one revision, delivered in two parts.
+    /// The events of one revision were delivered in two responses.
     Split {
-        /// The event that came later.
+        /// The later event.
         event: u32,
-        /// The one that came before.
+        /// The earlier event.
         before: u32,
     },
-    /// Only some of the events of one revision.
+    /// Only some events of a revision were delivered.
     Partial {
-        /// The event that came.
+        /// A delivered event.
         event: u32,
-        /// What did not.
+        /// The version that was not delivered.
         version: u32,
     },
-    /// A change that the watch went past.
+    /// The watch skipped a change.
     Gap {
-        /// What was not delivered.
+        /// The version that was not delivered.
         version: u32,
-        /// The event before, where there is one.
+        /// The event before it, if there is one.
         after: Option<u32>,
-        /// What shows that the watch went past.
+        /// The evidence that the watch had passed the version.
         past: Past,
     },
-    /// An event at or below what progress said to be delivered, or progress below an event or progress before.
+    /// An event at or below an announced progress, or progress below an earlier event or progress.
     Progress {
-        /// What was said to be delivered.
+        /// The progress or event that came first.
         told: Past,
-        /// What contradicts.
+        /// The later evidence that contradicts it.
         against: Past,
     },
-    /// Progress below the first revision asked for.
+    /// Progress below the start revision.
     EarlyProgress {
         /// The response.
         response: u32,
     },
-    /// Progress, or an event, of a write that had not been sent.
+    /// An event or progress of a write that had not been sent.
     Foreseen {
-        /// What told it.
+        /// The event or progress.
         told: Past,
         /// The write.
         operation: u32,
     },
-    /// A store below the events that it delivered.
+    /// The response header has a lower revision than an event of the response.
     Header {
         /// The response.
         response: u32,
         /// The event.
         event: u32,
     },
-    /// An event that says wrongly whether its key was there before.
+    /// An event is wrong about whether it created its key.
     Create {
         /// The event.
         event: u32,
-        /// What the key was, where it ever changed before.
+        /// The version of the key before it, if the key ever changed.
         version: Option<u32>,
     },
-    /// An event that contradicts itself.
+    /// An event contradicts itself.
     Malformed {
         /// The event.
         event: u32,
-        /// What of it cannot be true together.
+        /// The contradiction.
         how: Malformed,
     },
-    /// An event with a wrong value from before, or none although asked for.
+    /// An event has a wrong previous value, or none although requested.
     Previous {
         /// The event.
         event: u32,
-        /// What the key was, where it was there.
+        /// The version before it, if the key existed.
         version: Option<u32>,
     },
-    /// A watch that ended because of a compaction that cannot have reached it.
+    /// A watch was cancelled for a compaction that cannot have reached it.
     Compacted {
         /// The response.
         response: u32,
-        /// What was to be delivered next.
+        /// The next revision to deliver.
         next: i64,
-        /// The highest revision that anybody had asked to compact through by then; 0: none.
+        /// The highest revision that any client had asked to compact by then; 0 if none.
         highest: i64,
     },
 }
 
-/// What no event is, whatever the store holds.
+/// Shapes that no event has, whatever the store holds.
 ///
 /// Source: etcd `server/storage/mvcc/watchable_store.go` (`kvsToEvents`), `server/etcdserver/api/v3rpc/watch.go` (previous values).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
-    /// A removal with a value: it has a key and a revision.
+    /// A deletion with a value; it may only have key and revision.
     ValueOfRemoval,
-    /// A removal that creates its key.
+    /// A deletion that claims to create its key.
     CreatingRemoval,
-    /// A creation that tells what its key was before.
+    /// A creation with a previous value.
     CreationWithPast,
-    /// What the key was before, of a revision that is not before the event, or before any change.
+    /// A previous value whose revision is not below the event's, or below any change.
     PastNotBefore,
-    /// What the key was before, after more changes than there were revisions.
+    /// A previous value with more changes than there were revisions.
     PastTooOften,
 }
 
 impl Malformed {
-    /// What is wrong with an event, whatever the store holds.
+    /// The contradiction inside an event, whatever the store holds.
     pub fn of(event: &Event) -> Option<Malformed> {
         if event.delete && event.value != ValueId::default() {
             return Some(Malformed::ValueOfRemoval);
@@ -162,23 +162,23 @@ impl Malformed {
     }
 }
 
-/// How far a watch had come.
+/// Evidence of how far a watch had come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Past {
     /// An event.
     Event(u32),
-    /// A response that tells progress.
+    /// A response with progress.
     Progress(u32),
 }
 
-/// What watches did.
+/// The broken guarantees of all watches, and counts.
 #[derive(Debug, Default)]
 pub struct Streams {
-    /// What they must not do, with the watch, in order of watches.
+    /// Broken guarantees with their watch, in order of watches.
     pub flaws: Vec<(u32, WatchViolation)>,
-    /// How many events were looked at, by watch.
+    /// The number of compared events, counted per watch.
     pub events: u64,
-    /// Watches that begin at a revision that etcd gives no meaning to.
+    /// The number of watches with a negative start revision, which etcd does not define.
     pub senseless: u64,
     /// Deliveries that only a compaction explains.
     pub demands: Vec<Demand>,
@@ -189,15 +189,15 @@ struct Walk<'t> {
     effects: &'t Effects,
     timeline: &'t Timeline,
     compactions: &'t Compactions,
-    /// Whether events of this report say what they create.
+    /// Whether events of this recording say whether they created their key.
     marks_creation: bool,
-    /// Writes by revision, each with the latest time at which it or one before was sent.
+    /// Writes by revision, each with the latest send time so far; only those that raise it.
     sent: Vec<(i64, Time, u32)>,
     streams: Streams,
 }
 
 impl Streams {
-    /// Of all watches.
+    /// Compares all watches.
     pub fn of(recording: &Recording, effects: &Effects, timeline: &Timeline, compactions: &Compactions) -> Streams {
         let mut sent: Vec<(i64, Time, u32)> = Vec::new();
         for revision in &timeline.revisions {
@@ -224,7 +224,7 @@ impl Walk<'_> {
         if watch.revision < 0 {
             self.streams.senseless += 1;
         }
-        // Everything through here is accounted for; `None` before anything is known of a watch "from now on".
+        // Everything through this revision is accounted for; `None` for a watch "from now on" before its first response.
         let mut through = (watch.revision > 0).then(|| watch.revision - 1);
         let mut last: Option<u32> = None;
         let mut told: Option<u32> = None;
@@ -301,7 +301,7 @@ impl Walk<'_> {
                 }
             }
         }
-        // What came late is no gap: other flaws say so.
+        // A version that arrived late is no gap; another violation reports it.
         let late = |flaw: &WatchViolation| match flaw {
             WatchViolation::Gap { version, .. } => {
                 let version = &self.timeline.versions[*version as usize];
@@ -333,7 +333,7 @@ impl Walk<'_> {
         self.foreseen(at, Past::Progress(n), response.revision, response.time);
     }
 
-    /// What was told of a revision before that, or one before it, can have come about.
+    /// Reports evidence of a revision that came before the revision, or one below it, can have existed.
     fn foreseen(&mut self, at: u32, told: Past, revision: i64, time: Time) {
         let writes = self.sent.partition_point(|(other, ..)| *other <= revision);
         if let Some((_, call, operation)) = self.sent[..writes].last()
@@ -344,7 +344,7 @@ impl Walk<'_> {
         }
     }
 
-    /// One event on its own.
+    /// Compares one event.
     fn event(&mut self, at: u32, watch: &Watch, e: u32, time: Time) {
         let event = &self.recording.events[e as usize];
         if let Some(revision) = self.timeline.revision(event.revision)
@@ -386,7 +386,7 @@ impl Walk<'_> {
                         .is_none_or(|value| self.recording.values.same(value, told.value) == Some(false))
                     || known.miscounts(told.version)
             }
-            // A compaction through this revision took the one before away.
+            // A compaction through this revision removed the previous version.
             (None, Some(_)) => {
                 if watch.previous {
                     self.streams.demands.push(Demand { above: event.revision - 1, by: time });
@@ -400,7 +400,7 @@ impl Walk<'_> {
         }
     }
 
-    /// What T has of one revision came with its first event.
+    /// Reports versions of a revision that did not come with its first event.
     fn together(&mut self, at: u32, watch: &Watch, first: u32, end: u32) {
         let recording = self.recording;
         let number = recording.events[first as usize].revision;
@@ -418,7 +418,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether a version counts that only a log may show.
+    /// Whether a version counts, even if only a log shows it.
     fn is_sure(&self, known: &Version) -> bool {
         match known.shown_by {
             Witness::Log(entry) => self.timeline.is_sure(self.recording, entry),
@@ -426,7 +426,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Nothing of T was left out above one revision and through another.
+    /// Reports the first version in (after, through] that the watch covers but did not deliver.
     fn gap(&mut self, at: u32, watch: &Watch, after: i64, through: i64, last: Option<u32>, past: Past) {
         if through <= after {
             return;
@@ -449,7 +449,7 @@ impl Walk<'_> {
     }
 }
 
-/// Whether a watch is about a key.
+/// Whether a watch covers a key.
 pub fn watched(recording: &Recording, watch: &Watch, key: Symbol) -> bool {
     if watch.prefix {
         return recording.texts.get(key).starts_with(recording.texts.get(watch.key));

@@ -1,8 +1,8 @@
-//! T of one etcd cluster: every revision with its changes, as far as anything shows them, and what contradicts.
+//! The revision order of one etcd cluster: every revision with its changes, as far as evidence shows them, and contradictions.
 //!
-//! An answer that acknowledges a write says all that its revision changed. So does a watch over all keys, and the members' log as
-//! long as it agrees with both. Other watches and reads say a part. Where sources differ, the first of these counts, and the
-//! difference is a contradiction.
+//! An acknowledged write shows all changes of its revision. So does a watch over all keys, and the members' log while it agrees
+//! with both. Other watches and reads show some changes. If sources disagree, the first in this order counts, and the difference
+//! is kept as a [`Contradiction`].
 
 use super::attachment::{Attached, attached_by};
 use super::attribution::Supposed;
@@ -15,20 +15,20 @@ use crate::history::etcd::{Recording, Request, Step, ValueId, Watch};
 use crate::ingest::Time;
 use rustc_hash::FxHashMap;
 
-/// Who shows something.
+/// The evidence for a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Witness {
     /// The answer to a write.
     Write(u32),
     /// An entry of the members' log.
     Log(Logged),
-    /// An event: its watch, its response, itself.
+    /// An event: its watch, its response, and the event.
     Event(u32, u32, u32),
-    /// A read: the operation, and what it found.
+    /// A read: the operation, and the pair that it found.
     Pair(u32, u32),
     /// A member's store: the member, and its revision.
     Store(u32, u32),
-    /// Nobody: it is what this would have done.
+    /// No evidence: the presumed effect of this writer.
     Supposed(Writer),
 }
 
@@ -37,118 +37,118 @@ pub enum Witness {
 pub struct Version {
     /// The revision.
     pub revision: i64,
-    /// What changed.
+    /// The change.
     pub change: Change,
-    /// Who shows it.
+    /// The evidence.
     pub shown_by: Witness,
-    /// Number of changes in the key's life, this one included; 0: not known, or deleted.
+    /// The version counter: changes since the key was created, including this one. 0: unknown, or deleted.
     pub version: i64,
-    /// The highest number that this can be: a revision of which not everything is known changed the key at most once. 0: deleted.
+    /// Upper bound on the counter: each incompletely known revision changed the key at most once. 0: deleted.
     pub most: i64,
-    /// Whether the key is known not to have changed between the version before and this one.
+    /// Whether the key is known not to have changed since its previous version.
     pub follows: bool,
 }
 
 impl Version {
-    /// Whether a number of changes that somebody was told cannot be this one's; 0: nothing was told.
+    /// Whether a counter in an answer cannot be this version's. 0 means that the answer has none.
     pub fn miscounts(&self, told: i64) -> bool {
         told > 0 && (told > self.most || self.version > 0 && told != self.version)
     }
 }
 
-/// One revision.
+/// One revision with its versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Revision {
     /// Its number.
     pub number: i64,
-    /// Its versions, in [`Timeline::versions`].
+    /// The index of its first version in [`Timeline::versions`].
     pub start: u32,
-    /// How many.
+    /// The number of its versions.
     pub len: u32,
-    /// Whether these are all.
+    /// Whether these are all its changes.
     pub complete: bool,
-    /// The write that was acknowledged with it.
+    /// The acknowledged write.
     pub writer: Option<u32>,
-    /// The log entry that made it, where the logs are believed that far.
+    /// The log entry that made it, if the logs are trusted up to here.
     pub entry: Option<Logged>,
 }
 
 /// Facts that cannot be true together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contradiction {
-    /// One revision acknowledged two writes; the first of them is not in T.
+    /// One revision acknowledged two writes; the first of them is not in the timeline.
     TwoWrites(u32, u32),
-    /// A revision that is known completely, shown with another key.
+    /// A completely known revision is shown with another key.
     OtherKey {
         /// The revision.
         revision: i64,
         /// The key that it did not change.
         key: Symbol,
-        /// Who shows it nevertheless.
+        /// The evidence for the change of that key.
         shown_by: Witness,
     },
-    /// One key at one revision with two contents.
+    /// One key has two contents at one revision.
     TwoContents {
-        /// What T has.
+        /// The version in the timeline.
         known: u32,
-        /// The other value; `None`: deleted.
+        /// The other value; `None` if deleted.
         value: Option<ValueId>,
-        /// Who shows it.
+        /// The evidence for the other value.
         shown_by: Witness,
     },
-    /// The members' log has another change at a revision than clients were shown or asked for. Said once: what the log has behind is of another
-    /// course.
+    /// The members' log has another change at a revision than clients saw or requested. Reported once, because the later log
+    /// belongs to another history.
     LogDiffers {
         /// The revision.
         revision: i64,
-        /// Who shows what it was.
+        /// The evidence for the other change.
         shown_by: Witness,
-        /// The entry.
+        /// The log entry.
         entry: Logged,
     },
 }
 
-/// T.
+/// The revision order, with indices.
 #[derive(Debug, Default)]
 pub struct Timeline {
-    /// Revisions of which anything is known, ascending.
+    /// Revisions with any evidence, ascending.
     pub revisions: Vec<Revision>,
-    /// Versions by revision, those of a revision in their order.
+    /// Versions by revision, in their order within it.
     pub versions: Vec<Version>,
-    /// What contradicts.
+    /// The contradictions, by revision.
     pub contradictions: Vec<Contradiction>,
     /// Versions by key, ascending.
     by_key: FxHashMap<Symbol, Vec<u32>>,
-    /// Revisions that are known completely, ascending.
+    /// Completely known revisions, ascending.
     complete: Vec<i64>,
-    /// Through here all are.
+    /// All revisions through this one are completely known.
     whole: i64,
-    /// From which revision on what was acknowledged first is not in T, and until when it was acknowledged.
+    /// The lowest revision with a dropped acknowledged write, and the time through which answers may be about dropped writes.
     lost: Option<(i64, Time)>,
-    /// Places of the keys of the revision that is put together, if it has many.
+    /// Indices of the keys of the revision under construction, if it has many.
     places: Places,
 }
 
-/// A table of the places of a revision's versions, by key.
+/// The index of each key among the versions of one revision.
 #[derive(Debug, Default)]
 struct Places {
     start: usize,
-    /// How far its versions were looked at.
+    /// The number of versions that are indexed.
     known: usize,
     by_key: FxHashMap<Symbol, usize>,
 }
 
-/// The rank of what only a log says.
+/// The rank of statements that only a log makes.
 const LOGGED: u32 = 5;
 
-/// The rank of what is supposed.
+/// The rank of presumed changes.
 const SUPPOSED: u32 = 6;
 
 /// A statement about a revision.
 #[derive(Clone, Copy)]
 struct Said {
     revision: i64,
-    /// Better sources first, each in its order.
+    /// Trusted sources first; within a source, in its order.
     rank: u32,
     order: u32,
     change: Change,
@@ -157,7 +157,7 @@ struct Said {
 }
 
 impl Timeline {
-    /// Of a recording. `proved`: the highest revision that anything shows to exist; `supposed`: what is taken to have happened besides.
+    /// Rebuilds the revision order. `proved`: the highest revision that evidence shows to exist; `supposed`: presumed changes.
     pub fn rebuild(
         recording: &Recording,
         effects: &Effects,
@@ -185,7 +185,7 @@ impl Timeline {
         let found = pairs(recording, &news);
         said.extend(found);
         stores(recording, &mut said);
-        // What only the end of a log has may have been lost with the member that wrote it, unless it was committed.
+        // A log entry above every shown revision may have been lost with its member, unless it was committed.
         let shown = said.iter().map(|said| said.revision).max().unwrap_or(1);
         let reached = |step: &&log::Step| step.revision <= shown || (step.certain && step.revision <= proved);
         for step in log.steps.iter().take_while(reached) {
@@ -208,7 +208,7 @@ impl Timeline {
         timeline
     }
 
-    /// The write of each revision that was acknowledged with one.
+    /// The acknowledged write of each revision.
     fn writers(&mut self, recording: &Recording, effects: &Effects, log: &Log) -> std::collections::BTreeMap<i64, u32> {
         let mut writers = std::collections::BTreeMap::new();
         let mut by_time: Vec<u32> =
@@ -220,7 +220,7 @@ impl Timeline {
                 writers.insert(operation.revision, at);
                 continue;
             };
-            // What a store goes on with is what it was told later, unless its log says otherwise.
+            // The store continues from the later of two writes, unless its log shows otherwise.
             let logged = log.step(operation.revision).map(|step| step.changes.of(&log.changes));
             let keep = logged
                 .is_some_and(|logged| same(logged, effects.changes(before)) && !same(logged, effects.changes(at)));
@@ -242,8 +242,8 @@ impl Timeline {
             let start = self.versions.len();
             let (shown, behind) = group.split_at(group.partition_point(|said| said.rank < LOGGED));
             let (logged, supposed) = behind.split_at(behind.partition_point(|said| said.rank < SUPPOSED));
-            // An answer is the whole truth. Two watches over all keys are, against what a read says; else every source adds to the
-            // others.
+            // An answer is complete. Two watches over all keys are complete compared with reads. All other sources add to each
+            // other.
             let whole = shown.first().is_some_and(|said| said.rank == 0);
             let agreed = !whole && watches_over_all(shown) > 1;
             let mut complete = shown.iter().any(|said| said.complete);
@@ -286,12 +286,13 @@ impl Timeline {
         }
     }
 
-    /// Adds a version to the revision that begins at an index, where it is new; a source that adds nothing must agree.
+    /// Adds a version to the revision that begins at index `start`, or reports a contradiction. A source that does not add must
+    /// agree.
     fn add(&mut self, recording: &Recording, start: usize, said: &Said, adds: bool) {
         let Said { revision, change, by: shown_by, .. } = *said;
         match self.place(start, change.key) {
             Some(at) if !agrees(recording, self.versions[at].change.value, change.value) => {
-                // A transaction may delete a key and put it.
+                // A transaction may delete a key and put it again.
                 if self.versions[at].shown_by == shown_by {
                     self.versions[at].change = change;
                 } else {
@@ -307,8 +308,8 @@ impl Timeline {
         }
     }
 
-    /// The place of a key's version among those of one revision, which begin at `start` and are the last ones. A table of places is kept
-    /// while the revision has many keys.
+    /// The index of a key's version among those of the last revision, which begin at `start`. A table is used if the revision has
+    /// many keys.
     fn place(&mut self, start: usize, key: Symbol) -> Option<usize> {
         const FEW: usize = 32;
         let here = &self.versions[start..];
@@ -325,7 +326,7 @@ impl Timeline {
         self.places.by_key.get(&key).copied()
     }
 
-    /// Puts the versions of each key in order.
+    /// Links the versions of each key and derives their counters.
     fn connect(&mut self) {
         for (at, version) in self.versions.iter().enumerate() {
             self.by_key.entry(version.change.key).or_default().push(at as u32);
@@ -356,18 +357,18 @@ impl Timeline {
         }
     }
 
-    /// Whether what an entry of a log shows may be held against what clients were told: it was known to be committed, and nothing
+    /// Whether an entry of a log counts as evidence about what clients saw: it was known to be committed, and nothing
     /// contradicts.
     pub fn is_sure(&self, recording: &Recording, entry: Logged) -> bool {
         self.contradictions.is_empty() && log::is_committed(recording, entry)
     }
 
-    /// Whether all revisions above one and through another are known completely.
+    /// Whether all revisions above `after` and through `through` are completely known.
     pub fn known_between(&self, after: i64, through: i64) -> bool {
         self.unknown_between(after, through) == 0
     }
 
-    /// How many revisions above one and through another are not known completely.
+    /// The number of revisions above `after` and through `through` that are not completely known.
     pub fn unknown_between(&self, after: i64, through: i64) -> i64 {
         if through <= after || (after >= 1 && through <= self.whole) {
             return 0;
@@ -376,7 +377,7 @@ impl Timeline {
         (through - after) - (count(through) - count(after))
     }
 
-    /// The first revision above one, and through another, that is not known completely.
+    /// The first revision above `after` and through `through` that is not completely known.
     pub fn first_unknown(&self, after: i64, through: i64) -> Option<i64> {
         let from = self.complete.partition_point(|known| *known <= after);
         let mut expected = after + 1;
@@ -389,14 +390,14 @@ impl Timeline {
         (expected <= through).then_some(expected)
     }
 
-    /// The versions of a revision.
+    /// The versions of a revision, in their order.
     pub fn versions_of(&self, revision: &Revision) -> &[Version] {
         &self.versions[revision.start as usize..(revision.start + revision.len) as usize]
     }
 
-    /// A revision, where anything is known of it.
+    /// A revision; `None` without evidence of it.
     pub fn revision(&self, number: i64) -> Option<&Revision> {
-        // Mostly there is no hole: then it is known where it stands.
+        // Without unknown revisions, the index follows from the number.
         let place = usize::try_from(number).ok().and_then(|number| self.revisions.get(number.checked_sub(2)?));
         place.filter(|revision| revision.number == number).or_else(|| {
             let at = self.revisions.binary_search_by_key(&number, |revision| revision.number).ok()?;
@@ -404,14 +405,14 @@ impl Timeline {
         })
     }
 
-    /// The revisions above one and through another of which anything is known.
+    /// The revisions above `after` and through `through` with any evidence.
     pub fn range(&self, after: i64, through: i64) -> &[Revision] {
         let start = self.revisions.partition_point(|revision| revision.number <= after);
         let end = self.revisions.partition_point(|revision| revision.number <= through);
         &self.revisions[start..end.max(start)]
     }
 
-    /// The highest revision of which anything is known.
+    /// The highest revision with any evidence; 1 if there is none.
     pub fn last(&self) -> i64 {
         self.revisions.last().map_or(1, |revision| revision.number)
     }
@@ -421,31 +422,31 @@ impl Timeline {
         self.by_key.get(&key).map_or(&[], |versions| versions)
     }
 
-    /// The keys that ever changed.
+    /// The keys that ever changed, in no particular order.
     pub fn keys(&self) -> impl Iterator<Item = Symbol> {
         self.by_key.keys().copied()
     }
 
-    /// The index of one of its versions.
+    /// The index of a version, which must be a reference into [`Timeline::versions`].
     pub fn index(&self, version: &Version) -> u32 {
         let of_revision = self.revision(version.revision).map_or(0, |revision| revision.start);
         let rest = &self.versions[of_revision as usize..];
         of_revision + rest.iter().position(|other| std::ptr::eq(other, version)).unwrap_or(0) as u32
     }
 
-    /// The last version of a key at a revision.
+    /// The last known version of a key at or below a revision.
     pub fn at(&self, key: Symbol, revision: i64) -> Option<&Version> {
         let versions = self.versions_of_key(key);
         let at = versions.partition_point(|at| self.versions[*at as usize].revision <= revision);
         versions[..at].last().map(|at| &self.versions[*at as usize])
     }
 
-    /// What a key is at a revision, where that is known.
+    /// The state of a key at a revision.
     pub fn state(&self, key: Symbol, revision: i64) -> State<'_> {
         self.state_since(self.at(key, revision), revision)
     }
 
-    /// What a key is at a revision that has this last version until then.
+    /// The state of a key at a revision, given its last known version by then.
     pub fn state_since<'t>(&self, last: Option<&'t Version>, revision: i64) -> State<'t> {
         let since = last.map_or(1, |version| version.revision);
         match last {
@@ -455,7 +456,7 @@ impl Timeline {
         }
     }
 
-    /// The revision at which the life of a key began that is there, where nothing is unknown since.
+    /// The creation revision of an existing key; `None` if an unknown revision leaves it open.
     pub fn created(&self, key: Symbol, version: &Version) -> Option<i64> {
         if version.version == 1 {
             return Some(version.revision);
@@ -464,30 +465,30 @@ impl Timeline {
         let through = versions.partition_point(|at| self.versions[*at as usize].revision <= version.revision);
         let of_life = versions[..through].iter().rev().map(|at| &self.versions[*at as usize]);
         let first = of_life.take_while(|version| version.change.value.is_some()).last()?;
-        // Before it there was nothing, or its end.
+        // Before it the key was absent or deleted.
         let sure = first.version == 1 || self.known_between(1, first.revision);
         (sure && self.known_between(first.revision, version.revision)).then_some(first.revision)
     }
 
-    /// Whether what was answered at a revision until a time may be of a course that the store left: its acknowledged writes
-    /// are not in T.
+    /// Whether an answer at a revision and time may come from a history that the store abandoned, whose writes are not in the
+    /// timeline.
     pub fn may_be_lost(&self, revision: i64, until: Time) -> bool {
         self.lost.is_some_and(|(from, left)| revision >= from && until <= left)
     }
 }
 
-/// What a key is at a revision.
+/// The state of a key at a revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State<'t> {
-    /// It is there, as this version made it.
+    /// It exists, in this version.
     There(&'t Version),
-    /// It is not there: this version deleted it, or it never was.
+    /// It does not exist: this version deleted it, or it never existed.
     Absent(Option<&'t Version>),
-    /// Something that nobody knows may have changed it since this version.
+    /// An unknown revision may have changed it since this version.
     Open(Option<&'t Version>),
 }
 
-/// Whether each revision changed one key: the traffic promised it, and no recorded request breaks the promise.
+/// Whether each revision changed exactly one key: the recording promises it, and no recorded request breaks the promise.
 fn promises_one_key(recording: &Recording) -> bool {
     let writes = |steps: &[Step]| steps.iter().filter(|step| !matches!(step, Step::Range(_) | Step::Nothing)).count();
     let one = |request: &Request| match request {
@@ -501,7 +502,7 @@ fn promises_one_key(recording: &Recording) -> bool {
     recording.unique_revisions && recording.operations.iter().all(|operation| one(&operation.request))
 }
 
-/// Whether a step changes one key at most.
+/// Whether a step changes at most one key.
 fn changes_one(step: &Step) -> bool {
     match step {
         Step::Delete(keys) => !keys.end.is_some(),
@@ -510,7 +511,7 @@ fn changes_one(step: &Step) -> bool {
     }
 }
 
-/// How many watches over all keys show a revision.
+/// The number of watches over all keys that show a revision.
 fn watches_over_all(group: &[Said]) -> usize {
     let watch = |said: &Said| match said.by {
         Witness::Event(watch, ..) if said.complete => Some(watch),
@@ -521,7 +522,7 @@ fn watches_over_all(group: &[Said]) -> usize {
     watches.len()
 }
 
-/// Whether a log entry attaches a key to another lease than the acknowledged request of its revision asked for, or to none.
+/// Whether a log entry attaches a key to another lease than the acknowledged request asked for, or to none.
 fn attaches_otherwise(recording: &Recording, operation: u32, by: Logged) -> bool {
     let operation = &recording.operations[operation as usize];
     let logged = log::entry(recording, by).map(|entry| entry.request);
@@ -535,7 +536,7 @@ fn attaches_otherwise(recording: &Recording, operation: u32, by: Logged) -> bool
     })
 }
 
-/// Whether two lists of changes are the same, in any order.
+/// Whether two lists have the same changes, in any order.
 pub fn same(a: &[Change], b: &[Change]) -> bool {
     let sorted = |changes: &[Change]| {
         let mut changes = changes.to_vec();
@@ -556,7 +557,7 @@ fn same_keys(a: &[Change], b: &[Change]) -> bool {
     keys(a) == keys(b)
 }
 
-/// Whether two values may be one.
+/// Whether two values may be equal.
 fn agrees(recording: &Recording, a: Option<ValueId>, b: Option<ValueId>) -> bool {
     match (a, b) {
         (Some(a), Some(b)) => recording.values.same(a, b) != Some(false),
@@ -564,7 +565,7 @@ fn agrees(recording: &Recording, a: Option<ValueId>, b: Option<ValueId>) -> bool
     }
 }
 
-/// Whether a watch is over all keys.
+/// Whether a watch covers all keys.
 pub fn is_over_all(recording: &Recording, watch: &Watch) -> bool {
     watch.prefix && recording.texts.get(watch.key).is_empty()
 }
@@ -576,7 +577,7 @@ fn events(recording: &Recording, said: &mut Vec<Said>) {
             let span = recording.responses[n as usize].events;
             for e in span.start..span.start + span.len {
                 let event = &recording.events[e as usize];
-                // Below there is nothing.
+                // No store gives a change a lower revision.
                 if event.revision < FIRST_CHANGE {
                     continue;
                 }
@@ -588,12 +589,12 @@ fn events(recording: &Recording, said: &mut Vec<Said>) {
     }
 }
 
-/// What writes and events say, by revision, to tell what reads say besides. They say the same again and again.
+/// Statements of writes and events by revision. Reads mostly repeat them, and only new statements of reads are kept.
 struct News<'s> {
     said: &'s [Said],
-    /// Where each revision begins, from 0 through the one behind the last; empty where they are far apart.
+    /// The start of each revision, from 0 through the one after the last; empty if revisions are sparse.
     starts: Vec<u32>,
-    /// What counts first of each of these, where no other change of the same source can take its place.
+    /// For each of these, the first change, if no other change of the same source can replace it.
     first: Vec<Option<Change>>,
 }
 
@@ -629,7 +630,7 @@ impl<'s> News<'s> {
         &self.said[start..end.max(start)]
     }
 
-    /// Whether what counts of a revision has a change already.
+    /// Whether a revision already has a change.
     fn has(&self, recording: &Recording, revision: i64, change: Change) -> bool {
         let first = usize::try_from(revision).ok().and_then(|revision| *self.first.get(revision)?);
         if first == Some(change) {
@@ -638,7 +639,7 @@ impl<'s> News<'s> {
         let said = self.about(revision);
         let same_key = |said: &&Said| said.change.key == change.key;
         let known = match said.first() {
-            // Of two changes of one write the later one counts.
+            // The later of two changes of one write counts.
             Some(Said { rank: 0, .. }) => said.iter().take_while(|said| said.rank == 0).filter(same_key).last(),
             _ => said.iter().find(same_key),
         };
@@ -646,7 +647,7 @@ impl<'s> News<'s> {
     }
 }
 
-/// What reads say besides.
+/// The statements of reads that are not known yet.
 fn pairs(recording: &Recording, news: &News<'_>) -> Vec<Said> {
     let mut said = Vec::new();
     for (at, operation) in (0..).zip(&recording.operations) {
@@ -661,7 +662,7 @@ fn pairs(recording: &Recording, news: &News<'_>) -> Vec<Said> {
             }
             for p in result.pairs.start..result.pairs.start + result.pairs.len {
                 let pair = &recording.pairs[p as usize];
-                // What a read shows above its own revision is no part of the past.
+                // A pair above the read's own revision is not evidence about the past.
                 if pair.revision < FIRST_CHANGE || pair.revision > operation.revision {
                     continue;
                 }

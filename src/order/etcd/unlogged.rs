@@ -1,8 +1,8 @@
-//! Acknowledged transactions of which the members' log has no entry. Whatever may write is proposed to raft, also where it then changes
-//! nothing, and is answered once its entry was applied: between the committed entries of two revisions stand all that were answered
-//! at the lower one.
+//! Acknowledged transactions without an entry in the members' log. Every transaction that may write is proposed to raft, even if
+//! it then changes nothing, and is answered after its entry was applied. So the entries of all transactions that were answered at
+//! a revision are between the committed entries of that revision and the next.
 //!
-//! Source: etcd `server/etcdserver/v3_server.go` (`Txn`: only what reads alone is answered without a proposal), `apply`.
+//! Source: etcd `server/etcdserver/v3_server.go` (`Txn`: only a read-only transaction is answered without a proposal), `apply`.
 
 use super::effects::{Class, Effects};
 use super::log::{self, Log};
@@ -13,7 +13,7 @@ use crate::ingest::Time;
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 use std::hash::{Hash, Hasher};
 
-/// Transactions that were answered as having changed nothing, at a revision at which the log has fewer such entries.
+/// Transactions that were answered as unchanged, at a revision where the log has fewer such entries.
 pub fn unlogged(recording: &Recording, effects: &Effects, log: &Log, timeline: &Timeline) -> Vec<u32> {
     if log.steps.is_empty() || !timeline.contradictions.is_empty() {
         return Vec::new();
@@ -29,13 +29,13 @@ pub fn unlogged(recording: &Recording, effects: &Effects, log: &Log, timeline: &
     let mut seen: FxHashSet<(u32, i64, Time, Time)> = FxHashSet::default();
     let mut unlogged = Vec::new();
     for (at, operation) in (0..).zip(&recording.operations) {
-        // Behind the last revision the log may have been copied before the entry came.
+        // After the last revision, the log may have been copied before the entry was written.
         if effects.class(at) != Class::Same || !log.is_certain(operation.revision.saturating_add(1)) {
             continue;
         }
         let Request::Txn(txn) = operation.request else { continue };
         let Some(mark) = mark(recording, txn) else { continue };
-        // A record that stands twice is one request.
+        // A duplicated record is one request.
         if !seen.insert((operation.client, operation.stream, operation.call, operation.returned)) {
             continue;
         }
@@ -47,7 +47,8 @@ pub fn unlogged(recording: &Recording, effects: &Effects, log: &Log, timeline: &
     unlogged
 }
 
-/// What a transaction may change, as records of clients keep it: keys without values and leases. `None`: nothing, or that is not known.
+/// A fingerprint of the keys that a transaction may change; client records lack values and leases. `None` if there are none, or
+/// they are unknown.
 fn mark(recording: &Recording, txn: Txn) -> Option<u64> {
     let steps = [txn.success, txn.failure].map(|span| span.of(&recording.requests.steps));
     let mut writes: Vec<(bool, Symbol, Symbol)> = Vec::new();

@@ -1,5 +1,6 @@
-//! Which request made each revision: the acknowledged one, or one of unknown outcome that had exactly this effect at exactly this
-//! place and was sent before anybody saw it. Contents are known here, so this is a matching (Kuhn 1955, augmenting paths).
+//! Attribution of revisions: the acknowledged writer, or else a crashed operation that has exactly this effect at exactly this
+//! revision and was sent before evidence showed the revision. Contents are known here, so this is a bipartite matching by
+//! augmenting paths (Kuhn 1955). Output: [`Attribution`]. Revisions with unknown content are left to `reconstruction`.
 
 use super::attachment::{Attached, AttachedBy, Attachments, attached_by};
 use super::attribution::{Attribution, Supposed, Unattributed, Unfit, Writer};
@@ -17,7 +18,7 @@ use crate::history::etcd::{Operation, Recording, Request, Span, Step, Txn};
 use crate::ingest::Time;
 use rustc_hash::FxHashMap;
 
-/// Candidates of a revision that are kept.
+/// Limit on the candidates that are kept per revision.
 const LISTED: usize = 64;
 
 struct Builder<'t> {
@@ -29,29 +30,29 @@ struct Builder<'t> {
     lives: &'t Lives,
     supposed: &'t [Supposed],
     filling: Attribution,
-    /// Gaps with those that fit: operations, and behind all of these ends of leases.
+    /// Unclaimed revisions with their candidates: operations, and numbers above all operations for expiries.
     gaps: Vec<(i64, Vec<u32>)>,
-    /// The leases that may have ended; `None`: one of which nobody knows what was attached to it.
+    /// The leases of expiries; `None` for a lease with unknown attachments.
     expiries: Vec<Option<i64>>,
-    /// The last revision at which a version of a key was found.
+    /// By key and revision of a version: the last revision at which a read found it.
     shown: Option<FxHashMap<(Symbol, i64), i64>>,
-    /// By kind of request: the revision that it was last held against, and whether it fits.
+    /// By kind of request: the last revision that it was compared with, and whether it fits.
     judged: Vec<Option<(i64, Option<bool>)>>,
 }
 
-/// The requests of unknown outcome that may have made a revision.
+/// The crashed operations that may have written a revision.
 #[derive(Default)]
 struct Candidates {
     /// Those that fit.
     sure: Vec<u32>,
-    /// Those of which that is not known.
+    /// Those for which that is unknown.
     unsure: Vec<u32>,
-    /// One of each kind of those that fit.
+    /// One of each kind that fits.
     kinds: Vec<u32>,
 }
 
 impl Attribution {
-    /// Of T. `supposed`: who is taken to have made some revisions, ascending.
+    /// Attributes the revisions of a timeline. `supposed`: presumed writers of some revisions, ascending.
     pub fn of(
         recording: &Recording,
         effects: &Effects,
@@ -110,7 +111,7 @@ impl Builder<'_> {
         }
     }
 
-    /// An answer that does not say whether it wrote, and did not.
+    /// An operation whose answer does not show whether it wrote, and that did not write at its revision.
     fn same(&mut self, at: u32) {
         let operation = &self.recording.operations[at as usize];
         let Request::LeaseRevoke { lease } = operation.request else {
@@ -122,7 +123,7 @@ impl Builder<'_> {
         for key in keys {
             let stays = match self.timeline.state(*key, operation.revision) {
                 State::There(_) => true,
-                // What nobody shows any more may be what was removed.
+                // A key that is not seen again may have been removed by this revoke.
                 State::Open(Some(version)) => {
                     let shown = self.shown.get_or_insert_with(|| shown(self.recording));
                     shown.get(&(*key, version.revision)).is_some_and(|at| *at >= operation.revision)
@@ -138,7 +139,7 @@ impl Builder<'_> {
         }
     }
 
-    /// One revision: who made it, and what it leaves attached. Returns which of the answers that claim it did.
+    /// Attributes one revision and updates the attachments. Returns the operation among `claimed` that wrote it.
     fn revision(&mut self, revision: &Revision, claimed: &[u32], unknown: &Requests) -> Option<u32> {
         let changes: Vec<Change> = self.timeline.versions_of(revision).iter().map(|version| version.change).collect();
         let number = revision.number;
@@ -147,7 +148,7 @@ impl Builder<'_> {
         if maker.is_none() && revision.complete {
             let pin = self.supposed.binary_search_by_key(&number, |supposed| supposed.revision).ok();
             let pin = pin.map(|at| self.supposed[at].maker);
-            // A committed entry says whether it was the end of a lease.
+            // A committed log entry shows whether it is a revoke.
             let ends = revision.entry.filter(|entry| log::is_committed(self.recording, *entry));
             let ends = ends.and_then(|entry| log::entry(self.recording, entry)).map(|entry| is_end(&entry.request));
             let recording = self.recording;
@@ -159,7 +160,7 @@ impl Builder<'_> {
                 pin.is_none_or(|pin| pin == maker) && ends.is_none_or(|ends| ends == end)
             };
             let made = |at: &u32| may(Writer::Operation(*at)) && self.fits(*at, number, &changes) == Some(true);
-            // Of several that may have made it the first one answered did, where it was sent in time: the others found it made.
+            // Among several claimants, the first answered one wrote it, if it was sent in time; the others found it written.
             let seen = self.proofs.first(number).map(|(time, _)| time);
             let order = |at: &u32| {
                 let operation = &self.recording.operations[*at as usize];
@@ -171,7 +172,7 @@ impl Builder<'_> {
                 maker = Some(at);
             } else {
                 let Candidates { mut sure, unsure, kinds } = self.candidates(number, &changes, unknown, may);
-                // Where they differ, nobody knows what the keys are attached to.
+                // If they attach keys differently, the attachment is unknown.
                 let attached = |at: u32, key| self.attached_by(at, number, key);
                 let agree = |first: &u32| {
                     let same = |change: &Change| {
@@ -186,7 +187,7 @@ impl Builder<'_> {
                 }
                 let expired = self.expired(number, &changes, pin).filter(|_| ends != Some(false));
                 if expired.is_some() || (ends != Some(false) && self.may_have_expired(number, &changes)) {
-                    // Behind all requests there are: one that no client sent.
+                    // A number above all operations stands for an expiry.
                     sure.push((self.recording.operations.len() + self.expiries.len()) as u32);
                     self.expiries.push(expired);
                 }
@@ -211,13 +212,13 @@ impl Builder<'_> {
         claimant
     }
 
-    /// What a request attaches a key to that it put at a revision.
+    /// The attachment of a key that a request put at a revision.
     fn attached_by(&self, at: u32, revision: i64, key: Symbol) -> Option<Attached> {
         let Request::Txn(txn) = self.request(at) else { return Some(Attached::Unknown) };
         attached_by(self.recording, txn, branch(self.recording, self.timeline, at, revision), key)
     }
 
-    /// The requests of unknown outcome that may have made a revision.
+    /// The crashed operations that may have written a revision.
     fn candidates(
         &mut self,
         revision: i64,
@@ -257,14 +258,14 @@ impl Builder<'_> {
         self.recording.operations[at as usize].request
     }
 
-    /// A lease of which the end is just these changes.
+    /// A lease whose expiry has exactly these changes.
     fn expired(&self, revision: i64, changes: &[Change], pin: Option<Writer>) -> Option<i64> {
         let keys = removed(changes)?;
         let named = keys.iter().find_map(|key| match self.leases.of_key.get(key) {
             Some(Attached::To(lease)) => Some(*lease),
             _ => None,
         });
-        // What transactions put may be attached to any.
+        // Keys that transactions put may be attached to any lease.
         let leases = named.map_or_else(|| self.lives.may_end(revision), |lease| vec![lease]);
         let may = |lease: &i64| pin.is_none_or(|pin| pin == Writer::Expiry(*lease));
         leases
@@ -273,26 +274,26 @@ impl Builder<'_> {
             .find(|lease| self.may_hold(*lease, &keys, revision) && self.leases.ends(*lease, &keys))
     }
 
-    /// Whether a lease may be alive just before a revision, and was when keys were put.
+    /// Whether a lease may be alive just before a revision, and was alive when these keys were put.
     fn may_hold(&self, lease: i64, keys: &[Symbol], revision: i64) -> bool {
         let since = |key: &Symbol| self.timeline.at(*key, revision - 1).map_or(revision, |version| version.revision);
         let kept = |key: &Symbol| self.lives.may_keep(lease, since(key), revision);
         keys.iter().map(since).chain([revision]).all(|at| self.lives.may_live(lease, at)) && keys.iter().all(kept)
     }
 
-    /// Whether the end of a lease may be just these changes because what was attached to it behind a hole of T is not known.
+    /// Whether an expiry may have these changes because an earlier unknown revision leaves attachments open.
     fn may_have_expired(&self, revision: i64, changes: &[Change]) -> bool {
         self.filling.open.is_some() && removed(changes).is_some() && !self.lives.may_end(revision).is_empty()
     }
 
-    /// Whether a request, applied just before a revision, has just these changes; `None`: not known.
+    /// Whether a request, applied just before a revision, has exactly these changes; `None` if unknown.
     fn fits(&self, at: u32, revision: i64, changes: &[Change]) -> Option<bool> {
         match self.recording.operations[at as usize].request {
             Request::LeaseRevoke { lease } => {
                 let Some(keys) = removed(changes).filter(|_| self.lives.may_live(lease, revision)) else {
                     return Some(false);
                 };
-                // Behind a hole nobody knows what is attached.
+                // After an unknown revision, attachments are unknown.
                 let ends = self.may_hold(lease, &keys, revision) && self.leases.ends(lease, &keys);
                 (ends || self.filling.open.is_none()).then_some(ends)
             }
@@ -321,7 +322,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Whether a transaction has a step that makes the first of some changes, whatever the state is.
+    /// Whether a transaction has a step that can make the first of these changes in any state.
     fn may_make(&self, txn: Txn, changes: &[Change]) -> bool {
         let Some(change) = changes.first() else { return true };
         let steps = |span: Span| span.of(&self.recording.requests.steps).iter();
@@ -335,7 +336,7 @@ impl Builder<'_> {
         })
     }
 
-    /// What a transaction changes at a state, nothing where it was told something else; `None`: not known.
+    /// The changes of a transaction in a state; none if its answer contradicts the state; `None` if unknown.
     fn effect(&self, operation: u32, txn: Txn, at: i64) -> Option<Vec<Change>> {
         let success = decided(self.recording, self.timeline, txn, at)?;
         let told = Answered::of(self.recording, operation);
@@ -359,7 +360,7 @@ impl Builder<'_> {
                         true => self.timeline.keys().filter(|key| covers(self.recording, *interval, *key)).collect(),
                         false => vec![interval.key],
                     };
-                    // What it deleted before is not there any more.
+                    // A key that it deleted before does not exist any more.
                     keys.retain(|key| !changes.iter().any(|change| change.key == *key && change.value.is_none()));
                     let mut removed = 0;
                     for key in keys {
@@ -373,7 +374,7 @@ impl Builder<'_> {
                         }
                     }
                     if told.and_then(|told| told.removed(n)).is_some_and(|told| told != removed) {
-                        // Behind a hole there may be keys that nobody knows.
+                        // Before an unknown revision there may be unknown keys.
                         return self.timeline.known_between(1, at).then(Vec::new);
                     }
                 }
@@ -457,14 +458,14 @@ fn is_end(request: &Request) -> bool {
     matches!(request, Request::LeaseRevoke { .. })
 }
 
-/// By key and revision of its last change: the last revision at which somebody found it so.
+/// By key and revision of its last change: the last revision at which a read found it.
 fn shown(recording: &Recording) -> FxHashMap<(Symbol, i64), i64> {
     let mut shown: FxHashMap<(Symbol, i64), i64> = FxHashMap::default();
     for operation in &recording.operations {
         let of = match operation.request {
             Request::Range(range) if range.revision > 0 => range.revision,
             Request::Range(_) => operation.revision,
-            // Reads of a transaction that writes are of the state before it.
+            // Reads in a writing transaction show the state before it.
             _ => operation.revision - 1,
         };
         let results = operation.results.of(&recording.results).iter();
@@ -480,7 +481,7 @@ fn returned(operation: &Operation) -> Time {
     if operation.returned.is_known() { operation.returned } else { Time(i64::MAX) }
 }
 
-/// The keys, where all changes are removals.
+/// The keys, if all changes are removals.
 fn removed(changes: &[Change]) -> Option<Vec<Symbol>> {
     changes.iter().map(|change| change.value.is_none().then_some(change.key)).collect()
 }

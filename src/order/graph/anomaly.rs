@@ -1,14 +1,14 @@
-//! What a cycle is called, by the kinds of order that it takes.
+//! Classes of cycles, by the kinds of edges that a cycle has.
 //!
-//! The names are those of Adya ("Weak consistency", MIT 1999, section 5) as Elle uses them (Kingsbury and Alvaro, VLDB 2020),
-//! with a suffix for what must be assumed beside the dependencies: that a process does things one after the other
-//! (`-session`), or that what was over before something else began came first (`-realtime`).
+//! The names are those of Adya ("Weak consistency", MIT 1999, section 5) as Elle uses them (Kingsbury and Alvaro, VLDB 2020). A
+//! suffix names what must be assumed besides dependencies: that a process acts sequentially (`-session`), or that a unit which
+//! ended before another began comes first (`-realtime`).
 //!
 //! | cycle of | name | excluded by |
 //! | --- | --- | --- |
 //! | versions only | G0 | read uncommitted |
 //! | versions and reads | G1c | read committed |
-//! | one anti-dependency and else those | G-single | consistent view |
+//! | one anti-dependency, else versions and reads | G-single | consistent view |
 //! | several anti-dependencies | G2 | serializability |
 //! | the same with `-session` | | the same, strong session |
 //! | the same with `-realtime` | | the same, strict |
@@ -19,38 +19,38 @@ use super::edge::{EdgeKind, EdgeKinds};
 use super::sparse::Graph;
 use std::fmt;
 
-/// Which dependencies a cycle takes, the strongest anomaly first.
+/// The dependencies in a cycle, the strongest anomaly first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Dependencies {
     /// None: the evidence about order contradicts itself.
     None,
-    /// Only who wrote a key before whom.
+    /// Only the order of writes to a key.
     G0,
-    /// Also who saw what.
+    /// Also reads of written versions.
     G1c,
-    /// One replaced what another saw.
+    /// One anti-dependency: a unit replaced a version that another saw.
     GSingle,
-    /// Several did.
+    /// Several anti-dependencies.
     G2,
 }
 
-/// What a cycle takes beside dependencies, the least first.
+/// The assumptions of a cycle besides dependencies, the least first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Assumed {
     /// Nothing.
     Nothing,
-    /// What a process does comes one after the other, and after what it answers to.
+    /// A process acts sequentially, and a request follows the answers that it refers to.
     Session,
-    /// Real time.
+    /// A unit that ended before another began comes first.
     RealTime,
 }
 
 /// The class of a cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Anomaly {
-    /// Which dependencies it takes.
+    /// The dependencies in the cycle.
     pub dependencies: Dependencies,
-    /// What it takes beside them.
+    /// The assumptions besides them.
     pub assumed: Assumed,
 }
 
@@ -58,7 +58,7 @@ impl Dependencies {
     const ALL: [Dependencies; 5] =
         [Dependencies::None, Dependencies::G0, Dependencies::G1c, Dependencies::GSingle, Dependencies::G2];
 
-    /// The kinds that its cycles are made of; the one anti-dependency of a G-single aside.
+    /// The edge kinds of its cycles, without the one anti-dependency of a G-single.
     fn kinds(self) -> EdgeKinds {
         match self {
             Dependencies::None => EdgeKinds::NONE,
@@ -83,7 +83,7 @@ impl Assumed {
 }
 
 impl Anomaly {
-    /// The class of a cycle.
+    /// Classifies a cycle.
     pub fn of(cycle: &Cycle) -> Anomaly {
         let kinds = cycle.steps.iter().fold(EdgeKinds::NONE, |all, step| all.and(step.kind.into()));
         let dependencies = match cycle.count(EdgeKind::AntiDependency) {
@@ -100,7 +100,7 @@ impl Anomaly {
         Anomaly { dependencies, assumed }
     }
 
-    /// Whether this one is as bad as the other or worse, so that the other says nothing more.
+    /// Whether this class is at least as strong as the other, so that the other adds no information.
     pub fn implies(self, other: Anomaly) -> bool {
         self.dependencies <= other.dependencies && self.assumed <= other.assumed
     }
@@ -123,18 +123,18 @@ impl fmt::Display for Anomaly {
     }
 }
 
-/// The anomalies of a graph.
+/// The anomalies of a graph, by strongly connected component.
 #[derive(Clone, Debug, Default)]
 pub struct Anomalies {
-    /// For each strongly connected component the worst anomalies (none implies another), each with a short cycle.
+    /// For each strongly connected component its worst anomalies (none implies another), each with a short cycle.
     pub cycles: Vec<(Anomaly, Cycle)>,
-    /// Whether the budget was spent: a cycle may be longer than necessary, or a G2 may hide a G-single.
+    /// Whether the budget was spent. A cycle may then be longer than necessary, or a G2 may hide a G-single.
     pub is_cut: bool,
 }
 
 impl Anomalies {
-    /// Finds them, looking at about `budget` edges beyond one pass over the graph for each class. That there is a cycle is never
-    /// missed; its class is the worst one unless [`Anomalies::is_cut`].
+    /// Finds the anomalies. `budget` limits the visited edges beyond one pass over the graph per class. A cycle is never missed,
+    /// but its class is certainly the worst one only without [`Anomalies::is_cut`].
     pub fn find(graph: &Graph, budget: u64) -> Anomalies {
         let mut found = Anomalies::default();
         let mut places = vec![u32::MAX; graph.nodes() as usize];

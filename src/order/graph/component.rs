@@ -1,18 +1,19 @@
-//! Strongly connected components: sets of things each of which would have to come before all the others.
+//! Strongly connected components, by Pearce's algorithm. Nodes of one component contradict each other, because each would have to
+//! come before all others.
 
 use super::edge::EdgeKinds;
 use super::sparse::{Graph, Node};
 
 /// The component of every node.
 ///
-/// Components are numbered in topological order: an edge between two components leads to the one with the higher number.
+/// Components are numbered in topological order: an edge between two components leads to the higher number.
 #[derive(Clone, Debug)]
 pub struct Components {
     of: Vec<u32>,
     count: u32,
 }
 
-/// A node that is being visited: which of its edges comes next, and whether nothing that it reaches leads above it.
+/// A node on the current path: its next edge, and whether it reaches no node that was visited before it.
 struct Visit {
     node: Node,
     next: usize,
@@ -20,13 +21,13 @@ struct Visit {
 }
 
 impl Components {
-    /// Finds them by the edges of some kinds, in one pass and without recursion (a history is one long chain).
+    /// Finds the components by edges of some kinds, in one pass. It is not recursive, because a history is one long chain.
     ///
-    /// Source: D. J. Pearce, "A space-efficient algorithm for finding strongly connected components", Information Processing
-    /// Letters 116 (2016): one number a node serves as visiting order, lowest reachable and result.
+    /// D. J. Pearce, "A space-efficient algorithm for finding strongly connected components", Information Processing Letters 116
+    /// (2016): one number per node serves as visiting order, lowest reachable node and result.
     pub fn find(graph: &Graph, kinds: EdgeKinds) -> Components {
         let nodes = graph.nodes();
-        // 0: not visited. Below `open`: visited, no component yet. From `component` on: finished.
+        // 0: not visited. Below `open`: visited, without component yet. Above `component`: finished.
         let mut low = vec![0u32; nodes as usize];
         let (mut open, mut component) = (1u32, nodes);
         let mut finished_below: Vec<Node> = Vec::new();
@@ -74,7 +75,7 @@ impl Components {
                 }
             }
         }
-        // Finished in reverse topological order, numbered from the highest down.
+        // Components finish in reverse topological order and are numbered from the highest down.
         for number in &mut low {
             *number -= component + 1;
         }
@@ -86,12 +87,12 @@ impl Components {
         self.of[node as usize]
     }
 
-    /// How many there are.
+    /// The number of components.
     pub fn count(&self) -> u32 {
         self.count
     }
 
-    /// Those with more than one node, in topological order, each with its nodes in order.
+    /// Components with more than one node, in topological order, each with its nodes in order.
     pub fn cyclic(&self) -> Vec<Vec<Node>> {
         let mut sizes = vec![0u32; self.count as usize];
         for &component in &self.of {

@@ -1,4 +1,5 @@
-//! Short cycles: things that would each have to come before the next, and the last before the first.
+//! Short cycles by breadth-first search with a budget. [`Search::shortest`] finds a cycle if there is one; the budget only limits
+//! how short it gets.
 
 use super::component::Components;
 use super::edge::{EdgeKind, EdgeKinds};
@@ -7,16 +8,16 @@ use super::sparse::{Graph, Node};
 /// One step of a cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Step {
-    /// What comes first.
+    /// The earlier node.
     pub from: Node,
-    /// Why.
+    /// The kind of order between them.
     pub kind: EdgeKind,
-    /// What comes after it.
+    /// The later node.
     pub to: Node,
 }
 
-/// A cycle, step by step: each begins where the one before ended, the first where the last ends. Where one replaced what
-/// another saw, that step comes last: it is the one that the others contradict.
+/// A cycle. Each step begins where the previous one ends, and the last ends where the first begins. If there is an
+/// anti-dependency, it is the last step, because the other steps contradict it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Cycle {
     /// The steps.
@@ -29,12 +30,12 @@ impl Cycle {
         self.steps.iter().map(|step| step.from)
     }
 
-    /// How many of its steps are of a kind.
+    /// The number of its steps of a kind.
     pub fn count(&self, kind: EdgeKind) -> usize {
         self.steps.iter().filter(|step| step.kind == kind).count()
     }
 
-    /// Along some nodes, each step by the first of its kinds within `kinds` that is no anti-dependency, where there is one.
+    /// The cycle along some nodes. Each step has the first kind within `kinds`, preferably not the anti-dependency.
     fn along(graph: &Graph, nodes: &[Node], kinds: EdgeKinds) -> Cycle {
         let anti = EdgeKinds::from(EdgeKind::AntiDependency);
         let mut steps: Vec<Step> = Vec::with_capacity(nodes.len());
@@ -54,23 +55,23 @@ impl Cycle {
     }
 }
 
-/// What a search came to.
+/// The result of a search with a budget.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found<T> {
-    /// This.
+    /// A result.
     One(T),
     /// There is none.
     None,
-    /// The budget was spent before that was known.
+    /// The budget was spent before the search was complete.
     Undecided,
 }
 
-/// Looks for short cycles of one graph.
+/// A search for short cycles of one graph.
 pub(super) struct Search<'g> {
     graph: &'g Graph,
-    /// How many edges may still be looked at.
+    /// The number of edges that may still be visited.
     budget: u64,
-    /// By node: the round in which it was reached, and from where.
+    /// By node: the round that reached it last, and its predecessor in that round.
     reached: Vec<(u32, Node)>,
     round: u32,
     queue: Vec<Node>,
@@ -87,8 +88,8 @@ impl<'g> Search<'g> {
         self.budget == 0
     }
 
-    /// The shortest way of at most `longest` steps from a node to one that `is_end` (a step is taken at least), through nodes that
-    /// are `inside`: its nodes, both ends included. Breadth first.
+    /// The shortest path, of at most `longest` steps and at least one, from a node to a node that `is_end`, through nodes that
+    /// are `inside`. Returns its nodes, both ends included.
     fn way(
         &mut self,
         from: Node,
@@ -139,7 +140,7 @@ impl<'g> Search<'g> {
             let number = components.of(component[0]);
             for start in component {
                 let longest = best.as_ref().map_or(usize::MAX, |best| best.len() - 1);
-                // In a component the first search finds one.
+                // The first search in a component always finds a cycle.
                 if longest < 2 || (best.is_some() && self.budget == 0) {
                     break;
                 }
@@ -153,11 +154,12 @@ impl<'g> Search<'g> {
         best.map(|nodes| Cycle::along(self.graph, &nodes, kinds))
     }
 
-    /// A cycle with exactly one anti-dependency and else only these kinds: the shortest, unless the budget ends before all were
-    /// compared.
+    /// A cycle with exactly one anti-dependency and otherwise only these kinds: the shortest, unless the budget ends before all
+    /// were compared.
     pub(super) fn with_one_anti_dependency(&mut self, kinds: EdgeKinds) -> Found<Cycle> {
         let components = Components::find(self.graph, kinds);
-        // (what replaced, what had seen): a cycle leads from the one back to the other, so not up the topological order.
+        // Pairs (replacing node, seeing node). A cycle leads from the first back to the second, so never up the topological
+        // order.
         let mut closing: Vec<(Node, Node)> = Vec::new();
         for seer in 0..self.graph.nodes() {
             let replaced = self.graph.from(seer).filter(|(_, edge)| edge.has(EdgeKind::AntiDependency));
@@ -186,7 +188,7 @@ impl<'g> Search<'g> {
         }
     }
 
-    /// The cycle along a way by `kinds` that an anti-dependency closes.
+    /// The cycle along a path by `kinds` that an anti-dependency closes.
     fn closed_by_anti_dependency(&self, nodes: &[Node], kinds: EdgeKinds) -> Cycle {
         let mut steps = Vec::with_capacity(nodes.len());
         for pair in nodes.windows(2) {

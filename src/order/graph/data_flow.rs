@@ -1,4 +1,5 @@
-//! Order by what was seen and written: the revisions decide it, no clock takes part.
+//! Order by reads and writes: revisions decide it, and no clock does. Edges are version order (ww), reads-from (wr) and
+//! anti-dependency (rw) of Adya. Each key needs one sweep after sorting.
 
 use super::cycle::Step;
 use super::edge::EdgeKind;
@@ -9,8 +10,8 @@ use crate::history::{History, KeyId, Revision};
 
 /// Version order, reads-from and anti-dependencies between units.
 ///
-/// Per key: each write comes before the next one; a write before everybody who saw its version, or a later one that no unit
-/// wrote; who saw a version before the next write. The rest follows. Linear after sorting.
+/// For each key: a write comes before the next write. A write comes before every unit that saw its version, or a later version
+/// that no unit wrote. A unit that saw a version comes before the next write. All other edges follow from these.
 pub struct DataFlow<'h> {
     history: &'h History,
     units: &'h Units,
@@ -19,7 +20,7 @@ pub struct DataFlow<'h> {
 }
 
 impl<'h> DataFlow<'h> {
-    /// Between these units.
+    /// Collects the accesses of these units.
     pub fn of(history: &'h History, units: &'h Units) -> DataFlow<'h> {
         let mut accesses = units.accesses.clone();
         accesses.sort_unstable_by_key(|a| (a.key, a.revision, a.touch, a.unit, a.at));
@@ -32,12 +33,12 @@ impl<'h> DataFlow<'h> {
         &self.accesses[from..to]
     }
 
-    /// All accesses of one unit.
+    /// The accesses of one unit, in order of key and revision.
     fn of_unit(&self, unit: Node) -> impl Iterator<Item = &Access> {
         self.accesses.iter().filter(move |a| a.unit == unit)
     }
 
-    /// Whose unit it is, with its decision where there is one.
+    /// The client of a unit, with its decision if it has one.
     fn who(&self, unit: Node) -> String {
         let unit = &self.units.units[unit as usize];
         let client = self.history.short_client(unit.incarnation);
@@ -52,7 +53,7 @@ impl EdgeSource for DataFlow<'_> {
     fn add_to(&self, edges: &mut Edges) {
         for accesses in self.accesses.chunk_by(|a, b| a.key == b.key) {
             let mut written: Option<Node> = None;
-            // Everybody who saw the last written version, or a later one.
+            // The units that saw the last written version or a later one.
             let mut seers: Vec<Node> = Vec::new();
             for access in accesses {
                 let unit = access.unit;

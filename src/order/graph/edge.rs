@@ -1,4 +1,4 @@
-//! Why one thing comes before another.
+//! The kinds of order between two units.
 
 use std::fmt;
 
@@ -6,19 +6,19 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum EdgeKind {
-    /// Both wrote one key, and the revisions say in which order (Adya: ww).
+    /// Both wrote one key, and revisions order the writes (Adya: ww).
     Version = 0,
-    /// The later one saw what the earlier one wrote (wr).
+    /// The later unit saw what the earlier one wrote (wr).
     ReadsFrom,
-    /// The later one replaced what the earlier one saw (rw).
+    /// The later unit replaced what the earlier one saw (rw).
     AntiDependency,
-    /// The later one's request names what an answer to the earlier one said: a base version, a start, a page's token.
+    /// The later request names a value from an answer to the earlier one: a base version, a start revision, a continue token.
     Message,
-    /// One process life did both, one after the other.
+    /// One incarnation did both, one after the other.
     Program,
-    /// Two lives of one process did them.
+    /// Two incarnations of one session did them.
     Session,
-    /// One was over before the other began, by clocks that can be compared.
+    /// One ended before the other began, by clocks that can be compared.
     RealTime,
 }
 
@@ -34,7 +34,7 @@ impl EdgeKind {
         EdgeKind::RealTime,
     ];
 
-    /// The word beside an arrow.
+    /// The label of an edge in drawings and reports.
     pub fn word(self) -> &'static str {
         match self {
             EdgeKind::Version => "ww",
@@ -53,12 +53,12 @@ impl EdgeKind {
 pub struct EdgeKinds(u8);
 
 impl EdgeKinds {
-    /// None.
+    /// The empty set.
     pub const NONE: EdgeKinds = EdgeKinds(0);
-    /// All of them.
+    /// The set of all kinds.
     pub const ALL: EdgeKinds = EdgeKinds((1 << EdgeKind::ALL.len()) - 1);
 
-    /// These kinds.
+    /// The set of these kinds.
     pub const fn of(kinds: &[EdgeKind]) -> EdgeKinds {
         let (mut set, mut at) = (0, 0);
         while at < kinds.len() {
@@ -68,27 +68,27 @@ impl EdgeKinds {
         EdgeKinds(set)
     }
 
-    /// These and those.
+    /// The union.
     pub const fn and(self, other: EdgeKinds) -> EdgeKinds {
         EdgeKinds(self.0 | other.0)
     }
 
-    /// These, as far as they are among those.
+    /// The intersection.
     pub const fn within(self, other: EdgeKinds) -> EdgeKinds {
         EdgeKinds(self.0 & other.0)
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether a kind is among them.
+    /// Whether the set has a kind.
     pub const fn has(self, kind: EdgeKind) -> bool {
         self.0 & (1 << kind as u8) != 0
     }
 
-    /// The kinds, in order.
+    /// The kinds of the set, in order.
     pub fn iter(self) -> impl Iterator<Item = EdgeKind> {
         EdgeKind::ALL.into_iter().filter(move |kind| self.has(*kind))
     }

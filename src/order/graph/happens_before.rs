@@ -1,4 +1,4 @@
-//! All sources together: the graph of some units, its anomalies, and the reason of every edge.
+//! The happens-before graph of some units, built from all its sources; each edge can be explained by the source that added it.
 
 use super::anomaly::Anomalies;
 use super::cycle::Step;
@@ -11,10 +11,10 @@ use super::unit::Units;
 use crate::history::History;
 use crate::order::Order;
 
-/// No graph has more edges: 12 bytes each while it is built, 5 afterwards.
+/// Limit on edges, for memory: 12 bytes each during construction, 5 afterwards.
 const EDGES: usize = 50_000_000;
 
-/// What happened before what, among some units.
+/// The happens-before relation of some units.
 pub struct HappensBefore<'h> {
     /// The graph; node n is unit n.
     pub graph: Graph,
@@ -22,12 +22,12 @@ pub struct HappensBefore<'h> {
 }
 
 impl<'h> HappensBefore<'h> {
-    /// By what was seen and written only: nothing about time and processes takes part.
+    /// From reads and writes only; time and processes have no part.
     pub fn by_data(history: &'h History, units: &'h Units) -> HappensBefore<'h> {
         HappensBefore::by(units, vec![Box::new(DataFlow::of(history, units))])
     }
 
-    /// By what was seen and written, and by the order inside each process.
+    /// From reads and writes, messages, and the order inside each process.
     pub fn by_sessions(history: &'h History, order: &'h Order, units: &'h Units) -> HappensBefore<'h> {
         let sources: Vec<Box<dyn EdgeSource + 'h>> = vec![
             Box::new(DataFlow::of(history, units)),
@@ -37,19 +37,19 @@ impl<'h> HappensBefore<'h> {
         HappensBefore::by(units, sources)
     }
 
-    /// By these sources: with [`super::RealTime`] among them, also by what was over before something else began.
+    /// From these sources. With [`super::RealTime`] among them, a unit that ended before another began comes first.
     pub fn by(units: &Units, sources: Vec<Box<dyn EdgeSource + 'h>>) -> HappensBefore<'h> {
         let mut edges = Edges::new(units.units.len() as u32, EDGES);
         sources.iter().for_each(|source| source.add_to(&mut edges));
         HappensBefore { graph: Graph::build(edges), sources }
     }
 
-    /// The anomalies, see [`Anomalies::find`].
+    /// The anomalies: see [`Anomalies::find`].
     pub fn anomalies(&self, budget: u64) -> Anomalies {
         Anomalies::find(&self.graph, budget)
     }
 
-    /// Why a step holds. The first source that knows says it.
+    /// The reason for a step, from the first source that added such an edge.
     pub fn explain(&self, step: Step) -> Option<Reason> {
         self.sources.iter().find_map(|source| source.explain(step))
     }

@@ -1,4 +1,5 @@
-//! Order by when things were done: inside a process, from one of its lives to the next, and between strangers by the clocks.
+//! Order by time: inside a process, from one incarnation of a session to the next, and between sessions by comparable clocks.
+//! Edges are the transitive reduction from `precedence`.
 
 use super::cycle::Step;
 use super::edge::EdgeKind;
@@ -10,17 +11,17 @@ use crate::history::{History, KeyId, OperationId, Revision};
 use crate::order::{Clocks, Order, remembers};
 use rustc_hash::FxHashMap;
 
-/// What each process did one after the other.
+/// The order of what each process did.
 ///
-/// A process does many things at once, so its order is that of what was over before the next began. Command-line tools and saved
-/// files have none.
+/// A process acts concurrently, so a unit comes first only if it ended before the other began. Command-line tools and saved files
+/// have no such order.
 pub struct ProcessOrder<'h> {
     history: &'h History,
     order: &'h Order,
     units: &'h Units,
 }
 
-/// What was over before something else began, on comparable clocks.
+/// The order of units that ended before others began, by comparable clocks.
 pub struct RealTime<'h> {
     history: &'h History,
     clocks: &'h Clocks,
@@ -28,14 +29,14 @@ pub struct RealTime<'h> {
 }
 
 impl<'h> ProcessOrder<'h> {
-    /// Between these units.
+    /// The order inside the sessions of these units.
     pub fn of(history: &'h History, order: &'h Order, units: &'h Units) -> ProcessOrder<'h> {
         ProcessOrder { history, order, units }
     }
 }
 
 impl<'h> RealTime<'h> {
-    /// Between these units.
+    /// The order in time of these units.
     pub fn of(history: &'h History, order: &'h Order, units: &'h Units) -> RealTime<'h> {
         RealTime { history, clocks: &order.clocks, units }
     }
@@ -71,7 +72,7 @@ impl EdgeSource for ProcessOrder<'_> {
         let who = self.history.short_client(to.incarnation);
         let says = match step.kind {
             EdgeKind::Program => format!("{who} did {} after {}", what(step.to), what(step.from)),
-            EdgeKind::Session => format!("{who} did {} in a later life than {}", what(step.to), what(step.from)),
+            EdgeKind::Session => format!("{who} did {} in a later incarnation than {}", what(step.to), what(step.from)),
             _ => return None,
         };
         Some(in_time(step.kind, says, self.units, step.to))
@@ -90,12 +91,12 @@ impl EdgeSource for RealTime<'_> {
             let unit = &self.units.units[node as usize];
             format!("{} of {}", unit_words(self.history, unit), self.history.short_client(unit.incarnation))
         };
-        let says = format!("{} began after {} was over", words(step.to), words(step.from));
+        let says = format!("{} began after the end of {}", words(step.to), words(step.from));
         (step.kind == EdgeKind::RealTime).then(|| in_time(step.kind, says, self.units, step.to))
     }
 }
 
-/// A reason that is about no key: it cites what came later.
+/// A reason without a key, which cites the later unit.
 fn in_time(kind: EdgeKind, says: String, units: &Units, later: Node) -> Reason {
     let at = match units.units[later as usize].what {
         What::Record(record) => record,
@@ -110,13 +111,13 @@ fn in_time(kind: EdgeKind, says: String, units: &Units, later: Node) -> Reason {
     Reason { kind, says, at, key: KeyId::NONE, revision: Revision::NONE }
 }
 
-/// A unit in words: "GET pods d/a", "the decision reconcile-42".
+/// The description of a unit: "GET pods d/a", "the decision reconcile-42".
 pub(super) fn unit_words(history: &History, unit: &Unit) -> String {
     match unit.what {
         What::Record(Record::Operation(id)) => history.request_name(&history.operation(id)),
         What::Record(Record::Delivery(index, _)) => {
             let d = history.deliveries[index as usize];
-            format!("receipt of {} at version {}", history.key_name(d.key), d.revision)
+            format!("the receipt of {} at version {}", history.key_name(d.key), d.revision)
         }
         What::Record(Record::Cache(index)) => {
             format!("a read of {} from its cache", history.key_name(history.cache_reads[index as usize].key))

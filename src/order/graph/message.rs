@@ -1,4 +1,4 @@
-//! Order by what requests carry: a request that names what an answer said comes after that answer.
+//! Order by values in requests: a request that names a value from an answer comes after that answer.
 
 use super::cycle::Step;
 use super::edge::EdgeKind;
@@ -10,18 +10,18 @@ use crate::history::{History, OperationId, Verb};
 use crate::order::{Order, Start};
 use rustc_hash::FxHashMap;
 
-/// Messages that a process sent itself through its requests: the base of a write names the version that a read showed, the start
-/// of a watch the revision of the list or stream before it. They hold where the process did both at once in different threads,
-/// and program order says nothing.
+/// Values that a process carried from an answer to a request. A write names as base the version that a read showed; a watch
+/// starts at the revision of the list or stream before it. They order units even where a process ran both concurrently and
+/// program order does not.
 pub struct Messages<'h> {
     history: &'h History,
     units: &'h Units,
-    /// (what said it, what named it).
+    /// Pairs (unit that showed the value, unit that named it), sorted.
     sent: Vec<(Node, Node)>,
 }
 
 impl<'h> Messages<'h> {
-    /// Between these units.
+    /// Collects the messages between these units.
     pub fn of(history: &'h History, order: &'h Order, units: &'h Units) -> Messages<'h> {
         let mut by_operation: FxHashMap<OperationId, Node> = FxHashMap::default();
         for (node, unit) in units.units.iter().enumerate() {
@@ -34,7 +34,7 @@ impl<'h> Messages<'h> {
         for access in units.accesses.iter().filter(|a| a.touch == Touch::Saw) {
             let is_base = matches!(access.at, Record::Operation(id) if history.operation(id).verb.is_write());
             if !is_base {
-                // The first to show a version may be any of several; the one that is over first is the least assumption.
+                // Any unit that showed the version may be the source; the one that ended first assumes the least.
                 let first = shown.entry((life(access.unit), access.key, access.revision)).or_insert(access.unit);
                 let end = |node: Node| (units.units[node as usize].end, node);
                 if end(access.unit) < end(*first) {
@@ -55,7 +55,7 @@ impl<'h> Messages<'h> {
                 },
                 _ => None,
             };
-            // What was over later than the request was sent did not tell it.
+            // A unit that ended after the request was sent is not its source.
             let unit = |node: Node| &units.units[node as usize];
             let in_time = |said: &Node| {
                 order.clocks.before((unit(*said).end, unit(*said).clock), (unit(node).begin, unit(node).clock))
@@ -81,7 +81,7 @@ impl EdgeSource for Messages<'_> {
         let o = self.history.operation(id);
         let who = self.history.short_client(o.incarnation);
         let (named, said) = (unit_words(self.history, unit(step.to)), unit_words(self.history, unit(step.from)));
-        let says = format!("{who} sent {named}, naming the revision that it had from {said}");
+        let says = format!("{who} sent {named}, with the revision that it had from {said}");
         Some(Reason { kind: step.kind, says, at, key: o.key, revision: o.asked_revision })
     }
 }

@@ -1,13 +1,12 @@
-//! The happens-before graph: what must come before what, why, and what contradicts itself.
+//! The happens-before graph: which units must come before which, with the reasons, and its cycles as contradictions.
 //!
-//! Nodes are [`Unit`]s: a request, an event, or all that one decision read and wrote. Edges have kinds ([`EdgeKind`]) and come from
-//! sources ([`EdgeSource`]), each of which can say why an edge of its own holds. A cycle cannot be; which kinds it takes says
-//! what went wrong ([`Anomaly`]).
+//! Nodes are [`Unit`]s: a request, an event, or all reads and writes of one decision. Edges have kinds ([`EdgeKind`]) and come
+//! from sources ([`EdgeSource`]), each of which explains its own edges. No real execution has a cycle; the kinds of edges in a
+//! cycle name the failure ([`Anomaly`]). The idea that inference and explanation are two outputs of one source is Elle's
+//! (Kingsbury and Alvaro, VLDB 2020).
 //!
-//! T is given by revisions, so most rules need no graph: they sort and sweep. The graph serves where the units of interest are
-//! larger than a request, and to prove and draw what was found.
-//!
-//! The idea that inference and explanation are two outputs of one source is Elle's (Kingsbury and Alvaro, VLDB 2020).
+//! Revisions give the revision order directly, so most rules need no graph: they sort and sweep. The graph serves where units are
+//! larger than a request, and for proofs and drawings.
 
 mod anomaly;
 mod component;

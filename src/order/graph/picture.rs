@@ -1,4 +1,4 @@
-//! Small graphs for people: petgraph is the form in which they are exchanged, reduced and drawn.
+//! Small graphs for reports. Petgraph reduces them and draws them as DOT.
 
 use super::edge::EdgeKinds;
 use super::sparse::{Graph, Node};
@@ -6,11 +6,11 @@ use petgraph::algo::tred::{dag_to_toposorted_adjacency_list, dag_transitive_redu
 use petgraph::algo::{condensation, toposort};
 use petgraph::graph::DiGraph;
 
-/// A small graph: nodes by their number in the large one.
+/// A small graph. Each node has its number in the large graph.
 pub type Picture = DiGraph<Node, EdgeKinds>;
 
 impl Graph {
-    /// The part between some nodes.
+    /// The subgraph of some nodes.
     pub fn picture(&self, nodes: &[Node]) -> Picture {
         let part = self.part(nodes, &mut vec![u32::MAX; self.nodes() as usize]);
         let mut picture = Picture::new();
@@ -28,7 +28,7 @@ impl Graph {
     }
 }
 
-/// Leaves out the edges that follow from others. Those inside a cycle all stay: none of them follows.
+/// Removes the edges that follow from others. All edges inside a cycle stay, because none of them follows.
 pub fn reduced<N: Clone, E: Clone>(picture: &DiGraph<N, E>) -> DiGraph<N, E> {
     let groups = condensation(picture.map(|at, _| at, |_, _| ()), true);
     let mut group_of = vec![0; picture.node_count()];

@@ -1,4 +1,5 @@
-//! What was over before something else began: the order of intervals in time, as few edges as say all of it.
+//! Interval order: a unit comes before another if it ended before the other began. Output: the transitive reduction, so that
+//! every pair in order is connected by few edges.
 
 use super::sparse::Node;
 use crate::history::ClockId;
@@ -6,16 +7,16 @@ use crate::ingest::Time;
 use crate::order::clock::Clocks;
 use rustc_hash::FxHashMap;
 
-/// When something began and when it was over, by one clock.
+/// The time of a unit on one clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Interval {
-    /// What.
+    /// The unit.
     pub node: Node,
-    /// Not later than its begin.
+    /// Not later than its true begin.
     pub begin: Time,
-    /// Not earlier than its end; unknown where nobody saw one.
+    /// Not earlier than its true end; unknown if the evidence shows none.
     pub end: Time,
-    /// Clock of both.
+    /// The clock of both times.
     pub clock: ClockId,
 }
 
@@ -23,7 +24,7 @@ pub struct Interval {
 #[derive(Default)]
 struct Ended {
     rows: Vec<(Time, Node)>,
-    /// The latest begin among this row and those before it: whatever ended before that is followed by one of them.
+    /// The latest begin among this row and the rows before it. One of these rows follows every interval that ended before that.
     latest_begin: Vec<Time>,
 }
 
@@ -41,24 +42,23 @@ impl Ended {
         ended
     }
 
-    /// How many ended before a time, when `from` ended before an earlier one. Times are asked for in their order.
+    /// The number of rows that ended before a time. `from` is the number for an earlier time; calls must ascend.
     fn before(&self, time: Time, from: usize) -> usize {
         from + self.rows[from..].iter().take_while(|(end, _)| *end < time).count()
     }
 
-    /// Ending before this moment is implied by having been followed by one of the first rows.
+    /// The latest begin among the first rows. An interval that ended before it precedes one of them, so it needs no edge.
     fn followed(&self, rows: usize) -> Option<Time> {
         rows.checked_sub(1).map(|last| self.latest_begin[last])
     }
 }
 
-/// Tells `edge` of every pair of which one was over before the other began, in which nothing lies between: the transitive
-/// reduction of the order in time. On one clock it is exact; across clocks, where their bounds prove the order, a pair is left
-/// out only if something on either of the two clocks lies between.
+/// Calls `edge` for every ordered pair without another interval in between: the transitive reduction of the order in time. It is
+/// exact on one clock. Across clocks whose bounds prove the order, a pair is left out only for an interval on one of its two
+/// clocks.
 ///
-/// One pass over the intervals of each clock for every clock that can be compared with it, in order of begin. There are as many
-/// edges as intervals times those that overlap each. What is over and what begins at the same time are not ordered, nor is
-/// anything on a clock that stepped.
+/// One pass over the intervals of each clock for every comparable clock, in order of begin. The number of edges is at most the
+/// number of intervals times the number that overlap each. Equal times are not ordered, nor is any time of a stepped clock.
 pub fn reduction(intervals: &[Interval], clocks: &Clocks, mut edge: impl FnMut(Node, Node)) {
     let mut by_clock: FxHashMap<ClockId, Vec<Interval>> = FxHashMap::default();
     for interval in intervals.iter().filter(|i| i.begin.is_known() && i.clock.is_some()) {

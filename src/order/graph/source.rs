@@ -1,4 +1,4 @@
-//! Where edges come from: each source gives its edges, and can say of each one why it holds.
+//! Sources of edges: each adds its edges and can give the reason for each of them.
 
 use super::cycle::Step;
 use super::edge::EdgeKind;
@@ -6,7 +6,7 @@ use super::sparse::Edges;
 use super::unit::Record;
 use crate::history::{KeyId, Revision};
 
-/// Why one thing comes before another.
+/// The reason why one unit comes before another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
     /// The kind of order.
@@ -15,17 +15,17 @@ pub struct Reason {
     pub says: String,
     /// The record that shows it.
     pub at: Record,
-    /// The key that it is about; none for order in time.
+    /// The key of the reason; none for order in time.
     pub key: KeyId,
-    /// The revision that counts; none for order in time.
+    /// The revision of the reason; none for order in time.
     pub revision: Revision,
 }
 
-/// A source of order. What it derives its edges from, it keeps to explain them.
+/// A source of order. It keeps the evidence of its edges to explain them later.
 pub trait EdgeSource {
-    /// Adds its edges.
+    /// Adds all edges of the source.
     fn add_to(&self, edges: &mut Edges);
 
-    /// Why a step holds, where it is one of its own.
+    /// The reason for a step; `None` if this source has no such edge.
     fn explain(&self, step: Step) -> Option<Reason>;
 }

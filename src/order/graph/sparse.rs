@@ -1,11 +1,11 @@
-//! The graph itself: compressed sparse rows, five bytes an edge.
+//! The graph in compressed sparse rows: five bytes per edge.
 
 use super::edge::EdgeKinds;
 
-/// A node: what it stands for is known to who built the graph.
+/// A node. Its meaning is up to the builder of the graph.
 pub type Node = u32;
 
-/// Edges as they come in.
+/// Edges in order of insertion.
 #[derive(Clone, Debug)]
 pub struct Edges {
     list: Vec<(Node, Node, EdgeKinds)>,
@@ -15,12 +15,12 @@ pub struct Edges {
 }
 
 impl Edges {
-    /// None yet, between this many nodes; what comes after `limit` edges is left out.
+    /// Without edges, for this number of nodes. Edges beyond `limit` are left out.
     pub fn new(nodes: u32, limit: usize) -> Edges {
         Edges { list: Vec::new(), nodes, limit: limit.min(u32::MAX as usize), left_out: false }
     }
 
-    /// Takes an edge. Nothing comes before itself, so an edge from a node to itself is none.
+    /// Adds an edge. An edge from a node to itself is ignored.
     pub fn add(&mut self, from: Node, to: Node, kinds: impl Into<EdgeKinds>) {
         debug_assert!(from < self.nodes && to < self.nodes, "{from} -> {to} of {}", self.nodes);
         if from == to || from.max(to) >= self.nodes {
@@ -32,21 +32,21 @@ impl Edges {
         }
     }
 
-    /// How many there are.
+    /// The number of edges.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no edges.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 }
 
-/// A directed graph with kinds at its edges. Two nodes may have several edges.
+/// A directed graph with kinds on its edges. Two nodes may have several edges.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
-    /// First edge of each node, with one more entry at the end.
+    /// The first edge of each node, with one more element at the end.
     starts: Vec<u32>,
     targets: Vec<Node>,
     kinds: Vec<EdgeKinds>,
@@ -54,7 +54,7 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// Sorts edges by where they begin, in one pass; those of one node stay in the order in which they came.
+    /// Sorts edges by their start in one pass; edges of one node keep their order.
     pub fn build(edges: Edges) -> Graph {
         let mut starts = vec![0u32; edges.nodes as usize + 1];
         for &(from, ..) in &edges.list {
@@ -78,17 +78,17 @@ impl Graph {
         graph
     }
 
-    /// How many nodes there are.
+    /// The number of nodes.
     pub fn nodes(&self) -> u32 {
         self.starts.len().saturating_sub(1) as u32
     }
 
-    /// How many edges there are.
+    /// The number of edges.
     pub fn edges(&self) -> usize {
         self.targets.len()
     }
 
-    /// Whether edges were left out: its cycles are cycles, but where it has none there may be some.
+    /// Whether edges were left out. Cycles are still cycles, but some may be missing.
     pub fn is_partial(&self) -> bool {
         self.partial
     }
@@ -101,18 +101,18 @@ impl Graph {
         (self.targets[at], self.kinds[at])
     }
 
-    /// The edges of a node.
+    /// The outgoing edges of a node.
     pub fn from(&self, node: Node) -> impl Iterator<Item = (Node, EdgeKinds)> + '_ {
         self.range(node).map(|at| self.edge(at))
     }
 
-    /// The kinds between two nodes, of all their edges.
+    /// All kinds of the edges from one node to another.
     pub fn between(&self, from: Node, to: Node) -> EdgeKinds {
         self.from(from).filter(|(target, _)| *target == to).fold(EdgeKinds::NONE, |all, (_, kinds)| all.and(kinds))
     }
 
-    /// The part between some nodes, which become 0, 1, 2 ... in their order. `places` is scratch: a row for each node of the
-    /// whole graph, `u32::MAX` each, and so again afterwards.
+    /// The subgraph of some nodes, which become 0, 1, 2 ... in their order. `places` is scratch space with a row for each node of
+    /// the whole graph, each `u32::MAX` before and after the call.
     pub(super) fn part(&self, nodes: &[Node], places: &mut [u32]) -> Graph {
         for (place, &node) in nodes.iter().enumerate() {
             places[node as usize] = place as u32;

@@ -1,4 +1,4 @@
-//! The graph against petgraph, and against what a search of all orders finds.
+//! The graph, compared with petgraph and with an enumeration of all orders.
 
 use super::*;
 use crate::history::sketch::sketch;
@@ -13,12 +13,12 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use std::collections::BTreeSet;
 
-/// So many cases, always the same ones.
+/// The same cases in every run.
 fn cases(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default() }
 }
 
-/// By everything that is known.
+/// By all sources.
 fn by_all<'h>(history: &'h History, order: &'h Order, units: &'h Units) -> HappensBefore<'h> {
     let sources: Vec<Box<dyn EdgeSource + 'h>> = vec![
         Box::new(DataFlow::of(history, units)),
@@ -60,7 +60,7 @@ fn closure(nodes: u32, pairs: impl Iterator<Item = (Node, Node)>) -> Vec<Vec<boo
     reaches
 }
 
-/// By definition: which classes have a cycle, and none worse.
+/// The classes with a cycle, by definition, without those that another one implies.
 fn worst_classes(nodes: u32, listed: &Listed) -> BTreeSet<String> {
     let session = EdgeKinds::of(&[EdgeKind::Message, EdgeKind::Program, EdgeKind::Session]);
     let assumed =
@@ -93,7 +93,7 @@ fn worst_classes(nodes: u32, listed: &Listed) -> BTreeSet<String> {
     found.into_iter().map(|(.., name)| name).collect()
 }
 
-/// The classes that are found, without those that another one implies.
+/// The classes that the search finds, without those that another one implies.
 fn found_classes(graph: &Graph) -> BTreeSet<String> {
     let found = Anomalies::find(graph, u64::MAX);
     assert!(!found.is_cut);
@@ -106,7 +106,7 @@ fn found_classes(graph: &Graph) -> BTreeSet<String> {
     all.iter().filter(|a| !worse(a)).map(Anomaly::to_string).collect()
 }
 
-/// Steps join, are edges of the graph, and meet no node twice.
+/// Steps connect, are edges of the graph, and visit no node twice.
 fn check_cycle(graph: &Graph, cycle: &Cycle) {
     for (at, step) in cycle.steps.iter().enumerate() {
         assert!(graph.between(step.from, step.to).has(step.kind), "{step:?}");
@@ -115,7 +115,7 @@ fn check_cycle(graph: &Graph, cycle: &Cycle) {
     assert_eq!(cycle.nodes().collect::<BTreeSet<_>>().len(), cycle.steps.len());
 }
 
-/// The length of the shortest cycle, by breadth first search with petgraph's graph.
+/// The length of the shortest cycle, by breadth-first search over petgraph's graph.
 fn shortest(nodes: u32, listed: &Listed) -> Option<usize> {
     let reaches = |steps: usize| {
         let mut reached = vec![vec![false; nodes as usize]; nodes as usize];
@@ -217,7 +217,7 @@ fn a_graph_at_its_limit_says_so() {
 
 // Histories of a few transactions.
 
-/// One transaction: process, begin and length, what it reads (key, version) and writes (key, version).
+/// One transaction: process, begin and length, reads (key, version) and writes (key, version).
 #[derive(Clone, Debug)]
 struct Transaction {
     process: u32,
@@ -237,7 +237,7 @@ fn transactions() -> impl Strategy<Value = Vec<Transaction>> {
             .map(|(process, begin, length, reads, writes)| {
                 let mut own = BTreeSet::new();
                 let writes: Vec<_> = writes.into_iter().filter(|w| own.insert(w.0) && taken.insert(*w)).collect();
-                // It reads before it writes.
+                // A transaction reads before it writes.
                 let before = |read: &(u32, u64)| writes.iter().all(|w| w.0 != read.0 || w.1 > read.1);
                 let reads = reads.into_iter().filter(before).collect();
                 Transaction { process, begin, length, reads, writes }
@@ -246,7 +246,7 @@ fn transactions() -> impl Strategy<Value = Vec<Transaction>> {
     })
 }
 
-/// Process lives 0 and 1, each a session of its own, on one clock.
+/// Incarnations 0 and 1, each a session of its own, on one clock.
 fn stage(clock_count: usize) -> (History, Order) {
     let life = |client| Incarnation {
         client: ClientId(client),
@@ -290,7 +290,7 @@ fn units(all: &[Transaction]) -> Units {
     units
 }
 
-/// Whether transactions done one by one in some order, each key's versions in their order, show everybody what it saw.
+/// Whether some serial order of the transactions, with each key's versions in order, explains all reads.
 fn is_serial(all: &[Transaction], allowed: impl Fn(&[usize], usize) -> bool) -> bool {
     fn place(all: &[Transaction], done: &mut Vec<usize>, allowed: &dyn Fn(&[usize], usize) -> bool) -> bool {
         if done.len() == all.len() {
@@ -327,14 +327,15 @@ fn is_serial(all: &[Transaction], allowed: impl Fn(&[usize], usize) -> bool) -> 
 proptest! {
     #![proptest_config(cases(4_000))]
 
-    /// A history has a serial order exactly if its graph has no cycle: by data alone, with the order of each process, in real time.
+    /// A history has a serial order exactly if its graph has no cycle: by data alone, with the order of each process, in real
+    /// time.
     #[test]
     fn no_cycle_means_a_serial_order_and_the_other_way_round(all in transactions()) {
         let (history, order) = stage(1);
         let units = units(&all);
         let before = |a: usize, b: usize| all[a].begin + all[a].length < all[b].begin;
         let together = |a: usize, b: usize| all[a].process == all[b].process;
-        // Nothing that must come first is still to come.
+        // No predecessor is missing.
         let first = |done: &[usize], next: usize, counts: &dyn Fn(usize, usize) -> bool| {
             (0..all.len()).all(|other| done.contains(&other) || !counts(other, next))
         };
@@ -414,7 +415,7 @@ fn drawn(text: &str) -> (History, Order) {
     (history, order)
 }
 
-/// The anomalies of a sketch whose every request is a unit, each with the sentences of its cycle.
+/// The anomalies of a sketch, in which every request is a unit, each with the sentences of its cycle.
 fn told(text: &str) -> Vec<String> {
     let (history, order) = drawn(text);
     let mut units = Units::default();
@@ -445,7 +446,7 @@ fn going_back_in_ones_own_reads_is_a_cycle_with_the_session() {
 #[test]
 fn a_stale_answer_to_a_stranger_is_a_cycle_in_real_time_only() {
     let text = "clock A +0ms\nweb@A CREATE x => x:u1@10\nweb@A PUT x:u1@10 => x:u1@12\nc@A GET x => x:u1@10\n";
-    insta::assert_snapshot!(told(text).join("\n"), @"G-single-realtime: GET pods default/x of c began after UPDATE pods default/x based on 10 of web was over; web wrote pods default/x at revision 12, after version 10 that c had seen");
+    insta::assert_snapshot!(told(text).join("\n"), @"G-single-realtime: GET pods default/x of c began after the end of UPDATE pods default/x based on 10 of web; web wrote pods default/x at revision 12, after version 10 that c had seen");
 }
 
 #[test]
@@ -459,7 +460,7 @@ fn a_watch_comes_after_the_list_that_it_starts_from() {
     let before = HappensBefore::by_sessions(&history, &order, &units);
     let step = Step { from: 1, kind: EdgeKind::Message, to: 2 };
     assert!(before.graph.between(1, 2).has(EdgeKind::Message));
-    insta::assert_snapshot!(before.explain(step).expect("a reason").says, @"c sent WATCH pods resourceVersion=12, naming the revision that it had from LIST pods");
+    insta::assert_snapshot!(before.explain(step).expect("a reason").says, @"c sent WATCH pods resourceVersion=12, with the revision that it had from LIST pods");
 }
 
 #[test]

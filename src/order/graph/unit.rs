@@ -1,4 +1,4 @@
-//! What stands at the nodes: one request, one event, or everything that one decision read and wrote.
+//! The nodes of the graph: a request, an event, or all reads and writes of one decision, with the keys and versions they touch.
 
 use super::sparse::Node;
 use crate::history::{
@@ -13,13 +13,13 @@ use crate::order::{Change, Order, held};
 pub enum Record {
     /// A request with its answer.
     Operation(OperationId),
-    /// An event: index of the delivery, its watch.
+    /// An event: index of the delivery, and its watch.
     Delivery(u32, OperationId),
-    /// A read from a cache: index.
+    /// A read from a cache: index into the history's cache reads.
     Cache(u32),
 }
 
-/// What a unit is.
+/// The identity of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum What {
     /// One record.
@@ -28,64 +28,64 @@ pub enum What {
     Decision(Symbol),
 }
 
-/// One thing that comes before or after others, as a whole.
+/// A node of the graph, which comes before or after others as a whole.
 #[derive(Clone, Copy, Debug)]
 pub struct Unit {
-    /// What it is.
+    /// The record or decision.
     pub what: What,
-    /// Whose.
+    /// Its process.
     pub incarnation: IncarnationId,
-    /// Not later than its begin.
+    /// Not later than its true begin.
     pub begin: Time,
-    /// Not earlier than its end; unknown where nobody saw one.
+    /// Not earlier than its true end; unknown if the evidence shows none.
     pub end: Time,
-    /// Clock of both.
+    /// The clock of both times.
     pub clock: ClockId,
 }
 
-/// What was done with a key.
+/// The effect of an access on a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Touch {
-    /// Made this version of it.
+    /// Made this version.
     Wrote,
-    /// Saw this version of it.
+    /// Saw this version.
     Saw,
-    /// Saw that at this revision there was nothing.
+    /// Saw no object at this revision.
     SawNothing,
 }
 
-/// What a unit did with a key.
+/// One access of a unit to a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
     /// The key.
     pub key: KeyId,
-    /// The version, or the revision at which there was nothing.
+    /// The version, or the revision at which the key had no object.
     pub revision: Revision,
-    /// What.
+    /// The effect.
     pub touch: Touch,
     /// The unit.
     pub unit: Node,
-    /// The record of it.
+    /// The record that shows the access.
     pub at: Record,
 }
 
-/// Units with what they saw and wrote.
+/// Units with their accesses.
 #[derive(Debug, Default)]
 pub struct Units {
     /// By node.
     pub units: Vec<Unit>,
-    /// In no order.
+    /// In no particular order.
     pub accesses: Vec<Access>,
 }
 
 impl Units {
-    /// Takes a unit that touches nothing yet.
+    /// Adds a unit without accesses.
     pub fn add(&mut self, unit: Unit) -> Node {
         self.units.push(unit);
         self.units.len() as Node - 1
     }
 
-    /// The unit of a record that touches nothing yet; one that was taken before, where there is one.
+    /// The unit of a record: an existing one, else a new one without accesses.
     pub fn unit_of(&mut self, history: &History, record: Record) -> Node {
         let what = What::Record(record);
         if let Some(known) = self.units.iter().position(|unit| unit.what == what) {
@@ -94,16 +94,16 @@ impl Units {
         self.add(of_record(history, record))
     }
 
-    /// Takes one record as a unit, with all that it saw and wrote.
+    /// Adds one record as a unit, with its accesses.
     pub fn add_record(&mut self, history: &History, order: &Order, record: Record) -> Node {
         let node = self.add(of_record(history, record));
         self.include(history, order, node, record);
         node
     }
 
-    /// Puts down what a record saw and wrote as done by a unit.
+    /// Adds the accesses of a record to a unit.
     ///
-    /// A read that found nothing counts only with a revision: when nothing was there is not known else.
+    /// A read that found no object counts only with a revision; otherwise the time of the absence is unknown.
     pub fn include(&mut self, history: &History, order: &Order, unit: Node, record: Record) {
         let mut touched = |key: KeyId, revision: Revision, touch| {
             if key.is_some() && revision.is_some() {
@@ -127,7 +127,7 @@ impl Units {
                         }
                         match written(order, id, &o) {
                             Some(revision) => touched(o.key, revision, Touch::Wrote),
-                            // Nothing changed: the answer shows what was there.
+                            // The write changed nothing, so the answer shows the existing version.
                             None if shows_version(&o) => touched(o.key, o.answered, Touch::Saw),
                             None => {}
                         }
@@ -139,7 +139,7 @@ impl Units {
                 let d = history.deliveries[index as usize];
                 match d.kind {
                     DeliveryKind::Added | DeliveryKind::Modified => touched(d.key, d.revision, Touch::Saw),
-                    // Of a selection it may only have left.
+                    // With a selector, the object may only have left the selection.
                     DeliveryKind::Deleted if !order.timeline.is_misdated(index as usize) => {
                         let version = order.timeline.version_at(d.key, d.revision);
                         let is_gone = version.is_some_and(|v| v.change == Change::Deleted);
@@ -156,12 +156,12 @@ impl Units {
     }
 }
 
-/// One record as a unit of its own.
+/// A unit that consists of one record.
 fn of_record(history: &History, record: Record) -> Unit {
     let (incarnation, begin, end, clock) = match record {
         Record::Operation(id) => {
             let o = history.operation(id);
-            // A watch is over when it is sent: what comes on its stream are units of their own.
+            // A watch ends when it is sent; the events of its stream are units of their own.
             (o.incarnation, o.invoke, if o.verb == Verb::Watch { o.invoke } else { o.ret }, o.clock)
         }
         Record::Delivery(index, watch) => {
@@ -176,13 +176,13 @@ fn of_record(history: &History, record: Record) -> Unit {
     Unit { what: What::Record(record), incarnation, begin, end, clock }
 }
 
-/// The revision that a write committed its key at, as T has it.
+/// The revision at which a write committed its key, by the revision order.
 pub fn written(order: &Order, id: OperationId, o: &Operation) -> Option<Revision> {
     let timeline = &order.timeline;
     if o.answered.is_some() && timeline.writer(o.key, o.answered) == Some(id) {
         return Some(o.answered);
     }
-    // A deletion's answer does not name its revision.
+    // The answer of a deletion does not always name its revision.
     let is_own = |v: &crate::order::Version| v.writer == id;
     timeline.versions(o.key).iter().rev().find(is_own).map(|v| v.revision)
 }

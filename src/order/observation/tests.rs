@@ -1,7 +1,7 @@
 use super::*;
 use crate::order::{Order, OrderOptions};
 
-/// Sights in no order: 3 clocks, 5 keys, few times and revisions so that many are alike, some of more than 64 bits.
+/// Random observations: 3 clocks, 5 keys, and small ranges so that many are equal; some revisions have more than 64 bits.
 fn some(count: u32) -> Vec<Observation> {
     let mut random = fastrand::Rng::with_seed(u64::from(count));
     let mut roll = move |sides: u64| random.u64(..sides);
@@ -18,7 +18,7 @@ fn some(count: u32) -> Vec<Observation> {
     (0..count).map(sight).collect()
 }
 
-/// The highest of these before a moment, by its revision, and the last clock that shows it.
+/// The highest revision before a moment, and the last clock that shows it.
 fn highest_before(sights: &[Observation], clocks: &Clocks, clock: ClockId, time: Time) -> Option<(Revision, ClockId)> {
     let before = |s: &&Observation| clocks.horizon(s.clock, clock, time).is_some_and(|horizon| s.time < horizon);
     sights.iter().filter(before).map(|s| (s.revision, s.clock)).max()

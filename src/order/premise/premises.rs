@@ -1,4 +1,5 @@
-//! The premises of the writes of one pass, from one write to the next: each rests on every read before it, so none is put together anew.
+//! The premises of all writes of one pass, computed incrementally in order of writes. Invariant: the result equals
+//! [`Pass::premises`] for every write that is asked for.
 
 use super::{Pass, Premise};
 use crate::history::{History, KeyId, Outcome};
@@ -6,23 +7,23 @@ use crate::ingest::Time;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// What stands for the premises of one write of a pass after the other.
+/// A value of type `T` for each premise of the current write of a pass.
 #[derive(Debug)]
 pub struct Premises<'p, T> {
-    /// The pass.
+    /// The pass that all writes belong to.
     pub pass: &'p Pass,
-    /// How many of its reads, writes and refused creations were taken in.
+    /// How many reads, writes and refused creates were processed.
     taken: (usize, usize, usize),
     /// When the pass last wrote each key.
     own: FxHashMap<KeyId, Time>,
-    /// By key the place of the read that is its premise.
+    /// By key, the index of the read that is its premise.
     places: FxHashMap<KeyId, usize>,
-    /// By place.
+    /// The values by index of the read.
     all: BTreeMap<usize, T>,
 }
 
 impl<'p, T: Copy> Premises<'p, T> {
-    /// Of no write yet.
+    /// Before the first write.
     pub fn new(pass: &'p Pass) -> Self {
         Premises {
             pass,
@@ -33,7 +34,7 @@ impl<'p, T: Copy> Premises<'p, T> {
         }
     }
 
-    /// What stands for the premises of the nth write, which is none before the last one that was asked for: see [`Pass::premises`].
+    /// The values for the premises of the nth write: see [`Pass::premises`]. `nth` must not fall from one call to the next.
     pub fn of(&mut self, history: &History, nth: usize, make: impl Fn(Premise) -> T) -> Option<Vec<T>> {
         let pass = self.pass;
         if !pass.closed {
@@ -64,7 +65,7 @@ impl<'p, T: Copy> Premises<'p, T> {
         Some(self.all.values().copied().collect())
     }
 
-    /// What the pass wrote itself is no premise any more, until it reads that again.
+    /// A key that the pass wrote is no premise until the pass reads it again.
     fn wrote(&mut self, key: KeyId, time: Time) {
         let last = self.own.entry(key).or_insert(time);
         *last = time.max(*last);

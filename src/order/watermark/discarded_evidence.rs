@@ -1,8 +1,8 @@
-//! What shows more of a counter than there was: it dates no head.
+//! Evidence that shows a higher revision than was committed; it does not raise a watermark.
 //!
-//! An event that was delivered before its own write was sent says nothing of what was complete by then. And where one list, one
-//! bookmark or one event alone names a revision before a write is sent that commits at it or below it, either that record is wrong or
-//! the store went back; in both cases what others were answered meanwhile is no older for it.
+//! An event that arrived before its own write was sent says nothing about what was complete then. A second case: one list,
+//! bookmark or event alone names a revision, and a later write commits at or below it. Then that record is wrong or the store
+//! went back. In both cases the other answers of that time are not stale because of it.
 
 use super::super::observation::{Placed, Reading};
 use super::super::settlement::removes;
@@ -12,20 +12,20 @@ use super::super::version::Change;
 use crate::history::{DeliveryKind, History, OperationId, Revision, Symbol, Verb};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// So often records are looked for that nothing but those found before supports.
+/// Limit on the passes. Each finds evidence that only evidence of earlier passes supported.
 const PASSES: usize = 8;
 
-/// Facts that date no head.
+/// Facts that do not raise a watermark.
 #[derive(Debug, Default)]
 pub(super) struct DiscardedEvidence {
     facts: FxHashSet<u32>,
-    /// By write, the list or delivery that it stands against.
+    /// The list or delivery that each write contradicts.
     by_write: FxHashMap<OperationId, u32>,
-    /// By what shows it, the writes that stand against it, in order of being sent.
+    /// The writes that contradict each list or delivery, in order of sending.
     writes: FxHashMap<EvidenceRef, Vec<OperationId>>,
 }
 
-/// The highest revision that one operation showed, and with which fact.
+/// The highest revision that one operation showed, and the fact that shows it.
 #[derive(Clone, Copy)]
 struct Top {
     revision: Revision,
@@ -34,7 +34,7 @@ struct Top {
 }
 
 impl DiscardedEvidence {
-    /// Adds those of one group and clock, in order of time and of being sent.
+    /// Adds the discarded facts of one group and clock. Inputs are in order of time and of sending.
     pub(super) fn add(&mut self, reading: Reading<'_>, timeline: &Timeline, shown: &[Placed], sent: &[Placed]) {
         self.facts.extend(shown.iter().filter(|shown| is_early(reading, timeline, shown)).map(|shown| shown.fact));
         let writes: Vec<&Placed> = sent.iter().filter(|placed| reading.is_proven(placed.fact)).collect();
@@ -51,10 +51,10 @@ impl DiscardedEvidence {
         }
     }
 
-    /// Lists and deliveries that nothing of another operation supports, each with a write that stands against it.
+    /// Lists and deliveries that no other operation supports, each with a write that contradicts it.
     fn alone(&self, reading: Reading<'_>, shown: &[Placed], writes: &[&Placed]) -> Vec<(u32, OperationId)> {
         let mut shown = shown.iter().filter(|shown| !self.facts.contains(&shown.fact)).peekable();
-        // The highest of two operations.
+        // The highest revisions of two different operations.
         let (mut best, mut second): (Option<Top>, Option<Top>) = (None, None);
         let mut found = Vec::new();
         for write in writes {
@@ -86,23 +86,23 @@ impl DiscardedEvidence {
         found
     }
 
-    /// Whether a fact dates no head.
+    /// Whether a fact is discarded.
     pub(super) fn has(&self, fact: u32) -> bool {
         self.facts.contains(&fact)
     }
 
-    /// The list or delivery that a write stands against.
+    /// The list or delivery that a write contradicts.
     pub(super) fn by(&self, write: OperationId) -> Option<u32> {
         self.by_write.get(&write).copied()
     }
 
-    /// The writes that stand against a list or delivery.
+    /// The writes that contradict a list or delivery.
     pub(super) fn writes(&self, showing: EvidenceRef) -> &[OperationId] {
         self.writes.get(&showing).map_or(&[], Vec::as_slice)
     }
 }
 
-/// Whether a fact is what a list or a watch said, and no answer about one object.
+/// Whether a fact comes from a list or a watch, not from an answer about one object.
 fn is_of_many(reading: Reading<'_>, top: Top) -> bool {
     match reading.sight(top.fact).evidence {
         EvidenceRef::Answer(id) => reading.history.operations.verb(id.index()) == Verb::List,
@@ -110,8 +110,8 @@ fn is_of_many(reading: Reading<'_>, top: Top) -> bool {
     }
 }
 
-/// The write that certainly made the version that an event shows: its answer proves that it committed there, or it is the removal of
-/// that very object and nothing else dates so.
+/// The write that certainly made the version that an event shows. Its answer proves that it committed at this revision, or it
+/// removed exactly this object and the revision of the deletion is certain.
 pub fn write_of_event(history: &History, timeline: &Timeline, delivery: usize) -> Option<OperationId> {
     let d = &history.deliveries[delivery];
     let is_event = matches!(d.kind, DeliveryKind::Added | DeliveryKind::Modified | DeliveryKind::Deleted);
@@ -132,7 +132,7 @@ pub fn write_of_event(history: &History, timeline: &Timeline, delivery: usize) -
     (made && o.key == d.key && same(o.answer_uid)).then_some(version.writer)
 }
 
-/// Whether a fact is an event that came before the write was sent that certainly made its version.
+/// Whether a fact is an event that arrived before the write that certainly made its version was sent.
 fn is_early(reading: Reading<'_>, timeline: &Timeline, shown: &Placed) -> bool {
     let EvidenceRef::Delivery(index, watch) = reading.sight(shown.fact).evidence else { return false };
     let history = reading.history;

@@ -1,4 +1,4 @@
-//! Who can have made a revision, from a state.
+//! Candidate writers of a revision, given the state before it.
 
 use super::super::attachment::{Attached, attached_by};
 use super::super::effects::Answered;
@@ -10,31 +10,32 @@ use super::state::{State, holds};
 use crate::history::etcd::{Request, Step, Txn, ValueId};
 use rustc_hash::FxHashSet;
 
-/// One key changed: its value, or that it was deleted, and what it is attached to.
+/// A changed key: its index, its value (`None` if deleted), and its attachment.
 pub type Changed = (u32, Option<ValueId>, Option<Attached>);
 
-/// Somebody who can have made a revision.
+/// A possible writer of a revision with its changes.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// Who.
+    /// The writer.
     pub maker: Writer,
-    /// What changed.
+    /// All its changes.
     pub changes: Vec<Changed>,
 }
 
-/// Keys of unknown attachment of which every choice is tried.
+/// Limit on keys of unknown attachment for which every subset is tried.
 const CHOICES: usize = 5;
 
-/// All that can be told.
+/// The candidates of one revision.
 pub struct Candidates {
-    /// Who can have made it.
+    /// The possible writers.
     pub all: Vec<Candidate>,
-    /// Whether nobody else can.
+    /// Whether there are certainly no others.
     pub complete: bool,
 }
 
 impl Candidates {
-    /// For a gap, behind a state, when some requests took effect before, and some leases ended.
+    /// The candidates for a gap after a state. `used`: requests that took effect before; `ended`: ends of leases with their
+    /// revisions.
     pub fn of(
         course: &Problem<'_>,
         gap: &Gap,
@@ -46,7 +47,7 @@ impl Candidates {
         let mut kinds: FxHashSet<u32> = FxHashSet::default();
         let last = |lease: i64| ended.iter().rfind(|(other, _)| *other == lease).map_or(0, |(_, number)| *number);
         for &at in gap.requests.iter().filter(|at| !used.contains(at)) {
-            // Whoever asked for the same first can do all that a later one can.
+            // Among requests with the same content, the first sent one can do everything that a later one can.
             if !kinds.insert(course.kinds.get(&at).copied().unwrap_or(at)) {
                 continue;
             }
@@ -73,7 +74,7 @@ impl Candidates {
         candidates
     }
 
-    /// Where the changes are what is known of the gap.
+    /// Adds a candidate if its changes match what is known of the gap.
     fn add(&mut self, course: &Problem<'_>, gap: &Gap, maker: Writer, changes: Vec<Changed>) {
         let values = &course.known.recording.values;
         let same = |a: Option<ValueId>, b: Option<ValueId>| match (a, b) {
@@ -93,7 +94,8 @@ impl Candidates {
         }
     }
 
-    /// The end of a lease that had ended at a revision before: what is attached to it goes, and what may be does or does not.
+    /// Adds the end of a lease, which last ended at revision `last`: attached keys are deleted, and those of unknown attachment
+    /// may be.
     fn end(&mut self, course: &Problem<'_>, gap: &Gap, state: &State, (lease, last): (i64, i64), maker: Writer) {
         let lives = course.known.lives;
         if !lives.may_live(lease, gap.number) {
@@ -127,10 +129,10 @@ impl Candidates {
     }
 }
 
-/// A request does what no report tells.
+/// The effect of a request is not recorded.
 struct NotTold;
 
-/// What a transaction changes, nothing where it was told something else.
+/// The changes of a transaction; none if its answer contradicts the state.
 fn effect(
     course: &Problem<'_>,
     txn: Txn,
@@ -158,14 +160,14 @@ fn effect(
                 changes.push((key, Some(value), attached_by(recording, txn, Some(success), name)));
             }
             Step::Delete(interval) => {
-                // What a transaction puts it does not delete: etcd refuses that. What it deleted is not there any more.
+                // etcd refuses a transaction that deletes a key that it put. A key that it deleted does not exist any more.
                 let covered = |key: u32| covers(recording, interval, course.keys.names[key as usize]);
                 if changes.iter().any(|(key, value, _)| value.is_some() && covered(*key)) {
                     return Err(NotTold);
                 }
                 let there = course.keys.inside(recording, interval).filter(|key| state[*key as usize].is_some());
                 let there: Vec<u32> = there.filter(|key| !changes.iter().any(|(other, ..)| other == key)).collect();
-                // Keys of which nobody asks are not looked at here.
+                // With keys outside the problem, the number of deleted keys cannot be compared.
                 let all = !interval.end.is_some() || course.keys.all;
                 let removed = told.filter(|_| all).and_then(|told| told.removed(n));
                 if removed.is_some_and(|removed| removed != there.len() as i64) {

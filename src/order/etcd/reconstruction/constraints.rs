@@ -1,4 +1,4 @@
-//! What answers and deliveries say about the state at a revision, as far as the search can tell it early: each claim is about keys.
+//! Constraints on the state at a revision, from answers and events. Only those that the search can check early, by keys.
 
 use super::super::effects::Class;
 use super::super::store::{covers, taken};
@@ -7,43 +7,43 @@ use super::state::{Keys, State, holds};
 use crate::history::Symbol;
 use crate::history::etcd::{Interval, Operation, Range, Request, Span, Step, StepResult, Txn, ValueId};
 
-/// Something about a state.
+/// A constraint on a state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Constraint {
-    /// A key is there.
+    /// A key exists.
     There {
         /// The key.
         key: u32,
-        /// Revision of its last change; 0: not told.
+        /// Its mod revision; 0 if not shown.
         changed: i64,
-        /// Number of changes in its life; 0: not told.
+        /// Its version counter; 0 if not shown.
         version: i64,
-        /// Its value, where it was told.
+        /// Its value, if shown.
         value: Option<ValueId>,
     },
-    /// A key is not there.
+    /// A key does not exist.
     Absent {
         /// The key.
         key: u32,
     },
-    /// All conditions hold, or not all.
+    /// The conditions of a transaction all hold, or do not.
     Decided {
         /// The conditions.
         conditions: Span,
-        /// Whether all do.
+        /// Whether all hold.
         success: bool,
     },
-    /// So many keys are there.
+    /// This number of keys exists.
     Count {
-        /// Of these.
+        /// The interval of keys.
         keys: Interval,
-        /// How many.
+        /// The number of keys.
         count: i64,
     },
 }
 
 impl Constraint {
-    /// Whether a state is like this; `true` where nobody knows.
+    /// Whether a state satisfies the constraint; `true` if unknown.
     pub fn fits(&self, known: Known<'_>, keys: &Keys, state: &State) -> bool {
         match *self {
             Constraint::There { key, changed, version, value } => state[key as usize].is_some_and(|cell| {
@@ -62,7 +62,7 @@ impl Constraint {
         }
     }
 
-    /// The keys that it is about.
+    /// The keys that the constraint is about.
     pub fn keys(&self, known: Known<'_>, keys: &Keys) -> Vec<u32> {
         match *self {
             Constraint::There { key, .. } | Constraint::Absent { key } => vec![key],
@@ -78,18 +78,18 @@ impl Constraint {
     }
 }
 
-/// Collects claims with the revisions that they are about.
+/// Collects constraints with the revisions that they are about.
 pub struct Constraints<'a> {
     known: Known<'a>,
     keys: &'a Keys,
-    /// Only from here on.
+    /// The lowest revision of interest.
     from: i64,
-    /// Revision and claim.
+    /// Revision and constraint.
     pub all: Vec<(i64, Constraint)>,
 }
 
 impl<'a> Constraints<'a> {
-    /// Of answers and deliveries.
+    /// Collects the constraints of all answers and events.
     pub fn of(known: Known<'a>, keys: &'a Keys, from: i64) -> Constraints<'a> {
         let mut claims = Constraints { known, keys, from, all: Vec::new() };
         for (at, operation) in (0..).zip(&known.recording.operations) {
@@ -129,7 +129,7 @@ impl<'a> Constraints<'a> {
             self.add(before, Constraint::Decided { conditions: txn.conditions, success: !operation.failure });
         }
         let steps = taken(txn, !operation.failure).of(&recording.requests.steps);
-        // Behind a step that changes something the state is another one.
+        // After a step with changes, the state is another one.
         for (step, result) in steps.iter().zip(operation.results.of(&recording.results)) {
             match step {
                 Step::Range(range) if range.revision <= 0 => self.look(before, range, result, true),
@@ -173,7 +173,7 @@ impl<'a> Constraints<'a> {
             }
             return;
         }
-        // Transactions lose the limits of their reads.
+        // The limits of reads in transactions are not recorded.
         let cut = of_txn || (range.limit > 0 && pairs.len() as i64 >= range.limit);
         let last = pairs.iter().map(|pair| recording.texts.get(pair.key)).max();
         for (key, name) in (0..).zip(&self.keys.names) {
@@ -192,7 +192,7 @@ impl<'a> Constraints<'a> {
         }
     }
 
-    /// What events say about the state before them.
+    /// Adds what events show of the state before them.
     fn deliveries(&mut self) {
         let recording = self.known.recording;
         let marks_creation = recording.events.iter().any(|event| event.create);

@@ -1,10 +1,11 @@
-//! Revisions of which nobody showed all that they changed: who can have made them. What else is known says little about each, and
-//! much about all together: a key that is read with its revision did not change in between, a count of changes has to come out, a
-//! condition was decided. So this is a search over the requests of unknown outcome and the ends of leases, in the order of revisions,
-//! which turns back where something that is known does not fit. What it finds is taken for T and held against everything, as T is.
+//! Reconstruction of revisions whose changes no evidence shows completely: a backtracking search for their writers.
 //!
-//! The problem is NP-hard (exact cover: transactions of three keys, and counts of changes that say that each key changed once), so
-//! the search has a budget, of steps and not of time. Parts that share no request and no key are searched on their own.
+//! Constraints link the revisions: a key that is read with its mod revision did not change in between, a version counter must
+//! match, a condition was decided. The search goes over crashed operations and ends of leases in order of revisions and
+//! backtracks at the first constraint that does not fit. A solution is added to the timeline and compared with all evidence.
+//!
+//! The problem is NP-hard (by exact cover, with transactions of three keys and counters that say that each key changed once), so
+//! the budget counts steps, not time. Components that share no request and no key backtrack independently.
 
 mod candidates;
 mod constraints;
@@ -20,23 +21,23 @@ use super::timeline::Timeline;
 use crate::history::etcd::Recording;
 use problem::Problem;
 
-/// How a search ended.
+/// The outcome of the search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SearchOutcome {
-    /// This explains everything.
+    /// These presumed writers explain everything.
     Found(Vec<Supposed>),
-    /// No choice of recorded requests does.
+    /// No choice of recorded requests explains everything.
     Nothing {
-        /// The highest revision for which none was left.
+        /// The highest revision without a remaining candidate.
         at: i64,
     },
-    /// The budget was spent.
+    /// The step budget was spent.
     Spent,
-    /// Too much is open to begin with, or a request does what no report tells.
+    /// Not tried or not decided: too many open revisions, or a request with unrecorded effects.
     Beyond,
 }
 
-/// What is known.
+/// The inputs of the search.
 #[derive(Clone, Copy)]
 pub(super) struct Known<'a> {
     pub recording: &'a Recording,
@@ -47,20 +48,20 @@ pub(super) struct Known<'a> {
     pub filling: &'a Attribution,
 }
 
-/// Revisions that a search is tried for.
+/// Limit on searched revisions.
 const REVISIONS: usize = 512;
 
-/// Requests that may have made them.
+/// Limit on candidate requests.
 const REQUESTS: usize = 4096;
 
-/// With so many revisions without an acknowledged maker, those of which the content is known are part of the search: who made
-/// them says what is attached to leases.
+/// Up to this number of unacknowledged revisions, those with known content are searched too, because their writers decide
+/// attachments to leases.
 const FEW: usize = 24;
 
-/// Revisions times keys that a search keeps.
+/// Limit on revisions times keys.
 const CELLS: usize = 4_000_000;
 
-/// Looks for what explains everything. `accepts` holds a choice against everything else that is known.
+/// Searches for writers that explain everything. `accepts` compares a choice with all evidence.
 pub(super) fn search(known: Known<'_>, accepts: impl FnMut(&[Supposed]) -> bool) -> SearchOutcome {
     let Some(course) = Problem::of(known) else { return SearchOutcome::Beyond };
     search::run(&course, accepts)

@@ -1,5 +1,6 @@
-//! What the search walks along: the known changes of the keys that unseen revisions may have changed, what is claimed of them, and
-//! the unseen revisions with the requests that may have made them.
+//! The problem that the search solves: known changes of the relevant keys, constraints on states, and gaps, which are revisions
+//! without a known writer, with their candidate requests. Only keys that a gap may have changed or that decide a condition are
+//! relevant.
 
 use super::super::attachment::{Attached, attached_by};
 use super::super::conditions::branch;
@@ -15,59 +16,59 @@ use crate::history::etcd::{Recording, Request, Step, ValueId, Watch};
 use petgraph::unionfind::UnionFind;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A revision of which the maker is looked for.
+/// A revision whose writer is searched.
 pub struct Gap {
     /// The revision.
     pub number: i64,
-    /// What is known to have changed.
+    /// The known changes.
     pub known: Vec<(u32, Option<ValueId>)>,
-    /// Whether nothing else did.
+    /// Whether there are no other changes.
     pub complete: bool,
-    /// Requests that may have made it: of those that ask for the same the one that was sent first comes first.
+    /// Requests that may have written it. Among those with the same content, the first sent one comes first.
     pub requests: Vec<u32>,
-    /// Keys that did not change: a watch went past.
+    /// Keys that did not change, because a watch passed the revision or a later read shows them unchanged.
     pub unchanged: Vec<u32>,
 }
 
-/// A place on the way.
+/// An element of the problem, in order of revisions.
 pub enum Mark {
     /// A known change.
     Change {
         /// The key.
         key: u32,
-        /// Its value; `None`: deleted.
+        /// Its value; `None` if deleted.
         value: Option<ValueId>,
-        /// What it is attached to from then on.
+        /// Its attachment from then on.
         attached: Option<Attached>,
     },
-    /// A revision of which the maker is looked for.
+    /// A revision whose writer is searched.
     Gap(u32),
-    /// What is claimed of the state behind everything before.
+    /// A constraint on the state after all earlier marks.
     Claim(Constraint),
 }
 
-/// The way.
+/// The whole problem.
 pub struct Problem<'a> {
-    /// What is known.
+    /// The evidence that the search has.
     pub known: Known<'a>,
-    /// The keys.
+    /// The relevant keys.
     pub keys: Keys,
-    /// The revisions that are looked for, ascending.
+    /// The searched revisions, ascending.
     pub gaps: Vec<Gap>,
-    /// By revision; changes before claims.
+    /// By revision; changes before constraints.
     pub marks: Vec<(i64, Mark)>,
-    /// Whether ends of leases may have made revisions.
+    /// Whether ends of leases may have written revisions.
     pub leases: bool,
-    /// The part that each key belongs to, and each gap: a number of its own.
+    /// The component of each key; components share no request and no key.
     pub of_key: Vec<u32>,
-    /// Of gaps.
+    /// The component of each gap.
     pub of_gap: Vec<u32>,
-    /// Requests that ask for the same have the same number here.
+    /// By request, the first sent request with the same content.
     pub kinds: FxHashMap<u32, u32>,
 }
 
 impl<'a> Problem<'a> {
-    /// `None`: too much is open.
+    /// Builds the problem; `None` if it exceeds a limit.
     pub fn of(known: Known<'a>) -> Option<Problem<'a>> {
         let gaps = gaps(known)?;
         let is_gap = |number: i64| gaps.binary_search_by_key(&number, |(gap, _)| *gap).is_ok();
@@ -103,7 +104,8 @@ impl<'a> Problem<'a> {
     }
 }
 
-/// The revisions without an acknowledged maker, with whether their content is known: all of them where they are few.
+/// The revisions without an acknowledged writer, and whether their content is known. Revisions with known content are included
+/// only if there are few, or if attachments to leases depend on their writers.
 fn gaps(known: Known<'_>) -> Option<Vec<(i64, bool)>> {
     let timeline = known.timeline;
     let last = known.proofs.last().max(timeline.last());
@@ -117,7 +119,7 @@ fn gaps(known: Known<'_>) -> Option<Vec<(i64, bool)>> {
         return None;
     }
     let few = missing as usize + timeline.revisions.iter().filter(open).count() <= FEW;
-    // Where it matters to which lease keys are attached, ends of leases are looked for too.
+    // If attachments matter, revisions that may be ends of leases are searched too.
     let in_doubt = !known.filling.doubted.is_empty();
     let removes =
         |revision: &Revision| timeline.versions_of(revision).iter().all(|version| version.change.value.is_none());
@@ -166,14 +168,14 @@ fn keys(known: Known<'_>, gaps: &[(i64, bool)], requests: &[u32], leases: bool) 
     if leases || known.timeline.keys().count() <= 64 {
         known.timeline.keys().for_each(|key| keys.add(key));
     }
-    // The order of names does not hang on that of a table.
+    // Sorted, so that the order does not depend on a hash table.
     keys.names.sort_unstable();
     keys.places = keys.names.iter().copied().zip(0..).collect();
     keys.all = known.timeline.keys().all(|key| keys.places.contains_key(&key));
     Some(keys)
 }
 
-/// Requests that ask for the same have one number, that of the one sent first.
+/// By request, the first sent request with the same content.
 fn kinds(known: Known<'_>, requests: &[u32]) -> FxHashMap<u32, u32> {
     let Known { recording, effects, .. } = known;
     let request = |at: u32| &recording.operations[at as usize].request;
@@ -193,9 +195,9 @@ fn kinds(known: Known<'_>, requests: &[u32]) -> FxHashMap<u32, u32> {
     kinds
 }
 
-/// By gap the keys that were found later as they had been before.
+/// By gap, the keys that later evidence shows unchanged since before it.
 fn unchanged(keys: &Keys, gaps: &[(i64, bool)], claims: &[(i64, Constraint)]) -> Vec<Vec<u32>> {
-    // The earliest last change that is told of a key at a gap or behind it.
+    // The lowest mod revision that is shown of a key at or after a gap.
     let mut oldest = vec![i64::MAX; keys.names.len() * gaps.len()];
     let place = |gap: usize, key: u32| gap * keys.names.len() + key as usize;
     for (at, claim) in claims {
@@ -253,12 +255,12 @@ fn gap(
         may_make(known, keys, &unchanged, &shown, &operation.request)
     };
     let mut requests: Vec<u32> = requests.iter().copied().filter(fits).collect();
-    // What is needed elsewhere comes last.
+    // Requests that the matching needs elsewhere come last.
     requests.sort_by_key(|at| (needed.contains(at), recording.operations[*at as usize].call, *at));
     Gap { number, known: shown, complete, requests, unchanged }
 }
 
-/// Whether one way of a request changes what is known to have changed, and nothing that did not.
+/// Whether one branch of a request makes all known changes, and changes no key that is known to be unchanged.
 fn may_make(
     known: Known<'_>,
     keys: &Keys,
@@ -288,7 +290,7 @@ fn may_make(
     })
 }
 
-/// The revisions of which a watch left nothing out.
+/// The interval of revisions in which a watch delivered every change.
 fn passed(recording: &Recording, watch: &Watch) -> Option<(i64, i64)> {
     let mut first = (watch.revision > 0).then_some(watch.revision);
     let mut last = None;
@@ -305,7 +307,7 @@ fn passed(recording: &Recording, watch: &Watch) -> Option<(i64, i64)> {
     Some((first?, last?))
 }
 
-/// Parts that share no key and no request, by key and by gap.
+/// The components of keys and gaps: those that share no key and no request.
 fn parts(
     known: Known<'_>,
     keys: &Keys,
@@ -314,7 +316,7 @@ fn parts(
     leases: bool,
 ) -> (Vec<u32>, Vec<u32>) {
     let count = keys.names.len() as u32;
-    // Keys, then gaps.
+    // Keys first, then gaps.
     let mut sets = UnionFind::<u32>::new(keys.names.len() + gaps.len());
     let mut join = |a: u32, b: u32| {
         sets.union(a, b);
@@ -332,7 +334,7 @@ fn parts(
             }
         }
     }
-    // What ends with a lease may be any key, of any lease.
+    // The end of a lease may delete any key, and any lease may be meant.
     if leases {
         (1..count + gaps.len() as u32).for_each(|at| join(0, at));
     }
@@ -347,7 +349,7 @@ fn parts(
     (of_key, of_gap)
 }
 
-/// The keys that a request asks about or may change.
+/// Calls `each` for the keys that a request reads in conditions or may change.
 fn touched(known: Known<'_>, keys: &Keys, request: u32, mut each: impl FnMut(u32)) {
     let recording = known.recording;
     let Request::Txn(txn) = recording.operations[request as usize].request else { return };
@@ -387,7 +389,7 @@ fn marks(known: Known<'_>, keys: &Keys, gaps: &[Gap], claims: Vec<(i64, Constrai
         }
     }
     marks.extend(claims.into_iter().map(|(at, claim)| (at, Mark::Claim(claim))));
-    // Stable: claims stay behind changes, and versions in their order.
+    // The sort is stable: constraints stay after changes, and versions keep their order.
     marks.sort_by_key(|(revision, _)| *revision);
     marks
 }

@@ -1,4 +1,5 @@
-//! The search itself: in the order of revisions, back where something does not fit, and then right to where it can be changed.
+//! Backtracking search over gaps in order of revisions. A failed constraint returns to the last gap of its component, and states
+//! from which nothing led to a solution are cached.
 
 use super::super::effects::Change;
 use super::candidates::{Candidate, Candidates, Changed};
@@ -9,33 +10,33 @@ use crate::history::etcd::Request;
 use rustc_hash::{FxHashSet, FxHasher};
 use std::hash::{Hash, Hasher};
 
-/// Marks that are passed before a search gives up.
+/// Limit on visited marks.
 const STEPS: u64 = 8_000_000;
 
-/// Choices that are held against everything else, for a report of no size.
+/// Limit on complete choices that are compared with all evidence, for small recordings.
 const CHOICES: u64 = 2_000;
 
-/// What all of them may cost together, in records.
+/// Limit on the total cost of these comparisons, in records.
 const RECORDS: u64 = 4_000_000;
 
-/// A gap on the way, with what is tried there.
+/// A gap on the current path, with its candidates.
 struct Frame {
     mark: usize,
     gap: u32,
     state: State,
     candidates: Vec<Candidate>,
     next: usize,
-    /// Whether some choice behind it fitted all claims.
+    /// Whether some later choice satisfied all constraints.
     reached: bool,
     failed: (usize, u64),
 }
 
 enum Walked {
-    /// At the end: all claims fit.
+    /// All marks were passed.
     End,
     /// At a gap.
     Gap(usize, u32),
-    /// A claim does not fit; about keys of this part.
+    /// A constraint failed; the component of its keys.
     Contradiction(u32),
     Spent,
 }
@@ -44,16 +45,16 @@ struct Search<'c> {
     course: &'c Problem<'c>,
     frames: Vec<Frame>,
     used: FxHashSet<u32>,
-    /// Leases that ended, and the revisions that they made.
+    /// Ends of leases so far, with their revisions.
     ended: Vec<(i64, i64)>,
-    /// Places and states from which nothing led to the end.
+    /// Positions and states from which no solution was reached.
     failed: FxHashSet<(usize, u64)>,
     steps: u64,
     complete: bool,
     deepest: i64,
 }
 
-/// Searches a course. `accepts` holds a choice against everything else.
+/// Searches a problem. `accepts` compares a complete choice with all evidence.
 pub fn run(course: &Problem<'_>, mut accepts: impl FnMut(&[Supposed]) -> bool) -> SearchOutcome {
     let recording = course.known.recording;
     let records = (recording.operations.len() + recording.events.len()) as u64 + 1;
@@ -90,7 +91,7 @@ pub fn run(course: &Problem<'_>, mut accepts: impl FnMut(&[Supposed]) -> bool) -
             Walked::Contradiction(part) => search.back_to(part),
         }
         let Some((mark, next)) = search.next() else {
-            // What holds a choice against everything else can leave open whether it fits.
+            // `accepts` may reject a choice only because something stays open.
             let sure = search.complete && !refused && search.deepest > 0;
             return if sure { SearchOutcome::Nothing { at: search.deepest } } else { SearchOutcome::Beyond };
         };
@@ -149,7 +150,7 @@ impl Search<'_> {
         self.frames.push(Frame { mark, gap, state, candidates, next: 0, reached: false, failed });
     }
 
-    /// The lease that somebody ends.
+    /// The lease that a writer ends.
     fn lease(&self, maker: Writer) -> Option<i64> {
         match maker {
             Writer::Expiry(lease) => Some(lease),
@@ -160,7 +161,7 @@ impl Search<'_> {
         }
     }
 
-    /// Takes back what was chosen last at the top.
+    /// Undoes the last choice of the top frame.
     fn take_back(&mut self) {
         let Some(frame) = self.frames.last() else { return };
         let chosen = frame.next.checked_sub(1).and_then(|at| frame.candidates.get(at));
@@ -173,7 +174,7 @@ impl Search<'_> {
         }
     }
 
-    /// Back to the last gap of a part: what is chosen at others changes nothing.
+    /// Backtracks to the last gap of a component; choices at other gaps change nothing for it.
     fn back_to(&mut self, part: u32) {
         while let Some(frame) = self.frames.last() {
             if frame.reached || self.course.of_gap[frame.gap as usize] == part {
@@ -184,7 +185,7 @@ impl Search<'_> {
         }
     }
 
-    /// The next choice: where it stands, and the state behind it.
+    /// Takes the next choice. Returns its mark and the state after it.
     fn next(&mut self) -> Option<(usize, State)> {
         loop {
             self.take_back();

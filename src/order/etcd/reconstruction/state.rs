@@ -1,4 +1,4 @@
-//! What some keys hold at one revision, and whether conditions hold of it.
+//! States of the relevant keys at one revision, and conditions on them.
 
 use super::super::attachment::Attached;
 use super::super::store::{Live, compare, covers};
@@ -7,35 +7,35 @@ use crate::history::Symbol;
 use crate::history::etcd::{Interval, Recording, Span, Target, ValueId};
 use rustc_hash::FxHashMap;
 
-/// A key that is there.
+/// An existing key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cell {
-    /// Revision at which its life began.
+    /// The revision at which it was created.
     pub created: i64,
-    /// Revision of its last change.
+    /// The revision of its last change.
     pub changed: i64,
-    /// Number of changes in this life.
+    /// The number of changes since its creation.
     pub version: i64,
-    /// Value.
+    /// Its value.
     pub value: ValueId,
-    /// What it is attached to.
+    /// Its attachment.
     pub attached: Option<Attached>,
 }
 
-/// What each key is.
+/// The cell of each key; `None` if it does not exist.
 pub type State = Vec<Option<Cell>>;
 
-/// The keys that unseen revisions may have changed, or that decide what was.
+/// The keys that gaps may have changed, or that conditions depend on.
 pub struct Keys {
     /// Their names.
     pub names: Vec<Symbol>,
     pub places: FxHashMap<Symbol, u32>,
-    /// Whether no other key ever was.
+    /// Whether no other key ever existed.
     pub all: bool,
 }
 
 impl Keys {
-    /// The place of a key.
+    /// The index of a key.
     pub fn find(&self, key: Symbol) -> Option<u32> {
         self.places.get(&key).copied()
     }
@@ -47,14 +47,14 @@ impl Keys {
         }
     }
 
-    /// Those in an interval.
+    /// The keys of an interval.
     pub fn inside<'k>(&'k self, recording: &'k Recording, keys: Interval) -> impl Iterator<Item = u32> + 'k {
         let inside = move |(_, name): &(u32, &Symbol)| covers(recording, keys, **name);
         (0..).zip(&self.names).filter(inside).map(|(at, _)| at)
     }
 }
 
-/// Whether all conditions hold; `None`: nobody knows.
+/// Whether all conditions hold; `None` if unknown.
 pub fn holds(known: Known<'_>, keys: &Keys, state: &State, conditions: Span) -> Option<bool> {
     let mut all = true;
     for condition in conditions.of(&known.recording.requests.conditions) {

@@ -1,4 +1,4 @@
-//! Contradictions of T, answers that do not fit it, and what regressions leave behind.
+//! Traces of contradictions of the timeline, of wrong answers, and of the consequences of regressions.
 
 use super::watches::Delivery;
 use super::{Common, Joining};
@@ -12,7 +12,7 @@ use crate::order::etcd::streams::WatchViolation;
 use crate::order::etcd::timeline::{Contradiction, Timeline, Witness};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Regressions that are looked at for one contradiction.
+/// Limit on the regressions that are examined for one contradiction.
 const NEAREST: usize = 256;
 
 impl Joining<'_> {
@@ -43,7 +43,7 @@ impl Joining<'_> {
             }
             match by {
                 Witness::Pair(operation, _) => self.share(at, Common::Answer(operation)),
-                // What one watch shows otherwise, event after event, is another course.
+                // Consecutive differing events of one watch have one cause: the watch follows another history.
                 Witness::Event(_, _, event) => {
                     if let Some((before, trace)) = event_before
                         && before + 1 == event
@@ -68,7 +68,7 @@ impl Joining<'_> {
                 self.share(at, Common::Version(key, revision));
             }
             match self.seen.lost(self.timeline, mismatch) {
-                // A list may lack several lost writes; it is right about each.
+                // A list may lack several lost writes; each is a cause of its own.
                 Some((_, version)) => {
                     let known = &self.timeline.versions[version as usize];
                     self.lost.entry(known.change.key).or_default().push((known.revision, at));
@@ -84,7 +84,7 @@ impl Joining<'_> {
         found
     }
 
-    /// Counts that are wrong because a write is missing.
+    /// Joins counts that are wrong because a write was lost.
     pub(super) fn after_loss(&mut self, mismatch: &Mismatch, at: u32) {
         match *mismatch {
             Mismatch::Miscounted { version, .. } => {
@@ -108,7 +108,7 @@ impl Joining<'_> {
         }
     }
 
-    /// Joins what is about a key with the loss of a version of it at or before a revision, in the same life.
+    /// Joins a trace with the loss of a version of its key at or before a revision, if the key was not deleted in between.
     pub(super) fn join_lost(&mut self, key: Symbol, revision: i64, at: u32) {
         let Some(versions) = self.lost.get(&key) else { return };
         let below = versions.partition_point(|(lost, _)| *lost <= revision);
@@ -118,8 +118,8 @@ impl Joining<'_> {
         }
     }
 
-    /// Gives regressions that moved writes what is told of their revisions: T goes on with what was told later, so what was told
-    /// before contradicts it too.
+    /// Joins contradictions about the revisions of a regression that moved writes. The timeline continues with the later
+    /// evidence, so earlier evidence contradicts it too.
     pub(super) fn absorb(&mut self, regressions: &Regressions) {
         let mut wrote: Vec<(Regression, u32)> = regressions
             .all
@@ -143,7 +143,7 @@ impl Joining<'_> {
         }
     }
 
-    /// Joins with a regression what is wrong because T still has a version of the course that was left, or lacks one.
+    /// Joins contradictions that follow because the timeline keeps a version of the abandoned history, or lacks one.
     pub(super) fn after_regressions(
         &mut self,
         effects: &Effects,
@@ -221,7 +221,7 @@ impl Joining<'_> {
         joined.into_iter().for_each(|(number, at)| self.join(number, at));
     }
 
-    /// Whether a life of a key ended above one revision and through another.
+    /// Whether a key was deleted above `after` and through `through`.
     pub(super) fn ends_between(&self, key: Symbol, after: i64, through: i64) -> bool {
         let versions = self.timeline.versions_of_key(key);
         let from = versions.partition_point(|at| self.timeline.versions[*at as usize].revision <= after);
@@ -230,7 +230,7 @@ impl Joining<'_> {
     }
 }
 
-/// What a wrong answer is about.
+/// The key and revision that a wrong answer is about.
 struct About {
     operation: u32,
     key: Option<Symbol>,
@@ -281,7 +281,7 @@ impl About {
     }
 }
 
-/// What an operation reads.
+/// The key intervals that an operation reads.
 fn ranges(recording: &Recording, operation: &Operation) -> Vec<Interval> {
     match operation.request {
         Request::Range(range) => vec![range.keys],

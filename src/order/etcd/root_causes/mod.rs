@@ -1,9 +1,9 @@
-//! Which contradictions come of one fault of the server. A store that went back makes reads, watches and later writes disagree for as
-//! long as its revisions last; a lost write is missing from every answer; a watch that jumped back delivers everything twice. Each is
-//! one fault, and the rest follows from it.
+//! Groups contradictions by their root cause, with union-find. A store that went back makes reads, watches and later writes
+//! disagree as long as its revisions last. A lost write is missing from every answer. A watch that jumped back delivers
+//! everything twice.
 //!
-//! Joined are: what is told of the revisions of a regression from then on; what is about one version of one key; the wrong answers of
-//! one read; the same flaw of the same event in several watches; and flaws of one watch whose revisions overlap.
+//! Contradictions join if they concern the revisions of one regression after it began, one version of one key, or one answer.
+//! Watch flaws join if they concern one event in several watches, or overlapping revisions of one watch.
 
 mod answers;
 mod watches;
@@ -19,37 +19,37 @@ use crate::ingest::Time;
 use petgraph::unionfind::UnionFind;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The fault behind each contradiction, by the tables of the analysis.
+/// The root cause of each contradiction, in the order of the tables of the analysis. A cause is an arbitrary number.
 #[derive(Debug, Default)]
 pub struct RootCauses {
-    /// Of answers that went back.
+    /// Causes of answers that went back.
     pub backward: Vec<u32>,
-    /// Of contradictions of T.
+    /// Causes of contradictions of the timeline.
     pub contradictions: Vec<u32>,
-    /// Of answers that do not fit T.
+    /// Causes of answers that contradict the timeline.
     pub mismatches: Vec<u32>,
-    /// Of what watches must not do.
+    /// Causes of broken watch guarantees.
     pub flaws: Vec<u32>,
-    /// Of revisions without a maker.
+    /// Causes of unattributed revisions.
     pub unfilled: Vec<u32>,
-    /// The store's regressions, with the fault that each is.
+    /// The store's regressions, each with its root cause.
     pub regressions: Vec<(u32, Regression)>,
-    /// Faults that show in more than one watch, or outside of watches.
+    /// Root causes that show in more than one watch, or outside watches.
     shared: FxHashSet<u32>,
 }
 
-/// Keys with revisions that somebody saw who had not written them.
+/// Keys and revisions that reads or events show.
 #[derive(Debug, Default)]
 pub struct Sightings(FxHashSet<(Symbol, i64)>);
 
 impl Sightings {
-    /// Of a recording.
+    /// Collects the sightings of a recording.
     pub fn of(recording: &Recording) -> Sightings {
         let events = recording.events.iter().map(|event| (event.key, event.revision));
         Sightings(events.chain(recording.pairs.iter().map(|pair| (pair.key, pair.revision))).collect())
     }
 
-    /// The acknowledged write that an answer lacks and that nobody else saw either: the operation, and the version.
+    /// The acknowledged write that an answer lacks and that no read or event shows: the operation, and the version.
     pub fn lost(&self, timeline: &Timeline, mismatch: &Mismatch) -> Option<(u32, u32)> {
         let (operation, version) = match *mismatch {
             Mismatch::Outdated { operation, version, .. } | Mismatch::Missing { operation, version, .. } => {
@@ -63,25 +63,25 @@ impl Sightings {
     }
 }
 
-/// What two contradictions have in common.
+/// A feature that two contradictions share.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Common {
     /// A version: key and revision.
     Version(Symbol, i64),
     /// The answer to one operation.
     Answer(u32),
-    /// A kind of flaw of one event: its place in [`flaw_kind`], key and revision.
+    /// A kind of flaw of one event: its number in `flaw_kind`, key and revision.
     Event(u8, Symbol, i64),
-    /// A kind of flaw that one watch has throughout.
+    /// A kind of flaw of one whole watch.
     Watch(u8, u32),
-    /// A write that was told of before it was sent.
+    /// A write that was shown before it was sent.
     Write(u32),
 }
 
 struct Joining<'t> {
     recording: &'t Recording,
     timeline: &'t Timeline,
-    /// Of each contradiction: the revisions that it is about.
+    /// The revisions that each contradiction is about.
     revisions: Vec<Option<(i64, i64)>>,
     sets: UnionFind<u32>,
     first: FxHashMap<Common, u32>,
@@ -91,7 +91,7 @@ struct Joining<'t> {
 }
 
 impl RootCauses {
-    /// Of everything that contradicts.
+    /// Groups all contradictions of an analysis.
     pub fn of(recording: &Recording, analysis: &Analysis) -> RootCauses {
         let Analysis { effects, timeline, proofs, backward, answers, streams, attribution: filling, .. } = analysis;
         let contradictions = &timeline.contradictions;
@@ -131,7 +131,7 @@ impl RootCauses {
         joining.finish(&regressions, [of_contradictions, of_mismatches, of_flaws, of_unfilled], streams)
     }
 
-    /// The fault that is a regression which moved writes at a revision below one, before a time.
+    /// The root cause of a regression that moved writes at or below a revision before a time.
     pub fn moved_before(&self, revision: i64, time: Time) -> Option<u32> {
         let moved = |(_, regression): &&(u32, Regression)| {
             regression.wrote && regression.after <= revision && regression.from <= time
@@ -139,7 +139,7 @@ impl RootCauses {
         self.regressions.iter().find(moved).map(|(fault, _)| *fault)
     }
 
-    /// The fault that is a regression which moved writes between two times.
+    /// The root cause of a regression that moved writes between two times.
     pub fn moved_between(&self, from: Time, until: Time) -> Option<u32> {
         let moved = |(_, regression): &&(u32, Regression)| {
             regression.wrote && regression.from <= until && regression.until >= from
@@ -147,7 +147,7 @@ impl RootCauses {
         self.regressions.iter().find(moved).map(|(fault, _)| *fault)
     }
 
-    /// Whether a fault shows in more than one watch, or outside of watches.
+    /// Whether a root cause shows in more than one watch, or outside watches.
     pub fn is_shared(&self, fault: u32) -> bool {
         self.shared.contains(&fault)
     }
@@ -170,7 +170,7 @@ impl Joining<'_> {
         }
     }
 
-    /// One trace for each regression: the first ones.
+    /// Adds one trace for each regression, as the first traces.
     fn regressions(&mut self, regressions: &Regressions) {
         for regression in &regressions.all {
             self.trace(Some((regression.after + 1, regression.through)));

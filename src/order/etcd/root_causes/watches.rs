@@ -1,4 +1,4 @@
-//! Flaws of watches.
+//! Traces of broken watch guarantees.
 
 use super::{Common, Joining};
 use crate::history::Symbol;
@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The delivery of one event.
 pub(super) struct Delivery {
-    /// The highest revision that its watch had delivered before.
+    /// The highest revision that its watch had delivered before it.
     highest: i64,
     at: Time,
 }
@@ -16,7 +16,7 @@ pub(super) struct Delivery {
 impl Joining<'_> {
     pub(super) fn flaws(&mut self, flaws: &[(u32, WatchViolation)], deliveries: &FxHashMap<u32, Delivery>) -> Vec<u32> {
         let mut found = Vec::with_capacity(flaws.len());
-        // Of the watch before: its flaws' revisions so far, and one of them.
+        // For the current watch: the revisions of its flaws so far, and one of their traces.
         let mut last: Option<(u32, (i64, i64), u32)> = None;
         for (watch, flaw) in flaws {
             let revisions = self.revisions_of(flaw, deliveries);
@@ -71,14 +71,14 @@ impl Joining<'_> {
         found
     }
 
-    /// Joins a flaw about a version with what else is about it: where it was lost, or shown otherwise.
+    /// Joins a flaw about a version with the trace that first concerned it, such as its loss.
     pub(super) fn same_version(&mut self, key: Symbol, revision: i64, at: u32) {
         if let Some(&first) = self.first.get(&Common::Version(key, revision)) {
             self.join(first, at);
         }
     }
 
-    /// What is known of each event that a flaw is about.
+    /// The delivery of each event that a flaw is about.
     pub(super) fn deliveries(&self, flaws: &[(u32, WatchViolation)]) -> FxHashMap<u32, Delivery> {
         let wanted: FxHashSet<u32> = flaws.iter().filter_map(|(_, flaw)| event_of(flaw)).collect();
         let mut deliveries = FxHashMap::default();
